@@ -1,0 +1,33 @@
+"""The one base of all errors that a caller can cause or must be told about."""
+
+
+class NescioError(Exception):
+    """An error with a stable code, turned into HTTP in one place.
+
+    `code` is for machines and never changes; the message is for people and holds the
+    offending value and the remedy. `status` is the HTTP status it becomes.
+    """
+
+    code = "error"
+    status = 400
+
+
+class NotFoundError(NescioError):
+    """What was asked for does not exist, or may not be seen by the asker."""
+
+    code = "not_found"
+    status = 404
+
+
+class ConflictError(NescioError):
+    """The row changed since it was read, or is in a state that forbids the action."""
+
+    code = "conflict"
+    status = 409
+
+
+class UnavailableError(NescioError):
+    """A part that is needed is down; the same request may work later."""
+
+    code = "unavailable"
+    status = 503

@@ -1,0 +1,7 @@
+from django.apps import AppConfig
+
+
+class JobsConfig(AppConfig):
+    """Background work as rows: the database is the truth, a broker only a doorbell."""
+
+    name = "jobs"

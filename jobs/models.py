@@ -1,0 +1,87 @@
+import uuid
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+
+class Job(models.Model):
+    """A piece of long work: the public record and the truth of it.
+
+    A broker only delivers the id. Whoever runs a job holds a lease that a heartbeat
+    renews; a sweeper rings again for what nobody holds.
+    """
+
+    class State(models.TextChoices):
+        """Where the work stands."""
+
+        QUEUED = "queued", "queued"
+        RUNNING = "running", "running"
+        SUCCEEDED = "succeeded", "succeeded"
+        FAILED = "failed", "failed"
+        CANCELLED = "cancelled", "cancelled"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    kind = models.CharField(max_length=50, help_text='"app.verb", such as kb.embed.')
+    parameters = models.JSONField(default=dict)
+    state = models.CharField(max_length=9, choices=State.choices, default=State.QUEUED)
+    done = models.PositiveBigIntegerField(default=0)
+    total = models.PositiveBigIntegerField(null=True, blank=True)
+    cursor = models.JSONField(
+        default=dict, help_text="Where the handler goes on from; its own format."
+    )
+    result = models.JSONField(default=dict)
+    error = models.TextField(blank=True)
+    attempts = models.PositiveIntegerField(
+        default=0, help_text="Runs begun; also the fence that a stale worker fails at."
+    )
+    max_attempts = models.PositiveIntegerField(default=5)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="jobs",
+    )
+    idempotency_key = models.CharField(
+        max_length=200,
+        blank=True,
+        help_text="A second enqueue with the key of an unfinished job returns that job.",
+    )
+    cancel_requested = models.BooleanField(default=False)
+    worker = models.CharField(max_length=200, blank=True)
+    lease_until = models.DateTimeField(null=True, blank=True)
+    rung_at = models.DateTimeField(
+        null=True, blank=True, help_text="When the broker was last told."
+    )
+    not_before = models.DateTimeField(
+        null=True, blank=True, help_text="A retry waits until then."
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-created_at"]
+        indexes = [
+            models.Index(
+                fields=["state", "lease_until"],
+                condition=Q(state__in=["queued", "running"]),
+                name="job_unfinished",
+            ),
+            models.Index(fields=["owner", "-created_at"], name="job_by_owner"),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["idempotency_key"],
+                condition=Q(state__in=["queued", "running"]) & ~Q(idempotency_key=""),
+                name="job_idempotency_key_unfinished",
+            ),
+            models.CheckConstraint(
+                condition=~Q(state="running") | Q(lease_until__isnull=False),
+                name="job_running_has_lease",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.state}"

@@ -1,0 +1,7 @@
+from django.apps import AppConfig
+
+
+class KbConfig(AppConfig):
+    """What is known: documents, entries, revisions, audiences, embeddings, search."""
+
+    name = "kb"

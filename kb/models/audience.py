@@ -1,0 +1,43 @@
+from typing import Self
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group, User
+from django.db import models
+from django.db.models import Q
+
+
+class AudienceQuerySet(models.QuerySet["Audience"]):
+    """Reads over audiences."""
+
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """Audiences whose entries `user` may see: nothing for the anonymous."""
+        if not isinstance(user, User) or not user.is_active:
+            return self.none()
+        if user.is_superuser:
+            return self.all()
+        return self.filter(
+            Q(everyone=True) | Q(groups__in=user.groups.all())
+        ).distinct()
+
+
+class Audience(models.Model):
+    """Who may see an entry: every signed-in user, or the members of some groups."""
+
+    slug = models.SlugField(unique=True)
+    name = models.CharField(max_length=100)
+    everyone = models.BooleanField(
+        default=False, help_text="Every signed-in user belongs to it."
+    )
+    groups = models.ManyToManyField(
+        Group,
+        blank=True,
+        related_name="audiences",
+        help_text="Members of these groups see the entries of this audience.",
+    )
+
+    objects = AudienceQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["slug"]
+
+    def __str__(self) -> str:
+        return self.name

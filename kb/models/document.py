@@ -1,0 +1,91 @@
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+
+class KnowledgeBase(models.Model):
+    """A body of knowledge that is asked as one: its language, its policies, its wording."""
+
+    class Language(models.TextChoices):
+        """Languages whose full-text configuration PostgreSQL carries here."""
+
+        ENGLISH = "en", "English"
+        GERMAN = "de", "German"
+        OTHER = "xx", "other (no stemming)"
+
+    slug = models.SlugField(unique=True)
+    name = models.CharField(max_length=100)
+    language = models.CharField(
+        max_length=2, choices=Language.choices, default=Language.ENGLISH
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["slug"]
+        verbose_name = "knowledge base"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Document(models.Model):
+    """A source: what entries were taken from, with its tree of sections."""
+
+    knowledge_base = models.ForeignKey(
+        KnowledgeBase, on_delete=models.PROTECT, related_name="documents"
+    )
+    title = models.CharField(max_length=300)
+    source = models.CharField(
+        max_length=500,
+        blank=True,
+        help_text="Where it comes from: an address, a file name, a contract number.",
+    )
+    audience = models.ForeignKey(
+        "kb.Audience",
+        on_delete=models.PROTECT,
+        related_name="documents",
+        help_text="The audience that its new entries get.",
+    )
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="documents",
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["title", "pk"]
+        constraints = [
+            models.CheckConstraint(condition=~Q(title=""), name="document_has_title")
+        ]
+
+    def __str__(self) -> str:
+        return self.title
+
+
+class Section(models.Model):
+    """One heading of a document; `parent` makes the tree, `position` the order."""
+
+    document = models.ForeignKey(
+        Document, on_delete=models.CASCADE, related_name="sections"
+    )
+    parent = models.ForeignKey(
+        "self", on_delete=models.CASCADE, null=True, blank=True, related_name="children"
+    )
+    heading = models.CharField(max_length=300)
+    position = models.PositiveIntegerField(help_text="0-based, among its siblings.")
+
+    class Meta:
+        ordering = ["document", "parent_id", "position"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["document", "parent", "position"],
+                nulls_distinct=False,
+                name="section_position_unique",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.heading

@@ -1,0 +1,199 @@
+from datetime import datetime
+from typing import Self
+
+from django.conf import settings
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchVector, SearchVectorField
+from django.db import models
+from django.db.models import Case, GeneratedField, Q, Value, When
+from django.db.models.functions import Coalesce
+
+from .audience import Audience
+from .document import Document, KnowledgeBase, Section
+
+
+class EntryQuerySet(models.QuerySet["Entry"]):
+    """Reads over entries; each narrows and may be chained."""
+
+    def current(self, at: datetime) -> Self:
+        """Entries that have not expired at `at`."""
+        return self.filter(Q(valid_until__isnull=True) | Q(valid_until__gt=at))
+
+    def for_audiences(self, audience_ids: tuple[int, ...]) -> Self:
+        """Entries that someone with these audiences may see."""
+        return self.filter(audience_id__in=audience_ids)
+
+    def servable(self) -> Self:
+        """Entries that may be evidence as far as their state goes: neither draft nor retired."""
+        return self.exclude(state__in=[Entry.State.DRAFT, Entry.State.RETIRED])
+
+
+class Entry(models.Model):
+    """One fact: a sentence or short paragraph, or a question with its exact answer.
+
+    Written only through `kb.services`, which keep the revision, the embedding and the
+    verification in step inside one transaction.
+    """
+
+    class State(models.TextChoices):
+        """Where an entry stands in its life."""
+
+        DRAFT = "draft", "draft"
+        IN_REVIEW = "in_review", "in review"
+        VERIFIED = "verified", "verified"
+        NEEDS_REVIEW = "needs_review", "needs review"
+        RETIRED = "retired", "retired"
+
+    class Origin(models.TextChoices):
+        """How an entry came to be; never changed afterwards."""
+
+        MANUAL = "manual", "written by hand"
+        IMPORTED = "imported", "imported"
+        ENRICHED = "enriched", "proposed by a language model"
+        REVIEW = "review", "from an expert's review"
+
+    knowledge_base = models.ForeignKey(
+        KnowledgeBase, on_delete=models.PROTECT, related_name="entries"
+    )
+    document = models.ForeignKey(
+        Document,
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="entries",
+    )
+    section = models.ForeignKey(
+        Section,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="entries",
+    )
+    question = models.CharField(
+        max_length=1000,
+        blank=True,
+        help_text="Set for a question-and-answer entry, whose text is shown word for word.",
+    )
+    text = models.TextField(max_length=8000)
+    state = models.CharField(max_length=12, choices=State.choices, default=State.DRAFT)
+    origin = models.CharField(
+        max_length=8, choices=Origin.choices, default=Origin.MANUAL
+    )
+    confidence = models.FloatField(
+        help_text="In (0, 1]; 1 exactly when a person verified it."
+    )
+    audience = models.ForeignKey(
+        Audience, on_delete=models.PROTECT, related_name="entries"
+    )
+    language = models.CharField(
+        max_length=2,
+        choices=KnowledgeBase.Language.choices,
+        default=KnowledgeBase.Language.ENGLISH,
+    )
+    valid_until = models.DateTimeField(
+        null=True, blank=True, help_text="Never evidence from this moment on."
+    )
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="owned_entries",
+    )
+    verified_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="verified_entries",
+    )
+    verified_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+    search_vector = GeneratedField(
+        expression=Case(
+            When(
+                language="en",
+                then=SearchVector(
+                    Coalesce("question", Value("")), "text", config=Value("english")
+                ),
+            ),
+            When(
+                language="de",
+                then=SearchVector(
+                    Coalesce("question", Value("")), "text", config=Value("german")
+                ),
+            ),
+            default=SearchVector(
+                Coalesce("question", Value("")), "text", config=Value("simple")
+            ),
+        ),
+        output_field=SearchVectorField(),
+        db_persist=True,
+    )
+
+    objects = EntryQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-updated_at", "-pk"]
+        verbose_name_plural = "entries"
+        indexes = [
+            GinIndex(fields=["search_vector"], name="entry_search_vector"),
+            models.Index(
+                fields=["knowledge_base", "audience", "state"], name="entry_visibility"
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(confidence__gt=0) & Q(confidence__lte=1),
+                name="entry_confidence_in_range",
+            ),
+            models.CheckConstraint(
+                condition=(
+                    Q(
+                        state="verified",
+                        confidence=1,
+                        verified_by__isnull=False,
+                        verified_at__isnull=False,
+                    )
+                    | ~Q(state="verified") & Q(confidence__lt=1)
+                    | Q(state="retired")
+                ),
+                name="entry_certain_only_when_verified",
+            ),
+            models.CheckConstraint(condition=~Q(text=""), name="entry_has_text"),
+        ]
+
+    def __str__(self) -> str:
+        return self.text[:80]
+
+
+class Revision(models.Model):
+    """What an entry said at one time; immutable (a trigger holds it), citations point at it."""
+
+    entry = models.ForeignKey(Entry, on_delete=models.CASCADE, related_name="revisions")
+    number = models.PositiveIntegerField(help_text="1-based, without gaps.")
+    question = models.CharField(max_length=1000, blank=True)
+    text = models.TextField(max_length=8000)
+    state = models.CharField(max_length=12, choices=Entry.State.choices)
+    confidence = models.FloatField()
+    valid_until = models.DateTimeField(null=True, blank=True)
+    author = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="revisions",
+    )
+    reason = models.CharField(max_length=300, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["entry", "-number"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["entry", "number"], name="revision_number_unique"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"entry {self.entry_id} revision {self.number}"

@@ -1,0 +1,99 @@
+"""What a search returns: plain frozen values, no rows."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class Route(StrEnum):
+    """How the vectors were searched."""
+
+    EXACT = "exact"
+    HNSW = "hnsw"
+
+
+class Exclusion(StrEnum):
+    """Why an entry that is near the question may not be evidence."""
+
+    EXPIRED = "expired"
+    UNVERIFIED = "unverified"
+    NOT_ENTITLED = "not_entitled"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What may be evidence for one asker at one moment.
+
+    Attributes:
+        knowledge_base_id: The knowledge base asked.
+        audience_ids: The asker's audiences; empty sees nothing.
+        unverified_floor: Least confidence in (0, 1] of an unverified entry; 1 admits
+            verified entries alone.
+        at: The moment against which expiry is judged.
+    """
+
+    knowledge_base_id: int
+    audience_ids: tuple[int, ...]
+    unverified_floor: float
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """An entry that matched.
+
+    Attributes:
+        distance: Euclidean L2 between the unit-length full-precision vectors of
+            question and entry, in [0, 2]; lower is nearer.
+        confidence: In (0, 1].
+        vector_rank: 1-based rank by distance; None if only the words matched.
+        text_rank: 1-based rank by full text; None if only the vector matched.
+        score: Reciprocal rank fusion of both ranks; orders, never decides.
+    """
+
+    entry_id: int
+    revision_id: int
+    text: str
+    question: str
+    confidence: float
+    is_verified: bool
+    distance: float
+    vector_rank: int | None
+    text_rank: int | None
+    score: float
+    document_title: str
+    section: str
+    verified_at: datetime | None
+    valid_until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """What one look found.
+
+    Attributes:
+        hits: Best first by `score`; every one is inside the scope.
+        visible: How many entries the scope holds (exact up to the routing limit,
+            beyond it the limit itself).
+        embedder: Fingerprint of the embedding model that measured the distances.
+        deep: Whether this was the second, deeper look.
+        embed_milliseconds: Time spent embedding the question.
+        sql_milliseconds: Time spent in the database.
+    """
+
+    hits: tuple[Hit, ...]
+    visible: int
+    route: Route
+    embedder: str
+    deep: bool
+    embed_milliseconds: float
+    sql_milliseconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Excluded:
+    """The nearest entry outside the scope for one cause; never shown, only reasoned with."""
+
+    cause: Exclusion
+    distance: float
+    confidence: float

@@ -1,0 +1,84 @@
+"""Where the embedded parts keep their files, and how to reach them.
+
+Settings and the processes that start the parts must agree without talking to each
+other, so every place is a pure function of the variable directory.
+"""
+
+import hashlib
+import os
+import secrets
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+# A Unix socket's path may hold 107 bytes on Linux and 103 on macOS; PostgreSQL adds
+# "/.s.PGSQL.5432" to the directory.
+_SOCKET_DIRECTORY_LIMIT = 103 - len("/.s.PGSQL.5432")
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Every path under one variable directory (`NESCIO_VAR_DIR`)."""
+
+    var: Path
+
+    @property
+    def postgres_data(self) -> Path:
+        """The embedded server's data directory."""
+        return self.var / "postgres"
+
+    @property
+    def postgres_socket_directory(self) -> Path:
+        """Where the embedded server listens: under `var`, or a short path if that is too long."""
+        inside = self.var / "run"
+        if len(os.fsencode(inside)) <= _SOCKET_DIRECTORY_LIMIT:
+            return inside
+        digest = hashlib.sha256(os.fsencode(self.var)).hexdigest()[:12]
+        return Path(tempfile.gettempdir()) / f"nescio-{digest}"
+
+    @property
+    def database_url(self) -> str:
+        """The embedded database, as `DATABASE_URL` would name it."""
+        return f"postgresql://nescio@{quote(str(self.postgres_socket_directory), safe='')}/nescio"
+
+    @property
+    def broker(self) -> Path:
+        """The message files of the embedded broker."""
+        return self.var / "broker"
+
+    @property
+    def models(self) -> Path:
+        """Prepared (converted, checked) model weights."""
+        return self.var / "models"
+
+    @property
+    def secret_key_file(self) -> Path:
+        """The generated Django secret key of a system that was given none."""
+        return self.var / "secret_key"
+
+    @property
+    def up_file(self) -> Path:
+        """What `make up` tells scripts: url, token, admin_password (mode 0600)."""
+        return self.var / "up.json"
+
+
+def local_secret_key(file: Path) -> str:
+    """Return the secret key kept in `file`, made on first use with mode 0600.
+
+    Two processes may start at once: the first to link its key into place wins and the
+    other reads it, so both return the same key.
+    """
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        own = file.with_name(f"{file.name}.{os.getpid()}.{secrets.token_hex(4)}")
+        descriptor = os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as stream:
+            stream.write(secrets.token_urlsafe(64))
+        try:
+            os.link(own, file)
+        except FileExistsError:
+            pass
+        finally:
+            own.unlink()
+    return file.read_text().strip()

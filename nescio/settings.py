@@ -1,0 +1,222 @@
+"""Settings: one file, every difference comes from the environment.
+
+The table of variables stands in `docs/reference/settings.md`; a test holds the two
+together. Thresholds of the answer pipeline are no settings: they are fields of a
+versioned policy, stored with every answer.
+"""
+
+import os
+from datetime import timedelta
+from pathlib import Path
+from urllib.parse import unquote
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+from nescio.embedded.places import Places, local_secret_key
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env = environ.Env()
+
+VAR_DIR = Path(env.str("NESCIO_VAR_DIR", default=str(BASE_DIR / "var"))).resolve()
+PLACES = Places(VAR_DIR)
+
+# --- Where the parts are -------------------------------------------------------------
+DATABASE_URL = env.str("DATABASE_URL", default=PLACES.database_url)
+DATABASE_IS_EMBEDDED = PLACES.database_url == DATABASE_URL
+CELERY_BROKER_URL = env.str("CELERY_BROKER_URL", default="filesystem://")
+
+# --- Security ------------------------------------------------------------------------
+DEBUG = env.bool("NESCIO_DEBUG", default=False)
+SECRET_KEY = env.str("NESCIO_SECRET_KEY", default="")
+if not SECRET_KEY:
+    if not DATABASE_IS_EMBEDDED:
+        msg = (
+            "NESCIO_SECRET_KEY is not set. A system with its own database needs one; "
+            "make it with: python -c 'import secrets; print(secrets.token_urlsafe(64))'"
+        )
+        raise ImproperlyConfigured(msg)
+    SECRET_KEY = local_secret_key(PLACES.secret_key_file)
+ALLOWED_HOSTS = env.list(
+    "NESCIO_ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"]
+)
+CSRF_TRUSTED_ORIGINS = env.list("NESCIO_TRUSTED_ORIGINS", default=[])
+HTTPS = env.bool("NESCIO_HTTPS", default=False)
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
+SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
+if HTTPS:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+SECURE_CONTENT_TYPE_NOSNIFF = True
+X_FRAME_OPTIONS = "DENY"
+
+# --- Django --------------------------------------------------------------------------
+INSTALLED_APPS = [
+    "unfold",
+    "unfold.contrib.filters",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "rest_framework",
+    "knox",
+    "django_filters",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "accounts",
+    "jobs",
+    "kb",
+    "probes",
+    "qa",
+    "workers",
+    "nescio",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "csp.middleware.CSPMiddleware",
+]
+ROOT_URLCONF = "nescio.urls"
+WSGI_APPLICATION = "nescio.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+LANGUAGE_CODE = "en"
+TIME_ZONE = env.str("NESCIO_TIME_ZONE", default="UTC")
+USE_TZ = True
+STATIC_URL = "static/"
+STATIC_ROOT = VAR_DIR / "static"
+# Names carry no content hash: pages work before `collectstatic` ran.
+WHITENOISE_USE_FINDERS = True
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "ask"
+LOGOUT_REDIRECT_URL = "login"
+
+# --- Database ------------------------------------------------------------------------
+# The vector index must go on scanning when a filter discards what it found first, or a
+# selective audience turns into false refusals; start-up checks that the setting took.
+_database = env.db_url_config(DATABASE_URL)
+_database.update(
+    {
+        # A Unix socket's directory stands percent-encoded in the host's place.
+        "HOST": unquote(_database["HOST"]),
+        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": {
+            **_database.get("OPTIONS", {}),
+            "options": "-c hnsw.iterative_scan=relaxed_order -c hnsw.ef_search=100",
+        },
+    }
+)
+if env.bool("NESCIO_DATABASE_POOL", default=True):
+    _database["OPTIONS"]["pool"] = {
+        "min_size": 1,
+        "max_size": env.int("NESCIO_DATABASE_POOL_SIZE", default=16),
+        "timeout": 10,
+    }
+DATABASES = {"default": _database}
+
+# --- Background work -----------------------------------------------------------------
+CELERY_TASK_IGNORE_RESULT = True  # the Job row is the result
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+JOB_LEASE = timedelta(seconds=env.int("NESCIO_JOB_LEASE_SECONDS", default=30))
+JOB_SWEEP_INTERVAL = timedelta(seconds=env.int("NESCIO_JOB_SWEEP_SECONDS", default=10))
+
+# --- Models --------------------------------------------------------------------------
+# "bundled" or any sentence-transformers / Hugging Face name or path.
+EMBEDDING_MODEL = env.str("NESCIO_EMBEDDING_MODEL", default="bundled")
+LANGUAGE_MODEL = env.str("NESCIO_LANGUAGE_MODEL", default="bundled")
+# A set base URL answers with an OpenAI-compatible server instead of a local model.
+LANGUAGE_SERVER_URL = env.str("NESCIO_LANGUAGE_SERVER_URL", default="")
+LANGUAGE_SERVER_KEY = env.str("NESCIO_LANGUAGE_SERVER_KEY", default="")
+LANGUAGE_SERVER_TIMEOUT_SECONDS = env.float(
+    "NESCIO_LANGUAGE_SERVER_TIMEOUT_SECONDS", default=60.0
+)
+LANGUAGE_SERVER_RETRIES = env.int("NESCIO_LANGUAGE_SERVER_RETRIES", default=2)
+MODEL_DEVICE = env.str("NESCIO_MODEL_DEVICE", default="auto")
+# Two torch threads on a busy two-core machine are 70 times slower than one: cores
+# divided by processes, here web server and worker.
+TORCH_THREADS = env.int(
+    "NESCIO_TORCH_THREADS", default=max(1, (os.cpu_count() or 1) // 2)
+)
+
+# --- REST ----------------------------------------------------------------------------
+QUESTION_MAX_CHARACTERS = env.int("NESCIO_QUESTION_MAX_CHARACTERS", default=2_000)
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1_048_576
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "knox.auth.TokenAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PAGINATION_CLASS": "rest_framework.pagination.CursorPagination",
+    "PAGE_SIZE": 50,
+    "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_THROTTLE_CLASSES": [
+        "rest_framework.throttling.UserRateThrottle",
+        "rest_framework.throttling.ScopedRateThrottle",
+    ],
+    "DEFAULT_THROTTLE_RATES": {
+        "user": env.str("NESCIO_THROTTLE_USER", default="6000/minute"),
+        "ask": env.str("NESCIO_THROTTLE_ASK", default="600/minute"),
+        "login": env.str("NESCIO_THROTTLE_LOGIN", default="20/minute"),
+    },
+    "EXCEPTION_HANDLER": "nescio.exception_handler.exception_handler",
+}
+REST_KNOX = {
+    "TOKEN_TTL": None,  # revocable at any time; an expiry is set per token
+    "AUTH_HEADER_PREFIX": "Token",
+    "TOKEN_PREFIX": "nsc_",
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Nescio",
+    "DESCRIPTION": "Answers from verified knowledge, with evidence, or a refusal that says why.",
+    "VERSION": "1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "REDOC_DIST": "SIDECAR",
+    "COMPONENT_SPLIT_REQUEST": True,
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+}
+
+# --- Logging -------------------------------------------------------------------------
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}
+    },
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {
+        "handlers": ["stderr"],
+        "level": env.str("NESCIO_LOG_LEVEL", default="INFO"),
+    },
+}

@@ -1,0 +1,7 @@
+from django.apps import AppConfig
+
+
+class QaConfig(AppConfig):
+    """Questions, answers, policies, votes, evaluation."""
+
+    name = "qa"

@@ -1,0 +1,144 @@
+import uuid
+from typing import Self
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db import models
+from django.db.models import Q
+
+from kb.models import Entry, KnowledgeBase, Revision
+from qa.pipeline.types import Calibration, Gate, Reason
+
+from .policy import Policy
+
+
+class AnswerQuerySet(models.QuerySet["Answer"]):
+    """Reads over answers."""
+
+    def asked_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """The answers to this user's own questions."""
+        return self.filter(asker_id=user.pk)
+
+
+class Answer(models.Model):
+    """One question with all that was measured and decided on it.
+
+    Append-only once decided: only a pending row (kept before a stream starts or while
+    the language model's server is down) is ever completed.
+    """
+
+    class Outcome(models.TextChoices):
+        """What became of the question."""
+
+        PENDING = "pending", "pending"
+        ANSWERED = "answered", "answered"
+        REFUSED = "refused", "refused"
+        FAILED = "failed", "failed"
+
+    class Channel(models.TextChoices):
+        """Where it was asked."""
+
+        API = "api", "REST"
+        PAGE = "page", "ask page"
+        COMMAND = "command", "command line"
+        EVALUATION = "evaluation", "evaluation"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    knowledge_base = models.ForeignKey(
+        KnowledgeBase, on_delete=models.PROTECT, related_name="answers"
+    )
+    asker = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="answers",
+    )
+    channel = models.CharField(max_length=10, choices=Channel.choices)
+    question = models.TextField()
+    language = models.CharField(max_length=2, default="en")
+    outcome = models.CharField(
+        max_length=8, choices=Outcome.choices, default=Outcome.PENDING
+    )
+    gate = models.CharField(
+        max_length=12, blank=True, choices=[(g.value, g.value) for g in Gate]
+    )
+    reason = models.CharField(
+        max_length=20, blank=True, choices=[(r.value, r.value) for r in Reason]
+    )
+    shown_reason = models.CharField(
+        max_length=20, blank=True, choices=[(r.value, r.value) for r in Reason]
+    )
+    text = models.TextField(blank=True, help_text="What was shown.")
+    reasoning = models.TextField(blank=True)
+    policy = models.ForeignKey(
+        Policy, on_delete=models.PROTECT, null=True, related_name="answers"
+    )
+    calibration = models.CharField(
+        max_length=8, blank=True, choices=[(c.value, c.value) for c in Calibration]
+    )
+    signals = models.JSONField(
+        default=list, help_text="[{gate, name, value, threshold, passed}]"
+    )
+    milliseconds = models.JSONField(default=dict, help_text="{stage: milliseconds}")
+    generation = models.JSONField(
+        default=dict, help_text="What the language model returned."
+    )
+    embedder = models.CharField(max_length=64, blank=True)
+    language_model = models.CharField(max_length=200, blank=True)
+    error = models.TextField(blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    decided_at = models.DateTimeField(null=True, blank=True)
+
+    objects = AnswerQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at"]
+        indexes = [
+            models.Index(fields=["asker", "-created_at"], name="answer_by_asker"),
+            models.Index(fields=["-created_at"], name="answer_by_time"),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=(Q(outcome="refused") & ~Q(reason="") & ~Q(gate=""))
+                | (~Q(outcome="refused") & Q(reason="")),
+                name="answer_refusal_has_reason",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.question[:80]
+
+
+class AnswerEvidence(models.Model):
+    """One piece of evidence of an answer, as it was measured then."""
+
+    class Role(models.TextChoices):
+        """What the piece did: cited, given to the model and unused, or a near miss."""
+
+        CITED = "cited", "cited"
+        UNUSED = "unused", "not used"
+        NEAR_MISS = "near_miss", "near miss"
+
+    answer = models.ForeignKey(
+        Answer, on_delete=models.CASCADE, related_name="evidence"
+    )
+    entry = models.ForeignKey(Entry, on_delete=models.CASCADE, related_name="uses")
+    revision = models.ForeignKey(
+        Revision, on_delete=models.CASCADE, related_name="uses"
+    )
+    rank = models.PositiveSmallIntegerField(help_text="1-based, best first.")
+    role = models.CharField(max_length=9, choices=Role.choices)
+    quote = models.TextField(blank=True)
+    distance = models.FloatField()
+    confidence = models.FloatField()
+
+    class Meta:
+        ordering = ["answer", "rank"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["answer", "rank"], name="answer_evidence_rank_unique"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.role} {self.rank}: entry {self.entry_id}"

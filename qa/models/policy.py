@@ -1,0 +1,130 @@
+from django.conf import settings
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import Q
+
+from kb.models import KnowledgeBase
+from qa.pipeline.types import Policy as PolicyValue
+from qa.pipeline.types import Reason
+
+
+class Policy(models.Model):
+    """One version of the thresholds of a knowledge base; never changed once it answered.
+
+    A change is a new version; exactly one version of a knowledge base is active.
+    """
+
+    knowledge_base = models.ForeignKey(
+        KnowledgeBase, on_delete=models.PROTECT, related_name="policies"
+    )
+    name = models.CharField(max_length=100, default="default")
+    version = models.PositiveIntegerField(help_text="1-based, within name.")
+    is_active = models.BooleanField(default=False)
+    alpha = models.FloatField(
+        default=0.85,
+        validators=[MinValueValidator(0.0), MaxValueValidator(2.0)],
+        help_text="Hard refusal unless the least distance / confidence is below it "
+        "(Euclidean distance of unit vectors, 0 to 2).",
+    )
+    horizon = models.FloatField(
+        default=1.15,
+        validators=[MinValueValidator(0.0), MaxValueValidator(2.0)],
+        help_text="Distance beyond which an entry counts as unrelated.",
+    )
+    top_k = models.PositiveSmallIntegerField(
+        default=4, validators=[MinValueValidator(1), MaxValueValidator(20)]
+    )
+    verbatim_distance = models.FloatField(
+        default=0.35,
+        validators=[MinValueValidator(0.0), MaxValueValidator(2.0)],
+        help_text="Largest distance of a word-for-word answer; 0 switches it off.",
+    )
+    unverified_floor = models.FloatField(
+        default=0.75,
+        validators=[MinValueValidator(0.01), MaxValueValidator(1.0)],
+        help_text="Least confidence of unverified evidence; 1 admits verified only.",
+    )
+    soft_refusal = models.BooleanField(default=True)
+    min_verdict = models.FloatField(
+        default=0.5, validators=[MinValueValidator(0.0), MaxValueValidator(1.0)]
+    )
+    reveal_not_entitled = models.BooleanField(
+        default=False,
+        help_text="May a refusal tell that there is knowledge the asker may not see?",
+    )
+    refuse_when_stale = models.BooleanField(
+        default=False,
+        help_text="Refuse everything while the thresholds belong to other models.",
+    )
+    calibrated_embedder = models.CharField(max_length=64, blank=True)
+    calibrated_language_model = models.CharField(max_length=200, blank=True)
+    is_calibrated = models.BooleanField(default=False)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="policies",
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name_plural = "policies"
+        ordering = ["knowledge_base", "name", "-version"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["knowledge_base", "name", "version"],
+                name="policy_version_unique",
+            ),
+            models.UniqueConstraint(
+                fields=["knowledge_base"],
+                condition=Q(is_active=True),
+                name="policy_one_active",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} v{self.version}"
+
+    def as_value(self) -> PolicyValue:
+        """Return the frozen value that the pipeline decides by."""
+        return PolicyValue(
+            name=self.name,
+            version=self.version,
+            alpha=self.alpha,
+            horizon=self.horizon,
+            top_k=self.top_k,
+            verbatim_distance=self.verbatim_distance,
+            unverified_floor=self.unverified_floor,
+            soft_refusal=self.soft_refusal,
+            min_verdict=self.min_verdict,
+            reveal_not_entitled=self.reveal_not_entitled,
+            refuse_when_stale=self.refuse_when_stale,
+            calibrated_embedder=self.calibrated_embedder,
+            calibrated_language_model=self.calibrated_language_model,
+            is_calibrated=self.is_calibrated,
+        )
+
+
+class RefusalWording(models.Model):
+    """What a refusal says, by knowledge base, language and reason ("" is every reason)."""
+
+    knowledge_base = models.ForeignKey(
+        KnowledgeBase, on_delete=models.CASCADE, related_name="refusal_wordings"
+    )
+    language = models.CharField(max_length=2, choices=KnowledgeBase.Language.choices)
+    reason = models.CharField(
+        max_length=20, blank=True, choices=[(r.value, r.value) for r in Reason]
+    )
+    text = models.TextField(max_length=1000)
+
+    class Meta:
+        ordering = ["knowledge_base", "language", "reason"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["knowledge_base", "language", "reason"],
+                name="refusal_wording_unique",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.text[:80]

@@ -1,0 +1,282 @@
+"""A question as data: each stage takes earlier values and returns one new frozen value.
+
+No Django, no torch: whatever reaches into a database or a model is a Protocol that is
+handed in.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+
+class Gate(StrEnum):
+    """Where a question was decided, in the order in which the gates stand."""
+
+    VERBATIM = "verbatim"
+    HARD_REFUSAL = "hard_refusal"
+    SOFT_REFUSAL = "soft_refusal"
+    ABSTENTION = "abstention"
+
+
+class Reason(StrEnum):
+    """Why a question was refused; each is true on its own and none stands for another."""
+
+    NOTHING_KNOWN = "nothing_known"
+    TOO_FAR = "too_far"
+    UNVERIFIED_ONLY = "unverified_only"
+    EXPIRED_ONLY = "expired_only"
+    NOT_ENTITLED = "not_entitled"
+    MODEL_DECLINED = "model_declined"
+    MALFORMED_OUTPUT = "malformed_output"
+    UNSUPPORTED = "unsupported"
+    POLICY_STALE = "policy_stale"
+
+
+class Calibration(StrEnum):
+    """Whether the policy's thresholds hold for the models that are running."""
+
+    HAND_SET = "hand_set"
+    CURRENT = "current"
+    STALE = "stale"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What was asked, cleaned: NFC, no control characters, trimmed."""
+
+    text: str
+    language: str = "en"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Every threshold and switch of one answer; versioned and stored with it.
+
+    Attributes:
+        alpha: Hard refusal unless min over evidence of distance / confidence < alpha
+            (L2R eq. 4, on Euclidean L2 of unit vectors).
+        horizon: Distance beyond which an entry counts as unrelated ("nothing known"
+            instead of "too far"; no near miss).
+        top_k: Pieces of evidence handed to the language model.
+        verbatim_distance: Largest distance of the verbatim tier; 0 switches it off.
+        unverified_floor: Least confidence of unverified evidence; 1 admits verified
+            evidence alone.
+        soft_refusal: Whether the model's own verdict may refuse.
+        min_verdict: Least probability of "can answer" in [0, 1] where the language
+            model gives one.
+        reveal_not_entitled: Whether a refusal may tell that knowledge exists which the
+            asker may not see.
+        refuse_when_stale: Whether a stale policy refuses everything or answers with a
+            warning.
+        calibrated_embedder: Fingerprint that alpha was set for.
+        calibrated_language_model: Fingerprint that min_verdict was set for.
+        is_calibrated: Whether the thresholds come from labelled answers.
+    """
+
+    name: str
+    version: int
+    alpha: float
+    horizon: float
+    top_k: int
+    verbatim_distance: float
+    unverified_floor: float
+    soft_refusal: bool
+    min_verdict: float
+    reveal_not_entitled: bool
+    refuse_when_stale: bool
+    calibrated_embedder: str
+    calibrated_language_model: str
+    is_calibrated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """An entry that supports an answer; `distance` is Euclidean L2 in [0, 2]."""
+
+    entry_id: int
+    revision_id: int
+    text: str
+    question: str
+    confidence: float
+    is_verified: bool
+    distance: float
+    vector_rank: int | None
+    text_rank: int | None
+    score: float
+    document_title: str
+    section: str
+    verified_at: datetime | None
+    valid_until: datetime | None
+
+    @property
+    def ratio(self) -> float:
+        """Distance over confidence, what hard refusal compares with alpha."""
+        return self.distance / self.confidence
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """That an entry outside the asker's scope is near; it is never shown."""
+
+    reason: Reason
+    distance: float
+    confidence: float
+
+    @property
+    def ratio(self) -> float:
+        """Distance over confidence, on the same scale as the evidence's."""
+        return self.distance / self.confidence
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """What one look found, best first; `deep` marks the second look before a refusal."""
+
+    evidence: tuple[Evidence, ...]
+    visible: int
+    route: str
+    embedder: str
+    deep: bool
+    embed_milliseconds: float
+    sql_milliseconds: float
+
+
+class Retriever(Protocol):
+    """Search on behalf of one asker: entitlement and expiry are inside it."""
+
+    def look(self, question: str, *, top_k: int, deep: bool) -> Retrieval:
+        """Return evidence best first; `deep` spends more for certainty of recall."""
+        ...
+
+    def withheld(self, question: str) -> Sequence[Withheld]:
+        """Return the nearest entry outside the scope for each cause, if any."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What a language model answers from; texts are data and can't break its structure.
+
+    Attributes:
+        question: The question's text.
+        evidence: Pieces in order; piece i is called i + 1 in prompt and output.
+        language: BCP 47 primary subtag of the answer.
+    """
+
+    question: str
+    evidence: tuple[Evidence, ...]
+    language: str
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A piece of evidence that an answer rests on; `quote` stands in the entry."""
+
+    entry_id: int
+    revision_id: int
+    quote: str
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """What a language model gave back, parsed.
+
+    Attributes:
+        cited: 1-based numbers of the pieces of evidence it says it used.
+        quotes: (piece number, words it says it quotes).
+        reasoning: One step from evidence to answer.
+        can_answer: Its own verdict.
+        verdict_probability: Probability of the verdict "can answer" in [0, 1]; None
+            where the server does not tell.
+        answer: Displayable text; empty if it can't answer.
+        malformed: Whether the output could not be read even after one repair.
+        repaired: Whether it took the one repair.
+        log_probability: Mean natural-log probability of the answer's tokens, or None.
+        raw: The output as it came, for the record.
+    """
+
+    cited: tuple[int, ...]
+    quotes: tuple[tuple[int, str], ...]
+    reasoning: str
+    can_answer: bool
+    verdict_probability: float | None
+    answer: str
+    malformed: bool
+    repaired: bool
+    log_probability: float | None
+    raw: str
+    prompt_tokens: int
+    answer_tokens: int
+    milliseconds: float
+
+
+class LanguageModel(Protocol):
+    """Writes an answer from evidence alone."""
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells two models (weights, adapter, dtype, server) apart."""
+        ...
+
+    def generate(self, prompt: Prompt) -> Generation:
+        """Return evidence, reasoning, verdict and answer, in that order of thought.
+
+        Raises:
+            LanguageModelUnavailableError: The model's server is down or too slow.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """One measured number beside the threshold that it was held against.
+
+    `passed` is None where the signal is recorded and not enforced.
+    """
+
+    gate: Gate
+    name: str
+    value: float | None
+    threshold: float | None
+    passed: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class StageTime:
+    """How long one stage took."""
+
+    stage: str
+    milliseconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Everything a question came to, so that it can be explained and replayed.
+
+    Attributes:
+        gate: The gate that refused, or VERBATIM for a verbatim answer, else None.
+        reason: Set exactly when refused.
+        shown_reason: What the asker may be told (`reason`, unless the policy hides it).
+        evidence: What the language model saw (answered) or could have seen.
+        near_misses: Related evidence of a refusal, never citations.
+    """
+
+    question: Question
+    policy: Policy
+    answered: bool
+    gate: Gate | None
+    reason: Reason | None
+    shown_reason: Reason | None
+    answer: str
+    reasoning: str
+    citations: tuple[Citation, ...]
+    evidence: tuple[Evidence, ...]
+    near_misses: tuple[Evidence, ...]
+    signals: tuple[Signal, ...]
+    times: tuple[StageTime, ...]
+    calibration: Calibration
+    embedder: str
+    language_model: str
+    generation: Generation | None = field(default=None)
