@@ -1,0 +1,59 @@
+from accounts.exceptions import (
+    ConflictError,
+    NescioError,
+    NotFoundError,
+    UnavailableError,
+)
+
+
+class InvalidKnowledgeError(NescioError):
+    """A value that may not be written; `field` names it."""
+
+    code = "invalid_knowledge"
+    status = 400
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class EntryNotFoundError(NotFoundError):
+    """There is no such entry, or the asker may not see it."""
+
+    code = "entry_not_found"
+
+
+class DocumentNotFoundError(NotFoundError):
+    """There is no such document, or the asker may not see it."""
+
+    code = "document_not_found"
+
+
+class AudienceNotFoundError(NotFoundError):
+    """There is no such audience, or the asker does not belong to it."""
+
+    code = "audience_not_found"
+
+
+class EntryRetiredError(ConflictError):
+    """A retired entry is changed only by restoring it first."""
+
+    code = "entry_retired"
+
+
+class RevisionConflictError(ConflictError):
+    """Somebody else changed the entry since it was read."""
+
+    code = "revision_conflict"
+
+
+class EraseError(ConflictError):
+    """The row is still used by others and may not go before them."""
+
+    code = "still_used"
+
+
+class EmbeddingModelBusyError(UnavailableError):
+    """The embedding model is being switched at this moment."""
+
+    code = "embedding_model_busy"

@@ -1,0 +1,504 @@
+"""Writing entries: each function is one transaction.
+
+An entry, its revision and its vector under the active embedding model are written
+together, so what is answered changes with the entry and never before or after it. Locks
+are taken in one order everywhere: the active model (shared), then entries.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypedDict, Unpack
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils import timezone
+
+from kb.exceptions import (
+    EntryNotFoundError,
+    EntryRetiredError,
+    InvalidKnowledgeError,
+    RevisionConflictError,
+)
+from kb.models import Audience, Document, Entry, KnowledgeBase, Revision, Section
+
+from .text import clean_line, clean_text
+from .vectors import lock_active_model, write_vectors
+
+TEXT_LIMIT = 8000
+QUESTION_LIMIT = 1000
+REASON_LIMIT = 300
+UNVERIFIED_CONFIDENCE = 0.8
+"""What a hand-written entry gets until a person verified it."""
+
+_WRITABLE_STATES = (
+    Entry.State.DRAFT,
+    Entry.State.IN_REVIEW,
+    Entry.State.NEEDS_REVIEW,
+)
+# What a verification vouches for: a change of one of these needs a new one.
+_VOUCHED = frozenset({"text", "question", "valid_until"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewEntry:
+    """What an entry is to be; the fields are those of `create_entry`."""
+
+    knowledge_base: KnowledgeBase
+    audience: Audience | None
+    text: str
+    question: str = ""
+    document: Document | None = None
+    section: Section | None = None
+    origin: str = Entry.Origin.MANUAL
+    confidence: float = UNVERIFIED_CONFIDENCE
+    verify: bool = False
+    state: str = Entry.State.DRAFT
+    language: str | None = None
+    valid_until: datetime | None = None
+    owner: User | None = None
+    reason: str = ""
+
+
+class EntryChanges(TypedDict, total=False):
+    """What an edit may change; a key that is absent stays as it is."""
+
+    text: str
+    question: str
+    document: Document | None
+    section: Section | None
+    audience: Audience
+    language: str
+    valid_until: datetime | None
+    owner: User | None
+    state: str
+    confidence: float
+
+
+class _NewEntryOptions(TypedDict, total=False):
+    question: str
+    document: Document | None
+    section: Section | None
+    origin: str
+    confidence: float
+    verify: bool
+    state: str
+    language: str | None
+    valid_until: datetime | None
+    owner: User | None
+    reason: str
+
+
+def create_entry(
+    *,
+    knowledge_base: KnowledgeBase,
+    audience: Audience | None,
+    text: str,
+    author: User | None,
+    **options: Unpack[_NewEntryOptions],
+) -> Entry:
+    """Write one entry with its first revision and its vector.
+
+    Args:
+        audience: Who may see it; None takes the document's.
+        author: Who wrote it; None for the system itself.
+        options: `question` makes it a question-and-answer entry; `document` and
+            `section` say where it stands (a section brings its document); `confidence`
+            in (0, 1), by default 0.8; `verify` makes it verified by `author` with
+            confidence 1; `state` is draft (the default), in_review or needs_review;
+            `language` is by default the knowledge base's; `reason` goes into the
+            revision.
+
+    Raises:
+        InvalidKnowledgeError: A value that may not be written; nothing was.
+    """
+    new = NewEntry(
+        knowledge_base=knowledge_base, audience=audience, text=text, **options
+    )
+    return create_entries([new], author=author)[0]
+
+
+@transaction.atomic
+def create_entries(
+    new_entries: Sequence[NewEntry], *, author: User | None
+) -> tuple[Entry, ...]:
+    """Write many entries as `create_entry` does, in one transaction and in bulk.
+
+    Raises:
+        InvalidKnowledgeError: One of them may not be written; none was.
+    """
+    entries = [_build(new, author=author) for new in new_entries]
+    model = lock_active_model()
+    Entry.objects.bulk_create(entries, batch_size=500)
+    Revision.objects.bulk_create(
+        [
+            _revision_of(entry, number=1, author=author, reason=_reason(new.reason))
+            for entry, new in zip(entries, new_entries, strict=True)
+        ],
+        batch_size=500,
+    )
+    write_vectors(entries, model=model)
+    return tuple(entries)
+
+
+@transaction.atomic
+def edit_entry(
+    *,
+    entry_id: int,
+    author: User | None,
+    may_verify: bool,
+    expected_revision: int | None = None,
+    reason: str = "",
+    **changes: Unpack[EntryChanges],
+) -> Entry:
+    """Change an entry and write what it says now as its next revision.
+
+    A changed text, question or expiry of a verified entry needs a new verification: it
+    is `author`'s own where `may_verify`, otherwise the entry goes back to
+    needs_review with `UNVERIFIED_CONFIDENCE`. Changes that change nothing write nothing.
+
+    Args:
+        expected_revision: The revision number the change was made on; None overwrites
+            whatever is there.
+
+    Raises:
+        EntryNotFoundError: There is no such entry.
+        EntryRetiredError: It is retired.
+        RevisionConflictError: It has another revision than `expected_revision`.
+        InvalidKnowledgeError: A value that may not be written; nothing was.
+    """
+    model = lock_active_model()
+    entry, number = _lock(entry_id, expected_revision)
+    _refuse_retired(entry)
+    changed = _apply(entry, changes)
+    if "document" in changes or "section" in changes:
+        _settle_place(entry, changes)
+    if not changed:
+        return entry
+    _settle_verification(entry, changed, changes, author if may_verify else None)
+    _save(
+        entry,
+        number=number + 1,
+        author=author,
+        reason=_reason(reason) or f"Changed {', '.join(sorted(changed))}.",
+    )
+    if changed & {"text", "question"}:
+        write_vectors([entry], model=model)
+    return entry
+
+
+@transaction.atomic
+def verify_entry(
+    *, entry_id: int, by: User, expected_revision: int | None = None, reason: str = ""
+) -> Entry:
+    """Vouch for an entry as it stands: confidence 1; again for one that is verified.
+
+    Raises:
+        EntryNotFoundError: There is no such entry.
+        EntryRetiredError: It is retired.
+        RevisionConflictError: It has another revision than `expected_revision`.
+    """
+    entry, number = _lock(entry_id, expected_revision)
+    _refuse_retired(entry)
+    again = entry.state == Entry.State.VERIFIED
+    _vouch(entry, by)
+    default = "Verified again." if again else "Verified."
+    _save(entry, number=number + 1, author=by, reason=_reason(reason) or default)
+    return entry
+
+
+@transaction.atomic
+def mark_for_review(
+    *, entry_id: int, by: User, reason: str = "", expected_revision: int | None = None
+) -> Entry:
+    """Put an entry into needs_review; a verified one is no longer certain.
+
+    Raises:
+        EntryNotFoundError: There is no such entry.
+        EntryRetiredError: It is retired.
+        RevisionConflictError: It has another revision than `expected_revision`.
+    """
+    entry, number = _lock(entry_id, expected_revision)
+    _refuse_retired(entry)
+    if entry.state == Entry.State.NEEDS_REVIEW:
+        return entry
+    _doubt(entry, state=Entry.State.NEEDS_REVIEW)
+    _save(
+        entry,
+        number=number + 1,
+        author=by,
+        reason=_reason(reason) or "Marked for review.",
+    )
+    return entry
+
+
+@transaction.atomic
+def retire_entry(
+    *, entry_id: int, by: User, reason: str = "", expected_revision: int | None = None
+) -> Entry:
+    """Take an entry out of every answer; it stays for the answers that cite it.
+
+    Retiring a retired entry changes nothing.
+
+    Raises:
+        EntryNotFoundError: There is no such entry.
+        RevisionConflictError: It has another revision than `expected_revision`.
+    """
+    entry, number = _lock(entry_id, expected_revision)
+    if entry.state == Entry.State.RETIRED:
+        return entry
+    entry.state = Entry.State.RETIRED
+    _save(entry, number=number + 1, author=by, reason=_reason(reason) or "Retired.")
+    return entry
+
+
+@transaction.atomic
+def restore_entry(
+    *, entry_id: int, by: User, reason: str = "", expected_revision: int | None = None
+) -> Entry:
+    """Undo a retirement: the entry stands again as it did before it.
+
+    Raises:
+        EntryNotFoundError: There is no such entry.
+        RevisionConflictError: It has another revision than `expected_revision`.
+    """
+    model = lock_active_model()
+    entry, number = _lock(entry_id, expected_revision)
+    if entry.state != Entry.State.RETIRED:
+        return entry
+    before = entry.revisions.exclude(state=Entry.State.RETIRED).first()
+    entry.state = before.state if before else Entry.State.NEEDS_REVIEW
+    _save(entry, number=number + 1, author=by, reason=_reason(reason) or "Restored.")
+    write_vectors([entry], model=model)
+    return entry
+
+
+@transaction.atomic
+def erase_entry(*, entry_id: int) -> None:
+    """Delete an entry with its revisions, its vectors and its mention in answers.
+
+    For what must not be kept (a person's data); knowledge that is out of date is retired.
+
+    Raises:
+        EntryNotFoundError: There is no such entry.
+    """
+    entry, _ = _lock(entry_id, None)
+    entry.delete()
+
+
+def _build(new: NewEntry, *, author: User | None) -> Entry:
+    section = new.section
+    document = new.document or (section.document if section else None)
+    audience = new.audience or (document.audience if document else None)
+    if audience is None:
+        raise InvalidKnowledgeError(
+            "audience", "audience is missing; name one, or a document that has one."
+        )
+    entry = Entry(
+        knowledge_base=new.knowledge_base,
+        document=document,
+        section=section,
+        audience=audience,
+        question=_clean("question", new.question),
+        text=_clean("text", new.text),
+        origin=_choice("origin", new.origin, Entry.Origin.values),
+        language=_choice(
+            "language",
+            new.language or new.knowledge_base.language,
+            KnowledgeBase.Language.values,
+        ),
+        valid_until=_moment(new.valid_until),
+        owner=new.owner,
+    )
+    _check_place(entry)
+    if new.verify:
+        if author is None:
+            raise InvalidKnowledgeError(
+                "verify", "verify needs an author: only a person verifies."
+            )
+        _vouch(entry, author)
+    else:
+        entry.state = _state(new.state)
+        entry.confidence = _unverified_confidence(new.confidence)
+    return entry
+
+
+def _lock(entry_id: int, expected_revision: int | None) -> tuple[Entry, int]:
+    """Return the entry, locked until the transaction ends, and its revision number."""
+    entry = (
+        Entry.objects.select_for_update(of=("self",))
+        .select_related("knowledge_base", "document", "section", "audience")
+        .defer("search_vector")
+        .filter(pk=entry_id)
+        .first()
+    )
+    if entry is None:
+        raise EntryNotFoundError(f"There is no entry {entry_id}.")
+    number = (
+        entry.revisions.order_by("-number").values_list("number", flat=True).first()
+    ) or 0
+    if expected_revision is not None and expected_revision != number:
+        raise RevisionConflictError(
+            f"Entry {entry_id} is at revision {number}, your change was made on "
+            f"revision {expected_revision}; read it again and repeat the change."
+        )
+    return entry, number
+
+
+def _apply(entry: Entry, changes: EntryChanges) -> set[str]:
+    """Set the changed fields but state and confidence; return the names of all changes."""
+    cleaned: dict[str, object] = {**changes}
+    for name in ("text", "question"):
+        if name in changes:
+            cleaned[name] = _clean(name, str(cleaned[name]))
+    if "language" in changes:
+        _choice("language", changes["language"], KnowledgeBase.Language.values)
+    if "valid_until" in changes:
+        _moment(changes["valid_until"])
+    changed = {name for name, value in cleaned.items() if getattr(entry, name) != value}
+    for name in changed - {"state", "confidence"}:
+        setattr(entry, name, cleaned[name])
+    return changed
+
+
+def _settle_place(entry: Entry, changes: EntryChanges) -> None:
+    if "document" not in changes and entry.section is not None:
+        entry.document = entry.section.document
+    elif "section" not in changes and (
+        entry.section is not None and entry.section.document_id != entry.document_id
+    ):
+        entry.section = None
+    _check_place(entry)
+
+
+def _check_place(entry: Entry) -> None:
+    document, section = entry.document, entry.section
+    if document and document.knowledge_base_id != entry.knowledge_base_id:
+        raise InvalidKnowledgeError(
+            "document",
+            f"document {document.pk} belongs to another knowledge base; take one of "
+            f"{entry.knowledge_base.slug}.",
+        )
+    if section and (document is None or section.document_id != document.pk):
+        raise InvalidKnowledgeError(
+            "section",
+            f"section {section.pk} belongs to another document; take one of the "
+            "entry's document.",
+        )
+
+
+def _settle_verification(
+    entry: Entry, changed: set[str], changes: EntryChanges, verifier: User | None
+) -> None:
+    """Bring state, confidence and verification in step with what changed."""
+    was_verified = entry.state == Entry.State.VERIFIED
+    if "state" in changed:
+        _doubt(entry, state=_state(changes["state"]))
+    elif was_verified and changed & _VOUCHED:
+        if verifier is not None:
+            _vouch(entry, verifier)
+        else:
+            _doubt(entry, state=Entry.State.NEEDS_REVIEW)
+    if "confidence" not in changed:
+        return
+    if entry.state == Entry.State.VERIFIED:
+        raise InvalidKnowledgeError(
+            "confidence",
+            f"confidence {changes['confidence']} is not that of a verified entry, "
+            "which is 1; give it another state too.",
+        )
+    entry.confidence = _unverified_confidence(changes["confidence"])
+
+
+def _vouch(entry: Entry, by: User) -> None:
+    entry.state = Entry.State.VERIFIED
+    entry.confidence = 1.0
+    entry.verified_by = by
+    entry.verified_at = timezone.now()
+
+
+def _doubt(entry: Entry, *, state: str) -> None:
+    if entry.state == Entry.State.VERIFIED:
+        entry.confidence = UNVERIFIED_CONFIDENCE
+    entry.state = state
+    entry.verified_by = None
+    entry.verified_at = None
+
+
+def _save(entry: Entry, *, number: int, author: User | None, reason: str) -> None:
+    entry.save()
+    _revision_of(entry, number=number, author=author, reason=reason).save()
+
+
+def _revision_of(
+    entry: Entry, *, number: int, author: User | None, reason: str
+) -> Revision:
+    return Revision(
+        entry=entry,
+        number=number,
+        question=entry.question,
+        text=entry.text,
+        state=entry.state,
+        confidence=entry.confidence,
+        valid_until=entry.valid_until,
+        author=author,
+        reason=reason,
+    )
+
+
+def _refuse_retired(entry: Entry) -> None:
+    if entry.state == Entry.State.RETIRED:
+        raise EntryRetiredError(f"Entry {entry.pk} is retired; restore it first.")
+
+
+def _clean(name: str, value: str) -> str:
+    if name == "question":
+        return clean_line(value, field=name, limit=QUESTION_LIMIT, required=False)
+    return clean_text(value, field=name, limit=TEXT_LIMIT)
+
+
+def _reason(value: str) -> str:
+    return clean_line(value, field="reason", limit=REASON_LIMIT, required=False)
+
+
+def _state(value: str) -> str:
+    if value == Entry.State.VERIFIED:
+        raise InvalidKnowledgeError(
+            "state", "state verified is not written; verify the entry instead."
+        )
+    if value == Entry.State.RETIRED:
+        raise InvalidKnowledgeError(
+            "state", "state retired is not written; retire the entry instead."
+        )
+    return _choice("state", value, [state.value for state in _WRITABLE_STATES])
+
+
+def _unverified_confidence(value: float) -> float:
+    if value == 1:
+        raise InvalidKnowledgeError(
+            "confidence",
+            "confidence 1 is for what a person verified; verify the entry, or give a "
+            "number below 1.",
+        )
+    # Written so that "not a number" fails it.
+    if not 0 < value < 1:
+        raise InvalidKnowledgeError(
+            "confidence", f"confidence {value} is not in (0, 1]; give a number in it."
+        )
+    return value
+
+
+def _choice(field: str, value: str, values: Sequence[str]) -> str:
+    if value not in values:
+        raise InvalidKnowledgeError(
+            field, f"{field} {value!r} is unknown; take one of {', '.join(values)}."
+        )
+    return value
+
+
+def _moment(value: datetime | None) -> datetime | None:
+    if value is not None and timezone.is_naive(value):
+        raise InvalidKnowledgeError(
+            "valid_until", f"valid_until {value} has no time zone; give it one."
+        )
+    return value
