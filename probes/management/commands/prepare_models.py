@@ -1,0 +1,31 @@
+import time
+from argparse import ArgumentParser
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from probes import bundled
+from probes.exceptions import BundledModelError
+
+
+class Command(BaseCommand):
+    """Convert and check the bundled language model; quick when that is done already."""
+
+    help = "Prepare the bundled language model under the variable directory."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take no arguments beyond Django's own."""
+
+    def handle(self, **_options: object) -> None:
+        """Prepare, showing each step with the percentage done."""
+        began = time.monotonic()
+
+        def show(doing: str, fraction: float) -> None:
+            seconds = time.monotonic() - began
+            self.stdout.write(f"[{fraction:4.0%}] {doing} ({seconds:.1f} s)")
+
+        try:
+            directory = bundled.prepare(settings.PLACES.models, progress=show)
+        except BundledModelError as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(str(directory))
