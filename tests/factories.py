@@ -1,0 +1,91 @@
+"""Makers of rows for tests; knowledge is written through the services, as in the product.
+
+Entries are really embedded, with the bundled model; a test that makes many uses
+`make_entries`, which encodes them in one batch.
+"""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+
+from accounts.roles import Role
+from kb.models import Audience, Document, Entry, KnowledgeBase
+from kb.services.entries import NewEntry, create_entries, create_entry, retire_entry
+
+_numbers = itertools.count(1)
+
+
+def make_user(
+    role: Role | None = Role.AGENT, *, username: str = "", groups: Sequence[str] = ()
+) -> User:
+    """Make an active user without a password, in the role's group and in `groups`."""
+    user = User.objects.create_user(username or f"user{next(_numbers)}")
+    names = [*([role.value] if role else []), *groups]
+    user.groups.set([Group.objects.get_or_create(name=name)[0] for name in names])
+    return user
+
+
+def make_knowledge_base(slug: str = "cards", *, language: str = "en") -> KnowledgeBase:
+    """Return the knowledge base `slug`, made on first use."""
+    return KnowledgeBase.objects.get_or_create(
+        slug=slug, defaults={"name": slug.title(), "language": language}
+    )[0]
+
+
+def make_audience(slug: str = "everyone", *, groups: Sequence[str] = ()) -> Audience:
+    """Return the audience `slug`, made on first use: of `groups`, or of everyone."""
+    audience, _ = Audience.objects.get_or_create(
+        slug=slug, defaults={"name": slug.title(), "everyone": not groups}
+    )
+    audience.groups.add(*[Group.objects.get_or_create(name=name)[0] for name in groups])
+    return audience
+
+
+def make_document(title: str = "Price list", **fields: Any) -> Document:
+    """Make a document of everyone in the default knowledge base, without sections."""
+    fields.setdefault("knowledge_base", make_knowledge_base())
+    fields.setdefault("audience", make_audience())
+    return Document.objects.create(title=title, **fields)
+
+
+def make_curator() -> User:
+    """Return the user "curator", made on first use: author of what is made here."""
+    found = User.objects.filter(username="curator").first()
+    return found or make_user(Role.CURATOR, username="curator")
+
+
+def make_entry(
+    text: str = "A replacement card costs 12 euros.", **fields: Any
+) -> Entry:
+    """Write an entry for everyone in the default knowledge base.
+
+    Verified by the curator unless `state`, `confidence` or `verify` says otherwise;
+    `state="retired"` makes a verified one and retires it.
+    """
+    author = fields.pop("author", None) or make_curator()
+    retired = fields.get("state") == Entry.State.RETIRED
+    if retired:
+        del fields["state"]
+    fields.setdefault("verify", not fields.keys() & {"state", "confidence"})
+    fields.setdefault("knowledge_base", make_knowledge_base())
+    if "document" not in fields and "section" not in fields:
+        fields.setdefault("audience", make_audience())
+    entry = create_entry(
+        text=text, author=author, audience=fields.pop("audience", None), **fields
+    )
+    return retire_entry(entry_id=entry.pk, by=author) if retired else entry
+
+
+def make_entries(texts: Sequence[str], **fields: Any) -> tuple[Entry, ...]:
+    """Write many verified entries in one batch, each as `make_entry` would."""
+    fields = {
+        "knowledge_base": make_knowledge_base(),
+        "audience": make_audience(),
+        "verify": True,
+        **fields,
+    }
+    return create_entries(
+        [NewEntry(text=text, **fields) for text in texts], author=make_curator()
+    )
