@@ -2,7 +2,6 @@ from accounts.exceptions import (
     ConflictError,
     NescioError,
     NotFoundError,
-    UnavailableError,
 )
 
 
@@ -47,13 +46,7 @@ class RevisionConflictError(ConflictError):
     code = "revision_conflict"
 
 
-class EraseError(ConflictError):
-    """The row is still used by others and may not go before them."""
+class AudienceExistsError(ConflictError):
+    """The slug belongs to another audience."""
 
-    code = "still_used"
-
-
-class EmbeddingModelBusyError(UnavailableError):
-    """The embedding model is being switched at this moment."""
-
-    code = "embedding_model_busy"
+    code = "audience_exists"

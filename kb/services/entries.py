@@ -14,6 +14,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
+from kb.embedding import active_model
 from kb.exceptions import (
     EntryNotFoundError,
     EntryRetiredError,
@@ -23,7 +24,7 @@ from kb.exceptions import (
 from kb.models import Audience, Document, Entry, KnowledgeBase, Revision, Section
 
 from .text import clean_line, clean_text
-from .vectors import lock_active_model, write_vectors
+from .vectors import write_vectors
 
 TEXT_LIMIT = 8000
 QUESTION_LIMIT = 1000
@@ -128,7 +129,7 @@ def create_entries(
         InvalidKnowledgeError: One of them may not be written; none was.
     """
     entries = [_build(new, author=author) for new in new_entries]
-    model = lock_active_model()
+    model = active_model(for_share=True)
     Entry.objects.bulk_create(entries, batch_size=500)
     Revision.objects.bulk_create(
         [
@@ -167,7 +168,7 @@ def edit_entry(
         RevisionConflictError: It has another revision than `expected_revision`.
         InvalidKnowledgeError: A value that may not be written; nothing was.
     """
-    model = lock_active_model()
+    model = active_model(for_share=True)
     entry, number = _lock(entry_id, expected_revision)
     _refuse_retired(entry)
     changed = _apply(entry, changes)
@@ -262,7 +263,7 @@ def restore_entry(
         EntryNotFoundError: There is no such entry.
         RevisionConflictError: It has another revision than `expected_revision`.
     """
-    model = lock_active_model()
+    model = active_model(for_share=True)
     entry, number = _lock(entry_id, expected_revision)
     if entry.state != Entry.State.RETIRED:
         return entry

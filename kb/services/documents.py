@@ -1,0 +1,191 @@
+"""Writing documents with their tree of sections: each function is one transaction."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypedDict, Unpack
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import F
+
+from kb.exceptions import DocumentNotFoundError, InvalidKnowledgeError
+from kb.models import Audience, Document, KnowledgeBase, Section
+
+from .text import clean_line
+
+TITLE_LIMIT = 300
+SOURCE_LIMIT = 500
+HEADING_LIMIT = 300
+SECTIONS_LIMIT = 2000
+DEPTH_LIMIT = 8
+
+# Positions are moved out of the way by this much while a tree is rebuilt, for no two
+# siblings may have one position at any moment.
+_ASIDE = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class SectionNode:
+    """A heading with what stands below it, in order.
+
+    Attributes:
+        id: The section it is already, whose entries it keeps; None for a new one.
+    """
+
+    heading: str
+    children: tuple["SectionNode", ...] = ()
+    id: int | None = None
+
+
+class DocumentChanges(TypedDict, total=False):
+    """What an edit may change; a key that is absent stays as it is."""
+
+    title: str
+    source: str
+    audience: Audience
+    sections: Sequence[SectionNode]
+
+
+@transaction.atomic
+def create_document(
+    *,
+    knowledge_base: KnowledgeBase,
+    title: str,
+    audience: Audience,
+    author: User | None,
+    source: str = "",
+    sections: Sequence[SectionNode] = (),
+) -> Document:
+    """Make a document with its sections; `audience` is what its new entries get.
+
+    Raises:
+        InvalidKnowledgeError: A value that may not be written; nothing was.
+    """
+    document = Document.objects.create(
+        knowledge_base=knowledge_base,
+        title=clean_line(title, field="title", limit=TITLE_LIMIT),
+        source=clean_line(source, field="source", limit=SOURCE_LIMIT, required=False),
+        audience=audience,
+        created_by=author,
+    )
+    _write_tree(document, sections)
+    return document
+
+
+@transaction.atomic
+def edit_document(*, document_id: int, **changes: Unpack[DocumentChanges]) -> Document:
+    """Change a document; its entries keep the audience that they have.
+
+    `sections` is the whole tree: nodes with an id stay (renamed, moved), nodes without
+    one are new, sections that it does not name go, and their entries stay with the
+    document alone.
+
+    Raises:
+        DocumentNotFoundError: There is no such document.
+        InvalidKnowledgeError: A value that may not be written; nothing was.
+    """
+    document = Document.objects.select_for_update().filter(pk=document_id).first()
+    if document is None:
+        raise DocumentNotFoundError(f"There is no document {document_id}.")
+    if "title" in changes:
+        document.title = clean_line(changes["title"], field="title", limit=TITLE_LIMIT)
+    if "source" in changes:
+        document.source = clean_line(
+            changes["source"], field="source", limit=SOURCE_LIMIT, required=False
+        )
+    if "audience" in changes:
+        document.audience = changes["audience"]
+    document.save()
+    if "sections" in changes:
+        _write_tree(document, changes["sections"])
+    return document
+
+
+def section_tree(sections: Sequence[Section]) -> tuple[SectionNode, ...]:
+    """Return the tree of one document's sections, in order, without a query."""
+    below: dict[int | None, list[Section]] = {}
+    for section in sorted(sections, key=lambda section: section.position):
+        below.setdefault(section.parent_id, []).append(section)
+
+    def grow(parent_id: int | None) -> tuple[SectionNode, ...]:
+        return tuple(
+            SectionNode(section.heading, grow(section.pk), section.pk)
+            for section in below.get(parent_id, [])
+        )
+
+    return grow(None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    node: SectionNode
+    parent: int | None  # index of the parent's place
+    position: int
+    depth: int
+
+
+def _write_tree(document: Document, nodes: Sequence[SectionNode]) -> None:
+    places = _places(nodes)
+    kept = {section.pk: section for section in document.sections.all()}
+    named = [place.node.id for place in places if place.node.id is not None]
+    _check_ids(document, named, known=kept.keys())
+    document.sections.update(position=F("position") + _ASIDE)
+    written: list[Section] = []
+    for place in places:
+        section = (
+            Section(document=document) if place.node.id is None else kept[place.node.id]
+        )
+        section.heading = clean_line(
+            place.node.heading, field="heading", limit=HEADING_LIMIT
+        )
+        section.parent = None if place.parent is None else written[place.parent]
+        section.position = place.position
+        section.save()
+        written.append(section)
+    # Last, when what stays no longer hangs below what goes.
+    document.sections.exclude(pk__in=[section.pk for section in written]).delete()
+
+
+def _places(nodes: Sequence[SectionNode]) -> list[_Place]:
+    """Return every node with its place, parents before children; refuse what is too big."""
+    places: list[_Place] = []
+    for place in _walk(nodes):
+        if place.depth > DEPTH_LIMIT:
+            raise InvalidKnowledgeError(
+                "sections",
+                f"sections are nested deeper than {DEPTH_LIMIT}; flatten them.",
+            )
+        if len(places) == SECTIONS_LIMIT:
+            raise InvalidKnowledgeError(
+                "sections",
+                f"sections are more than {SECTIONS_LIMIT}; split the document.",
+            )
+        places.append(place)
+    return places
+
+
+def _walk(nodes: Sequence[SectionNode]) -> Iterator[_Place]:
+    """Walk the tree breadth first, without recursion."""
+    queue = [_Place(node, None, n, 1) for n, node in enumerate(nodes)]
+    for index, place in enumerate(queue):
+        yield place
+        queue.extend(
+            _Place(child, index, n, place.depth + 1)
+            for n, child in enumerate(place.node.children)
+        )
+
+
+def _check_ids(
+    document: Document, named: Sequence[int], known: Collection[int]
+) -> None:
+    for section_id in named:
+        if section_id not in known:
+            raise InvalidKnowledgeError(
+                "sections",
+                f"document {document.pk} has no section {section_id}; leave the id "
+                "out for a new one.",
+            )
+    if len(set(named)) != len(named):
+        raise InvalidKnowledgeError(
+            "sections", "A section is named twice; each may stand in one place."
+        )
