@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+import numpy as np
+
 
 class Route(StrEnum):
     """How the vectors were searched."""
@@ -18,6 +20,22 @@ class Exclusion(StrEnum):
     EXPIRED = "expired"
     UNVERIFIED = "unverified"
     NOT_ENTITLED = "not_entitled"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QuestionVector:
+    """A question embedded by one model; meets the vectors of that model only.
+
+    Attributes:
+        values: float32 of shape (dimensions,), of unit length.
+        model_id: Primary key of the EmbeddingModel.
+        milliseconds: What embedding took.
+    """
+
+    values: np.ndarray
+    model_id: int
+    fingerprint: str
+    milliseconds: float
 
 
 @dataclass(frozen=True, slots=True)
