@@ -1,7 +1,21 @@
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
 
 
 class AccountsConfig(AppConfig):
     """Who may do what: roles as groups, tokens, throttles."""
 
     name = "accounts"
+
+    def ready(self) -> None:
+        """Give the roles their permissions whenever migrations ran.
+
+        Django's own receiver, which makes the permissions, was connected before this.
+        """
+        from accounts.permissions import (  # noqa: PLC0415  # needs loaded models
+            grant_role_permissions,
+        )
+
+        post_migrate.connect(
+            grant_role_permissions, dispatch_uid="accounts.grant_role_permissions"
+        )

@@ -31,3 +31,22 @@ class UnavailableError(NescioError):
 
     code = "unavailable"
     status = 503
+
+
+class InvalidAccountError(NescioError):
+    """A user can't be made like this."""
+
+    code = "invalid_account"
+
+
+class InvalidCredentialsError(NescioError):
+    """No active user has this name and password."""
+
+    code = "invalid_credentials"
+    status = 401
+
+
+class TokenNotFoundError(NotFoundError):
+    """There is no such token, or it is another user's."""
+
+    code = "token_not_found"

@@ -13,6 +13,8 @@ from urllib.parse import unquote
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
+from nescio.admin_site import UNFOLD
+from nescio.content_security import STRICT
 from nescio.embedded.places import Places, local_secret_key
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -49,6 +51,7 @@ if HTTPS:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
+CONTENT_SECURITY_POLICY = {"DIRECTIVES": STRICT}
 
 # --- Django --------------------------------------------------------------------------
 INSTALLED_APPS = [
@@ -75,6 +78,7 @@ INSTALLED_APPS = [
     "nescio",
 ]
 MIDDLEWARE = [
+    "nescio.request_id.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -83,7 +87,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "csp.middleware.CSPMiddleware",
+    "nescio.content_security.ContentSecurityMiddleware",
 ]
 ROOT_URLCONF = "nescio.urls"
 WSGI_APPLICATION = "nescio.wsgi.application"
@@ -109,6 +113,17 @@ STATIC_URL = "static/"
 STATIC_ROOT = VAR_DIR / "static"
 # Names carry no content hash: pages work before `collectstatic` ran.
 WHITENOISE_USE_FINDERS = True
+AUTHENTICATION_BACKENDS = ["accounts.backends.ThrottledModelBackend"]
+AUTH_PASSWORD_VALIDATORS = [
+    {
+        "NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"
+    },
+    {
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "OPTIONS": {"min_length": 10},
+    },
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "ask"
 LOGOUT_REDIRECT_URL = "login"
@@ -136,15 +151,51 @@ if env.bool("NESCIO_DATABASE_POOL", default=True):
     }
 DATABASES = {"default": _database}
 
+# --- Cache ---------------------------------------------------------------------------
+# Only throttle counters live here. Local memory counts in each process on its own; a
+# system of several web processes shares a Redis by CACHE_URL.
+CACHES = {"default": env.cache_url("CACHE_URL", default="locmemcache://")}
+CACHES["default"].setdefault("OPTIONS", {})
+if CACHES["default"]["BACKEND"].endswith("LocMemCache"):
+    CACHES["default"]["OPTIONS"]["MAX_ENTRIES"] = 100_000
+
 # --- Background work -----------------------------------------------------------------
+# The Job row is the truth and the broker a doorbell: a lost, doubled or late message
+# changes nothing but the moment at which a job begins.
+BROKER_IS_EMBEDDED = CELERY_BROKER_URL.startswith("filesystem:")
+CELERY_BROKER_TRANSPORT_OPTIONS = (
+    {"data_folder": str(PLACES.broker), "polling_interval": 0.25}
+    if BROKER_IS_EMBEDDED
+    else {
+        "visibility_timeout": 300,  # a later delivery of a running job does nothing
+        "unacked_restore_interval": 10,
+        "unacked_restore_throttle": 1,
+        "socket_connect_timeout": 5,
+        "socket_keepalive": True,
+    }
+    if CELERY_BROKER_URL.startswith(("redis:", "rediss:"))
+    else {}
+)
+CELERY_BROKER_CONNECTION_TIMEOUT = 5
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # a worker outlives any loss of its broker
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TASK_SERIALIZER = "json"
+CELERY_RESULT_SERIALIZER = "json"
 CELERY_TASK_IGNORE_RESULT = True  # the Job row is the result
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
+# Files carry no broadcast: `celery inspect` and its like need a real broker.
+CELERY_WORKER_ENABLE_REMOTE_CONTROL = not BROKER_IS_EMBEDDED
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_TIMEZONE = TIME_ZONE
+# Every schedule is an interval: there is nothing to remember in a file.
+CELERY_BEAT_SCHEDULER = "celery.beat:Scheduler"
 JOB_LEASE = timedelta(seconds=env.int("NESCIO_JOB_LEASE_SECONDS", default=30))
 JOB_SWEEP_INTERVAL = timedelta(seconds=env.int("NESCIO_JOB_SWEEP_SECONDS", default=10))
+JOB_KEEP = timedelta(days=env.int("NESCIO_JOB_KEEP_DAYS", default=30))
 
 # --- Models --------------------------------------------------------------------------
 # "bundled" or any sentence-transformers / Hugging Face name or path.
@@ -169,28 +220,30 @@ QUESTION_MAX_CHARACTERS = env.int("NESCIO_QUESTION_MAX_CHARACTERS", default=2_00
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1_048_576
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "knox.auth.TokenAuthentication",
+        "accounts.authentication.ApiTokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
-    "DEFAULT_PAGINATION_CLASS": "rest_framework.pagination.CursorPagination",
+    "DEFAULT_PARSER_CLASSES": ["nescio.json_parser.BoundedJSONParser"],
+    "DEFAULT_PAGINATION_CLASS": "accounts.pagination.NewestFirstPagination",
     "PAGE_SIZE": 50,
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "DEFAULT_THROTTLE_CLASSES": [
-        "rest_framework.throttling.UserRateThrottle",
-        "rest_framework.throttling.ScopedRateThrottle",
-    ],
+    "DEFAULT_THROTTLE_CLASSES": ["accounts.throttles.ScopedThrottle"],
     "DEFAULT_THROTTLE_RATES": {
         "user": env.str("NESCIO_THROTTLE_USER", default="6000/minute"),
         "ask": env.str("NESCIO_THROTTLE_ASK", default="600/minute"),
         "login": env.str("NESCIO_THROTTLE_LOGIN", default="20/minute"),
+        "login_address": env.str("NESCIO_THROTTLE_LOGIN_ADDRESS", default="100/minute"),
     },
+    # How many proxies of ours stand in front: only their X-Forwarded-For counts.
+    "NUM_PROXIES": env.int("NESCIO_PROXIES", default=0),
     "EXCEPTION_HANDLER": "nescio.exception_handler.exception_handler",
 }
+KNOX_TOKEN_MODEL = "accounts.ApiToken"
 REST_KNOX = {
+    "TOKEN_MODEL": KNOX_TOKEN_MODEL,
     "TOKEN_TTL": None,  # revocable at any time; an expiry is set per token
     "AUTH_HEADER_PREFIX": "Token",
     "TOKEN_PREFIX": "nsc_",
@@ -212,9 +265,18 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}
+        "line": {
+            "format": "%(asctime)s %(levelname)s %(name)s [%(request_id)s]: %(message)s"
+        }
     },
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"request_id": {"()": "nescio.request_id.RequestIdFilter"}},
+    "handlers": {
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": "line",
+            "filters": ["request_id"],
+        }
+    },
     "root": {
         "handlers": ["stderr"],
         "level": env.str("NESCIO_LOG_LEVEL", default="INFO"),

@@ -1,0 +1,127 @@
+"""Users, groups and tokens in the admin.
+
+An admin manages users without becoming a superuser: superusers, their flags and single
+permissions are a superuser's business.
+"""
+
+from django.contrib import admin, messages
+from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.models import Group, User
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from unfold.admin import ModelAdmin
+from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
+
+from accounts.models import ApiToken
+from accounts.roles import Role
+
+admin.site.unregister(User)
+admin.site.unregister(Group)
+
+
+def _is_superuser(request: HttpRequest) -> bool:
+    return isinstance(request.user, User) and request.user.is_superuser
+
+
+@admin.register(User)
+class AccountAdmin(UserAdmin, ModelAdmin):
+    """Users with their groups, of which four are the roles."""
+
+    form = UserChangeForm
+    add_form = UserCreationForm
+    change_password_form = AdminPasswordChangeForm
+    list_display = ["username", "email", "roles", "is_active", "last_login"]
+    list_filter = ["is_active", "groups"]
+    actions = ["revoke_tokens"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
+        """Fetch the groups with the users."""
+        return super().get_queryset(request).prefetch_related("groups")
+
+    @admin.display(description="groups")
+    def roles(self, user: User) -> str:
+        """Show roles and other groups."""
+        names = ["superuser"] if user.is_superuser else []
+        return ", ".join([*names, *(group.name for group in user.groups.all())])
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: User | None = None
+    ) -> list[str]:
+        """Keep what would make a superuser out of reach of others."""
+        fields = [
+            *super().get_readonly_fields(request, obj),
+            "last_login",
+            "date_joined",
+        ]
+        if not _is_superuser(request):
+            fields += ["is_superuser", "user_permissions"]
+        return fields
+
+    def has_change_permission(
+        self, request: HttpRequest, obj: User | None = None
+    ) -> bool:
+        """Let only a superuser change one, or set one's password."""
+        allowed = super().has_change_permission(request, obj)
+        return allowed and (
+            obj is None or not obj.is_superuser or _is_superuser(request)
+        )
+
+    def has_delete_permission(
+        self, request: HttpRequest, obj: User | None = None
+    ) -> bool:
+        """Switch users off instead: what they wrote stays theirs."""
+        return False
+
+    @admin.action(description="Revoke all tokens", permissions=["change"])
+    def revoke_tokens(self, request: HttpRequest, users: QuerySet[User]) -> None:
+        """End every token of the chosen users."""
+        if not _is_superuser(request):
+            users = users.filter(is_superuser=False)
+        count, _ = ApiToken.objects.filter(user__in=users).delete()
+        self.message_user(request, f"{count} tokens revoked.", messages.SUCCESS)
+
+
+@admin.register(Group)
+class RoleAdmin(GroupAdmin, ModelAdmin):
+    """Groups: the four roles, and whatever groups audiences are made of."""
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: Group | None = None
+    ) -> list[str]:
+        """Keep a role's name, which the code knows; permissions are a superuser's."""
+        fields = [*super().get_readonly_fields(request, obj)]
+        if obj is not None and obj.name in {role.value for role in Role}:
+            fields.append("name")
+        if not _is_superuser(request):
+            fields.append("permissions")
+        return fields
+
+    def has_delete_permission(
+        self, request: HttpRequest, obj: Group | None = None
+    ) -> bool:
+        """Never delete a role."""
+        if obj is not None and obj.name in {role.value for role in Role}:
+            return False
+        return super().has_delete_permission(request, obj)
+
+
+@admin.register(ApiToken)
+class ApiTokenAdmin(ModelAdmin):
+    """Tokens: seen and revoked here, made by their owners or by `create_token`."""
+
+    list_display = ["name", "token_key", "user", "created", "expiry"]
+    list_filter = [("expiry", admin.EmptyFieldListFilter)]
+    list_select_related = ["user"]
+    search_fields = ["name", "user__username"]
+    fields = ["name", "token_key", "user", "created", "expiry"]
+    readonly_fields = fields
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """The secret must reach its owner only."""
+        return False
+
+    def has_change_permission(
+        self, request: HttpRequest, obj: ApiToken | None = None
+    ) -> bool:
+        """Nothing of a token changes."""
+        return False

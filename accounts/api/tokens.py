@@ -1,0 +1,107 @@
+from datetime import timedelta
+from uuid import UUID
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import status
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.exceptions import Throttled
+from rest_framework.generics import GenericAPIView, ListAPIView
+from rest_framework.permissions import AllowAny, BasePermission, IsAuthenticated
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.api.serializers import (
+    CredentialsSerializer,
+    IssuedTokenSerializer,
+    TokenSerializer,
+)
+from accounts.models import ApiToken
+from accounts.pagination import NewestFirstPagination
+from accounts.roles import Role, has_role
+from accounts.services import revoke_token, sign_in_for_token
+from accounts.throttles import login_wait
+
+
+class TokenPagination(NewestFirstPagination):
+    """Tokens, newest first."""
+
+    ordering = ("-created", "-pk")
+
+
+class TokenListView(ListAPIView[ApiToken]):
+    """Lists tokens, and makes one for whoever signs in."""
+
+    serializer_class = TokenSerializer
+    pagination_class = TokenPagination
+    throttle_scope = "user"
+    permission_classes = [IsAuthenticated]
+
+    def get_permissions(self) -> list[BasePermission]:  # type: ignore[override]  # the stubs name a protocol
+        """Let anyone sign in; the list is for who is signed in."""
+        if self.request.method == "POST":
+            return [AllowAny()]
+        return super().get_permissions()  # type: ignore[return-value]  # the stubs name a protocol
+
+    def get_authenticators(self) -> list[BaseAuthentication]:
+        """Ignore credentials when signing in: an old token must not stand in the way."""
+        if self.request is not None and self.request.method == "POST":
+            return []
+        return super().get_authenticators()
+
+    def get_queryset(self) -> QuerySet[ApiToken]:
+        """One's own tokens; an admin sees everybody's."""
+        tokens = ApiToken.objects.select_related("user")
+        if has_role(self.request.user, Role.ADMIN):
+            return tokens
+        return tokens.owned_by(self.request.user)
+
+    @extend_schema(operation_id="tokens_list")
+    def get(self, request: Request) -> Response:
+        """List one's own tokens, newest first; an admin sees everybody's.
+
+        The secrets are not stored and can't be shown.
+        """
+        return self.list(request)
+
+    @extend_schema(
+        operation_id="tokens_create",
+        auth=[],
+        request=CredentialsSerializer,
+        responses={201: IssuedTokenSerializer},
+    )
+    def post(self, request: Request) -> Response:
+        """Sign in with user name and password for a token, shown this once."""
+        asked = CredentialsSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        given = asked.validated_data
+        wait = login_wait(request, given["username"], counted=False)
+        if wait is not None:
+            raise Throttled(wait)
+        days = given["expires_in_days"]
+        issued = sign_in_for_token(
+            request._request,
+            username=given["username"],
+            password=given["password"],
+            name=given["name"],
+            expires_in=None if days is None else timedelta(days=days),
+        )
+        issued.row.token = issued.secret
+        return Response(
+            IssuedTokenSerializer(issued.row).data,
+            status=status.HTTP_201_CREATED,
+            headers={"Cache-Control": "no-store"},
+        )
+
+
+class TokenView(GenericAPIView[ApiToken]):
+    """One token."""
+
+    permission_classes = [IsAuthenticated]
+    throttle_scope = "user"
+
+    @extend_schema(operation_id="tokens_revoke", request=None, responses={204: None})
+    def delete(self, request: Request, token_id: UUID) -> Response:
+        """Revoke a token at once: one's own, or as an admin anybody's."""
+        revoke_token(token_id=token_id, by=request.user)
+        return Response(status=status.HTTP_204_NO_CONTENT)

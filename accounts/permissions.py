@@ -1,0 +1,84 @@
+"""What each role may do in the admin: Django's model permissions on the role's group."""
+
+from collections.abc import Mapping
+
+from django.apps import AppConfig
+from django.apps.registry import Apps
+from django.db import transaction
+
+from accounts.roles import Role
+
+_READ = ("view",)
+_WRITE = ("view", "add", "change")
+_ALL = ("view", "add", "change", "delete")
+
+# What a role adds to the roles below it: {app: {model: actions}}.
+_ADDED: Mapping[Role, Mapping[str, Mapping[str, tuple[str, ...]]]] = {
+    Role.AGENT: {},
+    Role.SME: {
+        "kb": {
+            "knowledgebase": _READ,
+            "audience": _READ,
+            "document": _READ,
+            "section": _READ,
+            "entry": _READ,
+            "revision": _READ,
+        },
+        "qa": {
+            "answer": _READ,
+            "answerevidence": _READ,
+            "vote": _READ,
+            "policy": _READ,
+            "refusalwording": _READ,
+        },
+    },
+    Role.CURATOR: {
+        "jobs": {"job": _READ},
+        "kb": {
+            "audience": _WRITE,
+            "document": _WRITE,
+            "section": _ALL,
+            "entry": _WRITE,
+            "embeddingmodel": _READ,
+        },
+    },
+    Role.ADMIN: {
+        "accounts": {"apitoken": ("view", "delete")},
+        "admin": {"logentry": _READ},
+        "auth": {"user": _WRITE, "group": _WRITE},
+        "jobs": {"job": ("view", "change")},
+        "kb": {
+            "knowledgebase": _WRITE,
+            "audience": _ALL,
+            "document": _ALL,
+            "embeddingmodel": ("view", "change"),
+        },
+        "qa": {"policy": _WRITE, "refusalwording": _ALL},
+    },
+}
+
+
+def grant_role_permissions(
+    app_config: AppConfig, using: str, apps: Apps, **_: object
+) -> None:
+    """Make the role groups and give them their permissions on one app's models.
+
+    Runs after each app's migrations; adds what is missing and takes nothing away, so
+    that what an operator granted beyond it stays.
+    """
+    try:
+        groups = apps.get_model("auth", "Group").objects.using(using)
+        permissions = apps.get_model("auth", "Permission").objects.using(using)
+    except LookupError:  # only some apps were migrated, and auth was not among them
+        return
+    codenames: set[str] = set()
+    with transaction.atomic(using=using):
+        for role in Role:
+            group, _made = groups.get_or_create(name=role.value)
+            for model, actions in _ADDED[role].get(app_config.label, {}).items():
+                codenames.update(f"{action}_{model}" for action in actions)
+            group.permissions.add(
+                *permissions.filter(
+                    content_type__app_label=app_config.label, codename__in=codenames
+                )
+            )

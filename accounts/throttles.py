@@ -1,0 +1,117 @@
+"""How often somebody may ask: a counter in the cache for each scope, caller and window.
+
+The count is one atomic increment of a fixed window, so it holds over several processes
+on a shared cache (CACHE_URL) and costs the same at any rate; in exchange a burst across
+the edge of two windows may reach twice the rate.
+"""
+
+import hashlib
+import logging
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from django.core.cache import cache
+from django.http import HttpRequest
+from redis.exceptions import RedisError
+from rest_framework.request import Request
+from rest_framework.settings import api_settings
+from rest_framework.throttling import BaseThrottle
+
+if TYPE_CHECKING:  # the library's views import this module by settings
+    from rest_framework.views import APIView
+
+logger = logging.getLogger(__name__)
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """`limit` requests in each window of `seconds`."""
+
+    limit: int
+    seconds: int
+
+
+def rate_of(scope: str) -> Rate:
+    """Return the configured rate of a scope, written as "20/minute".
+
+    Raises:
+        KeyError: The scope has no rate in the settings.
+    """
+    limit, _, period = api_settings.DEFAULT_THROTTLE_RATES[scope].partition("/")
+    return Rate(limit=int(limit), seconds=_SECONDS[period[0]])
+
+
+def seconds_to_wait(scope: str, caller: str, *, counted: bool = True) -> float | None:
+    """Count one request of `caller` and tell how long it must wait; None lets it pass.
+
+    A cache that is down lets everything pass, logged: throttling protects the service
+    and must not be what takes it down.
+
+    Args:
+        scope: A key of the configured rates.
+        caller: Whoever is counted: a user's id, an address, a name with an address.
+        counted: False only looks, without counting.
+    """
+    rate = rate_of(scope)
+    now = time.time()
+    window = int(now // rate.seconds)
+    digest = hashlib.sha256(caller.encode("utf-8", "replace")).hexdigest()[:32]
+    key = f"throttle:{scope}:{digest}:{window}"
+    try:
+        count = _increment(key, rate.seconds) if counted else cache.get(key, 0) + 1
+    except (RedisError, OSError):
+        logger.exception("The cache is down; nothing is throttled meanwhile.")
+        return None
+    return None if count <= rate.limit else (window + 1) * rate.seconds - now
+
+
+def _increment(key: str, seconds: int) -> int:
+    cache.add(key, 0, timeout=seconds)
+    try:
+        return cache.incr(key)
+    except ValueError:  # it was evicted between the two
+        cache.set(key, 1, timeout=seconds)
+        return 1
+
+
+class ScopedThrottle(BaseThrottle):
+    """One count for each caller and `view.throttle_scope` ("user" where there is none)."""
+
+    def __init__(self) -> None:
+        self._wait: float | None = None
+
+    def allow_request(self, request: Request, view: "APIView") -> bool:
+        """Count the request; `wait` tells how long a refused one must wait."""
+        scope = getattr(view, "throttle_scope", "user")
+        user = request.user
+        caller = f"user {user.pk}" if user.is_authenticated else address_of(request)
+        self._wait = seconds_to_wait(scope, caller)
+        return self._wait is None
+
+    def wait(self) -> float | None:
+        """Return the seconds until the next window."""
+        return self._wait
+
+
+def address_of(request: Request | HttpRequest) -> str:
+    """Return the caller's address; forwarded ones count only behind known proxies."""
+    return BaseThrottle().get_ident(request) or ""  # type: ignore[arg-type]  # reads headers and META only
+
+
+def login_wait(
+    request: Request | HttpRequest, username: str, *, counted: bool
+) -> float | None:
+    """Tell how long a sign-in must wait: by name and address, and by address alone.
+
+    The first bounds guesses at one password without locking its owner out from
+    elsewhere, the second guesses at many names.
+    """
+    address = address_of(request)
+    waits = (
+        seconds_to_wait("login", f"{username.lower()} {address}", counted=counted),
+        seconds_to_wait("login_address", address, counted=counted),
+    )
+    return max((wait for wait in waits if wait is not None), default=None)

@@ -1,0 +1,132 @@
+"""Every error of the REST interface as {"error": {"code", "message", "detail"?}}.
+
+`code` is for machines and stable, `message` for people, `detail` names fields. What
+broke inside is logged with the request's id; its text never reaches the caller.
+"""
+
+import math
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.views import defaults
+from rest_framework import exceptions
+from rest_framework.renderers import JSONRenderer
+from rest_framework.response import Response
+from rest_framework.views import set_rollback
+
+from accounts.exceptions import NescioError, UnavailableError
+from nescio.request_id import current_request_id
+
+API_PREFIX = "/api/"
+RETRY_SECONDS = 5
+
+_SAID_BY_STATUS = {
+    400: ("bad_request", "The request could not be read."),
+    403: ("permission_denied", "You may not do this."),
+    404: ("not_found", "There is nothing at this address. Routes have no trailing slash."),
+    500: ("internal_error", "Something broke here; it is logged."),
+}  # fmt: skip
+
+
+def envelope(code: str, message: str, detail: object = None) -> dict[str, Any]:
+    """Return the one shape of an error."""
+    error: dict[str, Any] = {"code": code, "message": message}
+    if detail is not None:
+        error["detail"] = detail
+    return {"error": error}
+
+
+def exception_handler(exception: Exception, context: dict[str, Any]) -> Response | None:
+    """Turn an exception into its response; None for one nobody foresaw.
+
+    Django then logs that one and answers with `server_error`.
+    """
+    if isinstance(exception, NescioError):
+        response = _from_nescio(exception)
+    else:
+        if isinstance(exception, Http404):
+            exception = exceptions.NotFound(_SAID_BY_STATUS[404][1])
+        elif isinstance(exception, PermissionDenied):
+            exception = exceptions.PermissionDenied()
+        if not isinstance(exception, exceptions.APIException):
+            return None
+        response = _from_rest_framework(exception)
+    set_rollback()
+    if request := context.get("request"):
+        # An error before an event stream began is plain JSON, whatever was accepted.
+        request.accepted_renderer = JSONRenderer()
+        request.accepted_media_type = JSONRenderer.media_type
+    return response
+
+
+def _from_nescio(error: NescioError) -> Response:
+    response = Response(envelope(error.code, str(error)), status=error.status)
+    if isinstance(error, UnavailableError):
+        response["Retry-After"] = str(RETRY_SECONDS)
+    if error.status == 401:
+        response["WWW-Authenticate"] = "Token"
+    return response
+
+
+def _from_rest_framework(error: exceptions.APIException) -> Response:
+    if isinstance(error, exceptions.ValidationError):
+        body = envelope("invalid", "; ".join(_sentences(error.detail)), error.detail)
+    else:
+        codes = error.get_codes()
+        code = codes if isinstance(codes, str) else error.default_code
+        body = envelope(code, " ".join(_sentences(error.detail)))
+    response = Response(body, status=error.status_code)
+    if challenge := getattr(error, "auth_header", None):
+        response["WWW-Authenticate"] = challenge
+    if wait := getattr(error, "wait", None):
+        response["Retry-After"] = str(math.ceil(wait))
+    return response
+
+
+def _sentences(detail: object, name: str = "") -> list[str]:
+    """Flatten a validation error into "field.part: sentence"."""
+    if isinstance(detail, dict):
+        return [
+            sentence
+            for key, value in detail.items()
+            for sentence in _sentences(value, _join(name, str(key)))
+        ]
+    if isinstance(detail, list | tuple):
+        return [sentence for each in detail for sentence in _sentences(each, name)]
+    return [f"{name}: {detail}" if name else str(detail)]
+
+
+def _join(name: str, key: str) -> str:
+    if key == "non_field_errors":
+        return name
+    return f"{name}.{key}" if name else key
+
+
+def _plain_error(request: HttpRequest, status: int) -> HttpResponse | None:
+    """Return the envelope for an API path outside the REST framework's hands."""
+    if not request.path_info.startswith(API_PREFIX):
+        return None
+    code, message = _SAID_BY_STATUS[status]
+    detail = {"request_id": current_request_id()} if status >= 500 else None
+    return JsonResponse(envelope(code, message, detail), status=status)
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's handler400."""
+    return _plain_error(request, 400) or defaults.bad_request(request, exception)
+
+
+def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's handler403."""
+    return _plain_error(request, 403) or defaults.permission_denied(request, exception)
+
+
+def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's handler404."""
+    return _plain_error(request, 404) or defaults.page_not_found(request, exception)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Django's handler500; the exception is logged already."""
+    return _plain_error(request, 500) or defaults.server_error(request)

@@ -1,0 +1,104 @@
+"""JSON bodies, bounded in bytes and in depth, whose text the database can hold."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import IO, Any
+
+from django.conf import settings
+from rest_framework import status
+from rest_framework.exceptions import APIException, ParseError
+from rest_framework.parsers import JSONParser
+
+MAX_DEPTH = 50
+
+# Only an escape can bring in what PostgreSQL's text can't hold: a raw NUL is no JSON and
+# a raw surrogate no UTF-8.
+_SUSPECT_ESCAPE = re.compile(r"\\u(0000|d[89a-f])", re.IGNORECASE)
+
+
+class BodyTooLargeError(APIException):
+    """The request's body is larger than any that is accepted."""
+
+    status_code = status.HTTP_413_REQUEST_ENTITY_TOO_LARGE
+    default_code = "too_large"
+
+
+class BoundedJSONParser(JSONParser):
+    """UTF-8 JSON of at most DATA_UPLOAD_MAX_MEMORY_SIZE bytes and MAX_DEPTH levels.
+
+    The library's parser reads a body of any size and fails on deep nesting with
+    whatever the interpreter's stack gives.
+    """
+
+    def parse(
+        self,
+        stream: IO[Any],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> Any:  # noqa: ANN401  # whatever JSON holds
+        """Return the parsed body.
+
+        Raises:
+            BodyTooLargeError: It has too many bytes.
+            ParseError: It is no JSON, nested too deeply, or holds NUL or half a
+                surrogate pair.
+        """
+        limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        body = stream.read(limit + 1)
+        if len(body) > limit:
+            msg = f"The body is larger than {limit} bytes; send less at a time."
+            raise BodyTooLargeError(msg)
+        try:
+            text = body.decode("utf-8")
+            parsed = json.loads(text, parse_constant=_refuse_constant)
+        except RecursionError as error:
+            raise _too_deep() from error
+        except ValueError as error:
+            msg = f"The body is no JSON in UTF-8: {error}."
+            raise ParseError(msg) from error
+        _check_depth(parsed)
+        if _SUSPECT_ESCAPE.search(text):
+            _check_strings(parsed)
+        return parsed
+
+
+def _refuse_constant(name: str) -> None:
+    msg = f"{name} is no JSON number"
+    raise ValueError(msg)
+
+
+def _too_deep() -> ParseError:
+    return ParseError(f"The body is nested more than {MAX_DEPTH} levels deep.")
+
+
+def _check_depth(parsed: object) -> None:
+    level = [parsed]
+    for _ in range(MAX_DEPTH + 1):
+        level = [
+            child
+            for each in level
+            if isinstance(each, dict | list)
+            for child in (each.values() if isinstance(each, dict) else each)
+            if isinstance(child, dict | list)
+        ]
+        if not level:
+            return
+    raise _too_deep()
+
+
+def _check_strings(parsed: object) -> None:
+    if isinstance(parsed, str):
+        if "\0" in parsed or any("\ud800" <= each <= "\udfff" for each in parsed):
+            msg = (
+                f"The text {parsed[:60]!a} holds U+0000 or half a surrogate pair; "
+                "leave it out."
+            )
+            raise ParseError(msg)
+    elif isinstance(parsed, dict):
+        for name, value in parsed.items():
+            _check_strings(name)
+            _check_strings(value)
+    elif isinstance(parsed, list):
+        for value in parsed:
+            _check_strings(value)
