@@ -244,6 +244,57 @@ class Signal:
 
 
 @dataclass(frozen=True, slots=True)
+class VerbatimMatch:
+    """The verified question-and-answer entry that is returned word for word, if any."""
+
+    evidence: Evidence | None
+    signals: tuple[Signal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What one gate decided; `reason` is None where it let the question pass.
+
+    Attributes:
+        gate: The gate that decided.
+        reason: The true reason of a refusal.
+        shown_reason: What the asker may be told; never says that knowledge exists
+            which they may not see, unless the policy allows it.
+        signals: What was measured; holds nothing that the asker may not see.
+    """
+
+    gate: Gate
+    reason: Reason | None
+    shown_reason: Reason | None
+    signals: tuple[Signal, ...]
+
+    @property
+    def refused(self) -> bool:
+        """Whether the question ends here."""
+        return self.reason is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """What of a generation stands in the evidence that it cites.
+
+    Attributes:
+        citations: Those whose number was among the evidence and whose quote stands in
+            the entry; where the model quoted nothing, the sentence that fits best.
+        dropped: How many claimed citations failed that.
+        unsupported: What the answer says and no cited entry does: numbers, dates, a
+            negation that was added or lost.
+        overlap: Share of the answer's content words in [0, 1] that stand in the cited
+            entries; None without an answer.
+    """
+
+    citations: tuple[Citation, ...]
+    dropped: int
+    unsupported: tuple[str, ...]
+    overlap: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class StageTime:
     """How long one stage took."""
 
@@ -259,8 +310,10 @@ class Outcome:
         gate: The gate that refused, or VERBATIM for a verbatim answer, else None.
         reason: Set exactly when refused.
         shown_reason: What the asker may be told (`reason`, unless the policy hides it).
-        evidence: What the language model saw (answered) or could have seen.
-        near_misses: Related evidence of a refusal, never citations.
+        evidence: What the language model saw; for a verbatim answer the one entry;
+            empty where no model was asked.
+        near_misses: Entries within the horizon that a refusal did not answer from,
+            never citations. A soft refusal's are what the model saw.
     """
 
     question: Question
@@ -280,3 +333,27 @@ class Outcome:
     embedder: str
     language_model: str
     generation: Generation | None = field(default=None)
+
+
+StageValue = (
+    Question | Retrieval | VerbatimMatch | Decision | Generation | Support | Outcome
+)
+
+
+def stage_of(value: StageValue) -> str:
+    """Return the name of the stage that made `value`, as `Outcome.times` calls it."""
+    match value:
+        case Question():
+            return "question"
+        case Retrieval():
+            return "retrieve"
+        case VerbatimMatch():
+            return "verbatim"
+        case Decision(gate=gate):
+            return gate.value
+        case Generation():
+            return "generate"
+        case Support():
+            return "support"
+        case Outcome():
+            return "outcome"

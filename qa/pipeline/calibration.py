@@ -1,0 +1,16 @@
+"""Whether a policy's thresholds belong to the models that are running."""
+
+from .types import Calibration, Policy
+
+
+def calibration_of(
+    policy: Policy, embedder: str, language_model: str = ""
+) -> Calibration:
+    """Compare fingerprints; an empty one was not recorded, or not needed so far."""
+    pairs = (
+        (policy.calibrated_embedder, embedder),
+        (policy.calibrated_language_model, language_model),
+    )
+    if any(set_for and running and set_for != running for set_for, running in pairs):
+        return Calibration.STALE
+    return Calibration.CURRENT if policy.is_calibrated else Calibration.HAND_SET

@@ -1,0 +1,71 @@
+"""Stage 8: what a question came to, from everything that was measured on the way."""
+
+from .calibration import calibration_of
+from .types import (
+    Citation,
+    Decision,
+    Gate,
+    Generation,
+    Outcome,
+    Policy,
+    Question,
+    Retrieval,
+    StageTime,
+    Support,
+    VerbatimMatch,
+)
+
+
+def conclude(
+    question: Question,
+    retrieval: Retrieval,
+    verbatim: VerbatimMatch,
+    hard: Decision,
+    generation: Generation | None = None,
+    support: Support | None = None,
+    soft: Decision | None = None,
+    *,
+    policy: Policy,
+    language_model: str = "",
+    times: tuple[StageTime, ...],
+) -> Outcome:
+    """Return the outcome: refused by the first gate that refused, else answered."""
+    refusal = next((gate for gate in (hard, soft) if gate and gate.refused), None)
+    match = verbatim.evidence if refusal is None else None
+    seen = (match,) if match else retrieval.evidence if generation else ()
+    return Outcome(
+        question=question,
+        policy=policy,
+        answered=refusal is None,
+        gate=refusal.gate if refusal else Gate.VERBATIM if match else None,
+        reason=refusal.reason if refusal else None,
+        shown_reason=refusal.shown_reason if refusal else None,
+        answer="" if refusal else match.text if match else _answer(generation),
+        reasoning=generation.reasoning if generation else "",
+        citations=() if refusal else _citations(verbatim, support),
+        evidence=seen,
+        near_misses=tuple(
+            piece
+            for piece in retrieval.evidence
+            if refusal and piece.distance <= policy.horizon
+        ),
+        signals=(*verbatim.signals, *hard.signals, *(soft.signals if soft else ())),
+        times=times,
+        calibration=calibration_of(policy, retrieval.embedder, language_model),
+        embedder=retrieval.embedder,
+        language_model=language_model,
+        generation=generation,
+    )
+
+
+def _answer(generation: Generation | None) -> str:
+    return generation.answer.strip() if generation else ""
+
+
+def _citations(
+    verbatim: VerbatimMatch, support: Support | None
+) -> tuple[Citation, ...]:
+    if verbatim.evidence:
+        piece = verbatim.evidence
+        return (Citation(piece.entry_id, piece.revision_id, piece.text),)
+    return support.citations if support else ()

@@ -1,0 +1,100 @@
+"""Stage 4: refuse what is not covered, before any language model is asked.
+
+References:
+    Learn to Refuse (Cao, 2023), equation 4: a question may be answered only if
+    min over evidence of distance / confidence < alpha. Here the distance is Euclidean
+    between unit vectors.
+"""
+
+from collections.abc import Sequence
+
+from .calibration import calibration_of
+from .types import (
+    Calibration,
+    Decision,
+    Evidence,
+    Gate,
+    Policy,
+    Question,
+    Reason,
+    Retrieval,
+    Retriever,
+    Signal,
+    Withheld,
+)
+
+# Where two causes are equally near, the one that a curator mends soonest is named.
+_PRECEDENCE = (Reason.EXPIRED_ONLY, Reason.UNVERIFIED_ONLY, Reason.NOT_ENTITLED)
+
+
+def passes(retrieval: Retrieval, policy: Policy) -> bool:
+    """Tell whether the evidence covers the question: monotone in alpha."""
+    return any(piece.ratio < policy.alpha for piece in retrieval.evidence)
+
+
+def judge_coverage(
+    question: Question, retrieval: Retrieval, *, retriever: Retriever, policy: Policy
+) -> Decision:
+    """Pass, or refuse with the true reason and the one that the asker may be told."""
+    signals = _signals(retrieval, policy)
+    is_stale = calibration_of(policy, retrieval.embedder) is Calibration.STALE
+    if is_stale and policy.refuse_when_stale:
+        stale = Reason.POLICY_STALE
+        return Decision(Gate.HARD_REFUSAL, stale, stale, signals)
+    if passes(retrieval, policy):
+        return Decision(Gate.HARD_REFUSAL, None, None, signals)
+    withheld = tuple(retriever.withheld(question.text))
+    reason = _reason(retrieval.evidence, withheld, policy)
+    shown = reason
+    if not policy.reveal_not_entitled:
+        known = tuple(w for w in withheld if w.reason is not Reason.NOT_ENTITLED)
+        shown = _reason(retrieval.evidence, known, policy)
+    return Decision(Gate.HARD_REFUSAL, reason, shown, signals)
+
+
+def _reason(
+    evidence: Sequence[Evidence], withheld: Sequence[Withheld], policy: Policy
+) -> Reason:
+    """Name the obstacle without which the question would have passed.
+
+    Each candidate is the ratio that the gate would have measured had that one obstacle
+    not stood: distance / confidence for an expired or foreign entry, the bare distance
+    for an unverified one (verified means confidence 1). The least below alpha decides.
+    """
+    obstacles = [
+        (_without_obstacle(piece), piece.reason)
+        for piece in withheld
+        if _without_obstacle(piece) < policy.alpha
+    ]
+    obstacles += [
+        (piece.distance, Reason.UNVERIFIED_ONLY)
+        for piece in evidence
+        if not piece.is_verified and piece.distance < policy.alpha
+    ]
+    if obstacles:
+        return min(obstacles, key=lambda o: (o[0], _PRECEDENCE.index(o[1])))[1]
+    if any(piece.distance <= policy.horizon for piece in evidence):
+        return Reason.TOO_FAR
+    return Reason.NOTHING_KNOWN
+
+
+def _without_obstacle(piece: Withheld) -> float:
+    return piece.distance if piece.reason is Reason.UNVERIFIED_ONLY else piece.ratio
+
+
+def _signals(retrieval: Retrieval, policy: Policy) -> tuple[Signal, ...]:
+    gate = Gate.HARD_REFUSAL
+    ratios = [piece.ratio for piece in retrieval.evidence]
+    distances = [piece.distance for piece in retrieval.evidence]
+    nearest = min(distances, default=None)
+    return (
+        Signal(
+            gate,
+            "distance_over_confidence",
+            min(ratios, default=None),
+            policy.alpha,
+            passes(retrieval, policy),
+        ),
+        Signal(gate, "nearest_distance", nearest, policy.horizon, None),
+        Signal(gate, "visible_entries", float(retrieval.visible), None, None),
+    )

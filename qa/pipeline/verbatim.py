@@ -1,0 +1,139 @@
+"""Stage 3: a near-exact match with a verified question returns its answer word for word.
+
+Small distances alone do not tell "gold card fee" from "silver card fee", so the words
+must agree too.
+"""
+
+import re
+from itertools import pairwise
+
+from .terms import Terms, terms
+from .types import (
+    Evidence,
+    Gate,
+    Policy,
+    Question,
+    Retrieval,
+    Signal,
+    VerbatimMatch,
+)
+from .vocabulary import OPPOSITES, ORDERING, QUESTION_KINDS
+
+_TYPO_LENGTH = 6
+
+
+def match_verbatim(
+    question: Question, retrieval: Retrieval, *, policy: Policy
+) -> VerbatimMatch:
+    """Return the nearest verified question-and-answer entry that asks the same.
+
+    What hard refusal would not let pass is never returned: a smaller alpha can only
+    refuse more.
+    """
+    pairs = sorted(
+        (piece for piece in retrieval.evidence if piece.question),
+        key=lambda piece: piece.distance,
+    )
+    nearest = next(iter(pairs), None)
+    match = next((p for p in pairs if _may_match(question.text, p, policy)), None)
+    shown = match or nearest
+    signals = (
+        Signal(
+            Gate.VERBATIM,
+            "question_distance",
+            shown.distance if shown else None,
+            policy.verbatim_distance,
+            bool(shown and shown.distance <= policy.verbatim_distance),
+        ),
+        Signal(
+            Gate.VERBATIM,
+            "same_words",
+            float(asks_the_same(question.text, shown.question)) if shown else None,
+            1.0,
+            bool(shown and asks_the_same(question.text, shown.question)),
+        ),
+    )
+    return VerbatimMatch(match, signals)
+
+
+def asks_the_same(asked: str, known: str) -> bool:
+    """Tell whether two questions use the same content words, numbers and negation.
+
+    Order, articles, courtesies and one slip of the pen in a long word are free; a word
+    too many or too few, another kind of question ("when" for "where") or an opposite
+    ("before" for "after") is not.
+    """
+    ours, theirs = terms(asked), terms(known)
+    return (
+        bool(ours.words)
+        and ours.numbers == theirs.numbers
+        and ours.is_negated == theirs.is_negated
+        and _kind(asked) == _kind(known)
+        and not _oppose(ours.directions, theirs.directions)
+        and _same_words(ours, theirs)
+    )
+
+
+def _may_match(asked: str, piece: Evidence, policy: Policy) -> bool:
+    return (
+        piece.is_verified
+        and piece.distance <= policy.verbatim_distance
+        and piece.ratio < policy.alpha
+        and asks_the_same(asked, piece.question)
+    )
+
+
+def _same_words(ours: Terms, theirs: Terms) -> bool:
+    if ORDERING & ours.directions & theirs.directions:
+        first, second = ours.words, theirs.words
+    else:
+        first, second = tuple(sorted(set(ours.words))), tuple(sorted(set(theirs.words)))
+    if len(first) != len(second):
+        return False
+    left = [word for word in first if word not in second]
+    right = [word for word in second if word not in first]
+    if not left and not right:
+        return first == second
+    return len(left) == len(right) == 1 and _is_slip(left[0], right[0])
+
+
+def _oppose(ours: frozenset[str], theirs: frozenset[str]) -> bool:
+    """Tell whether one side has a word alone whose opposite the other has alone."""
+    only_ours, only_theirs = ours - theirs, theirs - ours
+    return any(
+        (pair & only_ours) and (pair & only_theirs) and len(pair & ours & theirs) == 0
+        for pair in OPPOSITES
+    )
+
+
+def _kind(question: str) -> str:
+    words = re.findall(r"\w+", question.lower())
+    pairs = [" ".join(pair) for pair in pairwise(words)]
+    for phrase in (*pairs, *words):
+        if phrase in QUESTION_KINDS:
+            kind = QUESTION_KINDS[phrase]
+            return "" if kind == "amount" else kind
+    return ""
+
+
+def _is_slip(one: str, other: str) -> bool:
+    """Tell whether two words differ by one letter changed, lost, added or swapped.
+
+    First letters must agree, so that a prefix that turns the meaning is no slip.
+    """
+    if min(len(one), len(other)) < _TYPO_LENGTH or one[0] != other[0]:
+        return False
+    if len(one) == len(other):
+        apart = [i for i, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]
+        if len(apart) == 1:
+            return True
+        return (
+            len(apart) == 2
+            and apart[1] == apart[0] + 1
+            and one[apart[0]] == other[apart[1]]
+            and one[apart[1]] == other[apart[0]]
+        )
+    shorter, longer = sorted((one, other), key=len)
+    return len(longer) == len(shorter) + 1 and any(
+        longer[:i] + longer[i + 1 :] == shorter for i in range(len(longer))
+    )
