@@ -24,7 +24,7 @@ def _is_superuser(request: HttpRequest) -> bool:
 
 
 @admin.register(User)
-class AccountAdmin(UserAdmin, ModelAdmin):
+class AccountAdmin(UserAdmin, ModelAdmin):  # type: ignore[type-arg, misc]  # unfold has no types
     """Users with their groups, of which four are the roles."""
 
     form = UserChangeForm
@@ -82,7 +82,7 @@ class AccountAdmin(UserAdmin, ModelAdmin):
 
 
 @admin.register(Group)
-class RoleAdmin(GroupAdmin, ModelAdmin):
+class RoleAdmin(GroupAdmin, ModelAdmin):  # type: ignore[misc]  # unfold has no types
     """Groups: the four roles, and whatever groups audiences are made of."""
 
     def get_readonly_fields(
@@ -106,7 +106,7 @@ class RoleAdmin(GroupAdmin, ModelAdmin):
 
 
 @admin.register(ApiToken)
-class ApiTokenAdmin(ModelAdmin):
+class ApiTokenAdmin(ModelAdmin):  # type: ignore[misc]  # unfold has no types
     """Tokens: seen and revoked here, made by their owners or by `create_token`."""
 
     list_display = ["name", "token_key", "user", "created", "expiry"]

@@ -1,7 +1,7 @@
 """Passwords, with a bound on guesses that holds for REST, pages and admin alike."""
 
 from django.contrib.auth.backends import ModelBackend
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 
@@ -17,7 +17,7 @@ class ThrottledModelBackend(ModelBackend):
         username: str | None = None,
         password: str | None = None,
         **kwargs: object,
-    ) -> AbstractBaseUser | None:
+    ) -> User | None:
         """Return the active user whose password it is.
 
         Raises:

@@ -1,11 +1,10 @@
 """Lists by cursor: stable while rows are added, as fast on the last page as on the first."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from django.core.exceptions import ValidationError as DjangoValidationError
-from django.db.models import Model, QuerySet
+from django.db.models import Field, Model, QuerySet
 from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
@@ -19,12 +18,12 @@ class NewestFirstPagination(CursorPagination):
     position inside a forged cursor to the database as it came.
     """
 
-    ordering: str | Sequence[str] = ("-created_at", "-pk")
+    ordering: str | list[str] | tuple[str, ...] = ("-created_at", "-pk")
     page_size_query_param = "page_size"
     page_size_query_description = "Rows a page, 1 to 200."
-    max_page_size = 200
+    max_page_size: int = 200
 
-    def paginate_queryset(
+    def paginate_queryset(  # type: ignore[override]  # rows of a table, no other sequence
         self, queryset: QuerySet[Any], request: Request, view: APIView | None = None
     ) -> list[Any] | None:
         """Return one page.
@@ -37,8 +36,8 @@ class NewestFirstPagination(CursorPagination):
         except NotFound as error:
             raise _bad_cursor() from error
         if cursor is not None and cursor.position is not None:
-            ordering = self.get_ordering(request, queryset, view)
-            if not _is_position(queryset.model, ordering[0], cursor.position):
+            ordering = self.get_ordering(request, queryset, view or APIView())
+            if not _is_position(queryset.model, ordering[0], str(cursor.position)):
                 raise _bad_cursor()
         return super().paginate_queryset(queryset, request, view)
 
@@ -74,6 +73,8 @@ def _bad_cursor() -> ValidationError:
 def _is_position(model: type[Model], ordering: str, position: str) -> bool:
     name = ordering.lstrip("-")
     field = model._meta.pk if name == "pk" else model._meta.get_field(name)
+    if not isinstance(field, Field):
+        return False
     try:
         value = field.to_python(position)
     except (DjangoValidationError, ValueError, OverflowError):

@@ -40,7 +40,7 @@ def rate_of(scope: str) -> Rate:
     Raises:
         KeyError: The scope has no rate in the settings.
     """
-    limit, _, period = api_settings.DEFAULT_THROTTLE_RATES[scope].partition("/")
+    limit, _, period = str(api_settings.DEFAULT_THROTTLE_RATES[scope]).partition("/")
     return Rate(limit=int(limit), seconds=_SECONDS[period[0]])
 
 

@@ -1,0 +1,120 @@
+"""The OpenAPI description and its page: our token scheme, and the errors that every operation can give."""
+
+from typing import Any
+
+from django.urls import path
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+from rest_framework.permissions import AllowAny
+
+_ENVELOPE = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "message"],
+            "properties": {
+                "code": {"type": "string", "description": "Stable, for machines."},
+                "message": {"type": "string", "description": "For people."},
+                "detail": {"description": "Where it helps: messages by field."},
+            },
+        }
+    },
+}
+_RETRY_AFTER = {
+    "Retry-After": {
+        "description": "Seconds after which to try again.",
+        "schema": {"type": "integer", "minimum": 0},
+    }
+}
+_ERRORS: dict[str, dict[str, Any]] = {
+    "400": {"description": "The request is wrong; the message says what and how."},
+    "401": {
+        "description": "Not signed in, or the token is unknown, revoked or expired.",
+        "headers": {"WWW-Authenticate": {"schema": {"type": "string"}}},
+    },
+    "403": {"description": "Your role may not do this."},
+    "404": {"description": "There is none, or you may not see it."},
+    "406": {"description": "None of the accepted media types is offered."},
+    "409": {"description": "The row changed meanwhile, or its state forbids this."},
+    "413": {"description": "The body is too large."},
+    "415": {"description": "The body is not application/json."},
+    "429": {"description": "Too many requests.", "headers": _RETRY_AFTER},
+    "503": {
+        "description": "A part that is needed is down; nothing is lost.",
+        "headers": _RETRY_AFTER,
+    },
+}
+_WITH_BODY = ("400", "413", "415")
+_ALWAYS = ("401", "403", "406", "429", "503")
+
+
+class ApiTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # untyped in the library
+    """How a token is sent."""
+
+    target_class = "accounts.authentication.ApiTokenAuthentication"
+    name = "token"
+    priority = 1
+
+    def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, str]:
+        """Describe the header."""
+        return {
+            "type": "apiKey",
+            "in": "header",
+            "name": "Authorization",
+            "description": "`Token nsc_...`, the word included.",
+        }
+
+
+def document_errors(
+    result: dict[str, Any],
+    generator: object,
+    request: object,
+    public: bool,
+) -> dict[str, Any]:
+    """Add to each operation the errors it can give, all of one shape."""
+    components = result.setdefault("components", {})
+    components.setdefault("schemas", {})["Error"] = _ENVELOPE
+    components["responses"] = {
+        f"Error{status}": _response(described) for status, described in _ERRORS.items()
+    }
+    for address, methods in result["paths"].items():
+        for operation in methods.values():
+            for status in sorted(_statuses(address, operation)):
+                operation["responses"].setdefault(
+                    status, {"$ref": f"#/components/responses/Error{status}"}
+                )
+    return result
+
+
+def _response(described: dict[str, Any]) -> dict[str, Any]:
+    schema = {"$ref": "#/components/schemas/Error"}
+    return {**described, "content": {"application/json": {"schema": schema}}}
+
+
+def _statuses(address: str, operation: dict[str, Any]) -> set[str]:
+    statuses = set(_ALWAYS)
+    if "requestBody" in operation:
+        statuses.update(_WITH_BODY)
+    if any(each["in"] == "query" for each in operation.get("parameters", [])):
+        statuses.add("400")
+    if "{" in address:
+        statuses.add("404")
+    return statuses
+
+
+urlpatterns = [
+    path(
+        "schema",
+        SpectacularAPIView.as_view(permission_classes=[AllowAny]),
+        name="schema",
+    ),
+    # Its script comes from an address of its own, as the content policy asks.
+    path(
+        "docs",
+        SpectacularSwaggerSplitView.as_view(permission_classes=[AllowAny]),
+        name="docs",
+    ),
+]
