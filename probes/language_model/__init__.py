@@ -1,0 +1,29 @@
+"""A causal language model with its insides in reach.
+
+Importing this package imports torch: whoever may run without a model imports it late.
+"""
+
+from probes.language_model.copying import Copied, copy_span
+from probes.language_model.loading import load_model, load_model_from
+from probes.language_model.model import (
+    Choice,
+    Context,
+    Generated,
+    Scored,
+    WhiteBoxModel,
+)
+from probes.language_model.tokens import Tokens, Turn
+
+__all__ = [
+    "Choice",
+    "Context",
+    "Copied",
+    "Generated",
+    "Scored",
+    "Tokens",
+    "Turn",
+    "WhiteBoxModel",
+    "copy_span",
+    "load_model",
+    "load_model_from",
+]

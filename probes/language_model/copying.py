@@ -1,0 +1,85 @@
+"""Writing by copying: the model may say nothing that does not stand in the source.
+
+Which tokens follow is fixed once it is known where the copy begins, so a copy needs no
+token-by-token loop: one pass over the source as the continuation tells how likely each
+next token and each end is.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from probes.language_model.model import Context, Scored, WhiteBoxModel
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A span of the source.
+
+    Attributes:
+        start: Index of its first token.
+        end: Index after its last token.
+        log_probabilities: Natural log of each of its tokens' probability.
+        end_log_probability: Natural log of the probability of ending there.
+    """
+
+    start: int
+    end: int
+    log_probabilities: tuple[float, ...]
+    end_log_probability: float
+
+
+def copy_span(
+    model: WhiteBoxModel,
+    after: Context,
+    source: Sequence[int],
+    *,
+    starts: Sequence[int],
+    ends: Sequence[int],
+    stops: Sequence[int],
+    beams: int = 4,
+) -> Copied:
+    """Return the likeliest span of `source` as the continuation of a context.
+
+    Args:
+        source: The tokens that may be copied.
+        starts: Where a span may begin (0-based, ascending).
+        ends: Where a span may end (exclusive, ascending).
+        stops: Tokens any of which ends the copy.
+        beams: How many beginnings, the likeliest, are followed.
+
+    Raises:
+        ValueError: No span is allowed.
+    """
+    spans = [start for start in starts if any(end > start for end in ends)]
+    if not spans:
+        msg = "Nothing may be copied: no end lies behind a start."
+        raise ValueError(msg)
+    first = after.next_log_probabilities[[source[start] for start in spans]]
+    best = torch.topk(first, min(beams, len(spans))).indices.tolist()
+    followed = [spans[index] for index in best]
+    rows = model.score_all(
+        [source[start : max(ends)] for start in followed], after, stops=stops
+    )
+    candidates = [
+        _copied(start, end, row)
+        for start, row in zip(followed, rows, strict=True)
+        for end in ends
+        if end > start
+    ]
+    return max(candidates, key=_merit)
+
+
+def _copied(start: int, end: int, scored: Scored) -> Copied:
+    length = end - start
+    return Copied(
+        start,
+        end,
+        tuple(scored.log_probabilities[:length].tolist()),
+        float(scored.stops[length]),
+    )
+
+
+def _merit(span: Copied) -> float:
+    return sum(span.log_probabilities) + span.end_log_probability

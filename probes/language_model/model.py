@@ -1,0 +1,341 @@
+"""Reading, scoring, choosing and writing with a causal language model.
+
+Everything works on a `Context`: tokens that the model has read, with the keys and
+values that it made of them. Reading on from a context gives a new one and leaves the
+old one as it was, so a fixed prefix is read once and shared by every question, and
+several continuations of one context can be compared.
+"""
+
+import copy
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers import DynamicCache, PreTrainedModel
+from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
+
+from probes.exceptions import TooManyTokensError
+from probes.language_model.tokens import Tokens
+
+# A few forms, each with its fixed prefix.
+_PREFIXES_KEPT: Final = 4
+# These layers replace their tensors when they grow, so a shallow copy is a snapshot.
+_APPENDING_LAYERS: Final = (DynamicLayer, DynamicSlidingWindowLayer)
+
+Allowed = Callable[[Sequence[int]], Collection[int]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Context:
+    """Tokens that were read, ready to be read on from.
+
+    Attributes:
+        ids: The tokens.
+        next_log_probabilities: Natural log of the next token's distribution, float32,
+            shape (vocabulary,).
+    """
+
+    ids: tuple[int, ...]
+    next_log_probabilities: torch.Tensor
+    _cache: DynamicCache
+
+    def __len__(self) -> int:
+        """Return the number of tokens."""
+        return len(self.ids)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scored:
+    """How likely a continuation of n tokens is; all natural logarithms.
+
+    Attributes:
+        log_probabilities: Of each token after those before it, shape (n,).
+        stops: Of any stop token after the first i tokens, shape (n + 1,); -inf
+            throughout if there are no stop tokens.
+    """
+
+    log_probabilities: NDArray[np.float32]
+    stops: NDArray[np.float32]
+
+    @property
+    def total(self) -> float:
+        """Log-probability of the whole continuation."""
+        return float(self.log_probabilities.sum(dtype=np.float64))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of several options.
+
+    Attributes:
+        index: The likeliest option, 0-based.
+        probabilities: Of each option, in their order; they sum to 1.
+    """
+
+    index: int
+    probabilities: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Generated:
+    """Tokens that the model wrote.
+
+    Attributes:
+        ids: Without the token that ended it.
+        text: Cut before the stop string, if one ended it.
+        log_probabilities: Natural log of each token's probability in [-inf, 0] over
+            the whole vocabulary, whatever was allowed.
+        finished: Whether it ended by itself and not at `max_tokens`.
+        context: What was read and written, to go on from.
+    """
+
+    ids: tuple[int, ...]
+    text: str
+    log_probabilities: tuple[float, ...]
+    finished: bool
+    context: Context
+
+
+class WhiteBoxModel:
+    """A Hugging Face causal language model of any family.
+
+    One thread at a time computes: `turn` queues the others. Nothing else is locked.
+
+    Attributes:
+        name: As it was asked for.
+        fingerprint: 64 hex digits: weights, configuration, tokenizer, adapter, dtype.
+    """
+
+    def __init__(
+        self, model: PreTrainedModel, tokens: Tokens, *, name: str, fingerprint: str
+    ) -> None:
+        """Take over a loaded model, which must not be trained meanwhile."""
+        model.train(mode=False)
+        self._model = model
+        self.tokens = tokens
+        self.name = name
+        self.fingerprint = fingerprint
+        self._lock = threading.RLock()
+        self._prefixes: OrderedDict[tuple[int, ...], Context] = OrderedDict()
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type that the weights are held in."""
+        return next(self._model.parameters()).dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self._model.parameters()).device
+
+    @property
+    def context_length(self) -> int:
+        """How many tokens prompt and answer may have together."""
+        configuration = self._model.config.get_text_config()
+        return int(getattr(configuration, "max_position_embeddings", 2**31))
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Hold the model for several steps that belong to one answer."""
+        with self._lock:
+            yield
+
+    def read_prefix(self, ids: Sequence[int]) -> Context:
+        """Read a fixed prefix; the second time it is there already."""
+        key = tuple(ids)
+        with self._lock:
+            context = self._prefixes.get(key)
+            if context is None:
+                context = self.read(key)
+                self._prefixes[key] = context
+                while len(self._prefixes) > _PREFIXES_KEPT:
+                    self._prefixes.popitem(last=False)
+            self._prefixes.move_to_end(key)
+            return context
+
+    def read(self, ids: Sequence[int], after: Context | None = None) -> Context:
+        """Read `ids` and return the context that they make after another one.
+
+        Raises:
+            TooManyTokensError: They do not fit the model's context.
+            ValueError: There is nothing to read.
+        """
+        if not ids:
+            if after is None:
+                msg = "A context needs at least one token."
+                raise ValueError(msg)
+            return after
+        with self._lock:
+            logits, cache = self._forward(ids, after, keep=1)
+            return Context(
+                (*(after.ids if after else ()), *ids),
+                _log_softmax(logits[0, -1]),
+                cache,
+            )
+
+    def score(
+        self, ids: Sequence[int], after: Context, *, stops: Sequence[int] = ()
+    ) -> Scored:
+        """Return how likely `ids` are to follow a context."""
+        return self.score_all([ids], after, stops=stops)[0]
+
+    def score_all(
+        self,
+        options: Sequence[Sequence[int]],
+        after: Context,
+        *,
+        stops: Sequence[int] = (),
+    ) -> tuple[Scored, ...]:
+        """Score several continuations of one context in one pass.
+
+        Args:
+            options: Continuations; an empty one is scored by its stop alone.
+            stops: Tokens any of which may end a continuation.
+        """
+        width = max(map(len, options), default=0)
+        if width == 0 or (width == 1 and not stops):
+            return tuple(_scored(option, after, None, stops) for option in options)
+        with self._lock:
+            # Padding stands to the right, where causal attention never looks.
+            rows = [[*option, *[0] * (width - len(option))] for option in options]
+            logits, _ = self._forward_rows(rows, after, keep=width)
+            return tuple(
+                _scored(option, after, row, stops)
+                for option, row in zip(options, logits, strict=True)
+            )
+
+    def choose(self, options: Sequence[Sequence[int]], after: Context) -> Choice:
+        """Return how likely each option is to come next, against the others.
+
+        An option is judged by the sum over its tokens: make them equally long, or
+        count on the longer one being less likely.
+        """
+        totals = np.asarray([scored.total for scored in self.score_all(options, after)])
+        probabilities = np.exp(totals - np.logaddexp.reduce(totals))
+        return Choice(int(probabilities.argmax()), tuple(probabilities.tolist()))
+
+    def generate(
+        self,
+        after: Context,
+        *,
+        max_tokens: int,
+        stop: Sequence[str] = (),
+        allowed: Allowed | None = None,
+    ) -> Generated:
+        """Write greedily until the turn ends, a stop string appears or it is enough.
+
+        Args:
+            stop: Strings that end the text and are not part of it.
+            allowed: Given the tokens written so far, those that may come next; an end
+                token among them allows the end. Control tokens are never written.
+        """
+        ids: list[int] = []
+        log_probabilities: list[float] = []
+        text, finished, context = "", False, after
+        with self._lock:
+            banned = self._banned()
+            while not finished and len(ids) < max_tokens:
+                scores = context.next_log_probabilities
+                number = _best(scores, banned, allowed(ids) if allowed else None)
+                if number in self.tokens.end_ids:
+                    finished = True
+                    break
+                ids.append(number)
+                log_probabilities.append(float(scores[number]))
+                text = self.tokens.decode(ids)
+                cut = min((at for at in map(text.find, stop) if at >= 0), default=-1)
+                finished = cut >= 0
+                text = text[:cut] if finished else text
+                context = self.read([number], context)
+        return Generated(tuple(ids), text, tuple(log_probabilities), finished, context)
+
+    def _banned(self) -> torch.Tensor:
+        numbers = sorted(self.tokens.control_ids - self.tokens.end_ids)
+        return torch.tensor(numbers, dtype=torch.long, device=self.device)
+
+    def _forward(
+        self, ids: Sequence[int], after: Context | None, *, keep: int
+    ) -> tuple[torch.Tensor, DynamicCache]:
+        return self._forward_rows([list(ids)], after, keep=keep)
+
+    def _forward_rows(
+        self, rows: Sequence[Sequence[int]], after: Context | None, *, keep: int
+    ) -> tuple[torch.Tensor, DynamicCache]:
+        """Return logits of the last `keep` positions, (rows, keep, vocabulary)."""
+        total = len(rows[0]) + (len(after) if after else 0)
+        if total > self.context_length:
+            msg = (
+                f"{total} tokens do not fit the {self.context_length} of {self.name}. "
+                "Ask with less evidence or use a model with a longer context."
+            )
+            raise TooManyTokensError(msg)
+        cache = (
+            DynamicCache(config=self._model.config)
+            if after is None
+            else _fork(after._cache)
+        )
+        if len(rows) > 1:
+            cache.batch_repeat_interleave(len(rows))
+        with torch.inference_mode():
+            output = self._model(
+                input_ids=torch.tensor(rows, dtype=torch.long, device=self.device),
+                past_key_values=cache,
+                use_cache=True,
+                logits_to_keep=keep,
+            )
+        return output.logits, output.past_key_values
+
+
+def _fork(cache: DynamicCache) -> DynamicCache:
+    """Return a cache that may grow without the given one noticing."""
+    fork = copy.copy(cache)
+    fork.layers = [
+        copy.copy(layer) if type(layer) in _APPENDING_LAYERS else copy.deepcopy(layer)
+        for layer in cache.layers
+    ]
+    return fork
+
+
+def _scored(
+    option: Sequence[int],
+    after: Context,
+    logits: torch.Tensor | None,
+    stops: Sequence[int],
+) -> Scored:
+    """Score one option from the logits after each of its tokens, (width, vocabulary)."""
+    first = after.next_log_probabilities[None]
+    table = (
+        first
+        if logits is None
+        else torch.cat([first, _log_softmax(logits[: len(option)])])
+    )
+    numbers = torch.tensor(option, dtype=torch.long, device=table.device)
+    tokens = table[: len(option)].gather(1, numbers[:, None])[:, 0]
+    ends = (
+        torch.logsumexp(table[:, list(stops)], dim=1)
+        if stops
+        else torch.full((len(table),), -torch.inf)
+    )
+    return Scored(tokens.cpu().numpy(), ends.cpu().numpy())
+
+
+def _log_softmax(logits: torch.Tensor) -> torch.Tensor:
+    return torch.log_softmax(logits.float(), dim=-1)
+
+
+def _best(
+    scores: torch.Tensor, banned: torch.Tensor, allowed: Collection[int] | None
+) -> int:
+    if allowed is None:
+        return int(scores.index_fill(0, banned, -torch.inf).argmax())
+    if not allowed:
+        msg = "A constraint allows no token at all, not even the end."
+        raise ValueError(msg)
+    choices = sorted(allowed)
+    return choices[int(scores[choices].argmax())]

@@ -1,0 +1,201 @@
+"""Text to token ids, with a wall between what we wrote and what others wrote.
+
+A chat template marks who is speaking with control tokens. If a user's text could be
+encoded as one, it could end its own turn and speak as the system. So structure and data
+are encoded by two tokenizers: the model's own for structure, and for data a copy that
+does not know the control tokens at all.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import jinja2
+import tokenizers
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
+
+from probes.exceptions import ModelFormatError
+
+# Private-use characters stand in for the texts while the template is rendered.
+_MARK: Final = "\ue000{}\ue001"
+_SURROGATES: Final = re.compile("[\ud800-\udfff]")
+_MARKS: Final = re.compile("\ue000(\\d+)\ue001")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message of a chat; `text` is data whatever the role."""
+
+    role: Literal["system", "user", "assistant"]
+    text: str
+
+
+class Tokens:
+    """The tokenizer of one model; safe to use from several threads.
+
+    Attributes:
+        control_ids: Ids that text is never encoded to: every added token but those of
+            white space alone.
+        end_ids: Ids that end a turn.
+    """
+
+    def __init__(
+        self, tokenizer: PreTrainedTokenizerBase, end_ids: Sequence[int] = ()
+    ) -> None:
+        """Take over a loaded tokenizer; `end_ids` come on top of its own end token.
+
+        Raises:
+            ModelFormatError: It is not a fast tokenizer.
+        """
+        if not isinstance(tokenizer, PreTrainedTokenizerFast):
+            msg = (
+                f"{tokenizer.name_or_path} has a {type(tokenizer).__name__}, whose "
+                "control tokens cannot be switched off. Use a model with a "
+                "tokenizer.json."
+            )
+            raise ModelFormatError(msg)
+        self._tokenizer = tokenizer
+        self.control_ids = frozenset(
+            number
+            for token, number in tokenizer.get_added_vocab().items()
+            if not _is_white_space(token)
+        ) | frozenset(tokenizer.all_special_ids)
+        own_end = tokenizer.eos_token_id
+        self.end_ids = frozenset(end_ids) | (
+            frozenset() if own_end is None else frozenset({int(own_end)})
+        )
+        self._inert = _without_control_tokens(
+            tokenizer.backend_tokenizer, self.control_ids
+        )
+        self._structure = tokenizers.Tokenizer.from_str(
+            tokenizer.backend_tokenizer.to_str()
+        )
+
+    def encode_text(self, text: str) -> tuple[int, ...]:
+        """Encode data: no string whatever becomes a control token.
+
+        Lone surrogates, which no tokenizer takes, become U+FFFD.
+        """
+        return self.encode_with_offsets(text)[0]
+
+    def encode_with_offsets(
+        self, text: str
+    ) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
+        """Encode data and tell which characters each token stands for.
+
+        Returns:
+            Ids, and for each the indices of its first character and after its last.
+        """
+        encoding = self._inert.encode(_valid(text), add_special_tokens=False)
+        # A vocabulary that holds a control token as an ordinary piece still finds it.
+        kept = [
+            (number, span)
+            for number, span in zip(encoding.ids, encoding.offsets, strict=True)
+            if number not in self.control_ids
+        ]
+        return tuple(number for number, _ in kept), tuple(span for _, span in kept)
+
+    def encode_chat(
+        self, turns: Sequence[Turn], *, open_answer: bool
+    ) -> tuple[int, ...]:
+        """Encode a chat by the model's template, each turn's text as data.
+
+        A template without a system role gets the system's text before the first user
+        turn; a model without a template gets the texts one after the other.
+
+        Args:
+            open_answer: Whether to end with the beginning of the assistant's turn.
+
+        Raises:
+            ModelFormatError: The template leaves out a turn's text.
+        """
+        ids: list[int] = []
+        for piece in self._render(turns, open_answer):
+            if isinstance(piece, int):
+                ids.extend(self.encode_text(turns[piece].text))
+            else:
+                ids.extend(self._structure.encode(piece, add_special_tokens=False).ids)
+        return tuple(ids)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of `ids`, control tokens left out."""
+        kept = [number for number in ids if number not in self.control_ids]
+        return str(self._inert.decode(kept, skip_special_tokens=False))
+
+    def _render(self, turns: Sequence[Turn], open_answer: bool) -> list[str | int]:
+        """Return the template's own strings, and turns as their index, in order."""
+        if self._tokenizer.chat_template is None:
+            return _plain(len(turns))
+        marked = [
+            {"role": turn.role, "content": _MARK.format(number)}
+            for number, turn in enumerate(turns)
+        ]
+        pieces = self._apply_template(marked, open_answer)
+        if _order(pieces) != list(range(len(turns))) and turns[0].role == "system":
+            pieces = self._apply_template(_system_in_user(marked), open_answer)
+        if _order(pieces) != list(range(len(turns))):
+            msg = (
+                f"The chat template of {self._tokenizer.name_or_path} shows turns "
+                f"{_order(pieces)} of {len(turns)}. Use a model with a plain template."
+            )
+            raise ModelFormatError(msg)
+        return pieces
+
+    def _apply_template(
+        self, messages: Sequence[dict[str, str]], open_answer: bool
+    ) -> list[str | int]:
+        try:
+            rendered = self._tokenizer.apply_chat_template(
+                list(messages), tokenize=False, add_generation_prompt=open_answer
+            )
+        except (ValueError, TypeError, KeyError, jinja2.TemplateError):
+            return []
+        parts = _MARKS.split(str(rendered))
+        return [
+            int(part) if number % 2 else part
+            for number, part in enumerate(parts)
+            if part
+        ]
+
+
+def _system_in_user(messages: Sequence[dict[str, str]]) -> list[dict[str, str]]:
+    first, second, *rest = messages
+    joined = {
+        "role": second["role"],
+        "content": f"{first['content']}\n\n{second['content']}",
+    }
+    return [joined, *rest]
+
+
+def _order(pieces: Sequence[str | int]) -> list[int]:
+    return [piece for piece in pieces if isinstance(piece, int)]
+
+
+def _plain(turns: int) -> list[str | int]:
+    pieces: list[str | int] = []
+    for number in range(turns):
+        pieces += [number, "\n\n"]
+    return pieces
+
+
+def _is_white_space(token: str) -> bool:
+    return bool(token) and not token.replace("▁", " ").strip()
+
+
+def _without_control_tokens(
+    backend: tokenizers.Tokenizer, control_ids: frozenset[int]
+) -> tokenizers.Tokenizer:
+    """Return a copy to which the control tokens are ordinary text."""
+    state = json.loads(backend.to_str())
+    state["added_tokens"] = [
+        token for token in state["added_tokens"] if token["id"] not in control_ids
+    ]
+    state["post_processor"] = None
+    state["truncation"] = state["padding"] = None
+    return tokenizers.Tokenizer.from_str(json.dumps(state))
+
+
+def _valid(text: str) -> str:
+    return _SURROGATES.sub("\ufffd", text)
