@@ -1,0 +1,13 @@
+"""Search: the entries that may be evidence for a question, or why there are none.
+
+Who asks, what has expired and what nobody verified is part of every statement; nothing
+is filtered afterwards. Ranks are fused and order the evidence; distances are measured
+on the full-precision vectors and decide.
+"""
+
+from kb.embedding import embed_question
+
+from .evidence import search
+from .excluded import nearest_excluded
+
+__all__ = ["embed_question", "nearest_excluded", "search"]
