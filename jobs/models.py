@@ -1,8 +1,35 @@
 import uuid
+from typing import Self
 
 from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Now
+
+from accounts.roles import Role, has_role
+
+
+class JobQuerySet(models.QuerySet["Job"]):
+    """Reads over jobs; each narrows and may be chained."""
+
+    def unfinished(self) -> Self:
+        """Jobs that wait or run."""
+        return self.filter(state__in=[Job.State.QUEUED, Job.State.RUNNING])
+
+    def due(self) -> Self:
+        """Jobs that a worker may begin now: waiting, or left by a worker that vanished.
+
+        Times are the database's: workers on hosts whose clocks differ agree.
+        """
+        waiting = Q(state=Job.State.QUEUED) & (
+            Q(not_before__isnull=True) | Q(not_before__lte=Now())
+        )
+        return self.filter(waiting | Q(state=Job.State.RUNNING, lease_until__lt=Now()))
+
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """The jobs that `user` may see and steer: their own, an admin's all."""
+        return self if has_role(user, Role.ADMIN) else self.filter(owner_id=user.pk)
 
 
 class Job(models.Model):
@@ -35,7 +62,12 @@ class Job(models.Model):
     attempts = models.PositiveIntegerField(
         default=0, help_text="Runs begun; also the fence that a stale worker fails at."
     )
-    max_attempts = models.PositiveIntegerField(default=5)
+    barren_attempts = models.PositiveIntegerField(
+        default=0, help_text="Runs in a row, the present one too, without progress."
+    )
+    max_attempts = models.PositiveIntegerField(
+        default=5, help_text="The job fails after so many runs without progress."
+    )
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         on_delete=models.SET_NULL,
@@ -61,6 +93,8 @@ class Job(models.Model):
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
 
+    objects = JobQuerySet.as_manager()
+
     class Meta:
         ordering = ["-created_at"]
         indexes = [
@@ -85,3 +119,8 @@ class Job(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.state}"
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether no worker will touch it again unless it is retried."""
+        return self.state not in (self.State.QUEUED, self.State.RUNNING)

@@ -1,0 +1,136 @@
+from collections.abc import Callable
+from uuid import UUID
+
+from django.contrib import admin, messages
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.html import format_html
+from unfold.admin import ModelAdmin
+from unfold.decorators import action, display
+
+from accounts.exceptions import NescioError
+from accounts.roles import Role, has_role
+from jobs.models import Job
+from jobs.services import request_cancel, retry
+
+_COLOURS = {
+    Job.State.QUEUED: "info",
+    Job.State.RUNNING: "warning",
+    Job.State.SUCCEEDED: "success",
+    Job.State.FAILED: "danger",
+}
+
+
+@admin.register(Job)
+class JobAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+    """Background work: to look at, to cancel and to retry, never to edit."""
+
+    list_display = [
+        "kind",
+        "shown_state",
+        "progress",
+        "attempts",
+        "owner",
+        "created_at",
+    ]
+    list_filter = ["state", "kind"]
+    list_select_related = ["owner"]
+    search_fields = ["kind", "owner__username", "error"]
+    actions = ["cancel_selected", "retry_selected"]
+    actions_detail = ["cancel_this", "retry_this"]
+    fieldsets = [
+        (None, {"fields": ["kind", "shown_state", "progress", "owner", "error"]}),
+        ("Work", {"fields": ["parameters", "cursor", "result", "idempotency_key"]}),
+        (
+            "Runs",
+            {
+                "fields": [
+                    "attempts", "barren_attempts", "max_attempts", "worker",
+                    "lease_until", "rung_at", "not_before", "cancel_requested",
+                    "created_at", "started_at", "finished_at",
+                ]
+            },
+        ),
+    ]  # fmt: skip
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Jobs are begun by what needs them."""
+        return False
+
+    def has_change_permission(
+        self, request: HttpRequest, obj: Job | None = None
+    ) -> bool:
+        """A job's row is written by workers alone."""
+        return False
+
+    def has_delete_permission(
+        self, request: HttpRequest, obj: Job | None = None
+    ) -> bool:
+        """Old jobs are deleted by beat."""
+        return False
+
+    def has_steer_permission(
+        self, request: HttpRequest, object_id: str | None = None
+    ) -> bool:
+        """Whether cancel and retry are offered; the services check each job again."""
+        return has_role(request.user, Role.ADMIN)
+
+    @display(description="state", ordering="state", label=_COLOURS)  # type: ignore[untyped-decorator]  # unfold ships no types
+    def shown_state(self, job: Job) -> str:
+        """The state as a coloured label."""
+        return job.state
+
+    @display(description="progress")  # type: ignore[untyped-decorator]  # unfold ships no types
+    def progress(self, job: Job) -> str:
+        """A bar with its numbers beside it."""
+        if job.total is None:
+            return f"{job.done}"
+        return format_html(
+            '<progress max="{}" value="{}" aria-label="progress"></progress> {} of {}',
+            max(job.total, 1),
+            min(job.done, job.total),
+            job.done,
+            job.total,
+        )
+
+    @admin.action(description="Cancel the selected jobs", permissions=["steer"])
+    def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
+        """Cancel what is not finished."""
+        for job_id in queryset.values_list("pk", flat=True):
+            self._steer(request, request_cancel, job_id, "will stop")
+
+    @admin.action(description="Retry the selected jobs", permissions=["steer"])
+    def retry_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
+        """Let failed and cancelled jobs go on."""
+        for job_id in queryset.values_list("pk", flat=True):
+            self._steer(request, retry, job_id, "goes on")
+
+    @action(description="Cancel", icon="cancel", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    def cancel_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Cancel the job that is shown."""
+        self._steer(request, request_cancel, UUID(object_id), "will stop")
+        return redirect(reverse("admin:jobs_job_change", args=[object_id]))
+
+    @action(description="Retry", icon="replay", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    def retry_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Let the job that is shown go on."""
+        self._steer(request, retry, UUID(object_id), "goes on")
+        return redirect(reverse("admin:jobs_job_change", args=[object_id]))
+
+    def _steer(
+        self,
+        request: HttpRequest,
+        change: Callable[..., Job],
+        job_id: UUID,
+        said: str,
+    ) -> None:
+        by: AbstractBaseUser | AnonymousUser = request.user
+        try:
+            job = change(job_id, by=by)
+        except NescioError as error:
+            self.message_user(request, str(error), messages.WARNING)
+        else:
+            self.message_user(request, f"Job {job.kind} {said}.", messages.SUCCESS)

@@ -1,0 +1,184 @@
+"""Who holds a job: the claim, the heartbeat that renews it, and how it is given up.
+
+`Job.attempts` is the fence. It grows with every claim, and whoever writes names the value
+under which it holds the job: a worker that lost its lease changes nothing any more.
+"""
+
+import logging
+import os
+import socket
+import threading
+from dataclasses import dataclass
+from datetime import timedelta
+from types import TracebackType
+from typing import Self
+from uuid import UUID
+
+from django.conf import settings
+from django.db import Error, connection, transaction
+from django.db.models import F
+from django.db.models.functions import Coalesce, Greatest, Now
+
+from jobs.exceptions import LeaseLostError
+from jobs.models import Job, JobQuerySet
+
+logger = logging.getLogger(__name__)
+
+ERROR_CHARACTERS = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to write to one job, until another run claims it."""
+
+    job_id: UUID
+    attempt: int
+
+    def held(self) -> JobQuerySet:
+        """The job's row where this lease still holds it, else nothing."""
+        return Job.objects.filter(
+            pk=self.job_id, attempts=self.attempt, state=Job.State.RUNNING
+        )
+
+
+def claim(job_id: UUID) -> Job | None:
+    """Take a due job for this process, or return None where there is nothing to do.
+
+    Of any number of workers that try at once, one gets it. A job that was cancelled while
+    nobody held it, or that made no progress in `max_attempts` runs, is finished here.
+    """
+    with transaction.atomic():
+        job = (
+            Job.objects.due()
+            .select_for_update(skip_locked=True)
+            .filter(pk=job_id)
+            .first()
+        )
+        if job is None:
+            return None
+        row = Job.objects.filter(pk=job_id)
+        if job.cancel_requested:
+            row.update(state=Job.State.CANCELLED, lease_until=None, finished_at=Now())
+            return None
+        if job.barren_attempts >= job.max_attempts:
+            lost = (
+                f"Given up after {job.barren_attempts} runs without progress: the worker "
+                f"{job.worker} was lost in mid-step. {job.error}"
+            )
+            row.update(
+                state=Job.State.FAILED,
+                error=displayable(lost),
+                lease_until=None,
+                finished_at=Now(),
+            )
+            logger.error("Job %s (%s): %s", job_id, job.kind, lost)
+            return None
+        row.update(
+            state=Job.State.RUNNING,
+            attempts=F("attempts") + 1,
+            barren_attempts=F("barren_attempts") + 1,
+            worker=f"{socket.gethostname()}:{os.getpid()}"[:200],
+            lease_until=Now() + settings.JOB_LEASE,
+            started_at=Coalesce("started_at", Now()),
+        )
+        job.refresh_from_db()
+    return job
+
+
+def finish(lease: Lease, state: Job.State, **values: object) -> None:
+    """Write a job's end.
+
+    Raises:
+        LeaseLostError: Another run holds the job.
+    """
+    _write(lease, state=state, lease_until=None, finished_at=Now(), **values)
+
+
+def give_back(
+    lease: Lease, *, wait: timedelta | None = None, error: str = "", counts: bool
+) -> None:
+    """Let another run have the job, at once or after `wait`.
+
+    Args:
+        counts: Whether this run counts as one without progress if it made none.
+
+    Raises:
+        LeaseLostError: Another run holds the job.
+    """
+    values: dict[str, object] = {"error": displayable(error)}
+    if not counts:
+        values["barren_attempts"] = Greatest(F("barren_attempts") - 1, 0)
+    _write(
+        lease,
+        state=Job.State.QUEUED,
+        lease_until=None,
+        rung_at=None,
+        not_before=None if wait is None else Now() + wait,
+        **values,
+    )
+
+
+def displayable(text: str) -> str:
+    """Return `text` as PostgreSQL can keep it: bounded, no NUL, no lone surrogates."""
+    clean = text.replace("\0", "\N{SYMBOL FOR NULL}").encode(errors="replace").decode()
+    return clean[:ERROR_CHARACTERS]
+
+
+def _write(lease: Lease, **values: object) -> None:
+    if lease.held().update(**values) == 0:
+        msg = f"Job {lease.job_id} is no longer held by attempt {lease.attempt}."
+        raise LeaseLostError(msg)
+
+
+class Heartbeat:
+    """A thread that renews a lease, on its own database connection, while a run works.
+
+    A step keeps the row locked until it commits, and renews the lease itself: a beat that
+    meets the lock is left out. A database that is away is tried again with the next beat.
+    """
+
+    def __init__(self, lease: Lease) -> None:
+        self._lease = lease
+        self._stop = threading.Event()
+        self._thread = threading.Thread(
+            target=self._beat, name=f"heartbeat-{lease.job_id}", daemon=True
+        )
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _beat(self) -> None:
+        pause = settings.JOB_LEASE.total_seconds() / 3
+        while not self._stop.wait(pause):
+            try:
+                renew(self._lease)
+            except Error:
+                logger.warning(
+                    "Job %s: the lease could not be renewed.",
+                    self._lease.job_id,
+                    exc_info=True,
+                )
+            finally:
+                connection.close()
+
+
+def renew(lease: Lease) -> None:
+    """Push the lease's end out by its full length, unless a step does so right now."""
+    with transaction.atomic():
+        rows = (
+            lease.held()
+            .select_for_update(skip_locked=True, no_key=True)
+            .values_list("pk")
+        )
+        if rows:
+            lease.held().update(lease_until=Now() + settings.JOB_LEASE)

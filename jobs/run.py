@@ -1,0 +1,243 @@
+"""One run of a job: steps that commit work and progress together, and how a run ends."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import (
+    InterfaceError,
+    InternalError,
+    OperationalError,
+    connection,
+    transaction,
+)
+from django.db.models.functions import Now
+
+from accounts.exceptions import UnavailableError
+from jobs import bell
+from jobs.exceptions import (
+    JobCancelledError,
+    JobInterruptedError,
+    LeaseLostError,
+    RetryableJobError,
+)
+from jobs.lease import Heartbeat, Lease, claim, displayable, finish, give_back
+from jobs.models import Job
+
+logger = logging.getLogger(__name__)
+
+RETRYABLE = (
+    OperationalError,
+    InternalError,  # the server broke off a transaction
+    InterfaceError,
+    ConnectionError,
+    TimeoutError,
+    UnavailableError,
+    RetryableJobError,
+)
+_LONGEST_WAIT_SECONDS = 60
+# A host that vanished with a step open would keep the row locked until TCP gives up.
+_SILENCE_IN_STEP_MILLISECONDS = 30_000
+_SETTLE_PAUSES_SECONDS = (0.2, 0.5, 1, 2)
+
+
+@dataclass(slots=True)
+class Step:
+    """What one step will have done once it commits."""
+
+    done: int
+    total: int | None
+    cursor: dict[str, object] = field(default_factory=dict)
+
+    def advance(
+        self,
+        *,
+        done: int | None = None,
+        total: int | None = None,
+        cursor: Mapping[str, object] | None = None,
+    ) -> None:
+        """Set the progress that is stored with the step's work.
+
+        Args:
+            done: Units of work finished so far, this step's among them.
+            total: Units of work in all.
+            cursor: Where the next step begins; a JSON object of the handler's own.
+        """
+        if done is not None:
+            self.done = done
+        if total is not None:
+            self.total = total
+        if cursor is not None:
+            self.cursor = dict(cursor)
+
+
+class JobRun:
+    """What a handler works with: the job's parameters, its cursor, and steps."""
+
+    def __init__(
+        self, job: Job, *, is_stopping: Callable[[], bool] = lambda: False
+    ) -> None:
+        self.job_id: UUID = job.pk
+        self.parameters: Mapping[str, object] = job.parameters
+        self.owner_id: int | None = job.owner_id
+        self.done: int = job.done
+        self.total: int | None = job.total
+        self.cursor: dict[str, object] = job.cursor
+        self.lease = Lease(job.pk, job.attempts)
+        self._is_stopping = is_stopping
+
+    @contextmanager
+    def step(self) -> Iterator[Step]:
+        """Do a piece of the work in one transaction, together with its progress.
+
+        Either all of it is stored or nothing, and only while this run holds the job; so a
+        killed worker's job goes on after the last finished step, and none is done twice.
+        Compute first and write inside: the job's row is locked meanwhile, and a step that
+        is silent towards the database for 30 s is broken off.
+
+        Raises:
+            JobCancelledError: Someone asked for the job to stop.
+            JobInterruptedError: This worker shuts down.
+            LeaseLostError: Another run holds the job.
+        """
+        self._raise_if_stopping()
+        step = Step(self.done, self.total, self.cursor)
+        with transaction.atomic(durable=True):
+            self._lock()
+            yield step
+            self._store(step)
+        self.done, self.total, self.cursor = step.done, step.total, step.cursor
+
+    def _raise_if_stopping(self) -> None:
+        if self._is_stopping():
+            msg = (
+                f"Job {self.job_id} stops after {self.done} for the worker shuts down."
+            )
+            raise JobInterruptedError(msg)
+
+    def _lock(self) -> None:
+        with connection.cursor() as sql:
+            sql.execute(
+                "SELECT set_config('idle_in_transaction_session_timeout', %s, true)",
+                [str(_SILENCE_IN_STEP_MILLISECONDS)],
+            )
+        row = self.lease.held().select_for_update(no_key=True)
+        cancel_requested = row.values_list("cancel_requested", flat=True).first()
+        if cancel_requested is None:
+            msg = (
+                f"Job {self.job_id} is no longer held by attempt {self.lease.attempt}."
+            )
+            raise LeaseLostError(msg)
+        if cancel_requested:
+            msg = f"Job {self.job_id} was cancelled after {self.done}."
+            raise JobCancelledError(msg)
+
+    def _store(self, step: Step) -> None:
+        values: dict[str, object] = {
+            "done": step.done,
+            "total": step.total,
+            "cursor": step.cursor,
+            "lease_until": Now() + settings.JOB_LEASE,
+        }
+        if (step.done, step.cursor) != (self.done, self.cursor):
+            values["barren_attempts"] = 0
+        self.lease.held().update(**values)
+
+
+Handler = Callable[[JobRun], dict[str, object]]
+
+
+def run_job(
+    job_id: UUID,
+    handlers: Mapping[str, Handler],
+    *,
+    is_stopping: Callable[[], bool] = lambda: False,
+) -> None:
+    """Claim the job and run it to an end; does nothing where it is not due.
+
+    What a handler raises ends the job as failed, with the error kept, unless it is
+    retryable (see `RETRYABLE`): then another run goes on from the cursor a little later.
+    """
+    job = claim(job_id)
+    if job is None:
+        return
+    logger.info("Job %s (%s): attempt %d begins.", job.pk, job.kind, job.attempts)
+    run = JobRun(job, is_stopping=is_stopping)
+    handler = handlers.get(job.kind)
+    if handler is None:
+        known = ", ".join(sorted(handlers)) or "none"
+        msg = f"No handler for the kind {job.kind!r}; this worker knows: {known}."
+        finish(run.lease, Job.State.FAILED, error=displayable(msg))
+        logger.error("Job %s: %s", job.pk, msg)
+        return
+    try:
+        with Heartbeat(run.lease):
+            _work(job, run, handler)
+    except LeaseLostError as error:
+        logger.warning("%s", error)
+
+
+def _work(job: Job, run: JobRun, handler: Handler) -> None:
+    lease = run.lease
+    try:
+        result = handler(run)
+        finish(lease, Job.State.SUCCEEDED, result=result, error="")
+    except LeaseLostError:
+        raise
+    except JobCancelledError:
+        _settle(lambda: finish(lease, Job.State.CANCELLED))
+    except JobInterruptedError:
+        _hand_over(lease)
+    except SystemExit:  # SIGTERM to this process, or a cold shutdown
+        _hand_over(lease)
+        raise
+    except RETRYABLE as error:
+        reason = _describe(error)
+        _settle(lambda: _retry_later(job, lease, reason))
+    except Exception as error:
+        reason = _describe(error)
+        _settle(lambda: finish(lease, Job.State.FAILED, error=reason))
+        raise
+    else:
+        logger.info("Job %s (%s) succeeded.", job.pk, job.kind)
+
+
+def _hand_over(lease: Lease) -> None:
+    _settle(lambda: give_back(lease, counts=False))
+    bell.ring(lease.job_id)
+    logger.info("Job %s is given back: this worker shuts down.", lease.job_id)
+
+
+def _retry_later(job: Job, lease: Lease, reason: str) -> None:
+    barren = lease.held().values_list("barren_attempts", flat=True).first()
+    if barren is not None and barren >= job.max_attempts:
+        logger.error("Job %s (%s) failed: %s", job.pk, job.kind, reason)
+        finish(lease, Job.State.FAILED, error=reason)
+        return
+    seconds = min(2 ** (barren or 0), _LONGEST_WAIT_SECONDS)
+    logger.warning("Job %s (%s) goes on in %d s: %s", job.pk, job.kind, seconds, reason)
+    give_back(lease, wait=timedelta(seconds=seconds), error=reason, counts=True)
+
+
+def _describe(error: Exception) -> str:
+    return displayable(f"{type(error).__name__}: {error}")
+
+
+def _settle(write: Callable[[], None]) -> None:
+    """Write how a run ended, waiting for a database that restarts.
+
+    Where it stays away, the lease runs out and the sweeper lets another run go on.
+    """
+    for pause_seconds in _SETTLE_PAUSES_SECONDS:
+        try:
+            return write()
+        except (OperationalError, InterfaceError):
+            logger.warning("The end of a run could not be written.", exc_info=True)
+            connection.close()
+            time.sleep(pause_seconds)
+    return write()

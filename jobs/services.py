@@ -1,0 +1,136 @@
+"""What may be asked of background work: start it, stop it, start it again, forget it."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from uuid import UUID
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from accounts.exceptions import ConflictError
+from jobs.bell import ring
+from jobs.exceptions import JobNotFoundError, JobStateError
+from jobs.models import Job
+
+
+def enqueue(
+    kind: str,
+    parameters: Mapping[str, object],
+    *,
+    owner: AbstractBaseUser | None = None,
+    idempotency_key: str = "",
+    total: int | None = None,
+) -> Job:
+    """Write a job and ring for it once the caller's transaction has committed.
+
+    A job that rolls back never ran; one that committed is never lost, even where the
+    broker is down.
+
+    Args:
+        idempotency_key: Where an unfinished job has this key, that job is returned and
+            nothing is written.
+        total: How many units of work there will be, where that is known.
+    """
+    values = {
+        "kind": kind,
+        "parameters": dict(parameters),
+        "owner_id": None if owner is None else owner.pk,
+        "total": total,
+    }
+    if not idempotency_key:
+        job, is_new = Job.objects.create(**values), True
+    else:
+        job, is_new = _get_or_create(idempotency_key, values)
+    if is_new:
+        transaction.on_commit(lambda: ring(job.pk), robust=True)
+    return job
+
+
+def request_cancel(job_id: UUID, *, by: AbstractBaseUser | AnonymousUser) -> Job:
+    """Stop a job: at once where no worker holds it, else before its next step.
+
+    Steps that are done stay done. Asking twice is asking once.
+
+    Raises:
+        JobNotFoundError: There is none, or it is not `by`'s.
+        JobStateError: It has succeeded or failed already.
+    """
+    with transaction.atomic():
+        job = _locked(job_id, by)
+        if job.state in (Job.State.SUCCEEDED, Job.State.FAILED):
+            msg = f"Job {job_id} has {job.state} already; there is nothing to cancel."
+            raise JobStateError(msg)
+        if not job.is_finished:
+            abandoned = Q(state=Job.State.QUEUED) | Q(lease_until__lt=Now())
+            job_rows = Job.objects.filter(pk=job_id)
+            job_rows.update(cancel_requested=True)
+            job_rows.filter(abandoned).update(
+                state=Job.State.CANCELLED, lease_until=None, finished_at=Now()
+            )
+            job.refresh_from_db()
+    return job
+
+
+def retry(job_id: UUID, *, by: AbstractBaseUser | AnonymousUser) -> Job:
+    """Let a failed or cancelled job go on from its last finished step.
+
+    Raises:
+        JobNotFoundError: There is none, or it is not `by`'s.
+        JobStateError: It waits, runs or has succeeded.
+        ConflictError: Another unfinished job has its idempotency key.
+    """
+    with transaction.atomic():
+        job = _locked(job_id, by)
+        if job.state not in (Job.State.FAILED, Job.State.CANCELLED):
+            msg = f"Job {job_id} is {job.state}; only a failed or cancelled job can be retried."
+            raise JobStateError(msg)
+        job.state = Job.State.QUEUED
+        job.barren_attempts = 0
+        job.cancel_requested = False
+        job.error = ""
+        job.not_before = job.finished_at = job.rung_at = job.lease_until = None
+        try:
+            with transaction.atomic():
+                job.save()
+        except IntegrityError as error:
+            msg = f"Another unfinished job has the key {job.idempotency_key!r}; wait for it or cancel it."
+            raise ConflictError(msg) from error
+        transaction.on_commit(lambda: ring(job.pk), robust=True)
+    return job
+
+
+def prune_finished(older_than: timedelta) -> int:
+    """Delete the jobs that finished longer ago than `older_than`; returns how many."""
+    deleted, _ = Job.objects.filter(finished_at__lt=Now() - older_than).delete()
+    return deleted
+
+
+def _locked(job_id: UUID, by: AbstractBaseUser | AnonymousUser) -> Job:
+    job = (
+        Job.objects.visible_to(by)
+        .select_for_update(no_key=True)
+        .filter(pk=job_id)
+        .first()
+    )
+    if job is None:
+        msg = f"There is no job {job_id} that you may see."
+        raise JobNotFoundError(msg)
+    return job
+
+
+def _get_or_create(key: str, values: dict[str, object]) -> tuple[Job, bool]:
+    for _ in range(10):
+        job = Job.objects.unfinished().filter(idempotency_key=key).first()
+        if job is not None:
+            return job, False
+        try:
+            with transaction.atomic():
+                return Job.objects.create(idempotency_key=key, **values), True
+        except IntegrityError as error:
+            # Somebody was faster; unless that job finished in between, it is read now.
+            if "job_idempotency_key_unfinished" not in str(error):
+                raise
+    msg = f"Jobs with the key {key!r} begin and finish too fast; try again."
+    raise ConflictError(msg)

@@ -1,0 +1,25 @@
+"""What beat rings for, and how often.
+
+Two beats do no harm: every task here may run twice at the same time.
+"""
+
+from datetime import timedelta
+
+from django.conf import settings
+
+
+def schedules() -> dict[str, dict[str, object]]:
+    """Return Celery's beat schedule; a task that was not begun in time is dropped."""
+    sweep_every: timedelta = settings.JOB_SWEEP_INTERVAL
+    return {
+        "sweep": {
+            "task": "workers.sweep",
+            "schedule": sweep_every,
+            "options": {"expires": max(sweep_every.total_seconds(), 10)},
+        },
+        "prune": {
+            "task": "workers.prune",
+            "schedule": timedelta(hours=1),
+            "options": {"expires": 3600},
+        },
+    }

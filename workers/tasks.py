@@ -1,0 +1,45 @@
+"""Celery's tasks: thin, for the Job row is the truth and the broker only a doorbell."""
+
+import logging
+from uuid import UUID
+
+from celery import shared_task
+from celery.signals import worker_ready
+from django.conf import settings
+
+from jobs.bell import RUN_TASK
+from jobs.run import run_job as run
+from jobs.services import prune_finished
+from jobs.sweep import sweep as ring_again
+from workers import shutdown
+from workers.registry import HANDLERS
+
+logger = logging.getLogger(__name__)
+
+
+@shared_task(name=RUN_TASK)
+def run_job(job_id: str) -> None:
+    """Run the job if it is due; a second delivery does nothing."""
+    run(UUID(job_id), HANDLERS, is_stopping=shutdown.is_stopping)
+
+
+@shared_task(name="workers.sweep")
+def sweep() -> None:
+    """Ring for the jobs that nobody works on."""
+    rung = ring_again()
+    if rung:
+        logger.info("Rang again for %d jobs.", rung)
+
+
+@shared_task(name="workers.prune")
+def prune() -> None:
+    """Delete jobs that finished long ago."""
+    deleted = prune_finished(settings.JOB_KEEP)
+    if deleted:
+        logger.info("Deleted %d old jobs.", deleted)
+
+
+@worker_ready.connect
+def _sweep_at_start(**_: object) -> None:
+    # What the last worker left behind need not wait for beat.
+    sweep.delay()
