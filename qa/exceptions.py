@@ -1,4 +1,9 @@
-from accounts.exceptions import NotFoundError, UnavailableError
+from accounts.exceptions import (
+    ConflictError,
+    NescioError,
+    NotFoundError,
+    UnavailableError,
+)
 
 
 class LanguageModelUnavailableError(UnavailableError):
@@ -11,3 +16,39 @@ class AnswerNotFoundError(NotFoundError):
     """There is no such answer, or it is another user's."""
 
     code = "answer_not_found"
+
+
+class InvalidQuestionError(NescioError):
+    """The question can't be asked as it was sent."""
+
+    code = "invalid_question"
+
+
+class AnswerDecidedError(ConflictError):
+    """The question was decided before; an answer is never decided twice."""
+
+    code = "answer_decided"
+
+
+class AnswerPendingError(ConflictError):
+    """The question is not decided yet."""
+
+    code = "answer_pending"
+
+
+class InvalidVoteError(NescioError):
+    """The vote can't be kept as it was sent."""
+
+    code = "invalid_vote"
+
+
+class PolicyError(NescioError):
+    """A policy's values contradict each other or are out of range."""
+
+    code = "invalid_policy"
+
+
+class KnowledgeBaseNotFoundError(NotFoundError):
+    """There is no such knowledge base, or none at all yet."""
+
+    code = "knowledge_base_not_found"

@@ -1,0 +1,190 @@
+"""Asking: keep the question, decide it by the pipeline, store what it came to."""
+
+import logging
+import re
+from collections.abc import Callable, Iterator
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.db import transaction
+
+from accounts.exceptions import UnavailableError
+from kb.models import KnowledgeBase
+from qa import pipeline
+from qa.exceptions import (
+    AnswerDecidedError,
+    InvalidQuestionError,
+    KnowledgeBaseNotFoundError,
+)
+from qa.models import Answer
+from qa.pipeline.clean import clean_question
+from qa.pipeline.types import Decision, LanguageModel, Outcome, StageValue
+
+from .policies import active_policy
+from .recording import record_failure, record_outcome
+from .retriever import KnowledgeRetriever, scope_of
+
+logger = logging.getLogger(__name__)
+
+_NO_TEXT = re.compile("[\x00\ud800-\udfff]")
+
+
+def ask(
+    text: str,
+    *,
+    asker: AbstractBaseUser | AnonymousUser,
+    knowledge_base: KnowledgeBase | None = None,
+    language: str | None = None,
+    channel: str,
+) -> Answer:
+    """Ask and wait for the outcome.
+
+    A hard refusal and a verbatim answer are written once, decided. What goes on to the
+    language model is kept first, so that the question outlives a model that is down.
+
+    Raises:
+        InvalidQuestionError: The text is empty, too long or no text; nothing is kept.
+        KnowledgeBaseNotFoundError: There is none to ask.
+        UnavailableError: A model is down; the question is kept as failed and `decide`
+            may be called on it again.
+    """
+    answer = _new_answer(text, asker, knowledge_base, language, channel)
+    for _ in decide(answer):
+        pass
+    return answer
+
+
+def keep_question(
+    text: str,
+    *,
+    asker: AbstractBaseUser | AnonymousUser,
+    knowledge_base: KnowledgeBase | None = None,
+    language: str | None = None,
+    channel: str,
+) -> Answer:
+    """Keep a question that `decide` will take up: for who wants the stages as they come.
+
+    Raises:
+        InvalidQuestionError: The text is empty, too long or no text; nothing is kept.
+        KnowledgeBaseNotFoundError: There is none to ask.
+    """
+    answer = _new_answer(text, asker, knowledge_base, language, channel)
+    answer.save(force_insert=True)
+    return answer
+
+
+def decide(
+    answer: Answer, *, language_model: Callable[[], LanguageModel] | None = None
+) -> Iterator[StageValue]:
+    """Yield each stage's value; the outcome is stored before it is yielded, last.
+
+    Args:
+        answer: Pending or failed; carries the stored outcome afterwards.
+        language_model: Loads the model; the configured one if None.
+
+    Raises:
+        AnswerDecidedError: It was decided before.
+        UnavailableError: A model is down; the row is kept as failed.
+    """
+    if answer.outcome not in (Answer.Outcome.PENDING, Answer.Outcome.FAILED):
+        raise AnswerDecidedError(
+            f"Question {answer.pk} was decided before; ask it again as a new one."
+        )
+    policy = active_policy(answer.knowledge_base)
+    asker = answer.asker or AnonymousUser()
+    frozen = policy.as_value()
+    stages = pipeline.answer(
+        answer.question,
+        language=answer.language,
+        retriever=KnowledgeRetriever(scope_of(asker, answer.knowledge_base, frozen)),
+        language_model=language_model or _configured_model,
+        policy=frozen,
+    )
+    try:
+        for value in stages:
+            if isinstance(value, Outcome):
+                record_outcome(answer, value, policy)
+            elif isinstance(value, Decision) and not value.refused:
+                _keep(answer)
+            yield value
+    except UnavailableError as error:
+        logger.warning("Question %s was not decided: %s", answer.pk, error)
+        record_failure(answer, error)
+        raise
+
+
+def find_knowledge_base(slug: str = "") -> KnowledgeBase:
+    """Return the knowledge base `slug`, or the oldest one if none is named.
+
+    Raises:
+        KnowledgeBaseNotFoundError: There is no such one, or none at all.
+    """
+    rows = KnowledgeBase.objects.order_by("pk")
+    found = (rows.filter(slug=slug) if slug else rows).first()
+    if found is None:
+        known = ", ".join(rows.values_list("slug", flat=True)[:10])
+        named = f"no knowledge base {slug[:80]!r}" if slug else "no knowledge base yet"
+        remedy = f"there are: {known}." if known else "make one in the admin first."
+        raise KnowledgeBaseNotFoundError(f"There is {named}; {remedy}")
+    return found
+
+
+def _new_answer(
+    text: str,
+    asker: AbstractBaseUser | AnonymousUser,
+    knowledge_base: KnowledgeBase | None,
+    language: str | None,
+    channel: str,
+) -> Answer:
+    question = _validated(text)
+    asked = knowledge_base or find_knowledge_base()
+    return Answer(
+        knowledge_base=asked,
+        asker=asker if isinstance(asker, User) else None,
+        channel=Answer.Channel(channel),
+        question=question,
+        language=_language(language or asked.language),
+    )
+
+
+def _validated(text: str) -> str:
+    limit = settings.QUESTION_MAX_CHARACTERS
+    if len(text) > limit:
+        raise InvalidQuestionError(
+            f"The question has {len(text)} characters and may have {limit}; shorten it."
+        )
+    found = _NO_TEXT.search(text)
+    if found:
+        raise InvalidQuestionError(
+            f"The question holds U+{ord(found[0]):04X} at position {found.start()}, "
+            "which is no text; take it out."
+        )
+    question = clean_question(text, "").text
+    if not any(character.isalnum() for character in question):
+        raise InvalidQuestionError(
+            f"The question {question[:80]!r} has no words; write what you want to know."
+        )
+    return question
+
+
+def _language(code: str) -> str:
+    if code not in KnowledgeBase.Language.values:
+        known = ", ".join(KnowledgeBase.Language.values)
+        raise InvalidQuestionError(
+            f"The language {code[:20]!r} is not known; use one of {known}."
+        )
+    return code
+
+
+def _keep(answer: Answer) -> None:
+    """Write the pending row, so that the question outlives what may fail from here on."""
+    if answer._state.adding:
+        with transaction.atomic():
+            answer.save(force_insert=True)
+
+
+def _configured_model() -> LanguageModel:
+    # Pulls in torch, which a process that only refuses never pays for.
+    from qa.language_models import load_language_model  # noqa: PLC0415
+
+    return load_language_model()

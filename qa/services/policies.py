@@ -1,0 +1,123 @@
+"""Versions of a knowledge base's thresholds: made, activated, never changed."""
+
+from typing import TypedDict, Unpack
+
+from django.contrib.auth.models import AbstractBaseUser, User
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from django.db.models import Max
+
+from kb.models import KnowledgeBase
+from qa.exceptions import PolicyError
+from qa.models import Policy
+
+# The fingerprint of the bundled embedder, which the default thresholds were chosen for.
+DEFAULTS_SET_FOR = "01b8e73530d9716e4fe49653e90b46837f86e9622026994e5c30f2ace2498e80"
+DEFAULT_NAME = "default"
+
+
+class PolicyChanges(TypedDict, total=False):
+    """What a new version may set otherwise than the version it is made from."""
+
+    name: str
+    alpha: float
+    horizon: float
+    top_k: int
+    verbatim_distance: float
+    unverified_floor: float
+    soft_refusal: bool
+    min_verdict: float
+    reveal_not_entitled: bool
+    refuse_when_stale: bool
+    calibrated_embedder: str
+    calibrated_language_model: str
+    is_calibrated: bool
+
+
+_COPIED = tuple(PolicyChanges.__annotations__)
+
+
+def active_policy(knowledge_base: KnowledgeBase) -> Policy:
+    """Return the policy that decides this knowledge base's questions now (one query)."""
+    found = Policy.objects.filter(knowledge_base=knowledge_base, is_active=True).first()
+    return found or ensure_default_policy(knowledge_base)
+
+
+def ensure_default_policy(knowledge_base: KnowledgeBase) -> Policy:
+    """Make and activate the default thresholds where no policy is active yet.
+
+    Two processes may both find none: the second one's insert fails at the constraint
+    that allows one active policy, and it takes the first one's.
+    """
+    rows = Policy.objects.filter(knowledge_base=knowledge_base)
+    found = rows.filter(is_active=True).first()
+    if found:
+        return found
+    try:
+        with transaction.atomic():
+            return Policy.objects.create(
+                knowledge_base=knowledge_base,
+                name=DEFAULT_NAME,
+                version=_next_version(knowledge_base, DEFAULT_NAME),
+                is_active=True,
+                calibrated_embedder=DEFAULTS_SET_FOR,
+            )
+    except IntegrityError:
+        return rows.get(is_active=True)
+
+
+def new_version(
+    policy: Policy, *, by: AbstractBaseUser | None, **changes: Unpack[PolicyChanges]
+) -> Policy:
+    """Make an inactive version from `policy` with some values set otherwise.
+
+    Raises:
+        PolicyError: A value is out of its range, or two contradict each other.
+    """
+    fields = {name: getattr(policy, name) for name in _COPIED} | dict(changes)
+    name = str(fields["name"])
+    author = by if isinstance(by, User) else None
+    with transaction.atomic():
+        # Versions are counted: two makers must not take the same number.
+        KnowledgeBase.objects.select_for_update().get(pk=policy.knowledge_base_id)
+        made = Policy(
+            knowledge_base_id=policy.knowledge_base_id,
+            version=_next_version(policy.knowledge_base, name),
+            created_by=author,
+            **fields,
+        )
+        _check(made)
+        made.save(force_insert=True)
+    return made
+
+
+def activate(policy: Policy) -> Policy:
+    """Let this version decide from now on, in place of the one before."""
+    with transaction.atomic():
+        KnowledgeBase.objects.select_for_update().get(pk=policy.knowledge_base_id)
+        siblings = Policy.objects.filter(knowledge_base_id=policy.knowledge_base_id)
+        siblings.filter(is_active=True).exclude(pk=policy.pk).update(is_active=False)
+        siblings.filter(pk=policy.pk).update(is_active=True)
+    policy.is_active = True
+    return policy
+
+
+def _next_version(knowledge_base: KnowledgeBase, name: str) -> int:
+    rows = Policy.objects.filter(knowledge_base=knowledge_base, name=name)
+    return (rows.aggregate(last=Max("version"))["last"] or 0) + 1
+
+
+def _check(policy: Policy) -> None:
+    try:
+        policy.full_clean(validate_unique=False, validate_constraints=False)
+    except ValidationError as error:
+        wrong = "; ".join(
+            f"{field} {getattr(policy, field, '')!r}: {' '.join(messages)}"
+            for field, messages in error.message_dict.items()
+        )
+        raise PolicyError(wrong) from error
+    if policy.horizon < policy.alpha:
+        raise PolicyError(
+            f"horizon {policy.horizon} is below alpha {policy.alpha}: what is near "
+            "enough to answer would count as unrelated. Raise horizon."
+        )

@@ -1,0 +1,112 @@
+"""Store what a question came to, whole, so that it can be explained and replayed."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from qa.exceptions import AnswerDecidedError
+from qa.models import Answer, AnswerEvidence, Policy, RefusalWording
+from qa.pipeline.types import Evidence, Generation, Outcome
+from qa.pipeline.wording import refusal_text
+
+_OPEN = (Answer.Outcome.PENDING, Answer.Outcome.FAILED)
+
+
+def record_outcome(answer: Answer, outcome: Outcome, policy: Policy) -> None:
+    """Write the decided row and its evidence in one transaction.
+
+    A question that was not kept before is inserted as it was decided; one that was kept
+    is completed, once.
+
+    Raises:
+        AnswerDecidedError: Somebody else decided it meanwhile; theirs stands.
+    """
+    fields = _fields(answer, outcome, policy)
+    with transaction.atomic():
+        _write(answer, fields)
+        AnswerEvidence.objects.bulk_create(_evidence_rows(answer, outcome))
+
+
+def record_failure(answer: Answer, error: Exception) -> None:
+    """Keep a question that could not be decided, with the reason, to be tried again."""
+    _write(answer, {"outcome": Answer.Outcome.FAILED, "error": str(error)})
+
+
+def shown_text(answer: Answer, outcome: Outcome) -> str:
+    """Return what the asker reads: the answer, or why there is none (one query)."""
+    if outcome.shown_reason is None:
+        return outcome.answer
+    own = RefusalWording.objects.filter(
+        Q(reason=outcome.shown_reason.value) | Q(reason=""),
+        knowledge_base_id=answer.knowledge_base_id,
+        language=answer.language,
+    ).values_list("language", "reason", "text")
+    overrides = {(language, reason): text for language, reason, text in own}
+    return refusal_text(outcome.shown_reason, answer.language, overrides)
+
+
+def _write(answer: Answer, fields: dict[str, Any]) -> None:
+    is_new = answer._state.adding
+    if not is_new:
+        rows = Answer.objects.filter(pk=answer.pk, outcome__in=_OPEN)
+        if not rows.update(**fields):
+            raise AnswerDecidedError(
+                f"Question {answer.pk} was decided by another request meanwhile."
+            )
+    for name, value in fields.items():
+        setattr(answer, name, value)
+    if is_new:
+        answer.save(force_insert=True)
+
+
+def _fields(answer: Answer, outcome: Outcome, policy: Policy) -> dict[str, Any]:
+    is_answered = outcome.answered
+    return {
+        "outcome": Answer.Outcome.ANSWERED if is_answered else Answer.Outcome.REFUSED,
+        "gate": outcome.gate.value if outcome.gate else "",
+        "reason": outcome.reason.value if outcome.reason else "",
+        "shown_reason": outcome.shown_reason.value if outcome.shown_reason else "",
+        "text": shown_text(answer, outcome),
+        "reasoning": outcome.reasoning if is_answered else "",
+        "policy": policy,
+        "calibration": outcome.calibration.value,
+        "signals": [asdict(signal) for signal in outcome.signals],
+        "milliseconds": {t.stage: round(t.milliseconds, 3) for t in outcome.times},
+        "generation": _generation(outcome.generation),
+        "embedder": outcome.embedder,
+        "language_model": outcome.language_model,
+        "error": "",
+        "decided_at": timezone.now(),
+    }
+
+
+def _generation(generation: Generation | None) -> dict[str, Any]:
+    return asdict(generation) if generation else {}
+
+
+def _evidence_rows(answer: Answer, outcome: Outcome) -> Iterator[AnswerEvidence]:
+    """Yield one row for each piece, best first; a refusal cites nothing."""
+    quotes = {citation.entry_id: citation.quote for citation in outcome.citations}
+    role = AnswerEvidence.Role
+    seen = {piece.entry_id for piece in outcome.evidence}
+    missed = [piece for piece in outcome.near_misses if piece.entry_id not in seen]
+    pieces: list[tuple[Evidence, AnswerEvidence.Role]] = [
+        (piece, role.CITED if piece.entry_id in quotes else role.UNUSED)
+        for piece in outcome.evidence
+    ]
+    pieces += [(piece, role.NEAR_MISS) for piece in missed]
+    for rank, (piece, what) in enumerate(pieces, start=1):
+        yield AnswerEvidence(
+            answer=answer,
+            entry_id=piece.entry_id,
+            revision_id=piece.revision_id,
+            rank=rank,
+            role=what,
+            quote=quotes.get(piece.entry_id, ""),
+            distance=piece.distance,
+            confidence=piece.confidence,
+        )
