@@ -146,7 +146,7 @@ _database.update(
 if env.bool("NESCIO_DATABASE_POOL", default=True):
     _database["OPTIONS"]["pool"] = {
         "min_size": 1,
-        "max_size": env.int("NESCIO_DATABASE_POOL_SIZE", default=16),
+        "max_size": env.int("NESCIO_DATABASE_POOL_SIZE", default=32),
         "timeout": 10,
     }
 DATABASES = {"default": _database}
@@ -214,6 +214,17 @@ MODEL_DEVICE = env.str("NESCIO_MODEL_DEVICE", default="auto")
 TORCH_THREADS = env.int(
     "NESCIO_TORCH_THREADS", default=max(1, (os.cpu_count() or 1) // 2)
 )
+
+# Load the models when the web server starts instead of with the first question.
+WARM_UP = env.bool("NESCIO_WARM_UP", default=True)
+
+# --- Processes -----------------------------------------------------------------------
+HOST = env.str("NESCIO_HOST", default="127.0.0.1")
+PORT = env.int("NESCIO_PORT", default=8000)
+# More than questions that wait for a language model at a time, so that a refusal, which
+# needs none, always finds a thread; event streams hold one each too.
+WEB_THREADS = env.int("NESCIO_WEB_THREADS", default=32)
+WORKER_PROCESSES = env.int("NESCIO_WORKER_PROCESSES", default=1)
 
 # --- REST ----------------------------------------------------------------------------
 QUESTION_MAX_CHARACTERS = env.int("NESCIO_QUESTION_MAX_CHARACTERS", default=2_000)
