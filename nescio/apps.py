@@ -5,3 +5,7 @@ class NescioConfig(AppConfig):
     """The composition root: settings, urls, embedded services, commands."""
 
     name = "nescio"
+
+    def ready(self) -> None:
+        """Register the system checks."""
+        from nescio import fitness  # noqa: F401, PLC0415  # registers at import

@@ -2,7 +2,14 @@
 
 import os
 
+from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "nescio.settings")
 application = get_wsgi_application()
+
+from nescio import fitness, warm_up  # noqa: E402  # models need Django set up
+
+fitness.require_fit_database()
+if settings.WARM_UP:
+    warm_up.begin()

@@ -58,8 +58,26 @@ class Places:
         return self.var / "secret_key"
 
     @property
+    def logs(self) -> Path:
+        """The logs of the processes that `up` starts."""
+        return self.var / "log"
+
+    @property
+    def up_lock(self) -> Path:
+        """Held by a running `up`."""
+        return self.var / "up.lock"
+
+    @property
+    def credentials_file(self) -> Path:
+        """The generated admin password and token, kept between runs (mode 0600)."""
+        return self.var / "credentials.json"
+
+    @property
     def up_file(self) -> Path:
-        """What `make up` tells scripts: url, token, admin_password (mode 0600)."""
+        """What a running `up` tells scripts: url, token, admin_password (mode 0600).
+
+        There is none while nothing runs.
+        """
         return self.var / "up.json"
 
 

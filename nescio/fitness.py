@@ -1,0 +1,128 @@
+"""Is the database one that answers may be trusted to?
+
+An index that gives up on a selective filter, or one that loses rows on deletion, turns
+knowledge into false refusals without any error. So an unfit database is refused at the
+start of every process, and told by the health check.
+"""
+
+import logging
+from collections.abc import Sequence
+
+from django.core import checks
+from django.core.exceptions import ImproperlyConfigured
+from django.db import OperationalError, connection
+from django.utils.version import get_version_tuple
+
+logger = logging.getLogger(__name__)
+
+# 0.8.2 mends a leak of other tables' rows into parallel index builds (CVE-2026-3172),
+# 0.8.3 and 0.8.4 mend vacuum damage to HNSW indexes.
+LEAST_PGVECTOR = "0.8.4"
+LEAST_POSTGRES = 160_000
+ITERATIVE_SCAN = "relaxed_order"
+
+
+def pgvector_version() -> tuple[str | None, str | None]:
+    """Return the version in this database and the one the server offers (one query)."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT (SELECT extversion FROM pg_extension WHERE extname = 'vector'),"
+            " (SELECT default_version FROM pg_available_extensions"
+            "  WHERE name = 'vector')"
+        )
+        installed, available = cursor.fetchone()
+    return installed, available
+
+
+def is_new_enough(version: str) -> bool:
+    """Tell whether a pgvector version is one that loses no rows."""
+    return get_version_tuple(version) >= get_version_tuple(LEAST_PGVECTOR)
+
+
+def iterative_scan() -> str:
+    """Return how far an HNSW scan goes on when a filter discards what it found.
+
+    A value set before the extension's library is loaded is kept unread, and a wrong one
+    falls back to "off" with no more than a warning; so the library is used first.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT '[1]'::vector <-> '[1]'::vector")
+        cursor.execute("SHOW hnsw.iterative_scan")
+        return str(cursor.fetchone()[0])
+
+
+def pgvector_problem() -> str | None:
+    """Return what is wrong with pgvector and the remedy, None if it is fit."""
+    installed, available = pgvector_version()
+    offered = installed or available
+    if offered is None:
+        return (
+            "The PostgreSQL server has no pgvector. Install pgvector "
+            f"{LEAST_PGVECTOR} or newer on it."
+        )
+    if is_new_enough(offered):
+        return None
+    remedy = f"Install pgvector {LEAST_PGVECTOR} or newer on the server"
+    if available is not None and is_new_enough(available):
+        remedy = "The server has a newer one"
+    return (
+        f"pgvector {offered} can lose rows from its indexes. {remedy}, then run: "
+        "ALTER EXTENSION vector UPDATE"
+    )
+
+
+def iterative_scan_problem() -> str | None:
+    """Return what is wrong with the scan setting and the remedy, None if it took."""
+    installed, _ = pgvector_version()
+    if installed is None:  # not migrated yet
+        return None
+    found = iterative_scan()
+    if found == ITERATIVE_SCAN:
+        return None
+    return (
+        f"hnsw.iterative_scan is {found!r} instead of {ITERATIVE_SCAN!r}: a search with a "
+        "narrow audience would find almost nothing. Remove what overrides it: ALTER "
+        "ROLE or ALTER DATABASE ... SET, or a pooler that drops connection options."
+    )
+
+
+def postgres_problem() -> str | None:
+    """Return what is wrong with the server's own version, None if it is fit."""
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW server_version_num")
+        version = int(cursor.fetchone()[0])
+    if version >= LEAST_POSTGRES:
+        return None
+    return f"PostgreSQL {version // 10_000} is too old. Use 16 or newer."
+
+
+@checks.register(checks.Tags.database)
+def check_database(
+    app_configs: object, databases: Sequence[str] | None = None, **_: object
+) -> list[checks.CheckMessage]:
+    """Django's system check, run by `migrate` and `check --database default`."""
+    if not databases or "default" not in databases:
+        return []
+    found = (
+        ("nescio.E001", postgres_problem()),
+        ("nescio.E002", pgvector_problem()),
+        ("nescio.E003", iterative_scan_problem()),
+    )
+    return [checks.Error(problem, id=code) for code, problem in found if problem]
+
+
+def require_fit_database() -> None:
+    """Refuse to start on an unfit database; one that is down may come up later.
+
+    Raises:
+        ImproperlyConfigured: It is unfit; the message holds every reason.
+    """
+    try:
+        problems = check_database(None, databases=["default"])
+    except OperationalError as error:
+        logger.warning("The database is not reachable yet: %s", error)
+        return
+    finally:
+        connection.close()
+    if problems:
+        raise ImproperlyConfigured(" ".join(problem.msg for problem in problems))

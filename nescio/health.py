@@ -1,0 +1,173 @@
+"""GET /healthz: can this process answer questions? GET /healthz/live: does it run?
+
+A view of our own: of what it looks at, the packages for this know only the database, and
+their look at Celery needs a broadcast that a broker made of files does not have.
+
+The broker and the queue only degrade: questions are answered without them, so a load
+balancer must not take the web server away with them.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from celery import current_app
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+from django.db.models import Min, Q
+from django.http import HttpRequest, JsonResponse
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from jobs.models import Job
+from nescio import fitness, warm_up
+
+_BROKER_SECONDS = 2
+# The sweeper rings again within a minute: what waits this long, nobody works on.
+_LONGEST_QUEUE_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one look found.
+
+    Attributes:
+        is_vital: Whether questions can not be answered without it.
+    """
+
+    name: str
+    ok: bool
+    detail: str
+    is_vital: bool = True
+
+
+def look() -> tuple[Finding, ...]:
+    """Look at every part that answering needs; a part that is down delays for seconds only."""
+    return (*_database(), *_models(), _broker())
+
+
+@never_cache
+@require_safe
+def ready(request: HttpRequest) -> JsonResponse:
+    """Return every finding; 503 while questions can not be answered."""
+    findings = look()
+    is_ready = all(finding.ok for finding in findings if finding.is_vital)
+    status = "ok" if all(finding.ok for finding in findings) else "degraded"
+    return JsonResponse(
+        {
+            "status": status if is_ready else "unavailable",
+            "checks": {
+                finding.name: {"ok": finding.ok, "detail": finding.detail}
+                for finding in findings
+            },
+        },
+        status=200 if is_ready else 503,
+    )
+
+
+@never_cache
+@require_safe
+def live(request: HttpRequest) -> JsonResponse:
+    """Return 200 whenever the process answers at all."""
+    return JsonResponse({"status": "ok"})
+
+
+def _database() -> Iterator[Finding]:
+    looks: tuple[tuple[str, Callable[[], Finding]], ...] = (
+        ("database", _reachable),
+        ("pgvector", _pgvector),
+        ("iterative_scan", _iterative_scan),
+        ("migrations", _migrations),
+        ("queue", _queue),
+    )
+    down = None
+    for name, check in looks:
+        if down is None:
+            try:
+                yield check()
+                continue
+            except DatabaseError as error:
+                # What follows would wait as long for the same database.
+                down = type(error).__name__
+        yield Finding(name, ok=False, detail=f"not known: {down}")
+
+
+def _reachable() -> Finding:
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW server_version")
+        return Finding("database", True, f"PostgreSQL {cursor.fetchone()[0]}")
+
+
+def _pgvector() -> Finding:
+    problem = fitness.pgvector_problem()
+    return Finding(
+        "pgvector", problem is None, problem or str(fitness.pgvector_version()[0])
+    )
+
+
+def _iterative_scan() -> Finding:
+    problem = fitness.iterative_scan_problem()
+    return Finding("iterative_scan", problem is None, problem or "relaxed_order")
+
+
+def _migrations() -> Finding:
+    missing = _missing_migrations()
+    return Finding(
+        "migrations",
+        missing == 0,
+        f"{missing} to apply: run manage.py migrate" if missing else "applied",
+    )
+
+
+def _missing_migrations() -> int:
+    if _all_applied.cache_info().currsize:
+        return 0
+    executor = MigrationExecutor(connection)
+    missing = len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+    if not missing:
+        _all_applied()
+    return missing
+
+
+@cache
+def _all_applied() -> bool:
+    """Remember that nothing is missing: reading every migration takes 50 ms."""
+    return True
+
+
+def _queue() -> Finding:
+    now = timezone.now()
+    due = Job.objects.filter(
+        Q(not_before__isnull=True) | Q(not_before__lte=now), state=Job.State.QUEUED
+    )
+    oldest = due.aggregate(oldest=Min("created_at"))["oldest"]
+    seconds = (now - oldest).total_seconds() if oldest else 0.0
+    return Finding(
+        "queue",
+        seconds <= _LONGEST_QUEUE_SECONDS,
+        f"oldest waiting job: {seconds:.0f} s",
+        is_vital=False,
+    )
+
+
+def _models() -> Iterator[Finding]:
+    for name, state in warm_up.states().items():
+        yield Finding(
+            name,
+            state in {warm_up.State.LOADED, warm_up.State.ON_DEMAND},
+            state.value,
+            # Refusals and word-for-word answers need no language model.
+            is_vital=name == "embedder",
+        )
+
+
+def _broker() -> Finding:
+    with current_app.connection_for_write() as broker:
+        try:
+            broker.ensure_connection(max_retries=1, timeout=_BROKER_SECONDS)
+        except broker.recoverable_connection_errors as error:
+            return Finding("broker", False, type(error).__name__, is_vital=False)
+        detail = "files" if settings.BROKER_IS_EMBEDDED else str(broker.transport_cls)
+        return Finding("broker", True, detail, is_vital=False)
