@@ -1,6 +1,11 @@
+from typing import Self
+
 from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
 from django.db.models import Q
+
+from .audience import Audience
 
 
 class KnowledgeBase(models.Model):
@@ -28,6 +33,14 @@ class KnowledgeBase(models.Model):
         return self.name
 
 
+class DocumentQuerySet(models.QuerySet["Document"]):
+    """Reads over documents."""
+
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """Documents of the audiences that `user` belongs to."""
+        return self.filter(audience__in=Audience.objects.visible_to(user))
+
+
 class Document(models.Model):
     """A source: what entries were taken from, with its tree of sections."""
 
@@ -41,7 +54,7 @@ class Document(models.Model):
         help_text="Where it comes from: an address, a file name, a contract number.",
     )
     audience = models.ForeignKey(
-        "kb.Audience",
+        Audience,
         on_delete=models.PROTECT,
         related_name="documents",
         help_text="The audience that its new entries get.",
@@ -54,6 +67,8 @@ class Document(models.Model):
     )
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
+
+    objects = DocumentQuerySet.as_manager()
 
     class Meta:
         ordering = ["title", "pk"]

@@ -2,14 +2,18 @@ from datetime import datetime
 from typing import Self
 
 from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.contrib.postgres.indexes import GinIndex
-from django.contrib.postgres.search import SearchVector, SearchVectorField
+from django.contrib.postgres.search import SearchQuery, SearchVector, SearchVectorField
 from django.db import models
-from django.db.models import Case, GeneratedField, Q, Value, When
+from django.db.models import Case, GeneratedField, OuterRef, Q, Subquery, Value, When
 from django.db.models.functions import Coalesce
 
 from .audience import Audience
 from .document import Document, KnowledgeBase, Section
+
+# As the column `search_vector` is made.
+SEARCH_CONFIGURATIONS = {"en": "english", "de": "german", "xx": "simple"}
 
 
 class EntryQuerySet(models.QuerySet["Entry"]):
@@ -22,6 +26,30 @@ class EntryQuerySet(models.QuerySet["Entry"]):
     def for_audiences(self, audience_ids: tuple[int, ...]) -> Self:
         """Entries that someone with these audiences may see."""
         return self.filter(audience_id__in=audience_ids)
+
+    def expired(self, at: datetime) -> Self:
+        """Entries that have expired at `at`."""
+        return self.filter(valid_until__lte=at)
+
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """Entries of the audiences that `user` belongs to."""
+        return self.filter(audience__in=Audience.objects.visible_to(user))
+
+    def saying(self, words: str) -> Self:
+        """Entries whose question or text holds all of `words`, by stem.
+
+        Quoted words stand together and a minus excludes a word, as in a web search.
+        """
+        wanted = Q()
+        for language, config in SEARCH_CONFIGURATIONS.items():
+            query = SearchQuery(words, config=config, search_type="websearch")
+            wanted |= Q(language=language, search_vector=query)
+        return self.filter(wanted)
+
+    def with_revision_number(self) -> Self:
+        """Entries with `revision_number`, that of what they say now."""
+        newest = Revision.objects.filter(entry=OuterRef("pk")).order_by("-number")
+        return self.annotate(revision_number=Subquery(newest.values("number")[:1]))
 
     def servable(self) -> Self:
         """Entries that may be evidence as far as their state goes: neither draft nor retired."""
