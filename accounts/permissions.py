@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from django.apps import AppConfig
 from django.apps.registry import Apps
+from django.apps.registry import apps as global_apps
 from django.db import transaction
 
 from accounts.roles import Role
@@ -59,7 +60,7 @@ _ADDED: Mapping[Role, Mapping[str, Mapping[str, tuple[str, ...]]]] = {
 
 
 def grant_role_permissions(
-    app_config: AppConfig, using: str, apps: Apps, **_: object
+    app_config: AppConfig, using: str, apps: Apps = global_apps, **_: object
 ) -> None:
     """Make the role groups and give them their permissions on one app's models.
 
