@@ -1,0 +1,383 @@
+import threading
+import time
+from datetime import timedelta
+
+import pytest
+from django.db import OperationalError, connection, transaction
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from jobs import lease
+from jobs.exceptions import JobInterruptedError, LeaseLostError, RetryableJobError
+from jobs.models import Job
+from jobs.run import JobRun, run_job
+from jobs.services import enqueue
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _silent_bell(monkeypatch):
+    for place in ("jobs.services.ring", "jobs.bell.ring"):
+        monkeypatch.setattr(place, lambda job_id: True)
+
+
+def count_to_three(run: JobRun) -> dict[str, object]:
+    for n in range(int(run.cursor.get("after", 0)) + 1, 4):
+        with run.step() as step:
+            step.advance(done=n, total=3, cursor={"after": n})
+    return {"counted": 3}
+
+
+def run_with(handler, **fields) -> Job:
+    job = enqueue("tests.work", {"by": 1})
+    Job.objects.filter(pk=job.pk).update(**fields)
+    run_job(job.pk, {"tests.work": handler})
+    job.refresh_from_db()
+    return job
+
+
+def test_a_job_runs_to_its_result():
+    job = run_with(count_to_three)
+
+    assert (job.state, job.done, job.total) == ("succeeded", 3, 3)
+    assert job.result == {"counted": 3}
+    assert (job.attempts, job.lease_until) == (1, None)
+    assert job.started_at <= job.finished_at
+
+
+def test_a_job_that_runs_or_has_ended_is_not_run_again():
+    job = run_with(count_to_three)
+
+    run_job(job.pk, {"tests.work": pytest.fail})
+
+    job.refresh_from_db()
+    assert job.attempts == 1
+
+
+def test_a_run_goes_on_from_the_cursor():
+    begun = []
+
+    def handler(run: JobRun) -> dict[str, object]:
+        begun.append((run.cursor, run.done))
+        return {}
+
+    run_with(handler, cursor={"after": 2}, done=2, attempts=4)
+
+    assert begun == [({"after": 2}, 2)]
+
+
+def test_an_unknown_kind_fails_with_the_kinds_that_are_known():
+    job = enqueue("tests.nothing", {})
+
+    run_job(job.pk, {"tests.work": count_to_three})
+
+    job.refresh_from_db()
+    assert job.state == "failed"
+    assert "'tests.nothing'" in job.error
+    assert "tests.work" in job.error
+
+
+def test_a_handlers_error_is_kept_and_fails_the_job_at_once():
+    def handler(run: JobRun) -> dict[str, object]:
+        raise KeyError("no \0 such\ud800 " + "x" * 10_000)
+
+    job = enqueue("tests.work", {})
+    with pytest.raises(KeyError):
+        run_job(job.pk, {"tests.work": handler})
+
+    job.refresh_from_db()
+    assert job.state == "failed"
+    assert job.error.startswith("KeyError: 'no")
+    assert len(job.error) == lease.ERROR_CHARACTERS
+    assert job.attempts == 1
+
+
+def test_a_result_that_is_no_json_fails_the_job():
+    job = enqueue("tests.work", {})
+
+    with pytest.raises(TypeError):
+        run_job(job.pk, {"tests.work": lambda run: {"x": object()}})
+
+    job.refresh_from_db()
+    assert job.state == "failed"
+
+
+def test_the_work_of_a_step_that_breaks_is_undone_and_the_steps_before_it_stay():
+    def handler(run: JobRun) -> dict[str, object]:
+        with run.step() as step:
+            step.advance(done=1, cursor={"after": 1})
+        with run.step() as step:
+            step.advance(done=2, cursor={"after": 2})
+            Job.objects.create(kind="tests.written_in_step")
+            raise RetryableJobError("later")
+        return {}
+
+    job = run_with(handler)
+
+    assert (job.state, job.done, job.cursor) == ("queued", 1, {"after": 1})
+    assert not Job.objects.filter(kind="tests.written_in_step").exists()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [RetryableJobError("busy"), OperationalError("gone"), ConnectionResetError("peer")],
+)
+def test_what_may_pass_is_tried_again_later_and_the_reason_is_shown(error):
+    def handler(run: JobRun) -> dict[str, object]:
+        raise error
+
+    job = run_with(handler)
+
+    assert job.state == "queued"
+    assert str(error) in job.error
+    assert job.rung_at is None
+    wait = (job.not_before - timezone.now()).total_seconds()
+    assert 0 < wait <= 2
+
+
+def test_the_wait_doubles_with_each_run_without_progress_up_to_a_minute():
+    def handler(run: JobRun) -> dict[str, object]:
+        raise RetryableJobError("busy")
+
+    waits = []
+    for barren in (0, 1, 2, 9):
+        job = run_with(handler, barren_attempts=barren, max_attempts=99)
+        waits.append(round((job.not_before - timezone.now()).total_seconds()))
+
+    assert waits == [2, 4, 8, 60]
+
+
+def test_a_job_fails_with_its_last_error_after_its_runs_without_progress():
+    def handler(run: JobRun) -> dict[str, object]:
+        raise RetryableJobError("still busy")
+
+    job = run_with(handler, barren_attempts=4)
+
+    assert job.state == "failed"
+    assert job.error == "RetryableJobError: still busy"
+
+
+def test_progress_forgives_the_barren_runs_before_it():
+    def handler(run: JobRun) -> dict[str, object]:
+        with run.step() as step:
+            step.advance(done=run.done + 1)
+        raise RetryableJobError("busy")
+
+    job = run_with(handler, barren_attempts=4)
+
+    assert (job.state, job.barren_attempts) == ("queued", 0)
+
+
+def test_a_step_that_changes_nothing_is_no_progress():
+    def handler(run: JobRun) -> dict[str, object]:
+        with run.step() as step:
+            step.advance(total=9)
+        raise RetryableJobError("busy")
+
+    assert run_with(handler, barren_attempts=4).state == "failed"
+
+
+def test_a_job_whose_worker_vanishes_each_time_is_given_up():
+    job = enqueue("tests.work", {})
+    Job.objects.filter(pk=job.pk).update(
+        state="running", barren_attempts=5, attempts=5, worker="host:1",
+        lease_until=timezone.now() - timedelta(seconds=1),
+    )  # fmt: skip
+
+    run_job(job.pk, {"tests.work": pytest.fail})
+
+    job.refresh_from_db()
+    assert job.state == "failed"
+    assert "host:1" in job.error
+    assert "5 runs" in job.error
+
+
+def test_a_cancelled_job_stops_before_its_next_step():
+    def handler(run: JobRun) -> dict[str, object]:
+        with run.step() as step:
+            step.advance(done=1)
+        Job.objects.filter(pk=run.job_id).update(cancel_requested=True)
+        with run.step() as step:
+            step.advance(done=2)
+        return {}
+
+    job = run_with(handler)
+
+    assert (job.state, job.done) == ("cancelled", 1)
+    assert job.finished_at is not None
+
+
+def test_a_job_cancelled_while_nobody_held_it_is_not_begun():
+    job = run_with(pytest.fail, cancel_requested=True)
+
+    assert (job.state, job.attempts) == ("cancelled", 0)
+
+
+def test_a_worker_that_shuts_down_gives_the_job_back_after_its_step():
+    stopping = []
+
+    def handler(run: JobRun) -> dict[str, object]:
+        with run.step() as step:
+            step.advance(done=1, cursor={"after": 1})
+        stopping.append(True)
+        with run.step() as step:
+            step.advance(done=2)
+        return {}
+
+    job = enqueue("tests.work", {})
+    run_job(job.pk, {"tests.work": handler}, is_stopping=lambda: bool(stopping))
+
+    job.refresh_from_db()
+    assert (job.state, job.done, job.cursor) == ("queued", 1, {"after": 1})
+    assert (job.lease_until, job.not_before, job.barren_attempts) == (None, None, 0)
+
+
+def test_giving_back_is_no_barren_run():
+    def handler(run: JobRun) -> dict[str, object]:
+        raise JobInterruptedError
+
+    assert run_with(handler, barren_attempts=3).barren_attempts == 3
+
+
+def test_a_terminated_process_gives_the_job_back_and_ends():
+    def handler(run: JobRun) -> dict[str, object]:
+        with run.step():
+            raise SystemExit(1)
+
+    job = enqueue("tests.work", {})
+    with pytest.raises(SystemExit):
+        run_job(job.pk, {"tests.work": handler})
+
+    job.refresh_from_db()
+    assert (job.state, job.lease_until) == ("queued", None)
+
+
+def test_a_run_that_lost_its_lease_changes_nothing():
+    def handler(run: JobRun) -> dict[str, object]:
+        Job.objects.filter(pk=run.job_id).update(attempts=2)  # another run's claim
+        with run.step() as step:
+            Job.objects.create(kind="tests.written_in_step")
+            step.advance(done=1)
+        return {}
+
+    job = run_with(handler)
+
+    assert (job.state, job.attempts, job.done) == ("running", 2, 0)
+    assert not Job.objects.filter(kind="tests.written_in_step").exists()
+
+
+def test_a_run_that_lost_its_lease_cannot_end_the_job():
+    def handler(run: JobRun) -> dict[str, object]:
+        Job.objects.filter(pk=run.job_id).update(attempts=2)
+        return {"wrong": True}
+
+    job = run_with(handler)
+
+    assert (job.state, job.result) == ("running", {})
+
+
+def test_of_many_workers_one_gets_the_job():
+    job = enqueue("tests.work", {})
+    claims: list[Job | None] = []
+    together = threading.Barrier(6)
+
+    def claim() -> None:
+        together.wait()
+        claims.append(lease.claim(job.pk))
+        connection.close()
+
+    threads = [threading.Thread(target=claim) for _ in range(6)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+
+    assert sum(claim is not None for claim in claims) == 1
+    job.refresh_from_db()
+    assert job.attempts == 1
+
+
+def test_the_heartbeat_renews_the_lease_of_a_long_computation(settings):
+    settings.JOB_LEASE = timedelta(seconds=0.9)
+    stolen = []
+
+    def handler(run: JobRun) -> dict[str, object]:
+        time.sleep(2)
+        stolen.append(lease.claim(run.job_id))
+        return {}
+
+    job = run_with(handler)
+
+    assert stolen == [None]
+    assert job.state == "succeeded"
+
+
+def test_the_heartbeat_leaves_out_a_beat_while_a_step_is_open(settings):
+    settings.JOB_LEASE = timedelta(seconds=0.3)
+
+    def handler(run: JobRun) -> dict[str, object]:
+        with run.step() as step:
+            time.sleep(1)
+            step.advance(done=1)
+        return {}
+
+    assert run_with(handler).state == "succeeded"
+
+
+def test_a_job_in_an_open_step_is_not_claimed_though_its_lease_ran_out():
+    job = enqueue("tests.work", {})
+    Job.objects.filter(pk=job.pk).update(
+        state="running", attempts=1, lease_until=timezone.now() - timedelta(seconds=9)
+    )
+    claims = []
+
+    def claim() -> None:
+        claims.append(lease.claim(job.pk))
+        connection.close()
+
+    job.refresh_from_db()
+    run = JobRun(job)
+    with run.step() as step:
+        thread = threading.Thread(target=claim)
+        thread.start()
+        thread.join()
+        step.advance(done=1)
+
+    assert claims == [None]
+    job.refresh_from_db()
+    assert job.lease_until > timezone.now()
+
+
+def test_a_lease_that_is_held_by_nobody_is_not_renewed():
+    job = enqueue("tests.work", {})
+
+    lease.renew(lease.Lease(job.pk, 1))
+    with pytest.raises(LeaseLostError):
+        lease.give_back(lease.Lease(job.pk, 1), counts=True)
+
+    job.refresh_from_db()
+    assert (job.state, job.lease_until) == ("queued", None)
+
+
+def test_a_step_costs_five_statements(django_assert_num_queries):
+    job = enqueue("tests.work", {})
+    run = JobRun(lease.claim(job.pk))
+
+    # begin, the guard against silence, the lock, the progress, commit
+    with django_assert_num_queries(5), run.step() as step:
+        step.advance(done=1)
+
+
+def test_a_job_waits_until_its_time():
+    job = enqueue("tests.work", {})
+    Job.objects.update(not_before=Now() + timedelta(seconds=30))
+    assert lease.claim(job.pk) is None
+
+    Job.objects.update(not_before=Now() - timedelta(seconds=1))
+    assert lease.claim(job.pk) is not None
+
+
+def test_a_step_may_not_stand_inside_another_transaction():
+    run = JobRun(lease.claim(enqueue("tests.work", {}).pk))
+
+    with pytest.raises(RuntimeError, match="durable"), transaction.atomic(), run.step():
+        pass
