@@ -50,3 +50,10 @@ class AudienceExistsError(ConflictError):
     """The slug belongs to another audience."""
 
     code = "audience_exists"
+
+
+class PreconditionFailedError(ConflictError):
+    """The entry is not at the revision that If-Match names."""
+
+    code = "precondition_failed"
+    status = 412

@@ -1,0 +1,1 @@
+"""Knowledge over REST: entry points only translate; what they may do stands in services."""

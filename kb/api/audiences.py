@@ -1,0 +1,86 @@
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import status
+from rest_framework.generics import GenericAPIView, ListAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.roles import Role, has_role
+from kb.exceptions import AudienceNotFoundError
+from kb.models import Audience
+from kb.services.audiences import create_audience, edit_audience
+
+from .pagination import BySlugPagination
+from .permissions import AgentReadsAdminWrites
+from .serializers import (
+    AudienceChangesSerializer,
+    AudienceSerializer,
+    NewAudienceSerializer,
+)
+
+
+def _visible(request: Request) -> QuerySet[Audience]:
+    """The caller's own audiences; every one for who manages them."""
+    if has_role(request.user, Role.ADMIN):
+        return Audience.objects.all()
+    return Audience.objects.visible_to(request.user)
+
+
+def _find(request: Request, slug: str) -> Audience:
+    audience = _visible(request).filter(slug=slug).first()
+    if audience is None:
+        raise AudienceNotFoundError(f"There is no audience {slug!r} that you may see.")
+    return audience
+
+
+class AudienceListView(ListAPIView[Audience]):
+    """The audiences that the caller belongs to."""
+
+    permission_classes = [AgentReadsAdminWrites]
+    serializer_class = AudienceSerializer
+    pagination_class = BySlugPagination
+    filter_backends = []
+
+    def get_queryset(self) -> QuerySet[Audience]:
+        """Return what the caller may see, with the groups."""
+        return _visible(self.request).prefetch_related("groups")
+
+    @extend_schema(
+        summary="Make an audience",
+        request=NewAudienceSerializer,
+        responses={201: AudienceSerializer},
+    )
+    def post(self, request: Request) -> Response:
+        """Make an audience of everyone or of the members of groups."""
+        body = NewAudienceSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        audience = create_audience(**body.validated_data)
+        return Response(
+            AudienceSerializer(audience).data, status=status.HTTP_201_CREATED
+        )
+
+
+class AudienceView(GenericAPIView[Audience]):
+    """One audience."""
+
+    permission_classes = [AgentReadsAdminWrites]
+    serializer_class = AudienceSerializer
+    queryset = Audience.objects.none()
+
+    @extend_schema(summary="Read an audience", responses=AudienceSerializer)
+    def get(self, request: Request, slug: str) -> Response:
+        """Return an audience."""
+        return Response(AudienceSerializer(_find(request, slug)).data)
+
+    @extend_schema(
+        summary="Change an audience",
+        request=AudienceChangesSerializer,
+        responses=AudienceSerializer,
+    )
+    def patch(self, request: Request, slug: str) -> Response:
+        """Change what is given; who may see what changes with the answer."""
+        audience = _find(request, slug)
+        body = AudienceChangesSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        changed = edit_audience(audience_id=audience.pk, **body.validated_data)
+        return Response(AudienceSerializer(changed).data)

@@ -1,0 +1,274 @@
+from collections.abc import Callable
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import status
+from rest_framework.generics import GenericAPIView, ListAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.roles import Role, has_role
+from kb.exceptions import (
+    EntryNotFoundError,
+    PreconditionFailedError,
+    RevisionConflictError,
+)
+from kb.models import Entry, EntryQuerySet, Revision
+from kb.services.entries import (
+    create_entry,
+    edit_entry,
+    restore_entry,
+    retire_entry,
+    verify_entry,
+)
+
+from .filters import EntryFilter
+from .permissions import AgentReadsCuratorWrites, caller
+from .preconditions import revision_in_header, set_entity_tag
+from .serializers import (
+    ActionSerializer,
+    EntryChangesSerializer,
+    EntrySerializer,
+    NewEntrySerializer,
+    RevisionSerializer,
+)
+
+IF_MATCH = OpenApiParameter(
+    "If-Match",
+    OpenApiTypes.STR,
+    OpenApiParameter.HEADER,
+    description="The ETag of the entry as it was read; 412 if it changed since.",
+)
+
+
+def _readable(request: Request) -> EntryQuerySet:
+    """Entries that the caller may read: drafts and retired ones are the curators'."""
+    entries = Entry.objects.visible_to(request.user)
+    if not has_role(request.user, Role.CURATOR):
+        entries = entries.servable()
+    return entries
+
+
+def _find(request: Request, entry_id: int) -> Entry:
+    entry = (
+        _readable(request)
+        .with_revision_number()
+        .select_related(
+            "knowledge_base", "audience", "document", "section", "owner", "verified_by"
+        )
+        .defer("search_vector")
+        .filter(pk=entry_id)
+        .first()
+    )
+    if entry is None:
+        raise EntryNotFoundError(f"There is no entry {entry_id} that you may see.")
+    return entry
+
+
+def _shown(
+    request: Request, entry_id: int, status_code: int = status.HTTP_200_OK
+) -> Response:
+    """Return the entry as it stands now, with its entity tag."""
+    data = EntrySerializer(_find(request, entry_id)).data
+    return set_entity_tag(Response(data, status=status_code), data["revision"])
+
+
+def _expected(request: Request, body: dict[str, Any]) -> int | None:
+    """Return the revision a change was made on; takes it out of `body`."""
+    in_body: int | None = body.pop("revision", None)
+    in_header = revision_in_header(request)
+    return in_body if in_header is None else in_header
+
+
+def _guarded(
+    request: Request,
+    change: Callable[..., Entry],
+    **arguments: Any,  # noqa: ANN401  # those of `change`
+) -> Entry:
+    """Make a change; a stale `If-Match` is told as HTTP wants it."""
+    try:
+        return change(**arguments)
+    except RevisionConflictError as error:
+        if revision_in_header(request) is None:
+            raise
+        raise PreconditionFailedError(str(error)) from error
+
+
+class EntryListView(ListAPIView[Entry]):
+    """The entries that the caller may read, newest first."""
+
+    permission_classes = [AgentReadsCuratorWrites]
+    serializer_class = EntrySerializer
+    filterset_class = EntryFilter
+
+    def get_queryset(self) -> QuerySet[Entry]:
+        """Return what the caller may read, ready to be shown."""
+        return (
+            _readable(self.request)
+            .with_revision_number()
+            .select_related(
+                "knowledge_base",
+                "audience",
+                "document",
+                "section",
+                "owner",
+                "verified_by",
+            )
+            .defer("search_vector")
+        )
+
+    @extend_schema(
+        summary="Write an entry",
+        request=NewEntrySerializer,
+        responses={201: EntrySerializer},
+    )
+    def post(self, request: Request) -> Response:
+        """Write an entry; it may be evidence from the moment of the answer on."""
+        body = NewEntrySerializer(data=request.data, context={"request": request})
+        body.is_valid(raise_exception=True)
+        fields = {"audience": None, **body.validated_data}
+        entry = create_entry(author=caller(request), **fields)
+        return _shown(request, entry.pk, status.HTTP_201_CREATED)
+
+
+class EntryView(GenericAPIView[Entry]):
+    """One entry."""
+
+    permission_classes = [AgentReadsCuratorWrites]
+    serializer_class = EntrySerializer
+    queryset = Entry.objects.none()
+
+    @extend_schema(summary="Read an entry", responses=EntrySerializer)
+    def get(self, request: Request, entry_id: int) -> Response:
+        """Return an entry; its ETag is what `If-Match` takes."""
+        return _shown(request, entry_id)
+
+    @extend_schema(
+        summary="Change an entry",
+        parameters=[IF_MATCH],
+        request=EntryChangesSerializer,
+        responses=EntrySerializer,
+    )
+    def patch(self, request: Request, entry_id: int) -> Response:
+        """Change what is given; a verified entry is then verified by the caller."""
+        entry = _find(request, entry_id)
+        body = EntryChangesSerializer(data=request.data, context={"request": request})
+        body.is_valid(raise_exception=True)
+        changes = dict(body.validated_data)
+        _guarded(
+            request,
+            edit_entry,
+            entry_id=entry.pk,
+            author=caller(request),
+            may_verify=True,
+            expected_revision=_expected(request, changes),
+            **changes,
+        )
+        return _shown(request, entry_id)
+
+    @extend_schema(
+        summary="Retire an entry",
+        parameters=[
+            IF_MATCH,
+            OpenApiParameter("reason", {"type": "string", "maxLength": 300}),
+        ],
+        responses={204: None},
+    )
+    def delete(self, request: Request, entry_id: int) -> Response:
+        """Take an entry out of every answer; past answers still show what they cite."""
+        entry = _find(request, entry_id)
+        _guarded(
+            request,
+            retire_entry,
+            entry_id=entry.pk,
+            by=caller(request),
+            reason=request.query_params.get("reason", ""),
+            expected_revision=revision_in_header(request),
+        )
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class _EntryActionView(GenericAPIView[Entry]):
+    permission_classes = [AgentReadsCuratorWrites]
+    serializer_class = EntrySerializer
+    queryset = Entry.objects.none()
+    change: Callable[..., Entry]
+
+    def _act(self, request: Request, entry_id: int) -> Response:
+        entry = _find(request, entry_id)
+        body = ActionSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        _guarded(
+            request,
+            type(self).change,
+            entry_id=entry.pk,
+            by=caller(request),
+            reason=body.validated_data["reason"],
+            expected_revision=_expected(request, dict(body.validated_data)),
+        )
+        return _shown(request, entry_id)
+
+
+class EntryVerifyView(_EntryActionView):
+    """Verification of one entry."""
+
+    change = staticmethod(verify_entry)
+
+    @extend_schema(
+        summary="Verify an entry",
+        parameters=[IF_MATCH],
+        request=ActionSerializer,
+        responses=EntrySerializer,
+    )
+    def post(self, request: Request, entry_id: int) -> Response:
+        """Vouch for an entry as it stands: confidence 1; again renews the date."""
+        return self._act(request, entry_id)
+
+
+class EntryRetireView(_EntryActionView):
+    """Retirement of one entry."""
+
+    change = staticmethod(retire_entry)
+
+    @extend_schema(
+        summary="Retire an entry and return it",
+        parameters=[IF_MATCH],
+        request=ActionSerializer,
+        responses=EntrySerializer,
+    )
+    def post(self, request: Request, entry_id: int) -> Response:
+        """Take an entry out of every answer; a retired one stays as it is."""
+        return self._act(request, entry_id)
+
+
+class EntryRestoreView(_EntryActionView):
+    """Return of one entry from retirement."""
+
+    change = staticmethod(restore_entry)
+
+    @extend_schema(
+        summary="Restore a retired entry",
+        parameters=[IF_MATCH],
+        request=ActionSerializer,
+        responses=EntrySerializer,
+    )
+    def post(self, request: Request, entry_id: int) -> Response:
+        """Undo a retirement: the entry stands as it did before it."""
+        return self._act(request, entry_id)
+
+
+class EntryRevisionListView(ListAPIView[Revision]):
+    """Everything that one entry ever said, newest first."""
+
+    permission_classes = [AgentReadsCuratorWrites]
+    serializer_class = RevisionSerializer
+    filter_backends = []
+
+    def get_queryset(self) -> QuerySet[Revision]:
+        """Return the revisions of an entry that the caller may read."""
+        if getattr(self, "swagger_fake_view", False):
+            return Revision.objects.none()
+        entry = _find(self.request, self.kwargs["entry_id"])
+        return entry.revisions.select_related("author")
