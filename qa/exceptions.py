@@ -52,3 +52,9 @@ class KnowledgeBaseNotFoundError(NotFoundError):
     """There is no such knowledge base, or none at all yet."""
 
     code = "knowledge_base_not_found"
+
+
+class EvaluationDataError(NescioError):
+    """Labelled questions that can't be read, or that can't be asked here."""
+
+    code = "invalid_evaluation_data"

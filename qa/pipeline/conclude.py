@@ -50,11 +50,26 @@ def conclude(
             if refusal and piece.distance <= policy.horizon
         ),
         signals=(*verbatim.signals, *hard.signals, *(soft.signals if soft else ())),
-        times=times,
+        times=_with_parts(times, retrieval),
         calibration=calibration_of(policy, retrieval.embedder, language_model),
         embedder=retrieval.embedder,
         language_model=language_model,
         generation=generation,
+    )
+
+
+def _with_parts(
+    times: tuple[StageTime, ...], retrieval: Retrieval
+) -> tuple[StageTime, ...]:
+    """Put the parts of retrieving behind it; they are in its time, not beside it."""
+    parts = (
+        StageTime("retrieve.embed", retrieval.embed_milliseconds),
+        StageTime("retrieve.sql", retrieval.sql_milliseconds),
+    )
+    return tuple(
+        shown
+        for time in times
+        for shown in ((time, *parts) if time.stage == "retrieve" else (time,))
     )
 
 

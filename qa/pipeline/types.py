@@ -296,7 +296,7 @@ class Support:
 
 @dataclass(frozen=True, slots=True)
 class StageTime:
-    """How long one stage took."""
+    """How long one stage took; "stage.part" is a part of it, in its time already."""
 
     stage: str
     milliseconds: float

@@ -1,0 +1,93 @@
+"""An answer in the terminal: what was said, on what evidence, and which gate decided."""
+
+from collections.abc import Iterable, Mapping
+
+from django.contrib.auth.models import User
+from rich.console import Console
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from qa.models import Answer, AnswerEvidence
+
+_VERDICTS = {True: "pass", False: "stop", None: "noted"}
+_STYLES = {True: "green", False: "red", None: "dim"}
+
+
+def print_answer(answer: Answer, asker: User, console: Console) -> None:
+    """Print the text, the evidence, the gates and the time of each stage."""
+    console.print(_headline(answer, asker))
+    pieces = list(answer.evidence.select_related("entry__document", "revision"))
+    if pieces:
+        console.print(_evidence(pieces))
+    console.print(_gates(answer))
+    console.print(Text(_stages(answer.milliseconds), style="dim"))
+
+
+def _headline(answer: Answer, asker: User) -> Panel:
+    is_answered = answer.outcome == Answer.Outcome.ANSWERED
+    how = f"answered ({answer.gate or 'from the evidence'})"
+    if not is_answered:
+        how = f"refused ({answer.gate}: {answer.shown_reason})"
+    return Panel(
+        Text(answer.text),
+        title=Text(how, style="green" if is_answered else "yellow"),
+        subtitle=Text(
+            f"asked as {asker.get_username()} · policy {answer.policy} · {answer.pk}",
+            style="dim",
+        ),
+        title_align="left",
+        subtitle_align="left",
+    )
+
+
+def _evidence(pieces: Iterable[AnswerEvidence]) -> Table:
+    table = Table(title="Evidence", title_justify="left", title_style="bold")
+    for name in ("#", "entry", "what", "distance", "confidence", "ratio", "text"):
+        numeric = name in {"#", "distance", "confidence", "ratio"}
+        table.add_column(name, justify="right" if numeric else "left")
+    for piece in pieces:
+        source = piece.entry.document.title if piece.entry.document else ""
+        table.add_row(
+            str(piece.rank),
+            str(piece.entry_id),
+            piece.get_role_display(),
+            f"{piece.distance:.3f}",
+            f"{piece.confidence:.2f}",
+            f"{piece.distance / piece.confidence:.3f}",
+            Text(f"{piece.revision.text}\n")
+            + Text(source, style="dim" if source else ""),
+        )
+    return table
+
+
+def _gates(answer: Answer) -> Table:
+    table = Table(title="Gates", title_justify="left", title_style="bold")
+    for name in ("gate", "signal", "value", "threshold", "verdict", "ms"):
+        numeric = name in {"value", "threshold", "ms"}
+        table.add_column(name, justify="right" if numeric else "left")
+    before = ""
+    for signal in answer.signals:
+        gate, passed = signal["gate"], signal["passed"]
+        is_first = gate != before
+        before = gate
+        spent = answer.milliseconds.get(gate)
+        table.add_row(
+            gate if is_first else "",
+            signal["name"],
+            _number(signal["value"]),
+            _number(signal["threshold"]),
+            Text(_VERDICTS[passed], style=_STYLES[passed]),
+            f"{spent:.1f}" if is_first and spent is not None else "",
+        )
+    return table
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}".rstrip("0").rstrip(".")
+
+
+def _stages(milliseconds: Mapping[str, float]) -> str:
+    whole = sum(ms for stage, ms in milliseconds.items() if "." not in stage)
+    parts = ", ".join(f"{stage} {ms:.1f}" for stage, ms in milliseconds.items())
+    return f"{whole:.1f} ms: {parts}"
