@@ -9,7 +9,7 @@ from qa.pipeline.types import Reason
 
 
 class Policy(models.Model):
-    """One version of the thresholds of a knowledge base; never changed once it answered.
+    """One version of the thresholds of a knowledge base; immutable (a trigger holds it).
 
     A change is a new version; exactly one version of a knowledge base is active.
     """
@@ -20,6 +20,9 @@ class Policy(models.Model):
     name = models.CharField(max_length=100, default="default")
     version = models.PositiveIntegerField(help_text="1-based, within name.")
     is_active = models.BooleanField(default=False)
+    # The defaults were chosen on the bundled embedder and the demonstration questions as
+    # a whole: what the knowledge base answers lies at ratios from 0 to 0.84, what it
+    # only touches from 0.91 (one at 0.85), what it knows nothing of from 1.24.
     alpha = models.FloatField(
         default=0.85,
         validators=[MinValueValidator(0.0), MaxValueValidator(2.0)],
@@ -27,7 +30,7 @@ class Policy(models.Model):
         "(Euclidean distance of unit vectors, 0 to 2).",
     )
     horizon = models.FloatField(
-        default=1.15,
+        default=1.2,
         validators=[MinValueValidator(0.0), MaxValueValidator(2.0)],
         help_text="Distance beyond which an entry counts as unrelated.",
     )
