@@ -12,6 +12,12 @@ class NescioError(Exception):
     status = 400
 
 
+def error_envelope(code: str, message: str, detail: object = None) -> dict[str, object]:
+    """Return the one shape of an error as JSON: {"error": {"code", "message", "detail"?}}."""
+    error = {"code": code, "message": message}
+    return {"error": error if detail is None else {**error, "detail": detail}}
+
+
 class NotFoundError(NescioError):
     """What was asked for does not exist, or may not be seen by the asker."""
 

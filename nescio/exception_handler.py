@@ -15,7 +15,7 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
-from accounts.exceptions import NescioError, UnavailableError
+from accounts.exceptions import NescioError, UnavailableError, error_envelope
 from nescio.request_id import current_request_id
 
 API_PREFIX = "/api/"
@@ -27,14 +27,6 @@ _SAID_BY_STATUS = {
     404: ("not_found", "There is nothing at this address. Routes have no trailing slash."),
     500: ("internal_error", "Something broke here; it is logged."),
 }  # fmt: skip
-
-
-def envelope(code: str, message: str, detail: object = None) -> dict[str, Any]:
-    """Return the one shape of an error."""
-    error: dict[str, Any] = {"code": code, "message": message}
-    if detail is not None:
-        error["detail"] = detail
-    return {"error": error}
 
 
 def exception_handler(exception: Exception, context: dict[str, Any]) -> Response | None:
@@ -61,7 +53,7 @@ def exception_handler(exception: Exception, context: dict[str, Any]) -> Response
 
 
 def _from_nescio(error: NescioError) -> Response:
-    response = Response(envelope(error.code, str(error)), status=error.status)
+    response = Response(error_envelope(error.code, str(error)), status=error.status)
     if isinstance(error, UnavailableError):
         response["Retry-After"] = str(RETRY_SECONDS)
     if error.status == 401:
@@ -71,11 +63,13 @@ def _from_nescio(error: NescioError) -> Response:
 
 def _from_rest_framework(error: exceptions.APIException) -> Response:
     if isinstance(error, exceptions.ValidationError):
-        body = envelope("invalid", "; ".join(_sentences(error.detail)), error.detail)
+        body = error_envelope(
+            "invalid", "; ".join(_sentences(error.detail)), error.detail
+        )
     else:
         codes = error.get_codes()
         code = codes if isinstance(codes, str) else error.default_code
-        body = envelope(code, " ".join(_sentences(error.detail)))
+        body = error_envelope(code, " ".join(_sentences(error.detail)))
     response = Response(body, status=error.status_code)
     if challenge := getattr(error, "auth_header", None):
         response["WWW-Authenticate"] = challenge
@@ -109,7 +103,7 @@ def _plain_error(request: HttpRequest, status: int) -> HttpResponse | None:
         return None
     code, message = _SAID_BY_STATUS[status]
     detail = {"request_id": current_request_id()} if status >= 500 else None
-    return JsonResponse(envelope(code, message, detail), status=status)
+    return JsonResponse(error_envelope(code, message, detail), status=status)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:

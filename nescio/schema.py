@@ -82,10 +82,12 @@ def document_errors(
     }
     for address, methods in result["paths"].items():
         for operation in methods.values():
-            for status in sorted(_statuses(address, operation)):
-                operation["responses"].setdefault(
-                    status, {"$ref": f"#/components/responses/Error{status}"}
-                )
+            responses = operation["responses"]
+            for status in responses:
+                if status >= "400" and "content" not in responses[status]:
+                    responses[status] = _response(responses[status])
+            for status in sorted(_statuses(address, operation) - responses.keys()):
+                responses[status] = {"$ref": f"#/components/responses/Error{status}"}
     return result
 
 

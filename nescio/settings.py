@@ -272,6 +272,12 @@ SPECTACULAR_SETTINGS = {
     "REDOC_DIST": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
     "SCHEMA_PATH_PREFIX": "/api/v1",
+    "ENUM_NAME_OVERRIDES": {
+        "EntryState": "kb.models.Entry.State",
+        "JobState": "jobs.models.Job.State",
+        "WritableEntryState": ["draft", "in_review", "needs_review"],
+        "Thumb": [("up", "up"), ("down", "down")],
+    },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "nescio.schema.document_errors",

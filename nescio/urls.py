@@ -1,16 +1,27 @@
 """Every address: the REST interface under /api/v1/, pages, admin, health."""
 
 from django.contrib import admin
+from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import URLPattern, URLResolver, include, path
+
+from nescio import health
 
 api: list[URLPattern | URLResolver] = [
     path("", include("accounts.urls")),
+    path("", include("jobs.urls")),
+    path("", include("kb.urls")),
+    path("", include("qa.urls")),
     path("", include("nescio.schema")),
 ]
 
 urlpatterns = [
     path("api/v1/", include(api)),
     path("admin/", admin.site.urls),
+    path("healthz", health.ready, name="healthz"),
+    path("healthz/live", health.live, name="healthz-live"),
+    path("login", LoginView.as_view(redirect_authenticated_user=True), name="login"),
+    path("logout", LogoutView.as_view(), name="logout"),
+    path("", include("qa.pages.urls")),
 ]
 
 handler400 = "nescio.exception_handler.bad_request"

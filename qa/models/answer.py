@@ -4,8 +4,9 @@ from typing import Self
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, FilteredRelation, Prefetch, Q
 
+from accounts.roles import Role, has_role
 from kb.models import Entry, KnowledgeBase, Revision
 from qa.pipeline.types import Calibration, Gate, Reason
 
@@ -18,6 +19,28 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
     def asked_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         """The answers to this user's own questions."""
         return self.filter(asker_id=user.pk)
+
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """One's own answers; who reviews answers sees everybody's."""
+        return self.all() if has_role(user, Role.SME) else self.asked_by(user)
+
+    def with_vote_of(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """Fetch the asker, and as `own_vote` whether this user's vote is up, or None."""
+        own = FilteredRelation("votes", condition=Q(votes__user_id=user.pk))
+        return self.select_related("asker").annotate(own=own, own_vote=F("own__is_up"))
+
+    def with_evidence(self) -> Self:
+        """Fetch the policy, and the evidence with what it was taken from."""
+        return self.select_related("policy").prefetch_related(evidence_prefetch())
+
+
+def evidence_prefetch() -> "Prefetch[str]":
+    """Return how to fetch evidence with what it was taken from, in one query."""
+    rows = AnswerEvidence.objects.select_related(
+        "revision", "entry__document", "entry__section"
+    )
+    unread = ("entry__search_vector", "entry__text", "entry__question")
+    return Prefetch("evidence", queryset=rows.defer(*unread))
 
 
 class Answer(models.Model):

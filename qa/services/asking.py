@@ -16,7 +16,7 @@ from qa.exceptions import (
     InvalidQuestionError,
     KnowledgeBaseNotFoundError,
 )
-from qa.models import Answer
+from qa.models import Answer, Policy
 from qa.pipeline.clean import clean_question
 from qa.pipeline.types import Decision, LanguageModel, Outcome, StageValue
 
@@ -48,7 +48,7 @@ def ask(
         UnavailableError: A model is down; the question is kept as failed and `decide`
             may be called on it again.
     """
-    answer = _new_answer(text, asker, knowledge_base, language, channel)
+    answer = new_question(text, asker, knowledge_base, language, channel)
     for _ in decide(answer):
         pass
     return answer
@@ -68,7 +68,7 @@ def keep_question(
         InvalidQuestionError: The text is empty, too long or no text; nothing is kept.
         KnowledgeBaseNotFoundError: There is none to ask.
     """
-    answer = _new_answer(text, asker, knowledge_base, language, channel)
+    answer = new_question(text, asker, knowledge_base, language, channel)
     answer.save(force_insert=True)
     return answer
 
@@ -91,15 +91,7 @@ def decide(
             f"Question {answer.pk} was decided before; ask it again as a new one."
         )
     policy = active_policy(answer.knowledge_base)
-    asker = answer.asker or AnonymousUser()
-    frozen = policy.as_value()
-    stages = pipeline.answer(
-        answer.question,
-        language=answer.language,
-        retriever=KnowledgeRetriever(scope_of(asker, answer.knowledge_base, frozen)),
-        language_model=language_model or _configured_model,
-        policy=frozen,
-    )
+    stages = stages_of(answer, policy, language_model or _configured_model)
     try:
         for value in stages:
             if isinstance(value, Outcome):
@@ -111,6 +103,21 @@ def decide(
         logger.warning("Question %s was not decided: %s", answer.pk, error)
         record_failure(answer, error)
         raise
+
+
+def stages_of(
+    answer: Answer, policy: Policy, language_model: Callable[[], LanguageModel]
+) -> Iterator[StageValue]:
+    """Run the pipeline on a question on behalf of its asker; writes nothing."""
+    asker = answer.asker or AnonymousUser()
+    frozen = policy.as_value()
+    return pipeline.answer(
+        answer.question,
+        language=answer.language,
+        retriever=KnowledgeRetriever(scope_of(asker, answer.knowledge_base, frozen)),
+        language_model=language_model,
+        policy=frozen,
+    )
 
 
 def find_knowledge_base(slug: str = "") -> KnowledgeBase:
@@ -129,13 +136,19 @@ def find_knowledge_base(slug: str = "") -> KnowledgeBase:
     return found
 
 
-def _new_answer(
+def new_question(
     text: str,
     asker: AbstractBaseUser | AnonymousUser,
     knowledge_base: KnowledgeBase | None,
     language: str | None,
     channel: str,
 ) -> Answer:
+    """Return a question as a row that is not written yet.
+
+    Raises:
+        InvalidQuestionError: The text is empty, too long or no text.
+        KnowledgeBaseNotFoundError: There is none to ask.
+    """
     question = _validated(text)
     asked = knowledge_base or find_knowledge_base()
     return Answer(

@@ -1,0 +1,1 @@
+"""The REST interface of asking: questions, answers, votes, the playground, policies."""

@@ -1,0 +1,101 @@
+from uuid import UUID
+
+import django_filters
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework.exceptions import NotAuthenticated
+from rest_framework.generics import GenericAPIView, ListAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.pagination import NewestFirstPagination
+from accounts.roles import IsAgent
+from qa.api.requests import VoteSerializer
+from qa.exceptions import AnswerNotFoundError
+from qa.models import Answer
+from qa.pipeline.types import Gate, Reason
+from qa.serializers import AnswerSerializer, AnswerSummarySerializer
+from qa.services.votes import vote
+
+
+class AnswerFilter(django_filters.FilterSet):
+    """By what became of a question, and when it was asked."""
+
+    outcome = django_filters.ChoiceFilter(choices=Answer.Outcome.choices)
+    gate = django_filters.ChoiceFilter(choices=[(g.value, g.value) for g in Gate])
+    reason = django_filters.ChoiceFilter(
+        field_name="shown_reason", choices=[(r.value, r.value) for r in Reason]
+    )
+    created_after = django_filters.IsoDateTimeFilter("created_at", "gte")
+    created_before = django_filters.IsoDateTimeFilter("created_at", "lt")
+
+
+class AnswerListView(ListAPIView[Answer]):
+    """Past questions."""
+
+    permission_classes = [IsAgent]
+    throttle_scope = "user"
+    serializer_class = AnswerSummarySerializer
+    pagination_class = NewestFirstPagination
+    filterset_class = AnswerFilter
+
+    def get_queryset(self) -> QuerySet[Answer]:
+        """One's own; who reviews answers sees everybody's."""
+        user = self.request.user
+        return Answer.objects.visible_to(user).with_vote_of(user)
+
+    @extend_schema(operation_id="answers_list")
+    def get(self, request: Request) -> Response:
+        """List one's own questions, newest first; sme and above see everybody's."""
+        return self.list(request)
+
+
+class AnswerView(GenericAPIView[Answer]):
+    """One past question."""
+
+    permission_classes = [IsAgent]
+    throttle_scope = "user"
+    serializer_class = AnswerSerializer
+
+    @extend_schema(operation_id="answers_read")
+    def get(self, request: Request, answer_id: UUID) -> Response:
+        """Read an answer or refusal with its evidence and how it was decided."""
+        user = request.user
+        answers = Answer.objects.visible_to(user).with_vote_of(user).with_evidence()
+        answer = answers.filter(pk=answer_id).first()
+        if answer is None:
+            msg = f"There is no answer {answer_id}."
+            raise AnswerNotFoundError(msg)
+        return Response(AnswerSerializer(answer).data)
+
+
+class VoteView(GenericAPIView[Answer]):
+    """One's own thumb on an answer or refusal."""
+
+    permission_classes = [IsAgent]
+    throttle_scope = "user"
+    serializer_class = VoteSerializer
+
+    @extend_schema(
+        operation_id="answers_vote",
+        responses={
+            200: VoteSerializer,
+            409: OpenApiResponse(description="The question is not decided yet."),
+        },
+    )
+    def put(self, request: Request, answer_id: UUID) -> Response:
+        """Set one's thumb on an answer or a refusal, change it, or take it back."""
+        given = VoteSerializer(data=request.data)
+        given.is_valid(raise_exception=True)
+        if not isinstance(request.user, User):
+            raise NotAuthenticated
+        rating = given.validated_data["rating"]
+        kept = vote(
+            answer_id,
+            user=request.user,
+            is_up=None if rating is None else rating == "up",
+            comment=given.validated_data["comment"],
+        )
+        comment = kept.comment if kept else ""
+        return Response({"rating": rating, "comment": comment})

@@ -1,0 +1,227 @@
+"""An answer as JSON: one shape for REST, its event stream and the command line."""
+
+from datetime import datetime
+from typing import Any, Literal
+
+from django.db.models import prefetch_related_objects
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from kb.models import Entry
+from qa.models import Answer, AnswerEvidence, Policy
+from qa.models.answer import evidence_prefetch
+from qa.pipeline.types import Calibration, Gate, Reason
+
+Role = AnswerEvidence.Role
+
+_GATES = [gate.value for gate in Gate]
+_SAID_UNTIL_DECIDED = {
+    Answer.Outcome.PENDING: "This question is still being decided.",
+    Answer.Outcome.FAILED: "This question could not be decided. Please ask again.",
+}
+
+
+class PieceSerializer(serializers.Serializer[AnswerEvidence]):
+    """One entry as it was when it was measured."""
+
+    number = 0
+
+    n = serializers.SerializerMethodField(help_text="Its number on the page, from 1.")
+    entry = serializers.IntegerField(source="entry_id")
+    revision = serializers.IntegerField(source="revision_id")
+    quote = serializers.CharField(
+        allow_blank=True, help_text="Words of the entry that the answer rests on."
+    )
+    text = serializers.CharField(source="revision.text")
+    question = serializers.CharField(source="revision.question", allow_blank=True)
+    document = serializers.CharField(
+        source="entry.document.title", default=None, allow_null=True
+    )
+    section = serializers.CharField(
+        source="entry.section.heading", default=None, allow_null=True
+    )
+    distance = serializers.FloatField(help_text="Euclidean, of unit vectors, 0 to 2.")
+    confidence = serializers.FloatField(help_text="In (0, 1]; 1 when verified.")
+    ratio = serializers.SerializerMethodField(
+        help_text="distance / confidence, which hard refusal holds against alpha."
+    )
+    verified = serializers.SerializerMethodField()
+    verified_at = serializers.SerializerMethodField()
+    valid_until = serializers.DateTimeField(
+        source="revision.valid_until", allow_null=True
+    )
+
+    def get_n(self, piece: AnswerEvidence) -> int:
+        """Return its number among what is shown with it."""
+        return self.number
+
+    def get_ratio(self, piece: AnswerEvidence) -> float:
+        """Return what hard refusal compares with alpha."""
+        return piece.distance / piece.confidence
+
+    def get_verified(self, piece: AnswerEvidence) -> bool:
+        """Tell whether a person had verified it."""
+        return piece.revision.state == Entry.State.VERIFIED
+
+    def get_verified_at(self, piece: AnswerEvidence) -> datetime | None:
+        """Return when, if it was."""
+        return piece.entry.verified_at if self.get_verified(piece) else None
+
+
+class EvidenceSerializer(PieceSerializer):
+    """A piece that the language model saw."""
+
+    cited = serializers.SerializerMethodField()
+
+    def get_cited(self, piece: AnswerEvidence) -> bool:
+        """Tell whether the answer rests on it."""
+        return piece.role == AnswerEvidence.Role.CITED
+
+
+class SignalSerializer(serializers.Serializer[dict[str, Any]]):
+    """One measured number beside its threshold; `passed` null was only recorded."""
+
+    gate = serializers.ChoiceField(_GATES)
+    name = serializers.CharField()
+    value = serializers.FloatField(allow_null=True)
+    threshold = serializers.FloatField(allow_null=True)
+    passed = serializers.BooleanField(allow_null=True)
+
+
+class EffectiveSerializer(serializers.Serializer[Answer]):
+    """What it was decided by: thresholds, and the models that measured."""
+
+    policy = serializers.CharField(source="policy.name")
+    policy_version = serializers.IntegerField(source="policy.version")
+    alpha = serializers.FloatField(source="policy.alpha")
+    horizon = serializers.FloatField(source="policy.horizon")
+    top_k = serializers.IntegerField(source="policy.top_k")
+    verbatim_distance = serializers.FloatField(source="policy.verbatim_distance")
+    unverified_floor = serializers.FloatField(source="policy.unverified_floor")
+    min_verdict = serializers.FloatField(source="policy.min_verdict")
+    calibration = serializers.ChoiceField([each.value for each in Calibration])
+    embedder = serializers.CharField(help_text="Fingerprint.")
+    language_model = serializers.CharField(
+        allow_blank=True, help_text='Fingerprint; "" where none was asked.'
+    )
+
+
+class AnswerSummarySerializer(serializers.Serializer[Answer]):
+    """An answer in a list."""
+
+    id = serializers.UUIDField()
+    question = serializers.CharField()
+    language = serializers.CharField()
+    asker = serializers.CharField(
+        source="asker.username", default=None, allow_null=True
+    )
+    outcome = serializers.ChoiceField(Answer.Outcome.choices)
+    answered = serializers.SerializerMethodField()
+    gate = serializers.SerializerMethodField()
+    reason = serializers.SerializerMethodField(
+        help_text="Why it was refused, as far as the asker may know."
+    )
+    text = serializers.SerializerMethodField(
+        help_text="Displayable always: the answer, or the refusal's wording."
+    )
+    vote = serializers.SerializerMethodField(help_text="Your own.")
+    created_at = serializers.DateTimeField()
+
+    def get_answered(self, answer: Answer) -> bool:
+        """Tell whether it is an answer; everything else is none."""
+        return answer.outcome == Answer.Outcome.ANSWERED
+
+    def get_gate(self, answer: Answer) -> Gate | None:
+        """Return where it was decided, if a gate did."""
+        return Gate(answer.gate) if answer.gate else None
+
+    def get_reason(self, answer: Answer) -> Reason | None:
+        """Return the reason that may be told."""
+        return Reason(answer.shown_reason) if answer.shown_reason else None
+
+    def get_text(self, answer: Answer) -> str:
+        """Return what to display."""
+        undecided = _SAID_UNTIL_DECIDED.get(Answer.Outcome(answer.outcome), "")
+        return answer.text or undecided
+
+    def get_vote(self, answer: Answer) -> Literal["up", "down"] | None:
+        """Return the reader's own thumb."""
+        is_up = getattr(answer, "own_vote", None)
+        return None if is_up is None else "up" if is_up else "down"
+
+
+class AnswerSerializer(AnswerSummarySerializer):
+    """An answer with its evidence and everything that it was decided by."""
+
+    reasoning = serializers.CharField(allow_blank=True)
+    citations = serializers.SerializerMethodField(
+        help_text="What the answer rests on; empty unless it is an answer."
+    )
+    evidence = serializers.SerializerMethodField(
+        help_text="All that the language model saw."
+    )
+    near_misses = serializers.SerializerMethodField(
+        help_text="What was near a refused question, and no reason to answer it."
+    )
+    signals = SignalSerializer(many=True)
+    effective = serializers.SerializerMethodField(help_text="null until it is decided.")
+    milliseconds = serializers.DictField(
+        child=serializers.FloatField(), help_text="By stage."
+    )
+
+    @extend_schema_field(PieceSerializer(many=True))
+    def get_citations(self, answer: Answer) -> list[dict[str, Any]]:
+        """Return the cited pieces, numbered from 1."""
+        if not self.get_answered(answer):
+            return []
+        return _pieces(PieceSerializer, answer, Role.CITED)
+
+    @extend_schema_field(EvidenceSerializer(many=True))
+    def get_evidence(self, answer: Answer) -> list[dict[str, Any]]:
+        """Return the cited pieces, then the others, numbered on."""
+        return _pieces(EvidenceSerializer, answer, Role.CITED, Role.UNUSED)
+
+    @extend_schema_field(PieceSerializer(many=True))
+    def get_near_misses(self, answer: Answer) -> list[dict[str, Any]]:
+        """Return what was near, numbered from 1."""
+        return _pieces(PieceSerializer, answer, Role.NEAR_MISS)
+
+    @extend_schema_field(EffectiveSerializer(allow_null=True))
+    def get_effective(self, answer: Answer) -> dict[str, Any] | None:
+        """Return what it was decided by, once it is."""
+        if answer.policy is None or not answer.calibration:
+            return None
+        return EffectiveSerializer(answer).data
+
+
+def fetch_evidence(answer: Answer) -> None:
+    """Fetch a decided answer's evidence with what it was taken from (one query)."""
+    prefetch_related_objects([answer], evidence_prefetch())
+
+
+def _pieces(
+    serializer: type[PieceSerializer], answer: Answer, *roles: AnswerEvidence.Role
+) -> list[dict[str, Any]]:
+    rows = [row for role in roles for row in answer.evidence.all() if row.role == role]
+    one = serializer()
+    shown = []
+    for one.number, row in enumerate(rows, start=1):
+        shown.append(one.to_representation(row))
+    return shown
+
+
+class PolicySerializer(serializers.ModelSerializer[Policy]):
+    """A version of a knowledge base's thresholds."""
+
+    knowledge_base = serializers.CharField(source="knowledge_base.slug")
+
+    class Meta:
+        model = Policy
+        fields = [
+            "id", "knowledge_base", "name", "version", "is_active", "alpha", "horizon",
+            "top_k", "verbatim_distance", "unverified_floor", "soft_refusal",
+            "min_verdict", "reveal_not_entitled", "refuse_when_stale",
+            "calibrated_embedder", "calibrated_language_model", "is_calibrated",
+            "created_at",
+        ]  # fmt: skip
+        read_only_fields = fields
