@@ -10,6 +10,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         return
     from django.conf import settings
 
+    # WhiteNoise warns of a missing directory, and warnings are errors here.
+    settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
     from nescio.embedded import postgres
 
     if settings.DATABASE_IS_EMBEDDED:

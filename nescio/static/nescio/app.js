@@ -1,0 +1,110 @@
+// What the pages do beyond HTMX: keys, citations, copying, a voice for failures.
+// Everything works without this file too, by plain forms and links.
+"use strict";
+
+(() => {
+  const questionBox = () => document.getElementById("question");
+
+  const isTyping = (element) =>
+    element instanceof HTMLElement &&
+    (element.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(element.tagName));
+
+  document.addEventListener("keydown", (event) => {
+    const box = questionBox();
+    if (event.key === "/" && box && !isTyping(event.target) &&
+        !event.ctrlKey && !event.metaKey && !event.altKey) {
+      event.preventDefault();
+      box.focus();
+      box.select();
+    }
+    // A composing input method uses Enter to choose a word.
+    if (event.key === "Enter" && event.target === box && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      box.form.requestSubmit();
+    }
+  });
+
+  const choose = (card) => {
+    for (const other of document.querySelectorAll(".card.is-chosen")) {
+      other.classList.remove("is-chosen");
+    }
+    card.classList.add("is-chosen");
+    card.focus({ preventScroll: true });
+    card.scrollIntoView({ block: "nearest" });
+  };
+
+  const copy = async (button) => {
+    const text = document.getElementById(button.dataset.copies).content.textContent.trim();
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      // No clipboard outside a secure context: the old way, by a selection.
+      const area = document.createElement("textarea");
+      area.value = text;
+      document.body.append(area);
+      area.select();
+      document.execCommand("copy");
+      area.remove();
+    }
+    const label = button.querySelector("[data-label]");
+    const before = label.textContent;
+    label.textContent = "Copied";
+    announce("Answer copied.");
+    setTimeout(() => { label.textContent = before; }, 2000);
+  };
+
+  document.addEventListener("click", (event) => {
+    const citation = event.target.closest("a.citation");
+    if (citation) {
+      const card = document.getElementById(citation.hash.slice(1));
+      if (card) {
+        event.preventDefault();
+        choose(card);
+      }
+    }
+    const button = event.target.closest("[data-copies]");
+    if (button) {
+      copy(button);
+    }
+    if (event.target.closest("[data-dismiss]")) {
+      document.getElementById("failure").hidden = true;
+    }
+  });
+
+  const announce = (text) => {
+    const region = document.getElementById("announcement");
+    if (region) {
+      region.textContent = text;
+    }
+  };
+
+  const fail = (text) => {
+    const toast = document.getElementById("failure");
+    toast.querySelector("[data-text]").textContent = text;
+    toast.hidden = false;
+  };
+
+  // What only works with scripts is hidden until they run.
+  const reveal = (root) => {
+    for (const element of root.querySelectorAll("[data-scripted]")) {
+      element.hidden = false;
+    }
+  };
+  document.addEventListener("htmx:load", (event) => reveal(event.detail.elt));
+  document.addEventListener("DOMContentLoaded", () => reveal(document));
+
+  document.addEventListener("htmx:beforeRequest", () => {
+    document.getElementById("failure").hidden = true;
+  });
+  document.addEventListener("htmx:sendError", () =>
+    fail("The server could not be reached. Your question is still in the box; try again."));
+  document.addEventListener("htmx:responseError", (event) => {
+    const status = event.detail.xhr.status;
+    fail({
+      403: "This page is too old or you may not do this. Reload the page and try again.",
+      404: "This answer is gone, or it is not yours.",
+      429: "Too many questions in a short time. Wait a moment and try again.",
+      503: "A part of the system is down. Your question is kept; try again in a moment.",
+    }[status] || `The server could not do this (error ${status}). Try again; if it stays, tell your administrator.`);
+  });
+})();

@@ -1,0 +1,85 @@
+"""What several pages show: the question box, recent questions, an answer."""
+
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.http import HttpRequest
+from django.utils import timezone
+
+from accounts.roles import Role, has_role
+from kb.models import KnowledgeBase, Revision
+from qa.models import Answer, AnswerEvidence, Vote
+
+from .access import user_of
+from .presentation import present
+
+RECENT = 8
+COMMENT_LIMIT = 2_000
+
+
+def box_part(
+    request: HttpRequest, *, question: str = "", error: str = ""
+) -> dict[str, object]:
+    """Return what the question box shows (one query)."""
+    return {
+        "knowledge_bases": list(KnowledgeBase.objects.all()),
+        "chosen": request.POST.get("knowledge_base", ""),
+        "question": question,
+        "error": error,
+        "question_limit": settings.QUESTION_MAX_CHARACTERS,
+    }
+
+
+def recent_part(user: User) -> dict[str, object]:
+    """Return the user's last questions (one query)."""
+    return {"recent": list(past_answers(user)[:RECENT])}
+
+
+def past_answers(user: User) -> QuerySet[Answer]:
+    """Return the user's own questions, newest first, without what lists don't show."""
+    return Answer.objects.asked_by(user).only(
+        "question", "outcome", "gate", "text", "created_at"
+    )
+
+
+def answer_part(request: HttpRequest, answer_id: UUID) -> dict[str, object]:
+    """Return what the page shows of one answer (five queries, whatever its length)."""
+    answer = Answer.objects.select_related("policy", "knowledge_base", "asker").get(
+        pk=answer_id
+    )
+    evidence = list(_evidence(answer_id))
+    return {
+        "page": present(answer, evidence, at=timezone.now()),
+        "may_curate": request.user.is_staff and has_role(request.user, Role.CURATOR),
+        "is_own": answer.asker_id == request.user.pk,
+        **vote_part(request, answer),
+    }
+
+
+def vote_part(request: HttpRequest, answer: Answer) -> dict[str, object]:
+    """Return what the thumbs show (one query)."""
+    user = user_of(request)
+    return {
+        "answer": answer,
+        "vote": Vote.objects.filter(answer=answer, user=user).first(),
+        "comment_limit": COMMENT_LIMIT,
+    }
+
+
+def _evidence(answer_id: UUID) -> QuerySet[AnswerEvidence]:
+    latest = (
+        Revision.objects.filter(entry=OuterRef("entry"))
+        .order_by("-number")
+        .values("number")[:1]
+    )
+    return (
+        AnswerEvidence.objects.filter(answer_id=answer_id)
+        .select_related(
+            "entry__document", "entry__section", "entry__verified_by", "revision"
+        )
+        .defer("entry__search_vector", "entry__text", "entry__question")
+        .annotate(latest_number=Subquery(latest))
+        .order_by("rank")
+    )

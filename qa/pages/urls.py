@@ -1,0 +1,12 @@
+from django.urls import path
+
+from . import asking, history, votes
+
+urlpatterns = [
+    path("", asking.ask, name="ask"),
+    path("answers", history.answers, name="answers"),
+    path("answers/<uuid:answer_id>", history.answer, name="answer"),
+    path("answers/<uuid:answer_id>/stream", asking.stream, name="answer-stream"),
+    path("answers/<uuid:answer_id>/retry", asking.retry, name="answer-retry"),
+    path("answers/<uuid:answer_id>/vote", votes.vote, name="answer-vote"),
+]

@@ -1,0 +1,210 @@
+"""What gates, signals, reasons and numbers are called where people read them."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from qa.pipeline.types import Gate, Policy, Reason
+
+
+@dataclass(frozen=True, slots=True)
+class GateWords:
+    """A gate as a question that it answers."""
+
+    name: str
+    question: str
+
+
+GATES = {
+    Gate.VERBATIM: GateWords(
+        "Word-for-word answer",
+        "Has an expert already answered exactly this question?",
+    ),
+    Gate.HARD_REFUSAL: GateWords(
+        "Hard refusal", "Is anything known that is close enough to the question?"
+    ),
+    Gate.SOFT_REFUSAL: GateWords(
+        "Soft refusal", "Does the evidence really answer the question?"
+    ),
+    Gate.ABSTENTION: GateWords("Abstention", "Is the written answer to be trusted?"),
+}
+
+
+class Kind(Enum):
+    """How a signal's number reads."""
+
+    NUMBER = "number"
+    COUNT = "count"
+    YES_NO = "yes or no"
+
+
+@dataclass(frozen=True, slots=True)
+class SignalWords:
+    """What a signal measures, how its number reads and what it must be to pass."""
+
+    label: str
+    kind: Kind = Kind.NUMBER
+    rule: str = ""
+
+
+SIGNALS = {
+    "question_distance": SignalWords(
+        "Distance to the nearest answered question", rule="at most"
+    ),
+    "same_words": SignalWords("It asks the same in the same words", Kind.YES_NO),
+    "distance_over_confidence": SignalWords(
+        "Best evidence: distance ÷ confidence", rule="below"
+    ),
+    "nearest_distance": SignalWords("Distance of the nearest entry"),
+    "visible_entries": SignalWords("Entries that you may see", Kind.COUNT),
+    "readable": SignalWords("The model's output could be read", Kind.YES_NO),
+    "verdict": SignalWords("The model itself says that it can answer", Kind.YES_NO),
+    "verdict_probability": SignalWords(
+        "How sure the model is of that", rule="at least"
+    ),
+    "not_a_refusal_in_prose": SignalWords(
+        "The answer is more than “I don't know”", Kind.YES_NO
+    ),
+    "citations_verified": SignalWords(
+        "Citations found in their entries", Kind.COUNT, "at least"
+    ),
+    "citations_dropped": SignalWords("Citations that were not found", Kind.COUNT),
+    "unsupported_facts": SignalWords(
+        "Facts that no cited entry holds", Kind.COUNT, "at most"
+    ),
+    "words_in_evidence": SignalWords("Share of its words that stand in the evidence"),
+    "log_probability": SignalWords("Mean log-probability of its words"),
+}
+
+_RETURN_TO_PERSON = "Ask a colleague who knows the subject."
+_REPHRASE = "Name the product, fee or process in the words that a document would use."
+_REPORT = (
+    "If this should be known, press “Not helpful” and say what was missing: "
+    "the people who keep the knowledge read it."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonWords:
+    """Why a question was refused, and what its asker can do now."""
+
+    title: str
+    why: str
+    next_steps: tuple[str, ...]
+
+
+REASONS = {
+    Reason.NOTHING_KNOWN: ReasonWords(
+        "Nothing is known about this",
+        "No entry of the knowledge base is related to the question.",
+        (_RETURN_TO_PERSON, _REPORT),
+    ),
+    Reason.TOO_FAR: ReasonWords(
+        "Nothing known is close enough",
+        "There is knowledge on the subject, but none of it covers this question.",
+        (
+            "Look at the related entries: one may hold what you need.",
+            _REPHRASE,
+            _REPORT,
+        ),
+    ),
+    Reason.UNVERIFIED_ONLY: ReasonWords(
+        "What is known has not been verified",
+        "An entry fits, but no person has confirmed it yet.",
+        (
+            "Do not pass on an unverified entry as a fact.",
+            "Ask whoever keeps this knowledge to verify the entry.",
+        ),
+    ),
+    Reason.EXPIRED_ONLY: ReasonWords(
+        "What is known has expired",
+        "An entry fits, but the date until which it was valid has passed.",
+        (
+            "Do not use the old rule: it may have changed.",
+            "Ask whoever keeps this knowledge to renew the entry.",
+        ),
+    ),
+    Reason.NOT_ENTITLED: ReasonWords(
+        "You may not see what is known",
+        "There is knowledge on this for another audience than yours.",
+        ("Hand the case to a colleague of the team in charge.",),
+    ),
+    Reason.MODEL_DECLINED: ReasonWords(
+        "The evidence does not answer the question",
+        "Entries on the subject were found and read, but they do not say what was asked.",
+        ("Read the related entries yourself.", _REPHRASE, _REPORT),
+    ),
+    Reason.MALFORMED_OUTPUT: ReasonWords(
+        "The language model gave no readable answer",
+        "Entries were found, but what the model wrote could not be checked.",
+        ("Read the related entries yourself.", "Ask again in other words."),
+    ),
+    Reason.UNSUPPORTED: ReasonWords(
+        "The answer was not supported by the evidence",
+        "An answer was written and withheld: it said what no entry says.",
+        ("Read the related entries yourself.", _RETURN_TO_PERSON, _REPORT),
+    ),
+    Reason.POLICY_STALE: ReasonWords(
+        "The limits must be set again first",
+        "The models have changed since the limits were set, and the policy says not to "
+        "answer until they are set again.",
+        ("Tell your administrator.", _RETURN_TO_PERSON),
+    ),
+}
+
+# stage -> what is being done while it runs, and its name once done
+STAGES = {
+    "question": ("Reading the question", "Question read"),
+    "retrieve": ("Searching what is known", "Searched"),
+    "verbatim": ("Looking for a ready answer", "Ready answers compared"),
+    "hard_refusal": ("Judging how close it is", "Closeness judged"),
+    "load": ("Starting the language model", "Language model ready"),
+    "generate": ("Reading the evidence and writing", "Answer drafted"),
+    "support": ("Checking every statement against the evidence", "Statements checked"),
+    "soft_refusal": ("Judging the draft", "Draft judged"),
+    "abstention": ("Judging the answer", "Answer judged"),
+    "outcome": ("Finishing", "Stored"),
+}
+
+
+def distance_in_words(distance: float, policy: Policy) -> str:
+    """Say how far a distance in [0, 2] is, on the scale of the policy's own limits."""
+    if distance <= policy.verbatim_distance:
+        return "very close"
+    if distance < policy.alpha:
+        return "close"
+    if distance <= policy.horizon:
+        return "far"
+    return "unrelated"
+
+
+def confidence_in_words(confidence: float) -> str:
+    """Say what a confidence in (0, 1] means."""
+    if confidence >= 1:
+        return "certain"
+    if confidence >= 0.9:
+        return "high"
+    if confidence >= 0.75:
+        return "fair"
+    return "low"
+
+
+def time_in_words(milliseconds: float) -> str:
+    """Return a duration with a unit that suits it."""
+    if milliseconds < 1:
+        return "under 1 ms"
+    if milliseconds < 1_000:
+        return f"{milliseconds:.0f} ms"
+    return f"{milliseconds / 1_000:.1f} s"
+
+
+def number_in_words(value: float | None, kind: Kind = Kind.NUMBER) -> str:
+    """Return a measured number as people read it."""
+    if value is None:
+        return "nothing found"
+    match kind:
+        case Kind.YES_NO:
+            return "yes" if value else "no"
+        case Kind.COUNT:
+            return f"{value:,.0f}"
+        case Kind.NUMBER:
+            return f"{value:.2f}"
