@@ -275,7 +275,7 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "EntryState": "kb.models.Entry.State",
         "JobState": "jobs.models.Job.State",
-        "WritableEntryState": ["draft", "in_review", "needs_review"],
+        "WritableEntryState": "kb.api.serializers.WRITABLE_STATES",
         "Thumb": [("up", "up"), ("down", "down")],
     },
     "POSTPROCESSING_HOOKS": [

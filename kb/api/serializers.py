@@ -23,9 +23,8 @@ from .fields import (
 )
 
 WRITABLE_STATES = [
-    Entry.State.DRAFT,
-    Entry.State.IN_REVIEW,
-    Entry.State.NEEDS_REVIEW,
+    (state.value, state.label)
+    for state in (Entry.State.DRAFT, Entry.State.IN_REVIEW, Entry.State.NEEDS_REVIEW)
 ]
 CONFIDENCE_HELP = "Above 0 and below 1; 1 comes from verifying alone."
 
@@ -108,7 +107,7 @@ class _EntryFields(StrictSerializer):
     valid_until = serializers.DateTimeField(required=False, allow_null=True)
     owner = UserField(required=False, allow_null=True)
     state = serializers.ChoiceField(
-        choices=[(state.value, state.label) for state in WRITABLE_STATES],
+        choices=WRITABLE_STATES,
         required=False,
     )
     confidence = StrictFloatField(
