@@ -1,0 +1,45 @@
+from argparse import ArgumentParser
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.core.management.base import BaseCommand, CommandError
+
+from kb.demonstration import load_demonstration
+
+
+class Command(BaseCommand):
+    """Write the demonstration's knowledge, once."""
+
+    help = "Load the knowledge of an invented card issuer, unless it is there."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take the name of who is to have written it."""
+        parser.add_argument(
+            "--author",
+            help="Name of the user who wrote and verified it; by default the first "
+            "superuser.",
+        )
+
+    def handle(self, *_args: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
+        """Load it and say what was done.
+
+        Raises:
+            CommandError: There is no such author.
+        """
+        loaded = load_demonstration(author=_author(options["author"]))
+        self.stdout.write(
+            "The demonstration is loaded." if loaded else "The demonstration was there."
+        )
+
+
+def _author(username: str | None) -> User:
+    users = User.objects.filter(is_active=True).order_by("pk")
+    if username is None:
+        author = users.filter(is_superuser=True).first()
+        remedy = "There is no superuser; make one: manage.py createsuperuser"
+    else:
+        author = users.filter(username=username).first()
+        remedy = f"There is no active user {username!r}; name another with --author."
+    if author is None:
+        raise CommandError(remedy)
+    return author
