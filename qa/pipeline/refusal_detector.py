@@ -58,7 +58,7 @@ _BY_THE_SPEAKER = (
 _ABOUT_THE_MATERIAL = (
     rf"\b{_MATERIAL}\s+(?:{_DO_NOT}|does\s+not|doesn't|cannot|can't)\s+{_FILL}(?:seem\s+to\s+|appear\s+to\s+)?{_SAY}\b",
     rf"\b{_MATERIAL}\s+(?:(?:is|are|was|were)\s+(?:not\s+(?:enough|sufficient)|insufficient|silent)|(?:isn't|aren't)\s+(?:enough|sufficient))\b",
-    rf"\b(?:not|n't)\s+{_FILL}{_SAID}\s+(?:anywhere\s+)?(?:in|by|from)\s+(?:any\s+of\s+)?(?:the\s+|this\s+|these\s+|my\s+)?{_MATERIAL}\b",
+    rf"(?:\bnot|n't|\b(?:none|nothing)\s+(?:of\s+\w+\s+)?(?:is|was))\s+{_FILL}{_SAID}\s+(?:anywhere\s+)?(?:in|by|from)\s+(?:any\s+of\s+)?(?:the\s+|this\s+|these\s+|my\s+)?{_MATERIAL}\b",
     rf"\b(?:nothing|no\s+(?:\w+\s+)?{_FACTS})\s+(?:(?:about|on|of|regarding|for)\s+.{{1,60}}?\s+)?(?:in|from)\s+(?:the\s+|this\s+|these\s+|my\s+)?{_MATERIAL}\b",
     rf"\bthere(?:'s|\s+is|\s+are)\s+{_NO}\s+(?:\w+\s+)?{_FACTS}\s*(?:(?:about|on|regarding|concerning|in\s+the|to\s+(?:answer|determine)|available|provided|given|here)\b|[.!]*$)",
     r"\b(?:cannot|can't|can\s+not|could\s+not|couldn't)\s+be\s+(?:answered|determined|derived|inferred)\b",

@@ -43,23 +43,30 @@ def judge_generation(
 
 
 def _declined(generation: Generation, policy: Policy) -> bool:
-    probability = generation.verdict_probability
-    return (
-        not generation.can_answer
-        or (probability is not None and probability < policy.min_verdict)
-        or is_refusal(generation.answer)
-    )
+    return not _is_willing(generation, policy) or is_refusal(generation.answer)
+
+
+def _is_willing(generation: Generation, policy: Policy) -> bool:
+    """Hold the verdict's probability against the policy; without one, take its word."""
+    if generation.verdict_probability is None:
+        return generation.can_answer
+    return generation.verdict_probability >= policy.min_verdict
 
 
 def _signals(
     generation: Generation, support: Support, policy: Policy
 ) -> tuple[Signal, ...]:
     gate = Gate.SOFT_REFUSAL
-    enforced = policy.soft_refusal
     probability = generation.verdict_probability
+    is_willing = _is_willing(generation, policy)
     speaks = not is_refusal(generation.answer)
-    is_likely = None if probability is None else probability >= policy.min_verdict
-    held = len(support.citations)
+    held, unsupported = len(support.citations), len(support.unsupported)
+
+    def judged(passed: bool, *, applies: bool = True) -> bool | None:
+        return passed if policy.soft_refusal and applies else None
+
+    word = judged(generation.can_answer, applies=probability is None)
+    likely = judged(is_willing, applies=probability is not None)
     return (
         Signal(
             gate,
@@ -68,36 +75,13 @@ def _signals(
             1.0,
             not generation.malformed,
         ),
-        Signal(
-            gate,
-            "verdict",
-            float(generation.can_answer),
-            1.0,
-            generation.can_answer if enforced else None,
-        ),
-        Signal(
-            gate,
-            "verdict_probability",
-            probability,
-            policy.min_verdict,
-            is_likely if enforced else None,
-        ),
-        Signal(
-            gate,
-            "not_a_refusal_in_prose",
-            float(speaks),
-            1.0,
-            speaks if enforced else None,
-        ),
+        Signal(gate, "verdict", float(generation.can_answer), 1.0, word),
+        Signal(gate, "verdict_probability", probability, policy.min_verdict, likely),
+        Signal(gate, "not_a_refusal_in_prose", float(speaks), 1.0, judged(speaks)),
         Signal(gate, "citations_verified", float(held), 1.0, held > 0),
         Signal(gate, "citations_dropped", float(support.dropped), None, None),
-        Signal(
-            gate,
-            "unsupported_facts",
-            float(len(support.unsupported)),
-            0.0,
-            not support.unsupported,
-        ),
-        Signal(gate, "words_in_evidence", support.overlap, None, None),
+        Signal(gate, "unsupported_facts", float(unsupported), 0.0, unsupported == 0),
+        Signal(gate, "answer_in_evidence", support.answer_overlap, None, None),
+        Signal(gate, "question_in_evidence", support.question_overlap, None, None),
         Signal(gate, "log_probability", generation.log_probability, None, None),
     )

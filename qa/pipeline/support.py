@@ -27,7 +27,8 @@ def verify_support(
         citations=citations,
         dropped=dropped,
         unsupported=_unsupported(question.text, generation.answer, cited),
-        overlap=_overlap(generation.answer, cited),
+        answer_overlap=_overlap(generation.answer, cited),
+        question_overlap=_overlap(question.text, cited),
     )
 
 
@@ -119,12 +120,15 @@ def _is_turned(sentence: str, question: str, clauses: Sequence[Terms]) -> bool:
     return all(clause.is_negated != is_negated for clause in nearest)
 
 
-def _overlap(answer: str, cited: Sequence[Evidence]) -> float | None:
-    words = set(terms(answer).words)
+def _overlap(text: str, cited: Sequence[Evidence]) -> float | None:
+    words = set(terms(text).words)
     if not words:
         return None
-    said = {word for piece in cited for word in terms(piece.text).words}
-    said |= {word for piece in cited for word in terms(piece.question).words}
+    said = {
+        word
+        for piece in cited
+        for word in (*terms(piece.text).words, *terms(piece.question).words)
+    }
     return len(words & said) / len(words)
 
 

@@ -24,12 +24,12 @@ _NEGATED_VERB = re.compile(r"\b(can)(?:'t|not)\b|\b(\w+)n't\b")
 _LIST_MARK = re.compile(r"(?m)^\s*(?:\d{1,2}[.)]|[-*\u2022])\s+")
 _CITATION_MARK = re.compile(r"\[\d{1,2}(?:\s*,\s*\d{1,2})*\]")
 _ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b")
-_MAY = re.compile(r"(?<=\d) may\b|\bmay(?= \d)")
+_MAY = re.compile(r"(?<=\d) (?:of )?may\b|\bmay(?= \d)")
 _ISO_DATE = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
 _GROUPED_BY_SPACE = re.compile(r"(?<=\d)[\u00a0\u202f\u2009 ](?=\d{3}(?!\d))")
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:-[^\W\d_]+)*")
 _SENTENCE_END = re.compile(
-    r"(?<=[.!?])\s+(?=[\"'\u201c\u201e(]?[A-Z\u00c4\u00d6\u00dc\d])|\n+"
+    r"(?<=[.!?])\s+(?=[\"'\u201c\u201e(]?[A-Z\u00c4\u00d6\u00dc\d])"
 )
 
 
@@ -72,13 +72,16 @@ def terms(text: str) -> Terms:
 
 def sentences(text: str) -> tuple[str, ...]:
     """Split `text` at sentence ends and line breaks; never at an abbreviation's dot."""
-    pieces: list[str] = []
-    for piece in _SENTENCE_END.split(text):
-        if pieces and _ends_in_abbreviation(pieces[-1]):
-            pieces[-1] = f"{pieces[-1]} {piece}"
-        elif piece.strip():
-            pieces.append(piece.strip())
-    return tuple(pieces)
+    found: list[str] = []
+    for line in text.splitlines():
+        pieces: list[str] = []
+        for piece in _SENTENCE_END.split(line.strip()):
+            if pieces and _goes_on(pieces[-1], piece):
+                pieces[-1] = f"{pieces[-1]} {piece}"
+            else:
+                pieces.append(piece)
+        found += [piece for piece in pieces if piece]
+    return tuple(found)
 
 
 def canonical_number(written: str) -> str:
@@ -156,5 +159,7 @@ def _month(number: str) -> str:
     return next((m for m, n in MONTHS.items() if n == name and m != "may"), number)
 
 
-def _ends_in_abbreviation(piece: str) -> bool:
-    return piece.split()[-1].lower() in ABBREVIATIONS
+def _goes_on(before: str, after: str) -> bool:
+    last = before.split()[-1].lower()
+    # "No." is an answer, "no. 5" is not.
+    return last in ABBREVIATIONS and (last != "no." or after[0].isdigit())

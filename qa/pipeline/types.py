@@ -284,14 +284,16 @@ class Support:
         dropped: How many claimed citations failed that.
         unsupported: What the answer says and no cited entry does: numbers, dates, a
             negation that was added or lost.
-        overlap: Share of the answer's content words in [0, 1] that stand in the cited
-            entries; None without an answer.
+        answer_overlap: Share of the answer's content words in [0, 1] that stand in the
+            cited entries; None where it has none.
+        question_overlap: The same of the question's.
     """
 
     citations: tuple[Citation, ...]
     dropped: int
     unsupported: tuple[str, ...]
-    overlap: float | None
+    answer_overlap: float | None
+    question_overlap: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ def asks_the_same(asked: str, known: str) -> bool:
 def _may_match(asked: str, piece: Evidence, policy: Policy) -> bool:
     return (
         piece.is_verified
-        and piece.distance <= policy.verbatim_distance
+        and 0 < policy.verbatim_distance >= piece.distance
         and piece.ratio < policy.alpha
         and asks_the_same(asked, piece.question)
     )

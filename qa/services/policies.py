@@ -109,7 +109,11 @@ def _next_version(knowledge_base: KnowledgeBase, name: str) -> int:
 
 def _check(policy: Policy) -> None:
     try:
-        policy.full_clean(validate_unique=False, validate_constraints=False)
+        policy.full_clean(
+            exclude=["knowledge_base", "created_by"],
+            validate_unique=False,
+            validate_constraints=False,
+        )
     except ValidationError as error:
         wrong = "; ".join(
             f"{field} {getattr(policy, field, '')!r}: {' '.join(messages)}"
