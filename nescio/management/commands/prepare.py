@@ -1,0 +1,38 @@
+import sys
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from rich.console import Console
+
+from accounts.exceptions import NescioError
+
+
+class Command(BaseCommand):
+    """Bring tables, models and the demonstration knowledge to where they should be."""
+
+    help = "Migrate, prepare the bundled models, load the demonstration knowledge."
+    requires_system_checks = []  # they look at tables that this may be about to make
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take what to leave out."""
+        parser.add_argument(
+            "--no-demonstration",
+            action="store_true",
+            help="Leave the knowledge base as it is.",
+        )
+
+    def handle(self, *_args: object, **options: Any) -> None:  # noqa: ANN401  # Django's signature
+        """Do each step that is not done yet."""
+        # Heavy parts are not needed to show the help.
+        from nescio.up import preparation  # noqa: PLC0415
+        from nescio.up.exceptions import UpError  # noqa: PLC0415
+
+        console = Console(width=None if sys.stdout.isatty() else 120)
+        try:
+            preparation.migrate(console)
+            preparation.prepare_models(console)
+            if not options["no_demonstration"]:
+                preparation.load_knowledge(console)
+        except (UpError, NescioError) as error:
+            raise CommandError(str(error)) from error

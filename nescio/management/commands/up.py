@@ -1,0 +1,76 @@
+import sys
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from rich.console import Console
+
+
+class Command(BaseCommand):
+    """Start everything that is not given, ask the demonstration questions, serve."""
+
+    help = (
+        "Start database, web server, worker and scheduler, ask the demonstration "
+        "questions, and serve until Ctrl-C."
+    )
+    # There may be no database yet; it is checked once it runs.
+    requires_system_checks = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take the address and what to ask."""
+        parser.add_argument("--host", default=settings.HOST, help="NESCIO_HOST")
+        parser.add_argument(
+            "--port", type=int, default=settings.PORT, help="NESCIO_PORT"
+        )
+        parser.add_argument(
+            "--questions",
+            default="some",
+            help='How many demonstration questions to ask: a number, "all", or "some": '
+            "a dozen at the first start and a few at later ones.",
+        )
+        parser.add_argument(
+            "--check",
+            action="store_true",
+            help="Stop after the questions; exit status 1 if one did not come out as "
+            "expected.",
+        )
+        parser.add_argument(
+            "--stop", action="store_true", help="Stop a running one instead."
+        )
+
+    def handle(self, *_args: object, **options: Any) -> None:  # noqa: ANN401  # Django's signature
+        """Translate the command line and the outcome."""
+        # Heavy parts are not needed to show the help.
+        from nescio.up import session  # noqa: PLC0415
+        from nescio.up.address import Address  # noqa: PLC0415
+        from nescio.up.exceptions import UpError  # noqa: PLC0415
+
+        console = Console(width=None if sys.stdout.isatty() else 120)
+        try:
+            if options["stop"]:
+                session.stop(console)
+                return
+            is_as_expected = session.run(
+                session.Options(
+                    address=Address(options["host"], options["port"]),
+                    questions=_count(options["questions"]),
+                    is_check=options["check"],
+                ),
+                console,
+            )
+        except UpError as error:
+            raise CommandError(str(error)) from error
+        if options["check"] and not is_as_expected:
+            raise CommandError("Not every question came out as expected.")
+
+
+def _count(text: str) -> int | None:
+    if text == "some":
+        return None
+    if text == "all":
+        return sys.maxsize
+    if text.isdecimal():
+        return int(text)
+    msg = f'--questions is {text!r}. Give a number, "all" or "some".'
+    raise CommandError(msg)

@@ -1,0 +1,25 @@
+"""`python -m nescio.probe_health`: exit status 0 when this machine's web server is ready.
+
+For container health checks, whose image has no curl.
+"""
+
+import http.client
+import os
+import sys
+
+
+def main() -> int:
+    """Ask /healthz on NESCIO_PORT; 1 when it is not ready or not there."""
+    port = int(os.environ.get("NESCIO_PORT", "8000"))
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=8)
+    try:
+        connection.request("GET", "/healthz", headers={"X-Forwarded-Proto": "https"})
+        return 0 if connection.getresponse().status == http.client.OK else 1
+    except (OSError, http.client.HTTPException):
+        return 1
+    finally:
+        connection.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+"""What must be there before the first question: tables, models, knowledge.
+
+Every step looks whether it is done, so a start that was killed anywhere goes on here.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from kb.demonstration import load_demonstration
+from kb.embedding import active_model
+from kb.models import KnowledgeBase
+from nescio.up.exceptions import UpError
+from probes import bundled
+from qa.services.policies import ensure_default_policy
+
+
+def migrate(console: Console) -> None:
+    """Apply what is missing; a database that is up to date costs no more than the look."""
+    executor = MigrationExecutor(connection)
+    missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    if not missing:
+        console.print("Database: up to date")
+        return
+    with console.status(f"Database: applying {len(missing)} migrations"):
+        call_command("migrate", interactive=False, verbosity=0)
+    console.print(f"Database: {len(missing)} migrations applied")
+
+
+def prepare_models(console: Console) -> None:
+    """Check the bundled models and convert the language model, once."""
+    if settings.LANGUAGE_MODEL == "bundled" and not settings.LANGUAGE_SERVER_URL:
+        with _bar(console) as progress:
+            task = progress.add_task("Language model", total=1.0)
+            bundled.prepare(
+                settings.PLACES.models,
+                progress=lambda doing, fraction: progress.update(
+                    task, description=doing, completed=fraction
+                ),
+            )
+    with console.status("Embedding model: checking and loading"):
+        model = active_model()
+    console.print(f"Embedding model: {model}")
+
+
+def load_knowledge(console: Console) -> None:
+    """Load the demonstration knowledge in the name of the first administrator, once.
+
+    Raises:
+        UpError: There is no administrator yet.
+    """
+    author = User.objects.filter(is_superuser=True, is_active=True).first()
+    if author is None:
+        msg = (
+            "There is no administrator yet. Make one: python manage.py createsuperuser"
+        )
+        raise UpError(msg)
+    with console.status("Knowledge: loading the demonstration"):
+        is_new = load_demonstration(author=author)
+        for knowledge_base in KnowledgeBase.objects.all():
+            ensure_default_policy(knowledge_base)
+    console.print(
+        "Knowledge: demonstration loaded" if is_new else "Knowledge: already loaded"
+    )
+
+
+@contextmanager
+def _bar(console: Console) -> Iterator[Progress]:
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        console=console,
+    ) as progress:
+        yield progress

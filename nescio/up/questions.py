@@ -1,0 +1,110 @@
+"""The demonstration questions: which to ask, and asking them over HTTP."""
+
+import http.client
+import json
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from nescio.up.address import Address
+from nescio.up.exceptions import UpError
+from qa.evaluation.cases import Case
+from qa.pipeline.types import Reason
+
+_ASK_SECONDS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A demonstration question with what came back.
+
+    Attributes:
+        seconds: Round trip over HTTP.
+    """
+
+    expected: Case
+    answer: Mapping[str, object]
+    seconds: float
+
+    @property
+    def is_as_expected(self) -> bool:
+        """Whether outcome, gate and reason are the expected ones, and the text holds what it should."""
+        wanted, got = self.expected, self.answer
+        if bool(got["answered"]) != wanted.is_answerable:
+            return False
+        if wanted.gate and got["gate"] != wanted.gate:
+            return False
+        # A policy may keep from the asker that there is something they may not see.
+        is_hidden = wanted.reason == Reason.NOT_ENTITLED
+        if wanted.reason and not is_hidden and got["reason"] != wanted.reason:
+            return False
+        text = str(got["text"]).lower()
+        alternatives = wanted.answer_contains
+        return not alternatives or any(part.lower() in text for part in alternatives)
+
+
+def choose(cases: Sequence[Case], count: int) -> tuple[Case, ...]:
+    """Return `count` questions that show every kind of outcome, in their own order.
+
+    One of each kind (outcome, gate, reason, who asks) in turn, then a second of each.
+    """
+    seen: Counter[tuple[object, ...]] = Counter()
+    ranked = []
+    for position, case in enumerate(cases):
+        kind = (case.is_answerable, case.gate, case.reason, case.asker)
+        seen[kind] += 1
+        ranked.append((seen[kind], position))
+    chosen = sorted(position for _, position in sorted(ranked)[:count])
+    return tuple(cases[position] for position in chosen)
+
+
+def ask(address: Address, token: str, case: Case) -> Asked:
+    """Ask one question with one user's token.
+
+    Raises:
+        UpError: The server did not answer the question with 200.
+    """
+    connection = http.client.HTTPConnection(
+        address.reachable_host, address.port, timeout=_ASK_SECONDS
+    )
+    began = time.perf_counter()
+    try:
+        connection.request(
+            "POST",
+            "/api/v1/ask",
+            body=json.dumps({"question": case.question}),
+            headers={
+                "Authorization": f"Token {token}",
+                "Content-Type": "application/json",
+                "Accept": "application/json",
+            },
+        )
+        response = connection.getresponse()
+        body = response.read()
+    except (OSError, http.client.HTTPException) as error:
+        msg = f"{address.url} did not answer {case.question!r}: {error}"
+        raise UpError(msg) from error
+    finally:
+        connection.close()
+    seconds = time.perf_counter() - began
+    if response.status != http.client.OK:
+        shown = body.decode(errors="replace")[:500]
+        msg = f"{address.url} answered {case.question!r} with HTTP {response.status}: {shown}"
+        raise UpError(msg)
+    return Asked(case, json.loads(body), seconds)
+
+
+def health(address: Address) -> tuple[bool, Mapping[str, object]]:
+    """Return whether the server is ready, and what it says; an empty answer while it is not up."""
+    connection = http.client.HTTPConnection(
+        address.reachable_host, address.port, timeout=30
+    )
+    try:
+        connection.request("GET", "/healthz")
+        response = connection.getresponse()
+        return response.status == http.client.OK, json.loads(response.read())
+    except (OSError, http.client.HTTPException, ValueError):
+        return False, {}
+    finally:
+        connection.close()
