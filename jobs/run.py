@@ -163,6 +163,10 @@ def run_job(
     What a handler raises ends the job as failed, with the error kept, unless it is
     retryable (see `RETRYABLE`): then another run goes on from the cursor a little later.
     """
+    if is_stopping():
+        # This bell was wasted: the next sweep rings again, in another worker.
+        Job.objects.filter(pk=job_id).update(rung_at=None)
+        return
     job = claim(job_id)
     if job is None:
         return

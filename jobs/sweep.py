@@ -1,7 +1,6 @@
 """Rings again for what nobody works on: lost bells, waits that are over, vanished workers."""
 
-from datetime import timedelta
-
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -9,8 +8,6 @@ from django.db.models.functions import Now
 from jobs.bell import ring
 from jobs.models import Job
 
-# A bell that was rung so long ago, for a job that is still due, is taken for lost.
-RING_AGAIN = timedelta(seconds=20)
 RINGS_AT_ONCE = 500
 
 
@@ -20,7 +17,9 @@ def sweep() -> int:
     Harmless when it runs twice at the same time or more often than planned: a job that is
     rung for twice is claimed once, and one that another sweep has in hand is left to it.
     """
-    lost = Q(rung_at__isnull=True) | Q(rung_at__lt=Now() - RING_AGAIN)
+    # A bell that is this old, for a job that is still due, is taken for lost.
+    lost_after = settings.JOB_LEASE * 2 / 3
+    lost = Q(rung_at__isnull=True) | Q(rung_at__lt=Now() - lost_after)
     with transaction.atomic():
         due = Job.objects.due().filter(lost).order_by("created_at")
         locked = due.select_for_update(skip_locked=True, no_key=True)

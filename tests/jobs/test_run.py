@@ -233,6 +233,16 @@ def test_a_worker_that_shuts_down_gives_the_job_back_after_its_step():
     assert (job.lease_until, job.not_before, job.barren_attempts) == (None, None, 0)
 
 
+def test_a_worker_that_shuts_down_begins_nothing_and_lets_the_sweeper_ring_again():
+    job = enqueue("tests.work", {})
+    Job.objects.update(rung_at=timezone.now())
+
+    run_job(job.pk, {"tests.work": pytest.fail}, is_stopping=lambda: True)
+
+    job.refresh_from_db()
+    assert (job.state, job.attempts, job.rung_at) == ("queued", 0, None)
+
+
 def test_giving_back_is_no_barren_run():
     def handler(run: JobRun) -> dict[str, object]:
         raise JobInterruptedError

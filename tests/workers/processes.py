@@ -1,0 +1,156 @@
+"""Real worker, beat and Redis processes for tests, each ended with the test."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from urllib.parse import quote
+
+import redis
+from django.db import connection
+
+ROOT = Path(__file__).resolve().parents[2]
+WORKER = (
+    "worker", "--concurrency", "1", "--loglevel", "INFO",
+    "--without-gossip", "--without-mingle", "--without-heartbeat",
+)  # fmt: skip
+BEAT = ("beat", "--loglevel", "INFO", "--pidfile", "")
+
+
+class Process:
+    """A child in a session of its own, so that a kill can be meant for all of it."""
+
+    def __init__(
+        self, arguments: tuple[str, ...], log: Path, environment: Mapping[str, str]
+    ) -> None:
+        with log.open("ab") as output:
+            self._child = subprocess.Popen(
+                arguments,
+                cwd=ROOT,
+                env={**os.environ, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        self.pid = self._child.pid
+        self.log = log
+
+    def children(self) -> list[int]:
+        """The processes that it forked and that live."""
+        listed = Path(f"/proc/{self.pid}/task/{self.pid}/children")
+        return [int(pid) for pid in listed.read_text().split()]
+
+    def kill_group(self) -> None:
+        """SIGKILL it with all its children."""
+        _kill(-self.pid)
+        self._child.wait()
+
+    def kill_parent(self) -> None:
+        """SIGKILL it alone; its children are left to themselves."""
+        _kill(self.pid)
+        self._child.wait()
+
+    def kill_child(self) -> None:
+        """SIGKILL what it forked last; it forks anew."""
+        for pid in self.children()[-1:]:
+            _kill(pid)
+
+    def stop(self, seconds: float = 20, number: int = signal.SIGTERM) -> int:
+        """Ask it to end, wait for it, and return its exit status."""
+        self._child.send_signal(number)
+        return self._child.wait(seconds)
+
+    def end(self) -> None:
+        """Leave nothing of it behind."""
+        _kill(-self.pid)
+        self._child.wait()
+
+
+class Redis(Process):
+    """A Redis of the test's own on a free port; keeps nothing on disk."""
+
+    def __init__(self, directory: Path, port: int | None = None) -> None:
+        self.port = port or free_port()
+        super().__init__(
+            (
+                "redis-server", "--port", str(self.port), "--bind", "127.0.0.1",
+                "--save", "", "--appendonly", "no", "--dir", str(directory),
+            ),
+            directory / "redis.log",
+            {},
+        )  # fmt: skip
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+        wait_until(self._answers, 10)
+
+    def _answers(self) -> bool:
+        try:
+            with redis.Redis(port=self.port) as client:
+                return bool(client.ping())
+        except redis.ConnectionError:
+            return False
+
+
+def celery(
+    command: tuple[str, ...],
+    directory: Path,
+    environment: Mapping[str, str],
+    app: str = "tests.workers.app",
+) -> Process:
+    """Start a Celery command over `app`."""
+    arguments = (sys.executable, "-m", "celery", "-A", app, *command)
+    return Process(arguments, directory / f"{command[0]}.log", environment)
+
+
+def environment_of(
+    directory: Path, broker_url: str, database_url: str = "", **more: str
+) -> dict[str, str]:
+    """Return what a process needs to work on the test's database, with short leases."""
+    return {
+        "NESCIO_VAR_DIR": str(directory),
+        "NESCIO_SECRET_KEY": "only for tests " * 4,
+        "DATABASE_URL": database_url or database_url_of_test(),
+        "CELERY_BROKER_URL": broker_url,
+        "NESCIO_JOB_LEASE_SECONDS": "3",
+        "NESCIO_JOB_SWEEP_SECONDS": "1",
+        **more,
+    }
+
+
+def database_url_of_test() -> str:
+    """Return the address of the database that this test works on."""
+    database = connection.settings_dict
+    host = quote(str(database["HOST"]), safe="")
+    port = f":{database['PORT']}" if database["PORT"] else ""
+    password = f":{quote(database['PASSWORD'])}" if database["PASSWORD"] else ""
+    return f"postgresql://{database['USER']}{password}@{host}{port}/{database['NAME']}"
+
+
+def free_port() -> int:
+    """Return a port of 127.0.0.1 that nobody listens on."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def wait_until(holds: Callable[[], bool], seconds: float) -> float:
+    """Return the seconds until `holds()`; fail where it takes longer than `seconds`."""
+    began = time.monotonic()
+    while not holds():
+        assert time.monotonic() - began < seconds, f"not within {seconds} s"
+        time.sleep(0.05)
+    return time.monotonic() - began
+
+
+def _kill(pid: int) -> None:
+    try:
+        if pid < 0:
+            os.killpg(-pid, signal.SIGKILL)
+        else:
+            os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass

@@ -1,0 +1,151 @@
+"""Real workers on both brokers: killed, stopped, without broker, without database."""
+
+import os
+import random
+import signal
+import time
+
+import pytest
+
+from jobs.models import Job
+from jobs.services import enqueue, request_cancel
+from tests.factories import make_user
+from tests.workers.conftest import System
+from tests.workers.processes import WORKER, Process, wait_until
+
+pytestmark = [pytest.mark.system, pytest.mark.django_db(transaction=True)]
+
+
+def count(n: int, pause: float = 0.02, **options) -> Job:
+    return enqueue("tests.count", {"n": n, "pause": pause}, **options)
+
+
+def is_done(job: Job, at_least: int = 0) -> bool:
+    job.refresh_from_db()
+    return job.is_finished if not at_least else job.done >= at_least
+
+
+def test_a_worker_runs_a_job_soon_after_it_is_enqueued(system: System, effects):
+    system.start()
+    wait_until(lambda: "ready." in system.log(), 20)
+
+    job = count(3)
+    waited = wait_until(lambda: is_done(job), 10)
+
+    assert (job.state, job.result) == ("succeeded", {"counted": 3})
+    assert effects() == [1, 2, 3]
+    assert waited < 2
+
+
+def test_a_job_is_done_once_whatever_is_killed_meanwhile(system: System, effects):
+    chance = random.Random(2)
+    job = count(200)
+    worker = system.start()
+    system.start_beat()
+
+    for kill in (Process.kill_child, Process.kill_group, Process.kill_parent) * 2:
+        before = job.done
+        wait_until(lambda at=before + 1: is_done(job, at), 25)
+        if job.is_finished:
+            break
+        time.sleep(chance.random() / 4)
+        kill(worker)
+        if kill is not Process.kill_child:
+            worker = system.start()
+    wait_until(lambda: is_done(job), 40)
+
+    assert job.state == "succeeded", job.error
+    assert effects() == list(range(1, 201))
+    assert job.attempts >= 4
+
+
+def test_a_worker_that_is_asked_to_end_gives_its_job_back_at_once(
+    system: System, effects
+):
+    job = count(10_000)
+    worker = system.start()
+    wait_until(lambda: is_done(job, 1), 20)
+
+    assert worker.stop(10) == 0
+
+    job.refresh_from_db()
+    assert (job.state, job.lease_until) == ("queued", None)
+    assert effects() == list(range(1, job.done + 1))
+
+
+def test_a_child_that_is_asked_to_end_gives_its_job_back_at_once(
+    system: System, effects
+):
+    job = count(10_000)
+    worker = system.start()
+    wait_until(lambda: is_done(job, 1), 20)
+
+    for child in worker.children():
+        os.kill(child, signal.SIGTERM)
+
+    wait_until(lambda: not is_done(job) and job.state == "queued", 3)
+    assert job.lease_until is None
+    assert effects() == list(range(1, job.done + 1))
+
+
+def test_a_job_that_was_given_back_goes_on_in_the_next_worker(system: System, effects):
+    job = count(60)
+    system.start_beat()
+    worker = system.start()
+    wait_until(lambda: is_done(job, 1), 20)
+    worker.stop(10)
+    assert not is_done(job)
+
+    system.start()
+    wait_until(lambda: is_done(job), 20)
+
+    assert effects() == list(range(1, 61))
+    assert job.attempts == 2
+
+
+def test_a_running_job_is_cancelled_between_two_steps(system: System, effects):
+    owner = make_user()
+    job = count(10_000, owner=owner)
+    system.start()
+    wait_until(lambda: is_done(job, 1), 20)
+
+    request_cancel(job.pk, by=owner)
+    waited = wait_until(lambda: is_done(job), 10)
+
+    assert job.state == "cancelled"
+    assert effects() == list(range(1, job.done + 1))
+    assert waited < 2
+
+
+def test_two_workers_and_two_beats_do_each_job_once(system: System, effects):
+    jobs = [count(5, 0) for _ in range(20)]
+    for _ in range(2):
+        system.start_beat()
+        system.start((*WORKER, "--hostname", f"worker{_}@%h"))
+
+    for job in jobs:
+        wait_until(lambda job=job: is_done(job), 30)
+
+    assert effects() == sorted([1, 2, 3, 4, 5] * 20)
+    assert all(job.attempts == 1 for job in jobs)
+
+
+@pytest.mark.parametrize("system", ["redis"], indirect=True)
+@pytest.mark.redis
+def test_what_is_enqueued_while_the_broker_is_away_runs_once_it_is_back(
+    system: System, effects
+):
+    system.start()
+    system.start_beat()
+    running = count(150)
+    wait_until(lambda: is_done(running, 1), 20)
+
+    system.broker.end()
+    waiting = count(3)
+    assert waiting.rung_at is None
+    system.restart_broker()
+    for job in (running, waiting):
+        wait_until(lambda job=job: is_done(job), 40)
+
+    assert (running.state, waiting.state) == ("succeeded", "succeeded")
+    assert effects() == sorted([*range(1, 151), 1, 2, 3])
