@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.contrib.auth.models import Group, User
 
 from accounts.roles import Role
+from kb.demonstration.loader import KNOWLEDGE
 from kb.models import KnowledgeBase
 from qa.exceptions import EvaluationDataError, KnowledgeBaseNotFoundError
 from qa.models import Answer
@@ -17,7 +17,6 @@ from qa.services.asking import ask, find_knowledge_base
 from .cases import Case, read_cases
 
 QUESTIONS = Path(__file__).with_name("demonstration.jsonl")
-KNOWLEDGE = settings.BASE_DIR / "kb" / "demonstration" / "knowledge.json"
 
 # Who asks, by the names that the questions use, and the groups beside the role agent.
 ASKERS: Mapping[str, tuple[str, ...]] = {

@@ -91,4 +91,5 @@ def wilson_interval(count: int, total: int) -> tuple[float, float]:
     centre = (share + spread / 2) / (1 + spread)
     half = _Z_95 * math.sqrt(share * (1 - share) / total + spread / (4 * total))
     half /= 1 + spread
-    return max(0.0, centre - half), min(1.0, centre + half)
+    # Rounding must not put the share itself outside its interval.
+    return max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half))

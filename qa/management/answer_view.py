@@ -3,15 +3,19 @@
 from collections.abc import Iterable, Mapping
 
 from django.contrib.auth.models import User
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
 from qa.models import Answer, AnswerEvidence
+from qa.pipeline.types import Gate
 
 _VERDICTS = {True: "pass", False: "stop", None: "noted"}
 _STYLES = {True: "green", False: "red", None: "dim"}
+# Not to match a known question stops nothing.
+_MATCHES = {True: "yes", False: "no", None: "noted"}
 
 
 def print_answer(answer: Answer, asker: User, console: Console) -> None:
@@ -42,12 +46,13 @@ def _headline(answer: Answer, asker: User) -> Panel:
 
 
 def _evidence(pieces: Iterable[AnswerEvidence]) -> Table:
-    table = Table(title="Evidence", title_justify="left", title_style="bold")
-    for name in ("#", "entry", "what", "distance", "confidence", "ratio", "text"):
-        numeric = name in {"#", "distance", "confidence", "ratio"}
+    table = Table(title="Evidence", box=SIMPLE_HEAD, title_justify="left")
+    for name in ("#", "entry", "used", "distance", "conf.", "ratio", "text"):
+        numeric = name in {"#", "distance", "conf.", "ratio"}
         table.add_column(name, justify="right" if numeric else "left")
     for piece in pieces:
-        source = piece.entry.document.title if piece.entry.document else ""
+        document = piece.entry.document
+        source = f"  ({document.title})" if document else ""
         table.add_row(
             str(piece.rank),
             str(piece.entry_id),
@@ -55,14 +60,13 @@ def _evidence(pieces: Iterable[AnswerEvidence]) -> Table:
             f"{piece.distance:.3f}",
             f"{piece.confidence:.2f}",
             f"{piece.distance / piece.confidence:.3f}",
-            Text(f"{piece.revision.text}\n")
-            + Text(source, style="dim" if source else ""),
+            Text(piece.revision.text).append(source, style="dim"),
         )
     return table
 
 
 def _gates(answer: Answer) -> Table:
-    table = Table(title="Gates", title_justify="left", title_style="bold")
+    table = Table(title="Gates", box=SIMPLE_HEAD, title_justify="left")
     for name in ("gate", "signal", "value", "threshold", "verdict", "ms"):
         numeric = name in {"value", "threshold", "ms"}
         table.add_column(name, justify="right" if numeric else "left")
@@ -77,10 +81,16 @@ def _gates(answer: Answer) -> Table:
             signal["name"],
             _number(signal["value"]),
             _number(signal["threshold"]),
-            Text(_VERDICTS[passed], style=_STYLES[passed]),
+            _verdict(gate, passed),
             f"{spent:.1f}" if is_first and spent is not None else "",
         )
     return table
+
+
+def _verdict(gate: str, passed: bool | None) -> Text:
+    if gate == Gate.VERBATIM:
+        return Text(_MATCHES[passed], style="green" if passed else "dim")
+    return Text(_VERDICTS[passed], style=_STYLES[passed])
 
 
 def _number(value: float | None) -> str:
