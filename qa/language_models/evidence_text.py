@@ -5,7 +5,7 @@ from typing import Final
 
 # Categories that break lines, hide or turn text round: controls, formats, separators,
 # surrogates, private use.
-_UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp", "Zs"})
+UNSEEN_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp", "Zs"})
 
 
 def flatten(text: str) -> str:
@@ -15,6 +15,6 @@ def flatten(text: str) -> str:
     span of the other.
     """
     return "".join(
-        " " if unicodedata.category(character) in _UNSEEN else character
+        " " if unicodedata.category(character) in UNSEEN_CATEGORIES else character
         for character in text
     )

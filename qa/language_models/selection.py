@@ -1,9 +1,15 @@
+import logging
 import threading
 from typing import Final
 
+import openai
 from django.conf import settings
 
+from qa.exceptions import LanguageModelUnavailableError
+from qa.language_models.server import ServerLanguageModel
 from qa.pipeline.types import LanguageModel
+
+logger = logging.getLogger(__name__)
 
 _lock: Final = threading.Lock()
 _loaded: dict[tuple[str, str], LanguageModel] = {}
@@ -17,6 +23,10 @@ def load_language_model() -> LanguageModel:
 
     Raises:
         ModelLoadError: The model is not there or cannot be read.
+        ModelFormatError: Its format is one that is refused.
+        BundledModelError: The bundled model's wheel is missing or damaged.
+        LanguageModelUnavailableError: No model's name is set and the server cannot be
+            asked for one.
     """
     key = (settings.LANGUAGE_SERVER_URL, settings.LANGUAGE_MODEL)
     with _lock:
@@ -27,8 +37,40 @@ def load_language_model() -> LanguageModel:
 
 
 def _make(server_url: str, name: str) -> LanguageModel:
+    if server_url:
+        key = settings.LANGUAGE_SERVER_KEY
+        return ServerLanguageModel(
+            url=server_url,
+            key=key,
+            model=_only_model(server_url, key) if name == "bundled" else name,
+            timeout_seconds=settings.LANGUAGE_SERVER_TIMEOUT_SECONDS,
+            retries=settings.LANGUAGE_SERVER_RETRIES,
+        )
     # torch takes 400 MiB and seconds: a process that never asks never imports it.
     from probes.language_model import load_model  # noqa: PLC0415
     from qa.language_models.guided import GuidedLanguageModel  # noqa: PLC0415
 
     return GuidedLanguageModel(load_model(name))
+
+
+def _only_model(url: str, key: str) -> str:
+    """Return the one model that a server has, for whoever set no name."""
+    client = openai.OpenAI(
+        base_url=url, api_key=key or "none", max_retries=0, timeout=10
+    )
+    try:
+        names = [model.id for model in client.models.list()]
+    except openai.OpenAIError as error:
+        logger.exception("The language server %s does not list its models", url)
+        msg = (
+            "The language server does not tell which models it has. Check that it runs, "
+            "or set NESCIO_LANGUAGE_MODEL to the model's name."
+        )
+        raise LanguageModelUnavailableError(msg) from error
+    if len(names) != 1:
+        msg = (
+            f"The language server has {len(names)} models ({', '.join(names[:10])}). Set "
+            "NESCIO_LANGUAGE_MODEL to one of them."
+        )
+        raise LanguageModelUnavailableError(msg)
+    return names[0]
