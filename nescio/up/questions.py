@@ -47,15 +47,19 @@ class Asked:
 def choose(cases: Sequence[Case], count: int) -> tuple[Case, ...]:
     """Return `count` questions that show every kind of outcome, in their own order.
 
-    One of each kind (outcome, gate, reason, who asks) in turn, then a second of each.
+    First one for each gate, then one for each other reason or asker, then again.
     """
-    seen: Counter[tuple[object, ...]] = Counter()
+    of_kind: Counter[tuple[object, ...]] = Counter()
+    kinds_of_gate: Counter[tuple[object, ...]] = Counter()
     ranked = []
     for position, case in enumerate(cases):
-        kind = (case.is_answerable, case.gate, case.reason, case.asker)
-        seen[kind] += 1
-        ranked.append((seen[kind], position))
-    chosen = sorted(position for _, position in sorted(ranked)[:count])
+        gate = (case.is_answerable, case.gate)
+        kind = (*gate, case.reason, case.asker)
+        of_kind[kind] += 1
+        if of_kind[kind] == 1:
+            kinds_of_gate[gate] += 1
+        ranked.append((of_kind[kind], kinds_of_gate[gate], position))
+    chosen = sorted(position for _, _, position in sorted(ranked)[:count])
     return tuple(cases[position] for position in chosen)
 
 

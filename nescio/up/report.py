@@ -107,7 +107,9 @@ def _piece(title: str, piece: Mapping[str, object]) -> RenderableType:
     if piece.get("cited"):
         marks.append("cited")
     source = " › ".join(  # noqa: RUF001  # the sign that leads from document to section
-        str(part) for part in (piece["document"], piece["section"]) if part
+        str(part)
+        for part in dict.fromkeys((piece["document"], piece["section"]))
+        if part
     )
     return Text.assemble(
         (f"{title} [{piece['entry']}] ", "dim"),

@@ -21,6 +21,11 @@ class Command(BaseCommand):
             action="store_true",
             help="Leave the knowledge base as it is.",
         )
+        parser.add_argument(
+            "--migrated",
+            action="store_true",
+            help="The tables are up to date: do not look.",
+        )
 
     def handle(self, *_args: object, **options: Any) -> None:  # noqa: ANN401  # Django's signature
         """Do each step that is not done yet."""
@@ -30,7 +35,8 @@ class Command(BaseCommand):
 
         console = Console(width=None if sys.stdout.isatty() else 120)
         try:
-            preparation.migrate(console)
+            if not options["migrated"]:
+                preparation.migrate(console)
             preparation.prepare_models(console)
             if not options["no_demonstration"]:
                 preparation.load_knowledge(console)
