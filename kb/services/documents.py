@@ -101,6 +101,16 @@ def edit_document(*, document_id: int, **changes: Unpack[DocumentChanges]) -> Do
     return document
 
 
+def check_tree(nodes: Sequence[SectionNode]) -> None:
+    """Refuse a tree that may not be written, before anything is.
+
+    Raises:
+        InvalidKnowledgeError: It is too big or too deep, or a heading is none.
+    """
+    for place in _places(nodes):
+        clean_line(place.node.heading, field="heading", limit=HEADING_LIMIT)
+
+
 def section_tree(sections: Sequence[Section]) -> tuple[SectionNode, ...]:
     """Return the tree of one document's sections, in order, without a query."""
     below: dict[int | None, list[Section]] = {}

@@ -1,0 +1,18 @@
+"""Knowledge in the admin: every change goes through `kb.services`.
+
+What is seen here is limited to the user's audiences, as everywhere else.
+"""
+
+from .audience import AudienceAdmin
+from .document import DocumentAdmin
+from .embedding_model import EmbeddingModelAdmin
+from .entry import EntryAdmin
+from .knowledge_base import KnowledgeBaseAdmin
+
+__all__ = [
+    "AudienceAdmin",
+    "DocumentAdmin",
+    "EmbeddingModelAdmin",
+    "EntryAdmin",
+    "KnowledgeBaseAdmin",
+]

@@ -1,0 +1,84 @@
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.contrib.auth.models import Group
+from django.db.models import Count, QuerySet
+from django.http import HttpRequest
+from unfold.admin import ModelAdmin
+from unfold.decorators import display
+
+from kb.models import Audience
+from kb.services.audiences import create_audience, edit_audience
+
+from .rehearsal import ServiceForm
+
+
+class AudienceForm(ServiceForm):
+    """An audience, written by the services."""
+
+    groups = forms.ModelMultipleChoiceField(
+        queryset=Group.objects.all(),
+        required=False,
+        help_text="Members of these groups see the entries of this audience.",
+    )
+
+    class Meta:
+        model = Audience
+        fields = ["slug", "name", "everyone", "groups"]
+
+    def write(self) -> Audience:
+        """Make or change the audience."""
+        cleaned = self.cleaned_data
+        fields: dict[str, Any] = {
+            "name": cleaned["name"],
+            "everyone": cleaned["everyone"],
+            "groups": [group.name for group in cleaned["groups"]],
+        }
+        if self.instance.pk is None:
+            return create_audience(slug=cleaned["slug"], **fields)
+        return edit_audience(audience_id=self.instance.pk, **fields)
+
+    def _save_m2m(self) -> None:
+        """The service wrote the groups."""
+
+
+@admin.register(Audience)
+class AudienceAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+    """Who sees what."""
+
+    form = AudienceForm
+    list_display = ["name", "slug", "everyone", "members", "number_of_entries"]
+    list_filter = ["everyone", "groups"]
+    search_fields = ["name", "slug"]
+    filter_horizontal = ["groups"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Audience]:
+        """Fetch the groups and count the entries with the audiences."""
+        audiences: QuerySet[Audience] = super().get_queryset(request)
+        return audiences.prefetch_related("groups").annotate(
+            entry_count=Count("entries", distinct=True)
+        )
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: Audience | None = None
+    ) -> list[str]:
+        """Keep the slug, by which integrators name it."""
+        return ["slug"] if obj else []
+
+    @display(description="groups")
+    def members(self, audience: Audience) -> str:
+        """Show whose members belong to it."""
+        return ", ".join(group.name for group in audience.groups.all())
+
+    @display(description="entries")
+    def number_of_entries(self, audience: Audience) -> int:
+        """Show how many entries it holds."""
+        return int(getattr(audience, "entry_count", 0))
+
+    def save_model(
+        self, request: HttpRequest, obj: Audience, form: AudienceForm, change: bool
+    ) -> None:
+        """Write through the services."""
+        obj.pk = form.write().pk
+        obj.refresh_from_db()
