@@ -1,0 +1,181 @@
+"""The embedded server under every way to be killed; each test has a server of its own."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+
+from nescio.embedded import postgres
+from nescio.embedded.places import Places
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture
+def places(tmp_path):
+    # As root, the server's own user must get through pytest's private directories.
+    places = Places(tmp_path / "var")
+    yield places
+    postgres.stop(places)
+
+
+def _connect(places):
+    return psycopg.connect(places.database_url, autocommit=True)
+
+
+def _wait_for_end(pid):
+    try:
+        psutil.Process(pid).wait(30)
+    except psutil.NoSuchProcess:
+        return
+
+
+def test_start_makes_starts_and_is_done_the_second_time(places):
+    assert not postgres.is_running(places)
+
+    assert postgres.start(places) is True
+    first = postgres.running(places)
+    assert postgres.start(places) is False
+
+    assert postgres.running(places) == first
+    with _connect(places) as connection:
+        version = connection.execute("SHOW server_version_num").fetchone()
+    assert int(version[0]) >= 180_000
+
+
+def test_stop_ends_it_and_what_was_written_stays(places):
+    postgres.start(places)
+    with _connect(places) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT 42 AS number")
+
+    postgres.stop(places)
+    assert not postgres.is_running(places)
+    postgres.start(places)
+
+    with _connect(places) as connection:
+        assert connection.execute("SELECT number FROM kept").fetchone() == (42,)
+
+
+def test_nobody_else_reaches_socket_or_data(places):
+    postgres.start(places)
+
+    for directory in (places.postgres_data, places.postgres_socket_directory):
+        assert directory.stat().st_mode & 0o077 == 0
+
+
+def test_killed_server_recovers_what_was_committed(places):
+    postgres.start(places)
+    with _connect(places) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT 42 AS number")
+        pid = postgres.running(places).pid
+        os.kill(pid, signal.SIGKILL)
+        _wait_for_end(pid)
+    assert not postgres.is_running(places)
+
+    assert postgres.start(places) is True
+
+    with _connect(places) as connection:
+        assert connection.execute("SELECT number FROM kept").fetchone() == (42,)
+
+
+def test_pid_file_that_names_another_process_is_not_believed(places):
+    postgres.start(places)
+    file = places.postgres_data / "postmaster.pid"
+    content = file.read_text().splitlines()
+    postgres.stop(places)
+    file.write_text("\n".join([str(os.getpid()), *content[1:]]) + "\n")
+
+    assert not postgres.is_running(places)
+    assert postgres.start(places) is True
+
+    with _connect(places) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_killed_first_start_leaves_nothing_that_is_taken_for_whole(places):
+    half = places.var / "postgres.new-123"
+    half.mkdir(parents=True)
+    (half / "PG_VERSION").write_text("18\n")
+    places.postgres_data.mkdir()
+
+    postgres.start(places)
+
+    assert not half.exists()
+    with _connect(places) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+@pytest.mark.parametrize("after_seconds", [0.1, 0.4, 0.8])
+def test_first_start_that_is_killed_anywhere_is_made_good(places, after_seconds):
+    starter = subprocess.Popen(
+        [sys.executable, "-c", _START, str(places.var)], start_new_session=True
+    )
+    time.sleep(after_seconds)
+    os.killpg(starter.pid, signal.SIGKILL)
+    starter.wait()
+
+    postgres.start(places)
+
+    with _connect(places) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_foreign_files_in_its_place_are_not_touched(places):
+    places.postgres_data.mkdir(parents=True)
+    letter = places.postgres_data / "letter.txt"
+    letter.write_text("Dear reader")
+
+    with pytest.raises(postgres.PostgresError, match="Move it away"):
+        postgres.start(places)
+
+    assert letter.read_text() == "Dear reader"
+
+
+def test_data_of_another_release_is_refused_with_the_remedy(places):
+    places.postgres_data.mkdir(parents=True)
+    (places.postgres_data / "PG_VERSION").write_text("16\n")
+
+    with pytest.raises(postgres.PostgresError, match=r"PostgreSQL 16.*restore"):
+        postgres.start(places)
+
+
+def test_processes_that_start_it_at_once_get_one_server(places):
+    starters = [
+        subprocess.Popen(
+            [sys.executable, "-c", _START, str(places.var)],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(4)
+    ]
+
+    said = [starter.communicate(timeout=120)[0].strip() for starter in starters]
+
+    assert sorted(said) == ["False", "False", "False", "True"]
+
+
+def test_its_failure_shows_the_end_of_its_log(places):
+    postgres.start(places)
+    postgres.stop(places)
+    with (places.postgres_data / "postgresql.conf").open("a") as stream:
+        stream.write("no_such_setting = 1\n")
+
+    with pytest.raises(postgres.PostgresError, match="no_such_setting"):
+        postgres.start(places)
+
+
+_ROOT = Path(__file__).resolve().parents[2]
+_START = f"""
+import sys
+sys.path.insert(0, {str(_ROOT)!r})
+from pathlib import Path
+from nescio.embedded import postgres
+from nescio.embedded.places import Places
+print(postgres.start(Places(Path(sys.argv[1]))))
+"""
