@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.roles import IsAgent
-from jobs.api.events import EventStreamRenderer, event_id, stream
+from jobs.api.events import EVENT_SCHEMA, EventStreamRenderer, event_id, stream
 from jobs.api.serializers import JobSerializer
 from jobs.exceptions import JobNotFoundError
 from jobs.models import Job
@@ -97,7 +97,7 @@ class JobEventsView(_JobsOfUser):
         ],
         responses={
             (200, "text/event-stream"): OpenApiResponse(
-                OpenApiTypes.STR,
+                EVENT_SCHEMA,
                 "Events `progress` and, once, `end`; the data of each is a job.",
             ),
             204: OpenApiResponse(
