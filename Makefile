@@ -13,7 +13,7 @@ LOCK := $(VENV)/lock
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check --no-input install --no-warn-script-location
 ARGS ?=
-# One process: the models and the database share two cores, see CONTRIBUTING.md.
+# PYTEST_ARGS="tests/kb -q" runs a part of the suite.
 PYTEST_ARGS ?=
 
 .PHONY: up stop test lint format help venv dev requirements
@@ -25,14 +25,15 @@ stop: $(VENV)/.runtime ## Stop what a `make up` started, also one whose terminal
 	@exec $(RUN) manage.py up --stop
 
 test: $(VENV)/.dev ## Run the whole suite on the embedded PostgreSQL and the bundled models
-	@$(RUN) manage.py prepare --models-only
+	@$(RUN) manage.py prepare_models
 	@exec $(RUN) -m pytest $(PYTEST_ARGS)
 
-lint: $(VENV)/.dev ## Lint, format check, types, import contracts
+lint: $(VENV)/.dev ## Lint, format check, types, import contracts, migrations
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(VENV)/bin/mypy .
 	$(VENV)/bin/lint-imports
+	$(RUN) -W ignore manage.py makemigrations --check --dry-run
 
 format: $(VENV)/.dev ## Format the code and mend what the linter can
 	$(RUN) -m ruff format .
