@@ -1,56 +1,84 @@
 """One look for evidence: by distance and by words, fused into one order.
 
-Reciprocal rank fusion with k = 60: Cormack, Clarke, Buettcher (SIGIR 2009).
+Reciprocal rank fusion with k = 60: Cormack, Clarke, Buettcher (SIGIR 2009). A matching
+entry's words weigh by their rarity among the visible entries (inverse document
+frequency, Sparck Jones 1972); equal weights are ordered by distance.
 """
 
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
 from typing import Any
 
 from django.db import transaction
 
 from kb.embedding import embed_question
 from kb.types import Hit, QuestionVector, Route, Scope, SearchResult
+from kb.vector_index import INDEX_IS_READY, index_name
 
 from .scope import (
     VISIBLE,
-    Parameters,
-    choose_route,
+    Parameter,
     execute,
     scope_parameters,
     vector_parameters,
 )
+from .words import common_words
 
 # Up to here comparing every visible row takes about as long as a filtered HNSW scan
 # that reaches the same recall; benchmarks/recall.py prints both.
-EXACT_LIMIT = 30_000
+EXACT_LIMIT = 20_000
+# So many vectors are fetched one by one; for more, reading all of the model's is faster.
+_LOOKED_UP = 4_000
 
 _FUSION_K = 60
-_EF_SEARCH = 100
+_EF_SEARCH = 200
 _DEEP_EF_SEARCH = 400
 _POOL = 20  # ranks that are fused, at least
-_WORD_MATCHES = (
-    1_000  # entries that one word may bring in; a commoner word tells nothing
-)
+# A word with more matches than this tells nothing. Its own matches are not counted
+# further, so the statement's cost is bounded whatever the question.
+_WORD_MATCHES = 200
+_UNBOUNDED = 2**31 - 1
+_TEXT_CANDIDATES = 100  # that get their distance measured
 
-_NEAR_EXACT = f"""
-    SELECT e.id, e.confidence, v.vector <-> %(vector)s::vector AS distance
-    FROM kb_entry e
-    JOIN kb_entryembedding v ON v.entry_id = e.id AND v.model_id = %(model)s
-    WHERE {VISIBLE}
+_VISIBLE_ROWS = f"""
+visible AS MATERIALIZED (
+    SELECT e.id, e.confidence FROM kb_entry e WHERE {VISIBLE} LIMIT %(bound)s
+),
+head AS MATERIALIZED (
+    SELECT count(*) AS visible, count(*) < %(bound)s AS is_within FROM visible
+),
+near AS (
+    SELECT visible.id, visible.confidence, v.distance
+    FROM visible CROSS JOIN LATERAL (
+        SELECT v.vector <-> %(vector)s::vector AS distance FROM kb_entryembedding v
+        WHERE v.entry_id = visible.id AND v.model_id = %(model)s
+    ) v
+    WHERE (SELECT visible <= {_LOOKED_UP} FROM head)
+    UNION ALL
+    SELECT visible.id, visible.confidence, v.distance
+    FROM visible JOIN (
+        -- OFFSET keeps the join from carrying vectors about instead of distances.
+        SELECT v.entry_id, v.vector <-> %(vector)s::vector AS distance
+        FROM kb_entryembedding v WHERE v.model_id = %(model)s OFFSET 0
+    ) v ON v.entry_id = visible.id
+    WHERE (SELECT visible > {_LOOKED_UP} AND is_within FROM head)
+)
 """  # noqa: S608  # own constants
-_NEAR_HNSW = f"""
+
+_INDEXED_ROWS = f"""
+head AS MATERIALIZED (SELECT %(exact_limit)s AS visible, true AS is_within),
+near AS MATERIALIZED (
     SELECT e.id, e.confidence, v.vector <-> %(vector)s::vector AS distance
     FROM kb_entryembedding v
     JOIN kb_entry e ON e.id = v.entry_id
     WHERE v.model_id = %(model)s AND {VISIBLE}
     ORDER BY v.vector::vector({{dimensions}}) <-> %(vector)s::vector({{dimensions}})
     LIMIT %(pool)s
+)
 """  # noqa: S608  # own constants
 
 _LOOK = f"""
-WITH near AS MATERIALIZED ({{near}}),
+WITH {{rows}},
 by_vector AS (
     SELECT id, confidence, distance,
            row_number() OVER (ORDER BY distance, id) AS rank
@@ -66,27 +94,31 @@ word AS MATERIALIZED (
             WHEN 'de' THEN 'german'::regconfig
             ELSE 'simple'::regconfig
         END, %(text)s))
+    WHERE (SELECT is_within FROM head) AND lexeme <> ALL (%(common)s)
 ),
 match AS (
     SELECT found.id, found.confidence,
-           ln(1 + %(visible)s::float / count(*) OVER (PARTITION BY word.lexeme)) AS weight
+           count(*) OVER (PARTITION BY word.lexeme) AS matches
     FROM word CROSS JOIN LATERAL (
         SELECT e.id, e.confidence FROM kb_entry e
         WHERE e.search_vector @@ word.query AND {VISIBLE}
-        LIMIT %(word_matches)s
+        LIMIT %(word_matches)s + 1
     ) found
 ),
+weighed AS (
+    SELECT id, confidence,
+           sum(ln(1 + (SELECT visible FROM head)::float8 / matches)) AS weight
+    FROM match WHERE matches <= %(word_matches)s
+    GROUP BY id, confidence
+    ORDER BY weight DESC, id LIMIT %(text_candidates)s
+),
 by_text AS (
-    SELECT id, confidence, distance,
-           row_number() OVER (ORDER BY weight DESC, distance, id) AS rank
-    FROM (
-        SELECT m.id, m.confidence, m.weight,
-               v.vector <-> %(vector)s::vector AS distance
-        FROM (SELECT id, confidence, sum(weight) AS weight FROM match
-              GROUP BY id, confidence) m
-        JOIN kb_entryembedding v ON v.entry_id = m.id AND v.model_id = %(model)s
-        ORDER BY m.weight DESC, distance, m.id LIMIT %(pool)s
-    ) matched
+    SELECT m.id, m.confidence, v.distance,
+           row_number() OVER (ORDER BY m.weight DESC, v.distance, m.id) AS rank
+    FROM weighed m CROSS JOIN LATERAL (
+        SELECT v.vector <-> %(vector)s::vector AS distance FROM kb_entryembedding v
+        WHERE v.entry_id = m.id AND v.model_id = %(model)s
+    ) v
 ),
 fused AS (
     SELECT id, distance, vector_rank, text_rank, score,
@@ -97,22 +129,27 @@ fused AS (
                coalesce(a.distance, b.distance) AS distance,
                coalesce(a.confidence, b.confidence) AS confidence,
                a.rank AS vector_rank, b.rank AS text_rank,
-               coalesce(1.0 / (%(fusion_k)s + a.rank), 0)
-               + coalesce(1.0 / (%(fusion_k)s + b.rank), 0) AS score
-        FROM by_vector a FULL JOIN by_text b USING (id)
+               coalesce(1::float8 / (%(fusion_k)s + a.rank), 0)
+               + coalesce(1::float8 / (%(fusion_k)s + b.rank), 0) AS score
+        FROM by_vector a
+        FULL JOIN (SELECT * FROM by_text WHERE rank <= %(pool)s) b USING (id)
     ) ranked
 )
-SELECT e.id, r.id, e.text, e.question, e.confidence, e.state = 'verified',
-       f.distance, f.vector_rank, f.text_rank, f.score::float8,
-       coalesce(d.title, ''), coalesce(s.heading, ''), e.verified_at, e.valid_until
+SELECT head.visible, head.is_within, {INDEX_IS_READY} AS has_index,
+       e.id,
+       (SELECT r.id FROM kb_revision r WHERE r.entry_id = e.id
+        ORDER BY r.number DESC LIMIT 1) AS revision_id,
+       e.text, e.question, e.confidence, e.state = 'verified' AS is_verified,
+       f.distance, f.vector_rank, f.text_rank, f.score,
+       coalesce((SELECT title FROM kb_document WHERE id = e.document_id), '')
+           AS document_title,
+       coalesce((SELECT heading FROM kb_section WHERE id = e.section_id), '')
+           AS section,
+       e.verified_at, e.valid_until
 FROM kb_embeddingmodel model
-LEFT JOIN fused f ON f.place <= %(top_k)s OR f.ratio_place = 1
-LEFT JOIN kb_entry e ON e.id = f.id
-LEFT JOIN LATERAL (
-    SELECT id FROM kb_revision WHERE entry_id = e.id ORDER BY number DESC LIMIT 1
-) r ON true
-LEFT JOIN kb_document d ON d.id = e.document_id
-LEFT JOIN kb_section s ON s.id = e.section_id
+CROSS JOIN head
+LEFT JOIN (fused f JOIN kb_entry e ON e.id = f.id)
+    ON f.place <= %(top_k)s OR f.ratio_place = 1
 WHERE model.id = %(model)s AND model.state = 'active'
 ORDER BY f.place
 """  # noqa: S608  # own constants
@@ -139,34 +176,42 @@ def search(
         vector: The embedded question.
         question_text: Its words; empty searches by distance alone.
         top_k: At most so many hits, at least 1.
-        deep: Look wider in the index; on the exact route it changes nothing.
-        exact_limit: With at most so many visible entries each one is compared.
+        deep: Look wider in the index. Where the route is exact there is nothing more to
+            find and the result is the same.
+        exact_limit: Up to so many visible entries each one is compared.
 
     Raises:
         EmbedderUnavailableError: The model was switched and the new one cannot be loaded.
     """
     begun = time.perf_counter()
-    parameters = scope_parameters(scope)
-    visible, route = choose_route(
-        VISIBLE, parameters, model_id=vector.model_id, limit=exact_limit
-    )
     pool = max(_POOL, top_k)
-    rows = _look(
-        vector,
-        route,
-        {
-            **parameters,
-            **vector_parameters(vector),
-            "text": question_text,
-            "visible": visible,
-            "top_k": top_k,
-            "pool": pool,
-            "fusion_k": _FUSION_K,
-            "word_matches": _WORD_MATCHES,
-        },
-        ef_search=max(pool, _DEEP_EF_SEARCH if deep else _EF_SEARCH),
-    )
-    if not rows:  # not even the model: another one became active meanwhile
+    parameters: dict[str, Parameter] = {
+        **scope_parameters(scope),
+        **vector_parameters(vector),
+        "text": question_text,
+        "common": list(common_words()),
+        "index": index_name(vector.model_id),
+        "exact_limit": exact_limit,
+        "bound": exact_limit + 1,
+        "top_k": top_k,
+        "pool": pool,
+        "fusion_k": _FUSION_K,
+        "word_matches": _WORD_MATCHES,
+        "text_candidates": _TEXT_CANDIDATES,
+    }
+    route = Route.EXACT
+    rows = execute(_LOOK.format(rows=_VISIBLE_ROWS), parameters)
+    is_within, has_index = rows[0][1:3] if rows else (True, False)
+    if not is_within:
+        if has_index:
+            route = Route.HNSW
+            ef_search = max(pool, _DEEP_EF_SEARCH if deep else _EF_SEARCH)
+            rows = _look_in_index(len(vector.values), parameters, ef_search=ef_search)
+        else:  # slower, and complete
+            rows = execute(
+                _LOOK.format(rows=_VISIBLE_ROWS), {**parameters, "bound": _UNBOUNDED}
+            )
+    if not rows:  # not even a head: another model became active meanwhile
         return search(
             embed_question(question_text),
             question_text,
@@ -175,10 +220,12 @@ def search(
             deep=deep,
             exact_limit=exact_limit,
         )
-    hits = [Hit(*row) for row in rows if row[0] is not None]
+    hits = [Hit(*row[3:]) for row in rows if row[3] is not None]
+    if len(hits) > top_k:
+        hits[top_k - 1 :] = hits[-1:]
     return SearchResult(
-        hits=tuple(hits[: top_k - 1] + hits[-1:]) if len(hits) > top_k else tuple(hits),
-        visible=visible,
+        hits=tuple(hits),
+        visible=min(rows[0][0], exact_limit),
         route=route,
         embedder=vector.fingerprint,
         deep=deep,
@@ -187,22 +234,14 @@ def search(
     )
 
 
-def _look(
-    vector: QuestionVector,
-    route: Route,
-    parameters: Parameters,
-    *,
-    ef_search: int,
+def _look_in_index(
+    dimensions: int, parameters: dict[str, Parameter], *, ef_search: int
 ) -> Sequence[tuple[Any, ...]]:
-    with ExitStack() as stack:
-        if route is Route.HNSW:
-            stack.enter_context(transaction.atomic())
-            execute(
-                "SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true),"
-                " set_config('hnsw.ef_search', %(ef_search)s, true)",
-                {"ef_search": str(ef_search)},
-            )
-            near = _NEAR_HNSW.format(dimensions=len(vector.values))
-        else:
-            near = _NEAR_EXACT
-        return execute(_LOOK.format(near=near), parameters)
+    with transaction.atomic():
+        execute(
+            "SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true),"
+            " set_config('hnsw.ef_search', %(ef_search)s, true)",
+            {"ef_search": str(ef_search)},
+        )
+        rows = _INDEXED_ROWS.format(dimensions=dimensions)
+        return execute(_LOOK.format(rows=rows), parameters)

@@ -22,18 +22,35 @@ _CAUSE = f"""
         ELSE 'unverified'
     END
 """
+# So many vectors are fetched one by one; for more, reading all of the model's is faster.
+_LOOKED_UP = 4_000
 
 _NEAREST = f"""
 WITH excluded AS MATERIALIZED (
-    SELECT {_CAUSE} AS cause, e.confidence,
-           v.vector <-> %(vector)s::vector AS distance
+    SELECT e.id, {_CAUSE} AS cause, e.confidence
     FROM kb_entry e
-    JOIN kb_entryembedding v ON v.entry_id = e.id AND v.model_id = %(model)s
     WHERE {IN_KNOWLEDGE_BASE} AND {SERVABLE}
       AND NOT ({ENTITLED} AND {CURRENT} AND {TRUSTED})
+),
+head AS MATERIALIZED (SELECT count(*) <= {_LOOKED_UP} AS is_few FROM excluded),
+measured AS (
+    SELECT x.cause, x.confidence, v.distance
+    FROM excluded x CROSS JOIN LATERAL (
+        SELECT v.vector <-> %(vector)s::vector AS distance FROM kb_entryembedding v
+        WHERE v.entry_id = x.id AND v.model_id = %(model)s
+    ) v
+    WHERE (SELECT is_few FROM head)
+    UNION ALL
+    SELECT x.cause, x.confidence, v.distance
+    FROM excluded x JOIN (
+        -- OFFSET keeps the join from carrying vectors about instead of distances.
+        SELECT v.entry_id, v.vector <-> %(vector)s::vector AS distance
+        FROM kb_entryembedding v WHERE v.model_id = %(model)s OFFSET 0
+    ) v ON v.entry_id = x.id
+    WHERE (SELECT NOT is_few FROM head)
 )
 SELECT DISTINCT ON (cause) cause, distance, confidence
-FROM excluded ORDER BY cause, distance
+FROM measured ORDER BY cause, distance, confidence DESC
 """  # noqa: S608  # own constants
 
 
@@ -42,6 +59,7 @@ def nearest_excluded(vector: QuestionVector, *, scope: Scope) -> tuple[Excluded,
 
     An entry that is excluded for several causes counts under one: not entitled before
     expired before unverified. Drafts and retired entries are as if they did not exist.
+    Always exact: it is asked before a refusal only, whose reason must be true.
     """
     rows = execute(_NEAREST, {**scope_parameters(scope), **vector_parameters(vector)})
     return tuple(

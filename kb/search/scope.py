@@ -1,4 +1,4 @@
-"""What a scope admits, as SQL conditions on an entry `e`, and by which route to search it."""
+"""What a scope admits, as SQL conditions on an entry `e`."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -6,10 +6,9 @@ from typing import Any
 
 from django.db import connection
 
-from kb.types import QuestionVector, Route, Scope
-from kb.vector_index import INDEX_IS_READY, index_name
+from kb.types import QuestionVector, Scope
 
-Parameter = str | int | float | datetime | list[int]
+Parameter = str | int | float | datetime | list[int] | list[str]
 Parameters = Mapping[str, Parameter]
 
 # As far as its state goes, an entry may be evidence; drafts and retired entries never.
@@ -35,31 +34,6 @@ def vector_parameters(vector: QuestionVector) -> dict[str, Parameter]:
     """Return the question's vector as pgvector reads it, exact to the last bit."""
     values = ",".join(f"{value:.9g}" for value in vector.values.tolist())
     return {"vector": f"[{values}]", "model": vector.model_id}
-
-
-def choose_route(
-    condition: str, parameters: Parameters, *, model_id: int, limit: int
-) -> tuple[int, Route]:
-    """Count the entries under `condition`, no further than `limit`, and route by it.
-
-    Few rows are compared one by one. Many go through the HNSW index, if the model has
-    one: a selective filter over HNSW would find almost nothing.
-
-    Returns:
-        The count, at most `limit`, and the route.
-    """
-    rows = execute(
-        f"""
-        SELECT
-            (SELECT count(*) FROM
-                (SELECT 1 FROM kb_entry e WHERE {condition} LIMIT %(bound)s) bounded),
-            {INDEX_IS_READY}
-        """,  # noqa: S608  # own constants
-        {**parameters, "bound": limit + 1, "index": index_name(model_id)},
-    )
-    count, is_ready = rows[0]
-    route = Route.HNSW if count > limit and is_ready else Route.EXACT
-    return min(count, limit), route
 
 
 def execute(sql: str, parameters: Parameters) -> Sequence[tuple[Any, ...]]:
