@@ -6,7 +6,6 @@ from django.contrib.auth.models import Group
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 from unfold.admin import ModelAdmin
-from unfold.decorators import display
 
 from kb.models import Audience
 from kb.services.audiences import create_audience, edit_audience
@@ -66,12 +65,12 @@ class AudienceAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         """Keep the slug, by which integrators name it."""
         return ["slug"] if obj else []
 
-    @display(description="groups")
+    @admin.display(description="groups")
     def members(self, audience: Audience) -> str:
         """Show whose members belong to it."""
         return ", ".join(group.name for group in audience.groups.all())
 
-    @display(description="entries")
+    @admin.display(description="entries")
     def number_of_entries(self, audience: Audience) -> int:
         """Show how many entries it holds."""
         return int(getattr(audience, "entry_count", 0))

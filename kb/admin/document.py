@@ -8,7 +8,6 @@ from django.core.exceptions import ValidationError
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 from unfold.admin import ModelAdmin, TabularInline
-from unfold.decorators import display
 
 from kb.exceptions import InvalidKnowledgeError
 from kb.models import Audience, Document, Section
@@ -66,7 +65,7 @@ class SectionFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # as a
     def validate_unique(self) -> None:
         """Positions are numbered anew: two of one value are no mistake."""
 
-    def _is_kept(self, form: SectionForm) -> bool:
+    def _is_kept(self, form: Any) -> bool:  # noqa: ANN401  # a SectionForm
         return bool(form.cleaned_data.get("heading")) and form not in self.deleted_forms
 
 
@@ -114,7 +113,7 @@ class SectionInline(TabularInline):  # type: ignore[misc]  # unfold ships no typ
     ) -> type[SectionFormSet]:
         """Offer the document's own sections as parents, read once for all rows."""
         formset: type[SectionFormSet] = super().get_formset(request, obj, **options)
-        parent: Any = formset.form.base_fields["parent"]  # type: ignore[attr-defined]
+        parent: Any = formset.form.base_fields["parent"]
         sections = (
             Section.objects.filter(document=obj) if obj else Section.objects.none()
         )
@@ -196,7 +195,7 @@ class DocumentAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         form.user = caller(request)
         return form
 
-    @display(description="entries")
+    @admin.display(description="entries")
     def number_of_entries(self, document: Document) -> int:
         """Show how many entries were taken from it."""
         return int(getattr(document, "entry_count", 0))

@@ -57,7 +57,7 @@ class EmbeddingModelAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no 
         """Tell whether the user may switch models."""
         return bool(request.user.has_perm("kb.change_embeddingmodel"))
 
-    @display(
+    @display(  # type: ignore[untyped-decorator]  # unfold ships no types
         description="state",
         ordering="state",
         label={"active": "success", "candidate": "info", "retired": "warning"},
@@ -66,12 +66,12 @@ class EmbeddingModelAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no 
         """Show the state as a badge."""
         return model.state, model.get_state_display()
 
-    @display(description="fingerprint")
+    @admin.display(description="fingerprint")
     def short_fingerprint(self, model: EmbeddingModel) -> str:
         """Show enough of it to tell two apart."""
         return model.fingerprint[:12]
 
-    @display(description="entries embedded")
+    @admin.display(description="entries embedded")
     def number_of_entries(self, model: EmbeddingModel) -> int:
         """Show how many entries have a vector of it."""
         return int(getattr(model, "entry_count", 0))

@@ -197,18 +197,20 @@ class EntryAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         for entry_id in list(queryset.values_list("pk", flat=True)):
             erase_entry(entry_id=entry_id)
 
-    @display(description="entry", ordering="text")
+    @admin.display(description="entry", ordering="text")
     def said(self, entry: Entry) -> str:
         """Show the question, if any, and how the text begins."""
         said = f"{entry.question} {entry.text}" if entry.question else entry.text
         return said if len(said) <= 120 else f"{said[:119]}…"
 
-    @display(description="state", ordering="state", label=_COLOURS)
+    @display(description="state", ordering="state", label=_COLOURS)  # type: ignore[untyped-decorator]  # unfold ships no types
     def shown_state(self, entry: Entry) -> tuple[str, str]:
         """Show the state as a badge."""
         return entry.state, entry.get_state_display()
 
-    @display(description="expires", ordering="valid_until", label={"expired": "danger"})
+    @display(  # type: ignore[untyped-decorator]  # unfold ships no types
+        description="expires", ordering="valid_until", label={"expired": "danger"}
+    )
     def expiry(self, entry: Entry) -> tuple[str, str]:
         """Show when it expires, and loudly that it has."""
         if entry.valid_until is None:
@@ -218,7 +220,7 @@ class EntryAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
             return "expired", f"expired {day}"
         return "", day
 
-    @display(description="uses", ordering="use_count")
+    @admin.display(description="uses", ordering="use_count")
     def uses_count(self, entry: Entry) -> int:
         """Show in how many answers it was evidence."""
         return int(getattr(entry, "use_count", 0) or 0)

@@ -1,9 +1,9 @@
+from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from unfold.admin import TabularInline
-from unfold.decorators import display
 
 from kb.models import Entry, Revision
 
@@ -44,7 +44,7 @@ class RevisionInline(TabularInline):  # type: ignore[misc]  # unfold ships no ty
         """Revisions never change."""
         return False
 
-    @display(description="changes")
+    @admin.display(description="changes")
     def compared(self, revision: Revision) -> str:
         """Link to what this revision changed."""
         if revision.number == 1:

@@ -1,0 +1,276 @@
+import pytest
+
+from accounts.roles import Role
+from kb.models import Audience, Document
+from tests.factories import (
+    make_audience,
+    make_curator,
+    make_document,
+    make_knowledge_base,
+    make_user,
+)
+
+pytestmark = pytest.mark.django_db
+
+DOCUMENTS = "/api/v1/documents"
+AUDIENCES = "/api/v1/audiences"
+
+
+def _without_ids(sections):
+    return [
+        {"heading": each["heading"], "sections": _without_ids(each["sections"])}
+        for each in sections
+    ]
+
+
+def test_document_is_made_changed_and_read_with_its_tree(api):
+    make_knowledge_base()
+    make_audience()
+    client = api(make_curator())
+
+    made = client.post(
+        DOCUMENTS,
+        {
+            "title": "Price list",
+            "source": "Edition 4",
+            "audience": "everyone",
+            "sections": [
+                {"heading": "Fees", "sections": [{"heading": "Cash"}]},
+                {"heading": "Limits"},
+            ],
+        },
+        format="json",
+    )
+    fees, limits = made.json()["sections"]
+    changed = client.patch(
+        f"{DOCUMENTS}/{made.json()['id']}",
+        {
+            "title": "Prices",
+            "sections": [limits, {"id": fees["id"], "heading": "All fees"}],
+        },
+        format="json",
+    )
+
+    assert made.status_code == 201, made.json()
+    assert changed.status_code == 200, changed.json()
+    shown = client.get(f"{DOCUMENTS}/{made.json()['id']}").json()
+    assert shown == changed.json()
+    assert (shown["title"], shown["source"]) == ("Prices", "Edition 4")
+    assert (shown["created_by"], shown["knowledge_base"]) == ("curator", "cards")
+    assert shown["sections"] == [
+        {"id": limits["id"], "heading": "Limits", "sections": []},
+        {"id": fees["id"], "heading": "All fees", "sections": []},
+    ]
+
+
+@pytest.mark.parametrize("rows", [1, 20])
+def test_list_costs_the_same_queries_for_any_number_of_rows(
+    api, rows, django_assert_num_queries
+):
+    for number in range(rows):
+        make_document(f"Document {number}")
+    client = api(make_user())
+
+    with django_assert_num_queries(2):  # role, rows
+        response = client.get(DOCUMENTS)
+
+    assert len(response.json()["results"]) == rows
+
+
+def test_reading_a_document_costs_the_same_for_any_tree(api, django_assert_num_queries):
+    document = make_document()
+    client = api(make_curator())
+    client.patch(
+        f"{DOCUMENTS}/{document.pk}",
+        {"sections": [{"heading": str(n)} for n in range(30)]},
+        format="json",
+    )
+
+    with django_assert_num_queries(3):  # role, document, sections
+        response = client.get(f"{DOCUMENTS}/{document.pk}")
+
+    assert len(response.json()["sections"]) == 30
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"title": ""},
+        {"title": 7},
+        {"title": "two\nlines"},
+        {"source": "x" * 501},
+        {"audience": "lost"},
+        {"audience": "hidden"},
+        {"sections": {}},
+        {"sections": [7]},
+        {"sections": [{"heading": ""}]},
+        {"sections": [{"id": 999_999, "heading": "Lost"}]},
+        {"sections": [{"id": 10**30, "heading": "Lost"}]},
+        {"sections": [{"heading": "A", "children": []}]},
+        {"titel": "Misspelt"},
+    ],
+)
+def test_bad_input_is_told_and_changes_nothing(api, change):
+    make_audience("hidden", groups=["hidden"])
+    document = make_document()
+    document.sections.create(heading="Fees", position=0)
+    client = api(make_curator())
+    before = client.get(f"{DOCUMENTS}/{document.pk}").json()
+
+    patched = client.patch(f"{DOCUMENTS}/{document.pk}", change, format="json")
+    made = client.post(
+        DOCUMENTS, {"title": "New", "audience": "everyone", **change}, format="json"
+    )
+
+    assert (patched.status_code, made.status_code) == (400, 400)
+    assert client.get(f"{DOCUMENTS}/{document.pk}").json() == before
+    assert Document.objects.count() == 1
+
+
+def test_tree_too_deep_is_refused(api):
+    document = make_document()
+    sections: list[object] = []
+    for _ in range(9):
+        sections = [{"heading": "Deeper", "sections": sections}]
+
+    response = api(make_curator()).patch(
+        f"{DOCUMENTS}/{document.pk}", {"sections": sections}, format="json"
+    )
+
+    assert response.status_code == 400
+    assert "nested deeper than 8" in response.json()["error"]["message"]
+
+
+def test_document_the_asker_may_not_see_does_not_exist(api):
+    secret = make_document(audience=make_audience("fraud", groups=["fraud"]))
+    outsider, insider = api(make_curator()), api(make_user(groups=["fraud"]))
+
+    assert outsider.get(f"{DOCUMENTS}/{secret.pk}").status_code == 404
+    assert (
+        outsider.patch(
+            f"{DOCUMENTS}/{secret.pk}", {"title": "No"}, format="json"
+        ).status_code
+        == 404
+    )
+    assert outsider.get(DOCUMENTS).json()["results"] == []
+    assert insider.get(f"{DOCUMENTS}/{secret.pk}").status_code == 200
+
+
+def test_documents_are_narrowed(api):
+    make_document("Price list")
+    make_document("Limits", audience=make_audience("leads"))
+    client = api(make_user())
+
+    def titles(query):
+        rows = client.get(f"{DOCUMENTS}?{query}").json()["results"]
+        return [row["title"] for row in rows]
+
+    assert titles("q=price") == ["Price list"]
+    assert titles("audience=leads") == ["Limits"]
+    assert titles("knowledge_base=cards") == ["Limits", "Price list"]
+
+
+def test_writing_documents_needs_a_curator(api):
+    client = api(make_user(Role.SME))
+
+    assert client.post(DOCUMENTS, {}, format="json").status_code == 403
+
+
+def test_audiences_of_the_asker_are_listed_in_bounded_queries(
+    api, django_assert_num_queries
+):
+    make_audience("everyone")
+    for number in range(5):
+        make_audience(f"mine-{number}", groups=["desk"])
+    make_audience("theirs", groups=["others"])
+    client = api(make_user(groups=["desk"]))
+
+    with django_assert_num_queries(4):  # role, admin?, rows, groups
+        response = client.get(AUDIENCES)
+
+    rows = response.json()["results"]
+    assert [row["slug"] for row in rows] == [
+        "everyone",
+        *(f"mine-{n}" for n in range(5)),
+    ]
+    assert rows[1] == {
+        "slug": "mine-0",
+        "name": "Mine-0",
+        "everyone": False,
+        "groups": ["desk"],
+    }
+
+
+def test_audiences_are_paged(api):
+    for number in range(5):
+        make_audience(f"audience-{number}")
+    client = api(make_user())
+
+    first = client.get(f"{AUDIENCES}?page_size=3").json()
+    second = client.get(first["next"]).json()
+
+    slugs = [row["slug"] for row in first["results"] + second["results"]]
+    assert slugs == [f"audience-{number}" for number in range(5)]
+
+
+def test_admin_makes_and_changes_audiences(api):
+    make_audience("theirs", groups=["others"])
+    admin = api(make_user(Role.ADMIN))
+
+    made = admin.post(
+        AUDIENCES,
+        {"slug": "desk", "name": "Desk", "groups": ["others"]},
+        format="json",
+    )
+    again = admin.post(AUDIENCES, {"slug": "desk", "name": "Desk"}, format="json")
+    changed = admin.patch(
+        f"{AUDIENCES}/theirs", {"everyone": True, "groups": []}, format="json"
+    )
+
+    assert made.status_code == 201, made.json()
+    assert made.json()["groups"] == ["others"]
+    assert again.status_code == 409
+    assert changed.json() == {
+        "slug": "theirs",
+        "name": "Theirs",
+        "everyone": True,
+        "groups": [],
+    }
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": ""},
+        {"name": None},
+        {"everyone": "yes"},
+        {"everyone": None},
+        {"groups": ["nobody"]},
+        {"groups": "others"},
+        {"groups": [7]},
+        {"slug": "Not a slug"},
+    ],
+)
+def test_bad_audience_is_told_and_changes_nothing(api, change):
+    admin = api(make_user(Role.ADMIN))
+    make_audience()
+
+    answers = [
+        admin.post(
+            AUDIENCES, {"slug": "desk", "name": "Desk", **change}, format="json"
+        ),
+        admin.patch(f"{AUDIENCES}/everyone", change, format="json"),
+    ]
+
+    assert [answer.status_code for answer in answers] == [400, 400]
+    assert Audience.objects.get().name == "Everyone"
+
+
+def test_audience_the_asker_does_not_belong_to_does_not_exist(api):
+    make_audience("theirs", groups=["others"])
+
+    assert api(make_curator()).get(f"{AUDIENCES}/theirs").status_code == 404
+    assert (
+        api(make_curator()).patch(f"{AUDIENCES}/theirs", {}, format="json").status_code
+        == 403
+    )
