@@ -250,6 +250,7 @@ REST_FRAMEWORK = {
     },
     # How many proxies of ours stand in front: only their X-Forwarded-For counts.
     "NUM_PROXIES": env.int("NESCIO_PROXIES", default=0),
+    "DEFAULT_METADATA_CLASS": None,  # OPTIONS tells nothing that the schema does not
     "EXCEPTION_HANDLER": "nescio.exception_handler.exception_handler",
 }
 KNOX_TOKEN_MODEL = "accounts.ApiToken"

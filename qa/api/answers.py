@@ -1,6 +1,5 @@
 from uuid import UUID
 
-import django_filters
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiResponse, extend_schema
@@ -11,24 +10,12 @@ from rest_framework.response import Response
 
 from accounts.pagination import NewestFirstPagination
 from accounts.roles import IsAgent
+from qa.api.filters import AnswerFilter
 from qa.api.requests import VoteSerializer
 from qa.exceptions import AnswerNotFoundError
 from qa.models import Answer
-from qa.pipeline.types import Gate, Reason
 from qa.serializers import AnswerSerializer, AnswerSummarySerializer
 from qa.services.votes import vote
-
-
-class AnswerFilter(django_filters.FilterSet):
-    """By what became of a question, and when it was asked."""
-
-    outcome = django_filters.ChoiceFilter(choices=Answer.Outcome.choices)
-    gate = django_filters.ChoiceFilter(choices=[(g.value, g.value) for g in Gate])
-    reason = django_filters.ChoiceFilter(
-        field_name="shown_reason", choices=[(r.value, r.value) for r in Reason]
-    )
-    created_after = django_filters.IsoDateTimeFilter("created_at", "gte")
-    created_before = django_filters.IsoDateTimeFilter("created_at", "lt")
 
 
 class AnswerListView(ListAPIView[Answer]):

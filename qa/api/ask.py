@@ -1,7 +1,6 @@
 from typing import Any
 
 from django.http import HttpResponseBase, StreamingHttpResponse
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.generics import GenericAPIView
 from rest_framework.renderers import JSONRenderer
@@ -9,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.roles import IsAgent
-from jobs.api.events import EventStreamRenderer
+from jobs.api.events import EVENT_SCHEMA, EventStreamRenderer
 from kb.models import KnowledgeBase
 from qa.api.event_stream import stream
 from qa.api.requests import QuestionSerializer
@@ -32,7 +31,7 @@ class AskView(GenericAPIView[Answer]):
         responses={
             (200, "application/json"): AnswerSerializer,
             (200, "text/event-stream"): OpenApiResponse(
-                OpenApiTypes.STR,
+                EVENT_SCHEMA,
                 "Events `stage` as they pass, `decision` before any text, `message` "
                 "with pieces of the text, `end` with the whole answer; or `error`.",
             ),

@@ -6,6 +6,7 @@ from rest_framework.response import Response
 
 from accounts.pagination import NewestFirstPagination
 from accounts.roles import IsAgent
+from qa.api.filters import PolicyFilter
 from qa.models import Policy
 from qa.serializers import PolicySerializer
 
@@ -17,7 +18,7 @@ class PolicyListView(ListAPIView[Policy]):
     throttle_scope = "user"
     serializer_class = PolicySerializer
     pagination_class = NewestFirstPagination
-    filterset_fields = ["is_active"]
+    filterset_class = PolicyFilter
 
     def get_queryset(self) -> QuerySet[Policy]:
         """Every version of every knowledge base."""

@@ -1,0 +1,8 @@
+"""Answers to look at, policies to make and activate, the words of refusals."""
+
+from .answer import AnswerAdmin
+from .policy import PolicyAdmin
+from .vote import VoteAdmin
+from .wording import RefusalWordingAdmin
+
+__all__ = ["AnswerAdmin", "PolicyAdmin", "RefusalWordingAdmin", "VoteAdmin"]

@@ -1,0 +1,182 @@
+from collections.abc import Iterable
+from typing import ClassVar
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from unfold.decorators import display
+
+from qa.models import Answer, AnswerEvidence
+from qa.models.answer import AnswerQuerySet
+
+from .read_only import ReadOnlyAdmin
+
+_PASSED = {True: "met", False: "not met", None: "recorded"}
+
+
+@admin.register(Answer)
+class AnswerAdmin(ReadOnlyAdmin):
+    """Every question with all that it was decided by; nobody rewrites history."""
+
+    list_display: ClassVar = [
+        "question", "shown_outcome", "gate", "reason", "thumbs", "asker",
+        "knowledge_base", "channel", "created_at",
+    ]  # fmt: skip
+    list_filter: ClassVar = [
+        "outcome", "gate", "reason", "channel", "knowledge_base", "created_at",
+        "votes__is_up",
+    ]  # fmt: skip
+    list_select_related = ["asker", "knowledge_base"]
+    search_fields = ["question", "text", "asker__username"]
+    date_hierarchy = "created_at"
+    list_per_page = 50
+    show_full_result_count = False
+    fieldsets: ClassVar = [
+        (None, {"fields": ["question", "shown_outcome", "text", "reasoning"]}),
+        ("How it was decided", {"fields": ["gates", "times"]}),
+        ("Evidence", {"fields": ["pieces"]}),
+        ("Votes", {"fields": ["voters"]}),
+        (
+            "Record",
+            {
+                "fields": [
+                    "id", "asker", "channel", "knowledge_base", "language", "gate",
+                    "reason", "shown_reason", "policy", "calibration", "embedder",
+                    "language_model", "generation", "error", "created_at",
+                    "decided_at",
+                ]
+            },
+        ),
+    ]  # fmt: skip
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Answer]:
+        """Fetch the votes with the answers."""
+        answers: AnswerQuerySet = super().get_queryset(request)
+        return answers.prefetch_related("votes__user")
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: Answer | None = None
+    ) -> list[str]:
+        """Show everything as text."""
+        return [name for _, options in self.fieldsets for name in options["fields"]]
+
+    @display(  # type: ignore[untyped-decorator]  # unfold ships no types
+        description="outcome",
+        ordering="outcome",
+        label={
+            "answered": "success",
+            "refused": "warning",
+            "pending": "info",
+            "failed": "danger",
+        },
+    )
+    def shown_outcome(self, answer: Answer) -> str:
+        """Show the outcome as a badge."""
+        return answer.outcome
+
+    @admin.display(description="votes")
+    def thumbs(self, answer: Answer) -> str:
+        """Show how many thumbs point up and down."""
+        ups = [vote.is_up for vote in answer.votes.all()]
+        return f"{ups.count(True)} up, {ups.count(False)} down" if ups else ""
+
+    @admin.display(description="signals")
+    def gates(self, answer: Answer) -> SafeString:
+        """Show every measured number beside its threshold, in order."""
+        rows = (
+            (
+                signal["gate"].replace("_", " "),
+                signal["name"].replace("_", " "),
+                _rounded(signal["value"]),
+                _rounded(signal["threshold"]),
+                _PASSED[signal["passed"]],
+            )
+            for signal in answer.signals
+        )
+        return _table(("gate", "measured", "value", "threshold", "result"), rows)
+
+    @admin.display(description="milliseconds")
+    def times(self, answer: Answer) -> SafeString:
+        """Show the stages as a waterfall: each bar begins where the last one ended."""
+        total = sum(answer.milliseconds.values()) or 1.0
+        began = 0.0
+        rows = []
+        for stage, spent in answer.milliseconds.items():
+            bar = format_html(
+                '<div style="margin-left:{}%;width:{}%;min-width:2px;height:.75rem;'
+                'background:var(--color-primary-600,#0b6663)"></div>',
+                f"{100 * began / total:.1f}",
+                f"{100 * spent / total:.1f}",
+            )
+            rows.append((stage.replace("_", " "), f"{spent:.1f}", bar))
+            began += spent
+        return _table(("stage", "ms", "from begin to end"), rows)
+
+    @admin.display(description="what was found")
+    def pieces(self, answer: Answer) -> SafeString:
+        """Show the evidence and near misses as they were measured."""
+        found = AnswerEvidence.objects.filter(answer=answer).select_related(
+            "revision", "entry__document"
+        )
+        rows = (
+            (
+                piece.get_role_display(),
+                format_html(
+                    '<a class="text-primary-600 dark:text-primary-500" href="{}">{}</a>',
+                    reverse("admin:kb_entry_change", args=[piece.entry_id]),
+                    piece.revision.text[:200],
+                ),
+                piece.entry.document.title if piece.entry.document else "",
+                piece.quote,
+                _rounded(piece.distance),
+                _rounded(piece.confidence),
+                _rounded(piece.distance / piece.confidence),
+            )
+            for piece in found
+        )
+        heads = (
+            "role",
+            "entry",
+            "document",
+            "quote",
+            "distance",
+            "confidence",
+            "ratio",
+        )
+        return _table(heads, rows)
+
+    @admin.display(description="votes")
+    def voters(self, answer: Answer) -> SafeString:
+        """Show who thumbed which way, and what they said."""
+        rows = (
+            (vote.user, "up" if vote.is_up else "down", vote.comment)
+            for vote in answer.votes.all()
+        )
+        return _table(("user", "thumb", "comment"), rows)
+
+
+def _rounded(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}"
+
+
+def _table(heads: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> SafeString:
+    cell = '<td class="py-1 pr-4 align-top">{}</td>'
+    body = format_html_join(
+        "",
+        "<tr>{}</tr>",
+        ((format_html_join("", cell, ((each,) for each in row)),) for row in rows),
+    )
+    if not body:
+        return SafeString("none")
+    head = format_html_join(
+        "", '<th class="pr-4 text-left">{}</th>', ((h,) for h in heads)
+    )
+    return format_html(
+        '<div class="overflow-x-auto"><table class="w-full"><thead><tr>{}</tr></thead>'
+        "<tbody>{}</tbody></table></div>",
+        head,
+        body,
+    )

@@ -1,0 +1,149 @@
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.auth.models import User
+from django.db.models import Count, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from unfold.admin import ModelAdmin
+from unfold.decorators import action, display
+
+from qa.models import Policy
+from qa.services.policies import activate, active_policy, new_version
+
+_CHOSEN = (
+    "knowledge_base", "name", "alpha", "horizon", "top_k", "verbatim_distance",
+    "unverified_floor", "soft_refusal", "min_verdict", "reveal_not_entitled",
+    "refuse_when_stale",
+)  # fmt: skip
+
+
+class PolicyForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable when it runs
+    """A new version; thresholds set by hand hold for whatever models run now."""
+
+    class Meta:
+        model = Policy
+        fields = _CHOSEN
+
+    def clean(self) -> dict[str, Any]:
+        """Hold the thresholds against each other."""
+        cleaned = super().clean() or {}
+        alpha, horizon = cleaned.get("alpha"), cleaned.get("horizon")
+        if alpha is not None and horizon is not None and horizon < alpha:
+            self.add_error(
+                "horizon",
+                f"{horizon} is below alpha {alpha}: what is near enough to answer "
+                "would count as unrelated. Raise it.",
+            )
+        return cleaned
+
+
+@admin.register(Policy)
+class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+    """Versions of thresholds: made from one another and activated, never changed."""
+
+    form = PolicyForm
+    list_display: ClassVar = [
+        "__str__", "knowledge_base", "in_use", "alpha", "top_k", "verbatim_distance",
+        "unverified_floor", "answered", "created_by", "created_at",
+    ]  # fmt: skip
+    list_filter = ["knowledge_base", "is_active"]
+    list_select_related = ["knowledge_base", "created_by"]
+    actions_detail = ["make_new_version", "activate_this"]
+    fieldsets = [
+        (None, {"fields": ["knowledge_base", "name"]}),
+        (
+            "Hard refusal",
+            {"fields": ["alpha", "horizon", "top_k", "unverified_floor"]},
+        ),
+        ("Word-for-word answers", {"fields": ["verbatim_distance"]}),
+        ("Soft refusal", {"fields": ["soft_refusal", "min_verdict"]}),
+        (
+            "What is told and when",
+            {"fields": ["reveal_not_entitled", "refuse_when_stale"]},
+        ),
+    ]
+    _made_by_machine: ClassVar = [
+        "version", "is_active", "is_calibrated", "calibrated_embedder",
+        "calibrated_language_model", "created_by", "created_at",
+    ]  # fmt: skip
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Policy]:
+        """Count the answers of each version."""
+        rows: QuerySet[Policy] = super().get_queryset(request)
+        return rows.annotate(answers_count=Count("answers"))
+
+    def get_fieldsets(
+        self, request: HttpRequest, obj: Policy | None = None
+    ) -> list[tuple[str | None, dict[str, Any]]]:
+        """Show what a machine wrote beneath an existing version."""
+        if obj is None:
+            return self.fieldsets
+        return [*self.fieldsets, ("Record", {"fields": self._made_by_machine})]
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: Policy | None = None
+    ) -> list[str]:
+        """Never change a version: answers are explained by it."""
+        return [] if obj is None else [*_CHOSEN, *self._made_by_machine]
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """Start a new version from the one it is made from."""
+        asked = request.GET.get("source", "")
+        if not (asked.isascii() and asked.isdigit()):
+            return {}
+        source = Policy.objects.filter(pk=asked).first()
+        if source is None:
+            return {}
+        return {name: getattr(source, name) for name in _CHOSEN}
+
+    def save_model(
+        self, request: HttpRequest, obj: Policy, form: PolicyForm, change: bool
+    ) -> None:
+        """Make the version through the service that numbers it."""
+        if change:
+            return
+        author = request.user if isinstance(request.user, User) else None
+        changes = {name: form.cleaned_data[name] for name in _CHOSEN[1:]}
+        base = active_policy(form.cleaned_data["knowledge_base"])
+        made = new_version(base, by=author, **changes)
+        obj.pk, obj.version = made.pk, made.version
+        message = f"{made} is made. It decides nothing until it is activated."
+        self.message_user(request, message, messages.INFO)
+
+    def has_delete_permission(
+        self, request: HttpRequest, obj: Policy | None = None
+    ) -> bool:
+        """Keep what answers were decided by."""
+        return False
+
+    def has_steer_permission(
+        self, request: HttpRequest, object_id: str | None = None
+    ) -> bool:
+        """Whether new versions and activation are offered."""
+        return request.user.has_perms(["qa.add_policy", "qa.change_policy"])
+
+    @display(description="state", label={"active": "success", "inactive": "info"})  # type: ignore[untyped-decorator]  # unfold ships no types
+    def in_use(self, policy: Policy) -> str:
+        """Show whether it decides now."""
+        return "active" if policy.is_active else "inactive"
+
+    @admin.display(description="answers", ordering="answers_count")
+    def answered(self, policy: Policy) -> int:
+        """Show how many questions it decided."""
+        return int(getattr(policy, "answers_count", 0))
+
+    @action(description="Make a new version from this", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    def make_new_version(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Open the form of a new version, filled in from this one."""
+        return redirect(f"{reverse('admin:qa_policy_add')}?source={object_id}")
+
+    @action(description="Activate", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    def activate_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Let this version decide from now on."""
+        policy = activate(get_object_or_404(Policy, pk=object_id))
+        message = f"{policy} decides every question of {policy.knowledge_base} now."
+        self.message_user(request, message, messages.SUCCESS)
+        return redirect("admin:qa_policy_change", object_id)
