@@ -37,7 +37,10 @@ class StrictFloatField(serializers.FloatField):
         """Return the number; anything but a number is refused."""
         if isinstance(data, bool) or not isinstance(data, int | float):
             self.fail("invalid")
-        return super().to_internal_value(data)
+        try:
+            return super().to_internal_value(data)
+        except OverflowError:  # an integer beyond every float
+            self.fail("invalid")
 
 
 class StrictBooleanField(serializers.BooleanField):

@@ -1,5 +1,5 @@
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
 from rest_framework import status
 from rest_framework.generics import GenericAPIView, ListAPIView
 from rest_framework.request import Request
@@ -33,6 +33,9 @@ def _find(request: Request, slug: str) -> Audience:
     return audience
 
 
+@extend_schema_view(
+    get=extend_schema(operation_id="audiences_list", summary="List audiences")
+)
 class AudienceListView(ListAPIView[Audience]):
     """The audiences that the caller belongs to."""
 
@@ -46,9 +49,13 @@ class AudienceListView(ListAPIView[Audience]):
         return _visible(self.request).prefetch_related("groups")
 
     @extend_schema(
+        operation_id="audiences_create",
         summary="Make an audience",
         request=NewAudienceSerializer,
-        responses={201: AudienceSerializer},
+        responses={
+            201: AudienceSerializer,
+            409: OpenApiResponse(description="The slug is taken."),
+        },
     )
     def post(self, request: Request) -> Response:
         """Make an audience of everyone or of the members of groups."""
@@ -67,12 +74,17 @@ class AudienceView(GenericAPIView[Audience]):
     serializer_class = AudienceSerializer
     queryset = Audience.objects.none()
 
-    @extend_schema(summary="Read an audience", responses=AudienceSerializer)
+    @extend_schema(
+        operation_id="audiences_read",
+        summary="Read an audience",
+        responses=AudienceSerializer,
+    )
     def get(self, request: Request, slug: str) -> Response:
         """Return an audience."""
         return Response(AudienceSerializer(_find(request, slug)).data)
 
     @extend_schema(
+        operation_id="audiences_change",
         summary="Change an audience",
         request=AudienceChangesSerializer,
         responses=AudienceSerializer,

@@ -1,5 +1,5 @@
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import status
 from rest_framework.generics import GenericAPIView, ListAPIView
 from rest_framework.request import Request
@@ -33,6 +33,9 @@ def _find(request: Request, document_id: int) -> Document:
     return document
 
 
+@extend_schema_view(
+    get=extend_schema(operation_id="documents_list", summary="List documents")
+)
 class DocumentListView(ListAPIView[Document]):
     """The documents that the caller may see, newest first."""
 
@@ -47,6 +50,7 @@ class DocumentListView(ListAPIView[Document]):
         )
 
     @extend_schema(
+        operation_id="documents_create",
         summary="Make a document",
         request=NewDocumentSerializer,
         responses={201: DocumentDetailSerializer},
@@ -67,12 +71,17 @@ class DocumentView(GenericAPIView[Document]):
     serializer_class = DocumentDetailSerializer
     queryset = Document.objects.none()
 
-    @extend_schema(summary="Read a document", responses=DocumentDetailSerializer)
+    @extend_schema(
+        operation_id="documents_read",
+        summary="Read a document",
+        responses=DocumentDetailSerializer,
+    )
     def get(self, request: Request, document_id: int) -> Response:
         """Return a document with the tree of its sections."""
         return Response(DocumentDetailSerializer(_find(request, document_id)).data)
 
     @extend_schema(
+        operation_id="documents_change",
         summary="Change a document",
         request=DocumentChangesSerializer,
         responses=DocumentDetailSerializer,

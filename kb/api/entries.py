@@ -3,7 +3,12 @@ from typing import Any
 
 from django.db.models import QuerySet
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import (
+    OpenApiParameter,
+    OpenApiResponse,
+    extend_schema,
+    extend_schema_view,
+)
 from rest_framework import status
 from rest_framework.generics import GenericAPIView, ListAPIView
 from rest_framework.request import Request
@@ -41,6 +46,20 @@ IF_MATCH = OpenApiParameter(
     OpenApiParameter.HEADER,
     description="The ETag of the entry as it was read; 412 if it changed since.",
 )
+
+ETAG = OpenApiParameter(
+    "ETag",
+    OpenApiTypes.STR,
+    OpenApiParameter.HEADER,
+    response=[200, 201],
+    description="The revision, for `If-Match`.",
+)
+STALE = {
+    409: OpenApiResponse(
+        description="It is retired, or at another revision than `revision`."
+    ),
+    412: OpenApiResponse(description="It is at another revision than `If-Match`."),
+}
 
 
 def _readable(request: Request) -> EntryQuerySet:
@@ -96,6 +115,9 @@ def _guarded(
         raise PreconditionFailedError(str(error)) from error
 
 
+@extend_schema_view(
+    get=extend_schema(operation_id="entries_list", summary="List entries")
+)
 class EntryListView(ListAPIView[Entry]):
     """The entries that the caller may read, newest first."""
 
@@ -120,7 +142,9 @@ class EntryListView(ListAPIView[Entry]):
         )
 
     @extend_schema(
+        operation_id="entries_create",
         summary="Write an entry",
+        parameters=[ETAG],
         request=NewEntrySerializer,
         responses={201: EntrySerializer},
     )
@@ -140,16 +164,22 @@ class EntryView(GenericAPIView[Entry]):
     serializer_class = EntrySerializer
     queryset = Entry.objects.none()
 
-    @extend_schema(summary="Read an entry", responses=EntrySerializer)
+    @extend_schema(
+        operation_id="entries_read",
+        summary="Read an entry",
+        parameters=[ETAG],
+        responses=EntrySerializer,
+    )
     def get(self, request: Request, entry_id: int) -> Response:
         """Return an entry; its ETag is what `If-Match` takes."""
         return _shown(request, entry_id)
 
     @extend_schema(
+        operation_id="entries_change",
         summary="Change an entry",
-        parameters=[IF_MATCH],
+        parameters=[IF_MATCH, ETAG],
         request=EntryChangesSerializer,
-        responses=EntrySerializer,
+        responses={200: EntrySerializer, **STALE},
     )
     def patch(self, request: Request, entry_id: int) -> Response:
         """Change what is given; a verified entry is then verified by the caller."""
@@ -169,12 +199,13 @@ class EntryView(GenericAPIView[Entry]):
         return _shown(request, entry_id)
 
     @extend_schema(
+        operation_id="entries_delete",
         summary="Retire an entry",
         parameters=[
             IF_MATCH,
             OpenApiParameter("reason", {"type": "string", "maxLength": 300}),
         ],
-        responses={204: None},
+        responses={204: None, 412: STALE[412]},
     )
     def delete(self, request: Request, entry_id: int) -> Response:
         """Take an entry out of every answer; past answers still show what they cite."""
@@ -217,10 +248,11 @@ class EntryVerifyView(_EntryActionView):
     change = staticmethod(verify_entry)
 
     @extend_schema(
+        operation_id="entries_verify",
         summary="Verify an entry",
-        parameters=[IF_MATCH],
+        parameters=[IF_MATCH, ETAG],
         request=ActionSerializer,
-        responses=EntrySerializer,
+        responses={200: EntrySerializer, **STALE},
     )
     def post(self, request: Request, entry_id: int) -> Response:
         """Vouch for an entry as it stands: confidence 1; again renews the date."""
@@ -233,10 +265,11 @@ class EntryRetireView(_EntryActionView):
     change = staticmethod(retire_entry)
 
     @extend_schema(
+        operation_id="entries_retire",
         summary="Retire an entry and return it",
-        parameters=[IF_MATCH],
+        parameters=[IF_MATCH, ETAG],
         request=ActionSerializer,
-        responses=EntrySerializer,
+        responses={200: EntrySerializer, **STALE},
     )
     def post(self, request: Request, entry_id: int) -> Response:
         """Take an entry out of every answer; a retired one stays as it is."""
@@ -249,16 +282,22 @@ class EntryRestoreView(_EntryActionView):
     change = staticmethod(restore_entry)
 
     @extend_schema(
+        operation_id="entries_restore",
         summary="Restore a retired entry",
-        parameters=[IF_MATCH],
+        parameters=[IF_MATCH, ETAG],
         request=ActionSerializer,
-        responses=EntrySerializer,
+        responses={200: EntrySerializer, **STALE},
     )
     def post(self, request: Request, entry_id: int) -> Response:
         """Undo a retirement: the entry stands as it did before it."""
         return self._act(request, entry_id)
 
 
+@extend_schema_view(
+    get=extend_schema(
+        operation_id="entries_revisions", summary="List what an entry ever said"
+    )
+)
 class EntryRevisionListView(ListAPIView[Revision]):
     """Everything that one entry ever said, newest first."""
 

@@ -89,6 +89,20 @@ class EntrySerializer(serializers.ModelSerializer[Entry]):
         return entry.valid_until is not None and entry.valid_until <= timezone.now()
 
 
+@extend_schema_field(
+    {
+        "type": "number",
+        "format": "double",
+        "minimum": 0,
+        "exclusiveMinimum": True,
+        "maximum": 1,
+        "exclusiveMaximum": True,
+    }
+)
+class _UnverifiedConfidenceField(StrictFloatField):
+    """A number whose range the service checks: a verified entry keeps its 1."""
+
+
 class _EntryFields(StrictSerializer):
     """What creating and changing an entry have in common."""
 
@@ -105,14 +119,14 @@ class _EntryFields(StrictSerializer):
         choices=KnowledgeBase.Language.choices, required=False
     )
     valid_until = serializers.DateTimeField(required=False, allow_null=True)
-    owner = UserField(required=False, allow_null=True)
+    owner = UserField(
+        required=False, allow_null=True, help_text="Who looks after it: a user name."
+    )
     state = serializers.ChoiceField(
         choices=WRITABLE_STATES,
         required=False,
     )
-    confidence = StrictFloatField(
-        required=False, min_value=0, max_value=1, help_text=CONFIDENCE_HELP
-    )
+    confidence = _UnverifiedConfidenceField(required=False, help_text=CONFIDENCE_HELP)
     reason = StrictCharField(
         max_length=entries.REASON_LIMIT,
         allow_blank=True,

@@ -276,6 +276,7 @@ def test_entry_may_be_verified_as_it_is_created(api):
         ({"confidence": "0.5"}, 400),
         ({"confidence": True}, 400),
         ({"confidence": 2}, 400),
+        ({"confidence": 10**400}, 400),
         ({"state": "verified"}, 400),
         ({"state": "retired"}, 400),
         ({"audience": "lost"}, 400),
