@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -52,14 +53,14 @@ class Step:
 
     done: int
     total: int | None
-    cursor: dict[str, object] = field(default_factory=dict)
+    cursor: dict[str, Any] = field(default_factory=dict)
 
     def advance(
         self,
         *,
         done: int | None = None,
         total: int | None = None,
-        cursor: Mapping[str, object] | None = None,
+        cursor: Mapping[str, Any] | None = None,
     ) -> None:
         """Set the progress that is stored with the step's work.
 
@@ -83,11 +84,11 @@ class JobRun:
         self, job: Job, *, is_stopping: Callable[[], bool] = lambda: False
     ) -> None:
         self.job_id: UUID = job.pk
-        self.parameters: Mapping[str, object] = job.parameters
+        self.parameters: Mapping[str, Any] = job.parameters
         self.owner_id: int | None = job.owner_id
         self.done: int = job.done
         self.total: int | None = job.total
-        self.cursor: dict[str, object] = job.cursor
+        self.cursor: dict[str, Any] = job.cursor
         self.lease = Lease(job.pk, job.attempts)
         self._is_stopping = is_stopping
 

@@ -15,7 +15,12 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def rung(monkeypatch) -> list[uuid.UUID]:
     ids: list[uuid.UUID] = []
-    monkeypatch.setattr("jobs.sweep.ring", lambda job_id: not ids.append(job_id))
+
+    def ring(job_id: uuid.UUID) -> bool:
+        ids.append(job_id)
+        return True
+
+    monkeypatch.setattr("jobs.sweep.ring", ring)
     return ids
 
 
@@ -82,8 +87,10 @@ def test_two_sweeps_at_once_ring_once_for_each_job(rung):
         connection.close()
 
     threads = [threading.Thread(target=run) for _ in range(2)]
-    [thread.start() for thread in threads]
-    [thread.join() for thread in threads]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
     assert len(rung) == 20
     assert set(rung) == jobs
@@ -91,7 +98,12 @@ def test_two_sweeps_at_once_ring_once_for_each_job(rung):
 
 def test_a_broker_that_is_away_is_asked_once_and_the_jobs_stay_due(monkeypatch):
     asked = []
-    monkeypatch.setattr("jobs.sweep.ring", lambda job_id: bool(asked.append(job_id)))
+
+    def ring(job_id: uuid.UUID) -> bool:
+        asked.append(job_id)
+        return False
+
+    monkeypatch.setattr("jobs.sweep.ring", ring)
     make_job()
     make_job()
 

@@ -11,8 +11,8 @@ from workers.registry import HANDLERS
 
 def count(run: JobRun) -> dict[str, object]:
     """Write the numbers 1 to `n` into tests_effect, one a step, with who wrote them."""
-    n, pause = int(run.parameters["n"]), float(run.parameters["pause"])
-    for number in range(int(run.cursor.get("after", 0)) + 1, n + 1):
+    n, pause = run.parameters["n"], run.parameters["pause"]
+    for number in range(run.cursor.get("after", 0) + 1, n + 1):
         time.sleep(pause)
         with run.step() as step:
             with connection.cursor() as sql:

@@ -71,7 +71,8 @@ def test_a_job_goes_on_where_it_was_after_its_database_restarted_and_crashed(pla
     def row() -> tuple[str, int]:
         with psycopg.connect(places.database_url) as sql:
             query = "SELECT state, done FROM jobs_job WHERE id = %s"
-            return sql.execute(query, [job_id]).fetchone()
+            (row,) = sql.execute(query, [job_id]).fetchall()
+            return row
 
     with ExitStack() as processes:
         for command in (WORKER, BEAT):

@@ -4,6 +4,7 @@ import os
 import random
 import signal
 import time
+from functools import partial
 
 import pytest
 
@@ -45,7 +46,7 @@ def test_a_job_is_done_once_whatever_is_killed_meanwhile(system: System, effects
 
     for kill in (Process.kill_child, Process.kill_group, Process.kill_parent) * 2:
         before = job.done
-        wait_until(lambda at=before + 1: is_done(job, at), 25)
+        wait_until(partial(is_done, job, before + 1), 25)
         if job.is_finished:
             break
         time.sleep(chance.random() / 4)
@@ -124,7 +125,7 @@ def test_two_workers_and_two_beats_do_each_job_once(system: System, effects):
         system.start((*WORKER, "--hostname", f"worker{_}@%h"))
 
     for job in jobs:
-        wait_until(lambda job=job: is_done(job), 30)
+        wait_until(partial(is_done, job), 30)
 
     assert effects() == sorted([1, 2, 3, 4, 5] * 20)
     assert all(job.attempts == 1 for job in jobs)
@@ -140,12 +141,13 @@ def test_what_is_enqueued_while_the_broker_is_away_runs_once_it_is_back(
     running = count(150)
     wait_until(lambda: is_done(running, 1), 20)
 
+    assert system.broker
     system.broker.end()
     waiting = count(3)
     assert waiting.rung_at is None
     system.restart_broker()
     for job in (running, waiting):
-        wait_until(lambda job=job: is_done(job), 40)
+        wait_until(partial(is_done, job), 40)
 
     assert (running.state, waiting.state) == ("succeeded", "succeeded")
     assert effects() == sorted([*range(1, 151), 1, 2, 3])
