@@ -16,3 +16,11 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
     if settings.DATABASE_IS_EMBEDDED:
         postgres.start(settings.PLACES)
+
+
+@pytest.fixture(autouse=True)
+def _empty_cache() -> None:
+    """Let no test's requests count against another's rate."""
+    from django.core.cache import cache
+
+    cache.clear()

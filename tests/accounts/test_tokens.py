@@ -1,0 +1,237 @@
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from accounts.models import ApiToken
+from accounts.roles import Role
+from accounts.services import create_token
+from tests.factories import make_user
+
+PASSWORD = "correct horse battery"
+
+
+@pytest.fixture
+def agent(db) -> User:
+    user = make_user(Role.AGENT, username="agnes")
+    user.set_password(PASSWORD)
+    user.save()
+    return user
+
+
+def with_token(secret: str) -> APIClient:
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=f"Token {secret}")
+    return client
+
+
+def sign_in(**given: object):
+    asked = {"username": "agnes", "password": PASSWORD, **given}
+    return APIClient().post("/api/v1/tokens", asked, format="json")
+
+
+def test_signing_in_returns_a_token_that_works(agent):
+    response = sign_in(name="help desk")
+
+    assert response.status_code == 201
+    made = response.json()
+    assert made["name"] == "help desk"
+    assert made["expires_at"] is None
+    listed = with_token(made["token"]).get("/api/v1/tokens").json()["results"]
+    assert [token["id"] for token in listed] == [made["id"]]
+    assert "token" not in listed[0]
+
+
+def test_the_database_holds_nothing_that_authenticates(agent):
+    issued = create_token(user=agent)
+
+    kept = ApiToken.objects.values().get()
+
+    assert all(issued.secret not in str(value) for value in kept.values())
+    assert with_token(kept["digest"]).get("/api/v1/tokens").status_code == 401
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"password": "wrong"}, {"username": "nobody"}, {"username": "ag\\u0000nes"}],
+)
+def test_wrong_credentials_are_401_and_make_nothing(agent, given):
+    response = sign_in(**given)
+
+    assert response.status_code == 401
+    assert response.json()["error"]["code"] == "invalid_credentials"
+    assert response["WWW-Authenticate"] == "Token"
+    assert not ApiToken.objects.exists()
+
+
+def test_an_inactive_user_gets_no_token(agent):
+    User.objects.update(is_active=False)
+
+    assert sign_in().status_code == 401
+
+
+def test_an_old_token_does_not_hinder_signing_in(agent):
+    client = with_token("nsc_" + "0" * 64)
+
+    response = client.post(
+        "/api/v1/tokens",
+        {"username": "agnes", "password": PASSWORD},
+        format="json",
+    )
+
+    assert response.status_code == 201
+
+
+def test_signing_in_is_throttled_by_name_and_address(agent, settings):
+    settings.REST_FRAMEWORK = {
+        **settings.REST_FRAMEWORK,
+        "DEFAULT_THROTTLE_RATES": {
+            **settings.REST_FRAMEWORK["DEFAULT_THROTTLE_RATES"],
+            "login": "3/day",
+        },
+    }
+    wrong = [sign_in(password="wrong").status_code for _ in range(3)]
+
+    throttled = sign_in()
+    other_name = sign_in(username="someone else", password="wrong")
+
+    assert wrong == [401, 401, 401]
+    assert throttled.status_code == 429
+    assert throttled.json()["error"]["code"] == "throttled"
+    assert int(throttled["Retry-After"]) > 0
+    assert other_name.status_code == 401
+
+
+def test_the_admins_sign_in_page_counts_too(agent, settings, client):
+    settings.REST_FRAMEWORK = {
+        **settings.REST_FRAMEWORK,
+        "DEFAULT_THROTTLE_RATES": {
+            **settings.REST_FRAMEWORK["DEFAULT_THROTTLE_RATES"],
+            "login": "1/day",
+        },
+    }
+    client.post("/admin/login/", {"username": "agnes", "password": "wrong"})
+
+    assert sign_in().status_code == 429
+
+
+def test_a_forwarded_address_counts_only_behind_a_proxy_of_ours(agent, settings):
+    settings.REST_FRAMEWORK = {
+        **settings.REST_FRAMEWORK,
+        "DEFAULT_THROTTLE_RATES": {
+            **settings.REST_FRAMEWORK["DEFAULT_THROTTLE_RATES"],
+            "login": "1/day",
+        },
+    }
+    asked = {"username": "agnes", "password": "wrong"}
+
+    statuses = [
+        APIClient().post(
+            "/api/v1/tokens", asked, format="json", HTTP_X_FORWARDED_FOR=f"10.0.0.{n}"
+        ).status_code
+        for n in range(2)
+    ]  # fmt: skip
+
+    assert statuses == [401, 429]
+
+
+def test_a_revoked_token_is_401(agent):
+    issued = create_token(user=agent)
+    client = with_token(issued.secret)
+
+    revoked = client.delete(f"/api/v1/tokens/{issued.row.pk}")
+
+    assert revoked.status_code == 204
+    assert client.get("/api/v1/tokens").status_code == 401
+
+
+def test_an_expired_token_is_401(agent):
+    issued = create_token(user=agent, expires_in=timedelta(days=1))
+    ApiToken.objects.update(expiry=timezone.now() - timedelta(seconds=1))
+
+    response = with_token(issued.secret).get("/api/v1/tokens")
+
+    assert response.status_code == 401
+    assert "expired" in response.json()["error"]["message"]
+
+
+def test_the_token_of_an_inactive_user_is_401(agent):
+    issued = create_token(user=agent)
+    User.objects.update(is_active=False)
+
+    assert with_token(issued.secret).get("/api/v1/tokens").status_code == 401
+
+
+@pytest.mark.parametrize(
+    "header", ["Token", "Token a b", "Token \xff\xfe", "Token ünknown", "Token nsc_0"]
+)
+def test_a_malformed_header_is_401(db, header):
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=header)
+
+    assert client.get("/api/v1/tokens").status_code == 401
+
+
+def test_another_users_token_is_404_and_stays(agent):
+    other = create_token(user=make_user(Role.AGENT))
+    client = with_token(create_token(user=agent).secret)
+
+    response = client.delete(f"/api/v1/tokens/{other.row.pk}")
+
+    assert response.status_code == 404
+    assert response.json()["error"]["code"] == "token_not_found"
+    assert ApiToken.objects.filter(pk=other.row.pk).exists()
+
+
+def test_an_admin_sees_and_revokes_everybodys_tokens(agent):
+    other = create_token(user=agent)
+    client = with_token(create_token(user=make_user(Role.ADMIN)).secret)
+
+    listed = client.get("/api/v1/tokens").json()["results"]
+    revoked = client.delete(f"/api/v1/tokens/{other.row.pk}")
+
+    assert len(listed) == 2
+    assert revoked.status_code == 204
+    assert not ApiToken.objects.filter(pk=other.row.pk).exists()
+
+
+def test_authentication_is_one_query(agent, django_assert_num_queries):
+    client = with_token(create_token(user=agent).secret)
+
+    with django_assert_num_queries(3):  # the token, the role, the tokens
+        client.get("/api/v1/tokens")
+
+
+def test_the_command_prints_a_token_alone(agent, capsys):
+    call_command("create_token", "agnes", "--name", "cron", "--days", "30")
+
+    secret = capsys.readouterr().out.strip()
+    assert with_token(secret).get("/api/v1/tokens").status_code == 200
+    row = ApiToken.objects.get()
+    assert row.name == "cron"
+    assert timedelta(days=29) < row.expiry - timezone.now() <= timedelta(days=30)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nobody"], "no user 'nobody'"),
+        (["agnes", "--days", "0"], "--days is 0"),
+        (["agnes", "--days", "4000"], "--days is 4000"),
+    ],
+)
+def test_the_command_says_what_is_wrong(agent, arguments, said):
+    with pytest.raises(CommandError, match=said):
+        call_command("create_token", *arguments)
+
+    assert not ApiToken.objects.exists()
+
+
+def test_the_command_makes_nothing_for_an_inactive_user(agent):
+    User.objects.update(is_active=False)
+
+    with pytest.raises(CommandError, match="not active"):
+        call_command("create_token", "agnes")
