@@ -191,22 +191,45 @@ class WhiteBoxModel:
         after: Context,
         *,
         stops: Sequence[int] = (),
+        skip: int = 0,
     ) -> tuple[Scored, ...]:
         """Score several continuations of one context in one pass.
 
         Args:
             options: Continuations; an empty one is scored by its stop alone.
             stops: Tokens any of which may end a continuation.
+            skip: How many tokens at each one's beginning are read and not scored; at
+                most as many as the shortest has, less one.
         """
+        if skip:
+            return self._score_all_after(options, after, stops, skip)
         width = max(map(len, options), default=0)
         if width == 0 or (width == 1 and not stops):
-            return tuple(_scored(option, after, None, stops) for option in options)
+            first = after.next_log_probabilities
+            return tuple(_scored(option, first, None, stops) for option in options)
         with self._lock:
             # Padding stands to the right, where causal attention never looks.
             rows = [[*option, *[0] * (width - len(option))] for option in options]
             logits, _ = self._forward_rows(rows, after, keep=width)
             return tuple(
-                _scored(option, after, row, stops)
+                _scored(option, after.next_log_probabilities, row, stops)
+                for option, row in zip(options, logits, strict=True)
+            )
+
+    def _score_all_after(
+        self,
+        options: Sequence[Sequence[int]],
+        after: Context,
+        stops: Sequence[int],
+        skip: int,
+    ) -> tuple[Scored, ...]:
+        """Score what follows the first `skip` tokens: most of the work is the output."""
+        width = max(map(len, options))
+        with self._lock:
+            rows = [[*option, *[0] * (width - len(option))] for option in options]
+            logits, _ = self._forward_rows(rows, after, keep=width - skip + 1)
+            return tuple(
+                _scored(option[skip:], row[0], row[1:], stops)
                 for option, row in zip(options, logits, strict=True)
             )
 
@@ -304,17 +327,17 @@ def _fork(cache: DynamicCache) -> DynamicCache:
 
 def _scored(
     option: Sequence[int],
-    after: Context,
-    logits: torch.Tensor | None,
+    before: torch.Tensor,
+    after: torch.Tensor | None,
     stops: Sequence[int],
 ) -> Scored:
-    """Score one option from the logits after each of its tokens, (width, vocabulary)."""
-    first = after.next_log_probabilities[None]
-    table = (
-        first
-        if logits is None
-        else torch.cat([first, _log_softmax(logits[: len(option)])])
-    )
+    """Score one option from the logits before it and after each of its tokens.
+
+    Shapes (vocabulary,) and (at least n, vocabulary).
+    """
+    table = _log_softmax(before)[None]
+    if after is not None:
+        table = torch.cat([table, _log_softmax(after[: len(option)])])
     numbers = torch.tensor(option, dtype=torch.long, device=table.device)
     tokens = table[: len(option)].gather(1, numbers[:, None])[:, 0]
     ends = (

@@ -1,11 +1,21 @@
 """Evidence and questions as data: flat, visible, and the same length as before."""
 
+import itertools
+import re
 import unicodedata
 from typing import Final
 
 # Categories that break lines, hide or turn text round: controls, formats, separators,
 # surrogates, private use.
 UNSEEN_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp", "Zs"})
+
+# A sentence ends with its mark before white space and what can begin a sentence; a
+# short abbreviation ("e.g. In Berlin") may end one too early, which costs nothing but
+# a shorter choice: neighbouring sentences can be copied together.
+_SENTENCE_END: Final = re.compile(
+    r"(?<=[.!?\u2026])[\"'\u201d\u2019)]*\s+(?=[^\s\d\Wa-z]|[\"'\u201c\u201e\u00bf(\d])"
+    r"|(?<=[\u3002\uff01\uff1f])"
+)
 
 
 def flatten(text: str) -> str:
@@ -18,3 +28,19 @@ def flatten(text: str) -> str:
         " " if unicodedata.category(character) in UNSEEN_CATEGORIES else character
         for character in text
     )
+
+
+def sentence_spans(text: str) -> list[tuple[int, int]]:
+    """Return where each sentence of a flat text starts and ends, at least one.
+
+    The spans neither overlap nor begin or end with white space, and hold every other
+    character; an empty text has one empty span.
+    """
+    cuts = [0, *(found.end() for found in _SENTENCE_END.finditer(text)), len(text)]
+    spans = []
+    for start, end in itertools.pairwise(cuts):
+        words = text[start:end].strip()
+        if words:
+            at = text.index(words, start)
+            spans.append((at, at + len(words)))
+    return spans or [(0, 0)]
