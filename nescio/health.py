@@ -20,6 +20,7 @@ from django.http import HttpRequest, JsonResponse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
+from kombu.exceptions import OperationalError
 
 from jobs.models import Job
 from nescio import fitness, warm_up
@@ -167,7 +168,7 @@ def _broker() -> Finding:
     with current_app.connection_for_write() as broker:
         try:
             broker.ensure_connection(max_retries=1, timeout=_BROKER_SECONDS)
-        except broker.recoverable_connection_errors as error:
+        except OperationalError as error:  # kombu's, around every broker's own
             return Finding("broker", False, type(error).__name__, is_vital=False)
         detail = "files" if settings.BROKER_IS_EMBEDDED else str(broker.transport_cls)
         return Finding("broker", True, detail, is_vital=False)

@@ -10,6 +10,7 @@ import importlib.util
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ from nescio.embedded.privileges import hand_over, make_readable, server_user
 
 VERSION = 18
 START_SECONDS = 600  # a crash recovery replays up to `max_wal_size`
+STOP_SECONDS = 120
 _OLD_BACKENDS_SECONDS = 30
 _LOG_BYTES = 10 * 1024**2
 _MEGABYTE = 1024**2
@@ -89,12 +91,29 @@ def start(places: Places) -> bool:
 
 
 def stop(places: Places) -> None:
-    """Stop the server: no new transactions, open ones rolled back, then a checkpoint."""
-    if is_running(places):
-        _call(
-            "pg_ctl", "stop", "-w", "-t", "120", "-m", "fast",
-            "-D", str(places.postgres_data),
-        )  # fmt: skip
+    """Stop the server: no new transactions, open ones rolled back, then a checkpoint.
+
+    By its signal for a fast shutdown; `pg_ctl` would need the server's user to get
+    through to a directory that somebody may have closed since.
+
+    Raises:
+        PostgresError: It did not end in time.
+    """
+    server = running(places)
+    if server is None:
+        return
+    try:
+        process = psutil.Process(server.pid)
+        process.send_signal(signal.SIGINT)
+        process.wait(STOP_SECONDS)
+    except psutil.NoSuchProcess:
+        return
+    except psutil.TimeoutExpired as error:
+        msg = (
+            f"The embedded PostgreSQL (process {server.pid}) did not end within "
+            f"{STOP_SECONDS} s. The end of {_log(places)}:\n{log_tail(places)}"
+        )
+        raise PostgresError(msg) from error
 
 
 def is_running(places: Places) -> bool:

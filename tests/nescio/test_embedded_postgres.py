@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -18,15 +19,22 @@ pytestmark = pytest.mark.system
 
 
 @pytest.fixture
-def places(tmp_path):
-    # As root, the server's own user must get through pytest's private directories.
-    places = Places(tmp_path / "var")
-    yield places
-    postgres.stop(places)
+def places():
+    # Not under pytest's own directory, which every session of pytest closes to others.
+    with tempfile.TemporaryDirectory(prefix="nescio-test-") as directory:
+        places = Places(Path(directory) / "var")
+        yield places
+        postgres.stop(places)
 
 
 def _connect(places):
     return psycopg.connect(places.database_url, autocommit=True)
+
+
+def _pid(places):
+    server = postgres.running(places)
+    assert server is not None
+    return server.pid
 
 
 def _wait_for_end(pid):
@@ -73,7 +81,7 @@ def test_killed_server_recovers_what_was_committed(places):
     postgres.start(places)
     with _connect(places) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 42 AS number")
-        pid = postgres.running(places).pid
+        pid = _pid(places)
         os.kill(pid, signal.SIGKILL)
         _wait_for_end(pid)
     assert not postgres.is_running(places)

@@ -1,3 +1,4 @@
+import logging
 import sys
 from argparse import ArgumentParser
 from typing import Any
@@ -45,6 +46,8 @@ class Command(BaseCommand):
         from nescio.up.address import Address  # noqa: PLC0415
         from nescio.up.exceptions import UpError  # noqa: PLC0415
 
+        # What is going on is printed; the log tells what is wrong.
+        logging.getLogger().setLevel(logging.WARNING)
         console = Console(width=None if sys.stdout.isatty() else 120)
         try:
             if options["stop"]:

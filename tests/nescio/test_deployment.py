@@ -1,0 +1,98 @@
+"""What a real deployment is told before it goes wrong."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import yaml
+from django.conf import settings
+
+COMPOSE = settings.BASE_DIR / "docker-compose.yml"
+PRODUCTION = {
+    "DATABASE_URL": "postgresql://nescio:password@database.example:5432/nescio",
+    "CELERY_BROKER_URL": "redis://broker.example:6379/0",
+    "NESCIO_SECRET_KEY": "k" * 25 + "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJ",
+    "NESCIO_ALLOWED_HOSTS": "ask.example.org",
+    "NESCIO_TRUSTED_ORIGINS": "https://ask.example.org",
+    "NESCIO_HTTPS": "true",
+}
+
+
+def _manage(*arguments, **variables):
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("NESCIO_", "DATABASE_", "CELERY_"))
+    }
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=settings.BASE_DIR,
+        env=inherited | variables,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.system
+def test_deployment_check_has_nothing_to_warn_of():
+    done = _manage("check", "--deploy", "--fail-level", "WARNING", **PRODUCTION)
+
+    assert done.returncode == 0, done.stderr
+    assert "no issues" in done.stdout
+
+
+@pytest.mark.system
+def test_database_of_its_own_without_a_secret_key_is_refused():
+    variables = PRODUCTION | {"NESCIO_SECRET_KEY": ""}
+
+    done = _manage("check", **variables)
+
+    assert done.returncode != 0
+    assert "NESCIO_SECRET_KEY is not set" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def services():
+    return yaml.safe_load(COMPOSE.read_text())["services"]
+
+
+def test_every_service_tells_its_health_or_says_that_it_has_none(services):
+    assert set(services) == {
+        "database", "broker", "prepare", "web", "worker", "scheduler",
+    }  # fmt: skip
+    without = {name for name, each in services.items() if "healthcheck" not in each}
+    assert without == {"prepare"}
+
+
+def test_no_secret_stands_in_the_compose_file(services):
+    environment = services["web"]["environment"]
+
+    assert environment["NESCIO_SECRET_KEY"].startswith("${NESCIO_SECRET_KEY:?")
+    assert "${POSTGRES_PASSWORD:?" in environment["DATABASE_URL"]
+    database = services["database"]["environment"]
+    assert database["POSTGRES_PASSWORD"].startswith("${POSTGRES_PASSWORD:?")
+
+
+def test_all_processes_of_nescio_share_image_and_settings(services):
+    ours = [services[name] for name in ("prepare", "web", "worker", "scheduler")]
+
+    assert len({each["image"] for each in ours}) == 1
+    assert all(each["environment"] == ours[0]["environment"] for each in ours)
+
+
+def test_nothing_serves_before_the_tables_and_models_are_ready(services):
+    for name in ("web", "worker", "scheduler"):
+        condition = services[name]["depends_on"]["prepare"]["condition"]
+        assert condition == "service_completed_successfully"
+
+
+def test_image_has_every_app_of_the_project():
+    copied = (settings.BASE_DIR / "Dockerfile").read_text()
+    kept = (settings.BASE_DIR / ".dockerignore").read_text()
+    for file in settings.BASE_DIR.glob("*/apps.py"):
+        app = file.parent.name
+        assert f"COPY {app} {app}\n" in copied
+        assert f"!{app}\n" in kept

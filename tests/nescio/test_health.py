@@ -1,0 +1,118 @@
+import pytest
+from django.core import checks
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connection
+
+from jobs.models import Job
+from nescio import fitness, health, warm_up
+
+pytestmark = pytest.mark.django_db
+
+
+def test_healthy_system_says_so_to_anyone(client):
+    response = client.get("/healthz")
+
+    assert response.status_code == 200
+    body = response.json()
+    assert body["status"] == "ok", body
+    assert set(body["checks"]) == {
+        "database", "pgvector", "iterative_scan", "migrations", "queue", "embedder",
+        "language_model", "broker",
+    }  # fmt: skip
+    assert "no-store" in response["Cache-Control"]
+
+
+def test_process_that_runs_is_live_whatever_it_lacks(client, monkeypatch):
+    monkeypatch.setitem(warm_up._states, "embedder", warm_up.State.FAILED)
+
+    assert client.get("/healthz/live").status_code == 200
+    assert client.get("/healthz").status_code == 503
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/healthz/live"])
+def test_health_is_only_read(client, path):
+    assert client.post(path).status_code == 405
+
+
+def test_loading_embedder_is_not_ready_but_loading_language_model_is(
+    client, monkeypatch
+):
+    monkeypatch.setitem(warm_up._states, "language_model", warm_up.State.LOADING)
+    response = client.get("/healthz")
+    assert (response.status_code, response.json()["status"]) == (200, "degraded")
+
+    monkeypatch.setitem(warm_up._states, "embedder", warm_up.State.LOADING)
+    response = client.get("/healthz")
+    assert (response.status_code, response.json()["status"]) == (503, "unavailable")
+
+
+def test_job_that_nobody_takes_degrades(client):
+    job = Job.objects.create(kind="kb.embed")
+    assert client.get("/healthz").json()["checks"]["queue"]["ok"]
+
+    Job.objects.filter(pk=job.pk).update(created_at="2020-01-01T00:00:00Z")
+    response = client.get("/healthz")
+
+    assert (response.status_code, response.json()["status"]) == (200, "degraded")
+    assert not response.json()["checks"]["queue"]["ok"]
+
+
+def test_iterative_scan_that_did_not_take_is_found(client):
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL hnsw.iterative_scan = 'off'")
+
+    found = client.get("/healthz").json()["checks"]["iterative_scan"]
+
+    assert not found["ok"]
+    assert "'off' instead of 'relaxed_order'" in found["detail"]
+
+
+def test_missing_migration_is_not_ready(client):
+    health._all_applied.cache_clear()
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM django_migrations WHERE app = 'qa'")
+
+    response = client.get("/healthz")
+
+    assert response.status_code == 503
+    assert "run manage.py migrate" in response.json()["checks"]["migrations"]["detail"]
+
+
+def test_broker_that_is_down_degrades(client, settings):
+    from celery import current_app
+
+    before = current_app.conf.broker_write_url, current_app.conf.broker_url
+    current_app.conf.broker_write_url = "redis://127.0.0.1:1/0"
+    try:
+        response = client.get("/healthz")
+    finally:
+        current_app.conf.broker_write_url, current_app.conf.broker_url = before
+
+    assert (response.status_code, response.json()["status"]) == (200, "degraded")
+    assert not response.json()["checks"]["broker"]["ok"]
+
+
+def test_this_database_is_fit():
+    assert checks.run_checks(tags=["database"], databases=["default"]) == []
+    fitness.require_fit_database()
+
+
+@pytest.mark.parametrize(
+    ("version", "is_new_enough"),
+    [
+        ("0.8.3", False),
+        ("0.8.4", True),
+        ("0.8.10", True),
+        ("0.9.0", True),
+        ("1.0", True),
+    ],
+)
+def test_pgvector_versions_that_lose_rows_are_told(version, is_new_enough):
+    assert fitness.is_new_enough(version) is is_new_enough
+
+
+def test_old_pgvector_is_refused_with_the_remedy(monkeypatch):
+    monkeypatch.setattr(fitness, "LEAST_PGVECTOR", "99.0")
+
+    with pytest.raises(ImproperlyConfigured, match=r"Install pgvector 99\.0 or newer"):
+        fitness.require_fit_database()

@@ -1,0 +1,238 @@
+"""`up` as its user meets it: whole systems on variable directories of their own."""
+
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import psutil
+import pytest
+
+from nescio.embedded import postgres
+from nescio.embedded.places import Places
+from nescio.up import orphans
+from probes import bundled
+
+from .running import ROOT, RunningSystem, free_port, give_models
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture
+def var(settings):
+    bundled.prepare(settings.PLACES.models)
+    # Not under pytest's own directory, which every session of pytest closes to others.
+    with tempfile.TemporaryDirectory(prefix="nescio-test-") as directory:
+        var = Path(directory) / "var"
+        give_models(settings.PLACES.models, var)
+        yield var
+        orphans.end(orphans.find(var), 10)
+        postgres.stop(Places(var))
+
+
+@pytest.fixture
+def run(var):
+    systems = []
+
+    def start(*arguments, port=None):
+        options = {"arguments": arguments} if arguments else {}
+        systems.append(RunningSystem(var, port or free_port(), **options))
+        return systems[-1]
+
+    yield start
+    for system in systems:
+        system.stop()
+
+
+def _admin_names(system):
+    status, body = system.request("GET", "/api/v1/tokens", token=system.told["token"])
+    assert status == 200, body
+    return {token["name"] for token in body["results"]}
+
+
+def _processes(var):
+    return {" ".join(process.cmdline()) for process in orphans.find(var)}
+
+
+def test_up_serves_and_ctrl_c_stops_all_it_started(run, var):
+    system = run("--questions", "1").wait_until_ready()
+
+    status, health = system.request("GET", "/healthz")
+    assert (status, health["checks"]["broker"]["ok"]) == (200, True), health
+    mode = stat.S_IMODE((var / "up.json").stat().st_mode)
+    assert mode == 0o600
+    assert set(system.told) == {"url", "token", "admin_password"}
+    assert system.told["url"] == system.url
+    assert "make up" in _admin_names(system)
+
+    # Another one for the same directory, and one for the same port.
+    second = RunningSystem(var, free_port())
+    assert second.wait() == 1
+    assert f"already served by process {system.process.pid}" in second.output
+    elsewhere = RunningSystem(
+        var.with_name("other"), int(system.url.rpartition(":")[2])
+    )
+    assert elsewhere.wait() == 1
+    assert "NESCIO_PORT=" in elsewhere.output
+    assert not (elsewhere.var / "postgres").exists()
+
+    token = system.told["token"]
+    assert system.stop() == 0, system.output
+    assert _processes(var) == set()
+    assert not postgres.is_running(Places(var))
+    assert not (var / "up.json").exists()
+    assert "curl -sS" in system.output
+    assert token in system.output
+
+    again = run().wait_until_ready()
+    sys.stdout.write(f"\nsecond start: {again.seconds():.1f} s\n")
+    assert again.told["token"] == token
+
+
+def test_run_after_sigkill_clears_away_what_is_left_and_loses_nothing(run, var):
+    system = run().wait_until_ready()
+    told = system.told
+    system.request(
+        "POST", "/api/v1/ask", {"question": "Why is the sky blue?"}, told["token"]
+    )
+    server = postgres.running(Places(var))
+    system.send(signal.SIGKILL)
+    system.wait()
+    left = _processes(var)
+    assert any("granian" in command for command in left)
+    assert any("celery" in command for command in left)
+
+    again = run(port=int(system.url.rpartition(":")[2])).wait_until_ready()
+
+    assert "An earlier run was killed" in again.output
+    assert postgres.running(Places(var)) == server
+    assert again.told == told
+    status, answers = again.request("GET", "/api/v1/answers", token=told["token"])
+    assert status == 200
+    questions = [answer["question"] for answer in answers["results"]]
+    assert questions == ["Why is the sky blue?"]
+
+    # The database that the killed run started is this one's to stop.
+    assert again.stop() == 0
+    assert _processes(var) == set()
+    assert not postgres.is_running(Places(var))
+
+
+def test_a_process_that_is_killed_is_started_again(run, var):
+    system = run().wait_until_ready()
+    places = Places(var)
+
+    web = next(p for p in orphans.find(var) if "granian" in " ".join(p.cmdline()))
+    psutil.Process(os.getpgid(web.pid)).kill()
+    system.wait_for_health(lambda status, _: status != 200)
+    system.wait_for_health(lambda status, _: status == 200)
+    assert "The web server ended with signal SIGKILL" in system.output
+
+    server = postgres.running(places)
+    assert server is not None
+    os.kill(server.pid, signal.SIGKILL)
+    system.wait_for_health(
+        lambda status, _: (
+            status == 200 and postgres.running(places) not in {None, server}
+        )
+    )
+    assert "The embedded PostgreSQL is back" in system.output
+    # SIGTERM, as a service manager sends it, does what Ctrl-C does.
+    system.send(signal.SIGTERM)
+    assert system.wait() == 0
+    assert not postgres.is_running(places)
+
+
+def test_first_start_that_is_killed_goes_on_at_the_second(run, var):
+    system = run()
+    system_is_preparing = Places(var).credentials_file.exists
+    while not system_is_preparing():
+        assert system.process.poll() is None, system.output
+    system.send(signal.SIGKILL)
+    system.wait()
+    password = json.loads(Places(var).credentials_file.read_text())["admin_password"]
+
+    again = run().wait_until_ready()
+
+    assert again.told["admin_password"] == password
+    status, _ = again.request(
+        "POST", "/api/v1/tokens", {"username": "admin", "password": password}
+    )
+    assert status == 201
+
+
+def test_make_stop_stops_a_run_whose_terminal_is_gone(run, var):
+    system = run().wait_until_ready()
+
+    done = subprocess.run(
+        [sys.executable, "manage.py", "up", "--stop"],
+        cwd=ROOT,
+        env={**os.environ, "NESCIO_VAR_DIR": str(var)},
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert f"process {system.process.pid}" in done.stdout
+    assert system.wait() == 0
+    assert _processes(var) == set()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_an_ordinary_user_can_start_it(var):
+    nobody = 65_534
+    if not _others_may_read(sys.prefix):
+        pytest.skip(f"other users may not run {sys.executable}")
+    for path in (var, *var.rglob("*")):
+        os.chown(path, nobody, nobody)
+    _let_others_through(var)
+    system = RunningSystem(
+        var,
+        free_port(),
+        user={"user": nobody, "group": nobody, "extra_groups": []},
+    )
+
+    system.wait_until_ready()
+    server = postgres.running(Places(var))
+    assert server is not None
+    owner = psutil.Process(server.pid).uids().real
+
+    assert owner == nobody
+    assert system.stop() == 0
+
+
+def test_port_that_is_in_use_is_named_before_anything_starts(var):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        system = RunningSystem(var, port)
+
+        assert system.wait() == 1
+
+    assert f"Port {port} on 127.0.0.1 is in use" in system.output
+    assert f"NESCIO_PORT={port + 1}" in system.output
+    assert not (var / "postgres").exists()
+
+
+def _others_may_read(directory):
+    interpreter = Path(os.path.realpath(sys.executable))
+    starts = (Path(directory).resolve(), interpreter.parent, ROOT)
+    return all(
+        place.stat().st_mode & stat.S_IXOTH
+        for start in starts
+        for place in (start, *start.parents)
+    )
+
+
+def _let_others_through(directory):
+    for place in directory.parents:
+        mode = place.stat().st_mode
+        if not mode & stat.S_IXOTH:
+            place.chmod(mode | stat.S_IXOTH)
