@@ -12,7 +12,7 @@ from kb.demonstration.loader import KNOWLEDGE
 from kb.models import KnowledgeBase
 from qa.exceptions import EvaluationDataError, KnowledgeBaseNotFoundError
 from qa.models import Answer
-from qa.services.asking import ask, find_knowledge_base
+from qa.services.asking import decide, find_knowledge_base, keep_question
 
 from .cases import Case, read_cases
 
@@ -45,7 +45,14 @@ class Demonstration:
 
     def ask(self, case: Case) -> Answer:
         """Ask one question as the user that it names."""
-        return ask(
+        answer = self.keep(case)
+        for _ in decide(answer):
+            pass
+        return answer
+
+    def keep(self, case: Case) -> Answer:
+        """Keep one question, pending, as asked by the user that it names."""
+        return keep_question(
             case.question,
             asker=self._askers[case.asker],
             knowledge_base=self._knowledge_base,

@@ -67,12 +67,13 @@ def evaluate(
     for case in cases:
         begun = perf_counter()
         answer = ask(case)
-        yield _result(case, answer, key_of, perf_counter() - begun)
+        yield result_of(case, answer, key_of=key_of, seconds=perf_counter() - begun)
 
 
-def _result(
-    case: Case, answer: Answer, key_of: Callable[[str], str], seconds: float
+def result_of(
+    case: Case, answer: Answer, *, key_of: Callable[[str], str], seconds: float
 ) -> Result:
+    """Judge one decided answer by its case."""
     cited = answer.evidence.filter(role="cited").select_related("revision")
     keys = tuple(key_of(piece.revision.text) for piece in cited)
     is_answered = answer.outcome == Answer.Outcome.ANSWERED

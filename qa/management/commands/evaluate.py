@@ -11,12 +11,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.progress import TimeRemainingColumn as Remaining
 
 from accounts.exceptions import NescioError
-from qa.evaluation.demonstration import Demonstration
 from qa.evaluation.metrics import metrics_of
 from qa.evaluation.report import RATES, as_json, print_report
 from qa.evaluation.results import Result, evaluate
-
-SUITES = {"demo": Demonstration}
+from qa.evaluation.suites import SUITES, open_suite
 
 
 class Command(BaseCommand):
@@ -58,7 +56,7 @@ class Command(BaseCommand):
         """Run the suite, print, write and judge it."""
         console = Console(file=self.stdout)  # type: ignore[arg-type]  # a text stream but by name
         try:
-            chosen = SUITES[suite]()
+            chosen = open_suite(suite)
             cases = chosen.cases[:limit]
             asked = evaluate(cases, ask=chosen.ask, key_of=chosen.key_of)
             results = tuple(_shown(asked, len(cases)))
