@@ -7,6 +7,7 @@ from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 from unfold.admin import ModelAdmin
 
+from accounts.roles import Role, has_role
 from kb.models import Audience
 from kb.services.audiences import create_audience, edit_audience
 
@@ -48,13 +49,15 @@ class AudienceAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
 
     form = AudienceForm
     list_display = ["name", "slug", "everyone", "members", "number_of_entries"]
-    list_filter = ["everyone", "groups"]
+    list_filter = ["everyone"]
     search_fields = ["name", "slug"]
     filter_horizontal = ["groups"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Audience]:
-        """Fetch the groups and count the entries with the audiences."""
-        audiences: QuerySet[Audience] = super().get_queryset(request)
+        """Return the user's audiences, every one to who manages them, with their counts."""
+        audiences = Audience.objects.all()
+        if not has_role(request.user, Role.ADMIN):
+            audiences = Audience.objects.visible_to(request.user)
         return audiences.prefetch_related("groups").annotate(
             entry_count=Count("entries", distinct=True)
         )

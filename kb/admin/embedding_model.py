@@ -6,6 +6,7 @@ from unfold.decorators import display
 
 from jobs.services import enqueue
 from kb.models import EmbeddingModel
+from kb.services.embedding import KIND
 
 from .caller import caller
 
@@ -92,10 +93,10 @@ class EmbeddingModelAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no 
             )
             return
         job = enqueue(
-            "kb.embed",
+            KIND,
             {"name": model.name},
             owner=caller(request),
-            idempotency_key="kb.embed",
+            idempotency_key=f"{KIND}:{model.fingerprint}",
         )
         self.message_user(
             request,

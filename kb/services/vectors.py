@@ -7,7 +7,9 @@ from kb.models import EmbeddingModel, Entry, EntryEmbedding
 
 
 def write_vectors(entries: Sequence[Entry], *, model: EmbeddingModel) -> None:
-    """Embed `entries` under `model` and drop what other models made of older texts.
+    """Embed `entries` under `model`.
+
+    What other models made of an older text stays; its digest tells that it is stale.
 
     Args:
         model: The active one, locked for share.
@@ -32,4 +34,3 @@ def write_vectors(entries: Sequence[Entry], *, model: EmbeddingModel) -> None:
         unique_fields=["entry", "model"],
         update_fields=["vector", "text_sha256"],
     )
-    EntryEmbedding.objects.filter(entry__in=entries).exclude(model=model).delete()

@@ -9,6 +9,7 @@ from kb.admin.difference import word_difference
 from kb.embedding import active_model
 from kb.models import Audience, Document, EmbeddingModel, Entry, Section
 from kb.services.entries import UNVERIFIED_CONFIDENCE, edit_entry
+from qa.models import Answer, AnswerEvidence
 from tests.factories import (
     make_audience,
     make_curator,
@@ -345,6 +346,45 @@ def test_history_costs_the_same_queries_for_any_number_of_revisions(
 
     with django_assert_max_num_queries(25):
         boss.get(f"{LIST}{entry.pk}/change/")
+
+
+def test_list_counts_the_answers_that_used_an_entry(boss):
+    entry, other = make_entry("Used."), make_entry("Unused.")
+    for _ in range(2):
+        answer = Answer.objects.create(
+            knowledge_base=entry.knowledge_base, channel="api", question="Used?"
+        )
+        AnswerEvidence.objects.create(
+            answer=answer,
+            entry=entry,
+            revision=entry.revisions.get(),
+            rank=1,
+            role="cited",
+            distance=0.5,
+            confidence=1.0,
+        )
+
+    rows = boss.get(LIST).context["cl"].result_list
+
+    assert {row.pk: row.use_count for row in rows} == {entry.pk: 2, other.pk: 0}
+
+
+def test_audiences_are_listed_to_their_members_and_managers(curator):
+    make_audience("everyone")
+    make_audience("fraud-desk", groups=["fraud-desk"])
+    manager = make_user(Role.ADMIN)
+    manager.is_staff = True
+    manager.save()
+
+    as_curator = curator.get("/admin/kb/audience/").content
+    curator.force_login(manager)
+    as_manager = curator.get("/admin/kb/audience/").content
+
+    assert (b"fraud-desk" in as_curator, b"fraud-desk" in as_manager) == (False, True)
+
+
+def test_curator_makes_no_audience(curator):
+    assert curator.get("/admin/kb/audience/add/").status_code == 403
 
 
 def test_erasing_an_entry_takes_its_revisions_along(boss):
