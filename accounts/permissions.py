@@ -36,7 +36,6 @@ _ADDED: Mapping[Role, Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     Role.CURATOR: {
         "jobs": {"job": _READ},
         "kb": {
-            "audience": _WRITE,
             "document": _WRITE,
             "section": _ALL,
             "entry": _WRITE,
