@@ -1,5 +1,6 @@
 """Lists by cursor: stable while rows are added, as fast on the last page as on the first."""
 
+import re
 from datetime import datetime
 from typing import Any
 
@@ -9,6 +10,9 @@ from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 from rest_framework.views import APIView
+
+
+_BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 
 
 class NewestFirstPagination(CursorPagination):
@@ -31,6 +35,8 @@ class NewestFirstPagination(CursorPagination):
         Raises:
             ValidationError: `cursor` is none of ours, or `page_size` out of its range.
         """
+        if not _BASE64.fullmatch(request.query_params.get(self.cursor_query_param, "")):
+            raise _bad_cursor()  # the library skips over what is no base64
         try:
             cursor = self.decode_cursor(request)
         except NotFound as error:

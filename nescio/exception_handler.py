@@ -7,7 +7,7 @@ broke inside is logged with the request's id; its text never reaches the caller.
 import math
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.views import defaults
 from rest_framework import exceptions
@@ -16,6 +16,7 @@ from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
 from accounts.exceptions import NescioError, UnavailableError, error_envelope
+from nescio.json_parser import BodyTooLargeError
 from nescio.request_id import current_request_id
 
 API_PREFIX = "/api/"
@@ -41,6 +42,8 @@ def exception_handler(exception: Exception, context: dict[str, Any]) -> Response
             exception = exceptions.NotFound(_SAID_BY_STATUS[404][1])
         elif isinstance(exception, PermissionDenied):
             exception = exceptions.PermissionDenied()
+        elif isinstance(exception, RequestDataTooBig):
+            exception = BodyTooLargeError()
         if not isinstance(exception, exceptions.APIException):
             return None
         response = _from_rest_framework(exception)

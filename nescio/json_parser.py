@@ -23,6 +23,10 @@ class BodyTooLargeError(APIException):
     status_code = status.HTTP_413_REQUEST_ENTITY_TOO_LARGE
     default_code = "too_large"
 
+    def __init__(self) -> None:
+        limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        super().__init__(f"The body is larger than {limit} bytes; send less at a time.")
+
 
 class BoundedJSONParser(JSONParser):
     """UTF-8 JSON of at most DATA_UPLOAD_MAX_MEMORY_SIZE bytes and MAX_DEPTH levels.
@@ -47,8 +51,7 @@ class BoundedJSONParser(JSONParser):
         limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         body = stream.read(limit + 1)
         if len(body) > limit:
-            msg = f"The body is larger than {limit} bytes; send less at a time."
-            raise BodyTooLargeError(msg)
+            raise BodyTooLargeError
         try:
             text = body.decode("utf-8")
             parsed = json.loads(text, parse_constant=_refuse_constant)

@@ -1,0 +1,315 @@
+"""Looking back, voting, trying out and reading policies over REST."""
+
+from uuid import uuid4
+
+import pytest
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from accounts.roles import Role
+from qa.models import Answer, Vote
+from tests.factories import make_audience, make_document, make_entry, make_user
+from tests.qa.answer_rows import make_answer
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def asker():
+    return make_user(username="agnes")
+
+
+@pytest.fixture
+def client(asker):
+    return client_of(asker)
+
+
+def client_of(user) -> APIClient:
+    client = APIClient()
+    client.force_authenticate(user)
+    return client
+
+
+def ids(response) -> list[str]:
+    assert response.status_code == 200, response.content
+    return [answer["id"] for answer in response.json()["results"]]
+
+
+def test_an_agent_sees_own_answers_and_who_reviews_sees_all(client, asker):
+    own = make_answer(asker)
+    other = make_answer(make_user())
+
+    assert ids(client.get("/api/v1/answers")) == [str(own.pk)]
+    for role in (Role.SME, Role.ADMIN):
+        listed = client_of(make_user(role)).get("/api/v1/answers")
+        assert ids(listed) == [str(other.pk), str(own.pk)]
+
+
+def test_another_users_answer_is_404_and_looks_like_none(client):
+    other = make_answer(make_user())
+
+    hidden = client.get(f"/api/v1/answers/{other.pk}")
+    missing = client.get(f"/api/v1/answers/{uuid4()}")
+
+    assert hidden.status_code == missing.status_code == 404
+    assert hidden.json()["error"]["code"] == missing.json()["error"]["code"]
+    reviewer = client_of(make_user(Role.SME))
+    assert reviewer.get(f"/api/v1/answers/{other.pk}").status_code == 200
+
+
+def test_an_answer_shows_its_evidence_as_it_was_then(client, asker):
+    document = make_document("Price list")
+    cited = make_entry("A card costs 12 euros.", document=document)
+    unused = make_entry("Cards are blue.")
+    answer = make_answer(asker, cited=(cited,), unused=(unused,))
+    cited.revisions.model.objects.filter(entry=cited).latest("number")
+
+    shown = client.get(f"/api/v1/answers/{answer.pk}").json()
+
+    assert [piece["entry"] for piece in shown["citations"]] == [cited.pk]
+    assert [(p["n"], p["cited"]) for p in shown["evidence"]] == [(1, True), (2, False)]
+    assert shown["citations"][0]["document"] == "Price list"
+    assert shown["citations"][0]["text"] == "A card costs 12 euros."
+    assert shown["near_misses"] == []
+
+
+def test_a_refusal_shows_near_misses_apart(client, asker):
+    near = make_entry("Cards are blue.")
+    answer = make_answer(asker, near_misses=(near,))
+
+    shown = client.get(f"/api/v1/answers/{answer.pk}").json()
+
+    assert shown["citations"] == shown["evidence"] == []
+    assert [piece["entry"] for piece in shown["near_misses"]] == [near.pk]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "text"), [("pending", "still being decided"), ("failed", "ask again")]
+)
+def test_what_is_not_decided_has_a_text_all_the_same(client, asker, outcome, text):
+    answer = make_answer(
+        asker, outcome=outcome, gate="", reason="", shown_reason="", text="",
+        policy=None, calibration="", milliseconds={},
+    )  # fmt: skip
+
+    shown = client.get(f"/api/v1/answers/{answer.pk}").json()
+
+    assert text in shown["text"]
+    assert shown["answered"] is False
+    assert shown["effective"] is None
+
+
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        ({"outcome": "answered"}, ["answered"]),
+        ({"outcome": "refused"}, ["refused"]),
+        ({"gate": "hard_refusal"}, ["refused"]),
+        ({"reason": "too_far"}, ["refused"]),
+        ({"reason": "expired_only"}, []),
+        ({"created_after": "2030-01-01T00:00:00Z"}, []),
+        ({"created_before": "2020-01-01T00:00:00Z"}, []),
+    ],
+)
+def test_the_list_is_narrowed_by_filters(client, asker, filters, found):
+    make_answer(asker)
+    make_answer(asker, cited=(make_entry(),))
+
+    response = client.get("/api/v1/answers", filters)
+
+    assert [answer["outcome"] for answer in response.json()["results"]] == found
+
+
+def test_a_reason_that_was_hidden_can_not_be_filtered_for(client, asker):
+    make_answer(asker, reason="not_entitled", shown_reason="nothing_known")
+
+    assert ids(client.get("/api/v1/answers", {"reason": "not_entitled"})) == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "outcome=maybe", "outcome=", "gate=x", "reason=%00", "created_after=yesterday",
+        "created_before=", "page_size=0", "page_size=201", "page_size=x", "page_size=",
+        "cursor=x", "cursor=cD1hYmM%3D", "cursor=cD0lMDA%3D", "cursor=%00",
+    ],
+)  # fmt: skip
+def test_a_filter_that_can_not_be_read_is_400_and_named(client, asker, query):
+    make_answer(asker)
+
+    response = client.get(f"/api/v1/answers?{query}")
+
+    assert response.status_code == 400
+    error = response.json()["error"]
+    assert error["code"] == "invalid"
+    assert list(error["detail"]) == [query.split("=")[0]]
+
+
+def test_pages_follow_each_other_without_gap_or_repetition(client, asker):
+    made = [str(make_answer(asker).pk) for _ in range(5)]
+
+    seen = []
+    page = client.get("/api/v1/answers", {"page_size": 2}).json()
+    for _ in range(3):
+        seen += [answer["id"] for answer in page["results"]]
+        page = client.get(page["next"]).json() if page["next"] else page
+
+    assert seen == made[::-1]
+
+
+def test_rows_of_one_moment_are_paged_whole(client, asker):
+    made = {str(make_answer(asker).pk) for _ in range(5)}
+    Answer.objects.update(created_at=timezone.now())
+
+    seen = []
+    page = client.get("/api/v1/answers", {"page_size": 2}).json()
+    for _ in range(3):
+        seen += [answer["id"] for answer in page["results"]]
+        page = client.get(page["next"]).json() if page["next"] else page
+
+    assert len(seen) == 5
+    assert set(seen) == made
+
+
+def test_the_list_costs_the_same_for_any_number_of_answers(
+    client, asker, django_assert_num_queries
+):
+    for _ in range(10):
+        make_answer(asker, cited=(make_entry(),))
+
+    with django_assert_num_queries(3):  # may ask, sees all?, the rows
+        client.get("/api/v1/answers")
+
+
+def test_the_detail_costs_the_same_for_any_amount_of_evidence(
+    client, asker, django_assert_num_queries
+):
+    entries = tuple(make_entry(f"Card {n} costs {n} euros.") for n in range(5))
+    answer = make_answer(asker, cited=entries[:3], unused=entries[3:])
+
+    with django_assert_num_queries(4):  # may ask, sees all?, the row, its evidence
+        client.get(f"/api/v1/answers/{answer.pk}")
+
+
+def test_a_thumb_is_set_changed_and_taken_back(client, asker):
+    answer = make_answer(asker)
+    url = f"/api/v1/answers/{answer.pk}/vote"
+
+    down = client.put(url, {"rating": "down", "comment": " Wrong. "}, format="json")
+    shown = client.get(f"/api/v1/answers/{answer.pk}").json()["vote"]
+    client.put(url, {"rating": "up"}, format="json")
+    changed = Vote.objects.get()
+    taken = client.put(url, {"rating": None}, format="json")
+
+    assert down.json() == {"rating": "down", "comment": "Wrong."}
+    assert shown == "down"
+    assert (changed.is_up, changed.comment) == (True, "")
+    assert taken.json() == {"rating": None, "comment": ""}
+    assert not Vote.objects.exists()
+
+
+def test_everybody_reads_their_own_vote(client, asker):
+    answer = make_answer(asker)
+    reviewer = client_of(make_user(Role.SME))
+    url = f"/api/v1/answers/{answer.pk}"
+
+    reviewer.put(f"{url}/vote", {"rating": "up"}, format="json")
+
+    assert client.get(url).json()["vote"] is None
+    assert reviewer.get(url).json()["vote"] == "up"
+    assert len(ids(reviewer.get("/api/v1/answers"))) == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {}, {"rating": "sideways"}, {"rating": True}, {"rating": ["up"]},
+        {"rating": "up", "comment": 5}, {"rating": "up", "comment": "x" * 2001},
+        {"rating": "up", "stars": 5}, [], "up",
+    ],
+)  # fmt: skip
+def test_a_bad_vote_is_400_and_changes_nothing(client, asker, body):
+    answer = make_answer(asker)
+
+    response = client.put(f"/api/v1/answers/{answer.pk}/vote", body, format="json")
+
+    assert response.status_code == 400
+    assert response.json()["error"]["code"] == "invalid"
+    assert not Vote.objects.exists()
+
+
+def test_voting_on_another_users_answer_is_404_and_changes_nothing(client):
+    answer = make_answer(make_user())
+
+    response = client.put(
+        f"/api/v1/answers/{answer.pk}/vote", {"rating": "up"}, format="json"
+    )
+
+    assert response.status_code == 404
+    assert not Vote.objects.exists()
+
+
+def test_voting_before_a_decision_is_409(client, asker):
+    answer = make_answer(
+        asker, outcome="pending", gate="", reason="", shown_reason="", text=""
+    )
+
+    response = client.put(
+        f"/api/v1/answers/{answer.pk}/vote", {"rating": "up"}, format="json"
+    )
+
+    assert response.status_code == 409
+    assert not Vote.objects.exists()
+
+
+def search(client, question: str):
+    return client.post("/api/v1/search", {"question": question}, format="json")
+
+
+def test_the_playground_decides_as_asking_does_and_stores_nothing(client):
+    make_entry("It costs 12 euros.", question="What does a replacement card cost?")
+
+    for question in ("What does a replacement card cost?", "Who won the cup in 1974?"):
+        found = search(client, question).json()
+        assert not Answer.objects.exists()
+        asked = client.post("/api/v1/ask", {"question": question}, format="json").json()
+        Answer.objects.all().delete()
+
+        assert found["verbatim"] is (asked["gate"] == "verbatim")
+        assert found["passes"] is (asked["gate"] != "hard_refusal")
+        assert found["reason"] == asked["reason"]
+        assert found["signals"] == asked["signals"]
+        assert found["alpha"] == asked["effective"]["alpha"]
+        assert found["embedder"] == asked["effective"]["embedder"]
+
+
+def test_the_playground_shows_what_was_found_and_how(client):
+    entry = make_entry("A replacement card costs 12 euros.")
+
+    [piece] = search(client, "replacement card").json()["evidence"]
+
+    assert piece["entry"] == entry.pk
+    assert piece["vector_rank"] == 1
+    assert piece["text_rank"] == 1
+    assert 0 < piece["distance"] < 2
+    assert piece["ratio"] == pytest.approx(piece["distance"] / piece["confidence"])
+
+
+def test_the_playground_shows_nothing_that_the_caller_may_not_see(client):
+    make_entry("Secret steps.", audience=make_audience("fraud", groups=["fraud"]))
+
+    whole = search(client, "Secret steps").content.decode()
+
+    assert "Secret steps." not in whole
+    assert "not_entitled" not in whole
+
+
+def test_policies_are_readable(client, asker):
+    make_answer(asker)
+
+    [policy] = client.get("/api/v1/policies", {"is_active": "true"}).json()["results"]
+    inactive = client.get("/api/v1/policies", {"is_active": "false"}).json()["results"]
+
+    assert (policy["knowledge_base"], policy["version"]) == ("cards", 1)
+    assert policy["alpha"] == 0.85
+    assert inactive == []
