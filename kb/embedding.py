@@ -50,7 +50,8 @@ _IDENTITY_FILES = (
 _IGNORED_FILES = frozenset({"data_config.json", "model_card.json"})
 
 _load_lock = threading.Lock()
-_loaded: dict[str, "Embedder"] = {}
+_by_name: dict[str, "Embedder"] = {}
+_by_fingerprint: dict[str, "Embedder"] = {}
 
 
 class EmbedderUnavailableError(UnavailableError):
@@ -138,21 +139,23 @@ class Embedder:
             raise EmbedderUnavailableError(msg)
 
 
-def load_embedder(name: str) -> Embedder:
+def load_embedder(name: str, *, anew: bool = False) -> Embedder:
     """Return the embedder called `name`, loaded once per process.
 
     Args:
         name: "bundled", a directory, or a name that sentence-transformers knows.
+        anew: Read its files again: they may have changed behind the name.
 
     Raises:
         EmbedderUnavailableError: It cannot be loaded; the message says what to do.
     """
-    embedder = _loaded.get(name)
+    embedder = None if anew else _by_name.get(name)
     if embedder is None:
         with _load_lock:
-            embedder = _loaded.get(name)
+            embedder = None if anew else _by_name.get(name)
             if embedder is None:
-                embedder = _loaded[name] = _load(name)
+                embedder = _by_name[name] = _load(name)
+                _by_fingerprint[embedder.fingerprint] = embedder
     return embedder
 
 
@@ -179,16 +182,27 @@ def active_model(*, for_share: bool = False) -> EmbeddingModel:
     Raises:
         EmbedderUnavailableError: None is active and the configured one cannot be loaded.
     """
+    # A statement that waited for the lock while another model became active finds
+    # nothing, and the next one finds the new one.
+    model = _find_active(for_share) or _find_active(for_share)
+    if model is None:
+        register_configured_model()
+        model = _find_active(for_share)
+    if model is None:
+        msg = "The embedding model was switched several times at once; try again."
+        raise EmbedderUnavailableError(msg)
+    return model
+
+
+def _find_active(for_share: bool) -> EmbeddingModel | None:
     rows = EmbeddingModel.objects.filter(state=EmbeddingModel.State.ACTIVE)
-    if for_share:
-        # Django knows FOR UPDATE only, which would make writers wait for each other.
-        rows = EmbeddingModel.objects.raw(  # type: ignore[assignment]
-            "SELECT * FROM kb_embeddingmodel WHERE state = 'active' FOR SHARE"
-        )
-    for model in rows:
-        return model
-    register_configured_model()
-    return active_model(for_share=for_share)
+    if not for_share:
+        return rows.first()
+    # Django knows FOR UPDATE only, which would make writers wait for each other.
+    locked = EmbeddingModel.objects.raw(
+        "SELECT * FROM kb_embeddingmodel WHERE state = 'active' FOR SHARE"
+    )
+    return next(iter(locked), None)
 
 
 def register_configured_model() -> EmbeddingModel:
@@ -225,7 +239,10 @@ def embedder_of(model: EmbeddingModel) -> Embedder:
         EmbedderUnavailableError: It cannot be loaded, or its files changed since it was
             registered, so that its vectors would not fit those that are stored.
     """
-    embedder = load_embedder(model.name)
+    embedder = _by_fingerprint.get(model.fingerprint)
+    if embedder is None:
+        anew = model.name in _by_name  # by which other files were meant then
+        embedder = load_embedder(model.name, anew=anew)
     if embedder.fingerprint != model.fingerprint:
         msg = (
             f"The embedding model {model.name!r} on this machine has the fingerprint "
@@ -369,7 +386,6 @@ def _fingerprint(name: str, directory: Path) -> str:
     return digest.hexdigest()
 
 
-@cache
 def _file_sha256(file: Path) -> str:
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,5 +1,11 @@
 """Which handler does which kind of job: the one place where work is composed."""
 
 from jobs.run import Handler
+from kb.services.embedding import embed_and_switch, tidy_vectors
+from qa.evaluation.background import evaluate_in_background
 
-HANDLERS: dict[str, Handler] = {}
+HANDLERS: dict[str, Handler] = {
+    "kb.embed": embed_and_switch,
+    "kb.tidy_vectors": tidy_vectors,
+    "qa.evaluate": evaluate_in_background,
+}

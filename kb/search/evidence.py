@@ -13,7 +13,7 @@ from django.db import transaction
 
 from kb.embedding import embed_question
 from kb.types import Hit, QuestionVector, Route, Scope, SearchResult
-from kb.vector_index import INDEX_IS_READY, index_name
+from kb.vector_index import EXACT_LIMIT, INDEX_IS_READY, index_name
 
 from .scope import (
     VISIBLE,
@@ -24,9 +24,6 @@ from .scope import (
 )
 from .words import common_words
 
-# Up to here comparing every visible row takes about as long as a filtered HNSW scan
-# that reaches the same recall; benchmarks/recall.py prints both.
-EXACT_LIMIT = 20_000
 # So many vectors are fetched one by one; for more, reading all of the model's is faster.
 _LOOKED_UP = 4_000
 
