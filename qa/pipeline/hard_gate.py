@@ -6,7 +6,7 @@ References:
     between unit vectors.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from .calibration import calibration_of
 from .types import (
@@ -23,6 +23,12 @@ from .types import (
     Withheld,
 )
 
+# What the gate would have measured without the obstacle, as a signal.
+_COUNTERFACTUALS = {
+    Reason.EXPIRED_ONLY: "ratio_if_not_expired",
+    Reason.UNVERIFIED_ONLY: "ratio_if_verified",
+    Reason.NOT_ENTITLED: "ratio_if_entitled",
+}
 # Where two causes are equally near, the one that a curator mends soonest is named.
 _PRECEDENCE = (Reason.EXPIRED_ONLY, Reason.UNVERIFIED_ONLY, Reason.NOT_ENTITLED)
 
@@ -44,12 +50,17 @@ def judge_coverage(
     if passes(retrieval, policy):
         return Decision(Gate.HARD_REFUSAL, None, None, signals)
     withheld = tuple(retriever.withheld(question.text))
-    reason = _reason(retrieval.evidence, withheld, policy)
-    shown = reason
-    if not policy.reveal_not_entitled:
-        known = tuple(w for w in withheld if w.reason is not Reason.NOT_ENTITLED)
-        shown = _reason(retrieval.evidence, known, policy)
-    return Decision(Gate.HARD_REFUSAL, reason, shown, signals)
+    tellable = tuple(
+        piece
+        for piece in withheld
+        if policy.reveal_not_entitled or piece.reason is not Reason.NOT_ENTITLED
+    )
+    return Decision(
+        Gate.HARD_REFUSAL,
+        reason=_reason(retrieval.evidence, withheld, policy),
+        shown_reason=_reason(retrieval.evidence, tellable, policy),
+        signals=(*signals, *_signals_of_withheld(tellable, policy)),
+    )
 
 
 def _reason(
@@ -80,6 +91,14 @@ def _reason(
 
 def _without_obstacle(piece: Withheld) -> float:
     return piece.distance if piece.reason is Reason.UNVERIFIED_ONLY else piece.ratio
+
+
+def _signals_of_withheld(
+    withheld: Sequence[Withheld], policy: Policy
+) -> Iterator[Signal]:
+    for piece in withheld:
+        name, value = _COUNTERFACTUALS[piece.reason], _without_obstacle(piece)
+        yield Signal(Gate.HARD_REFUSAL, name, value, policy.alpha, None)
 
 
 def _signals(retrieval: Retrieval, policy: Policy) -> tuple[Signal, ...]:

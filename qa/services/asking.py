@@ -92,17 +92,24 @@ def decide(
         )
     policy = active_policy(answer.knowledge_base)
     stages = stages_of(answer, policy, language_model or _configured_model)
+    failure = "It was broken off; ask again."
     try:
         for value in stages:
             if isinstance(value, Outcome):
+                failure = ""
                 record_outcome(answer, value, policy)
             elif isinstance(value, Decision) and not value.refused:
                 _keep(answer)
             yield value
     except UnavailableError as error:
         logger.warning("Question %s was not decided: %s", answer.pk, error)
-        record_failure(answer, error)
+        _keep(answer)
+        failure = str(error)
         raise
+    finally:
+        # Also when the caller hung up, or something of ours broke.
+        if failure and not answer._state.adding:
+            record_failure(answer, failure)
 
 
 def stages_of(

@@ -31,7 +31,7 @@ def record_outcome(answer: Answer, outcome: Outcome, policy: Policy) -> None:
         AnswerEvidence.objects.bulk_create(_evidence_rows(answer, outcome))
 
 
-def record_failure(answer: Answer, error: Exception) -> None:
+def record_failure(answer: Answer, error: Exception | str) -> None:
     """Keep a question that could not be decided, with the reason, to be tried again."""
     _write(answer, {"outcome": Answer.Outcome.FAILED, "error": str(error)})
 

@@ -195,6 +195,35 @@ def test_a_question_whose_model_is_down_is_kept_and_can_be_decided_later():
     assert (kept.outcome, kept.text, kept.error) == ("answered", "12 euros.", "")
 
 
+class BrokenModel(GivenModel):
+    def generate(self, prompt):
+        raise ZeroDivisionError("a defect of ours")
+
+
+def test_what_breaks_leaves_a_failed_question_that_can_be_decided_later():
+    make_entry(FEE)
+    answer = keep_question("How much does a replacement card cost?", asker=make_user(), channel="api")  # fmt: skip
+
+    with pytest.raises(ZeroDivisionError):
+        list(decide(answer, language_model=lambda: BrokenModel(make_generation())))
+
+    kept = Answer.objects.get(pk=answer.pk)
+    assert (kept.outcome, bool(kept.error)) == ("failed", True)
+    list(decide(kept, language_model=lambda: GivenModel(make_generation("12 euros."))))
+    assert Answer.objects.get(pk=answer.pk).text == "12 euros."
+
+
+def test_a_caller_who_hangs_up_leaves_no_question_pending():
+    make_entry(FEE)
+    answer = keep_question("How much does a replacement card cost?", asker=make_user(), channel="api")  # fmt: skip
+    stages = decide(answer, language_model=lambda: GivenModel(make_generation()))
+    next(stages)
+
+    stages.close()
+
+    assert Answer.objects.get(pk=answer.pk).outcome == "failed"
+
+
 def test_ask_keeps_the_question_before_the_model_is_asked(settings):
     make_entry(FEE)
     settings.LANGUAGE_SERVER_URL = "http://127.0.0.1:9/v1"

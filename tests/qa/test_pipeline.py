@@ -141,6 +141,21 @@ def test_what_the_asker_may_not_see_leaves_no_trace_in_the_refusal(found):
     assert told.near_misses == without.near_misses
 
 
+def test_what_would_have_passed_is_a_signal_of_the_refusal():
+    hidden = (
+        Withheld(Reason.EXPIRED_ONLY, 0.4, 0.5),
+        Withheld(Reason.UNVERIFIED_ONLY, 0.7, 0.5),
+        Withheld(Reason.NOT_ENTITLED, 0.3, 1.0),
+    )
+
+    signals = refusal(found=(), hidden=hidden).signals
+
+    assert {s.name: s.value for s in signals if "_if_" in s.name} == {
+        "ratio_if_not_expired": 0.8,
+        "ratio_if_verified": 0.7,
+    }
+
+
 def test_a_policy_may_reveal_that_the_asker_is_not_entitled():
     hidden = (Withheld(Reason.NOT_ENTITLED, 0.3, 1.0),)
 
