@@ -13,7 +13,7 @@ from nescio.up.supervisor import Supervisor, log_tail
 
 _READY_SECONDS = 180.0
 _MANY_DEATHS = 4
-_POLL_SECONDS = 0.2
+_POLL_SECONDS = 0.4
 
 
 def wait_until_ready(

@@ -99,6 +99,12 @@ class RunningSystem:
             time.sleep(0.2)
         raise AssertionError(f"health: {status} {said}\n{self.output}")
 
+    def wait_for_output(self, text):
+        give_up_at = time.monotonic() + 60
+        while text not in self.output:
+            assert time.monotonic() < give_up_at, self.output
+            time.sleep(0.1)
+
     def send(self, number):
         self.process.send_signal(number)
 

@@ -141,7 +141,7 @@ def test_a_process_that_is_killed_is_started_again(run, var):
             status == 200 and postgres.running(places) not in {None, server}
         )
     )
-    assert "The embedded PostgreSQL is back" in system.output
+    system.wait_for_output("The embedded PostgreSQL is back")
     # SIGTERM, as a service manager sends it, does what Ctrl-C does.
     system.send(signal.SIGTERM)
     assert system.wait() == 0
