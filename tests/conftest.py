@@ -1,8 +1,12 @@
 """Every test runs on the embedded PostgreSQL and, where it needs one, on a real model."""
 
 import os
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from probes.language_model import WhiteBoxModel
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -24,3 +28,11 @@ def _empty_cache() -> None:
     from django.core.cache import cache
 
     cache.clear()
+
+
+@pytest.fixture(scope="session")
+def bundled_model() -> "WhiteBoxModel":
+    """The real bundled language model, prepared once under the variable directory."""
+    from probes.language_model import load_model
+
+    return load_model("bundled")

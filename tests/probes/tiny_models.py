@@ -1,0 +1,73 @@
+"""Causal language models of several families, tiny and with random weights."""
+
+from pathlib import Path
+
+import torch
+import transformers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+
+from probes.language_model import Tokens, WhiteBoxModel
+
+SPECIAL = ["<|im_start|>", "<|im_end|>", "<s>", "[INST]"]
+TEMPLATE = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content | trim }}<|im_end|>\n"
+    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+_SIZES = {
+    "vocab_size": 320, "hidden_size": 32, "intermediate_size": 48,
+    "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "head_dim": 8, "max_position_embeddings": 512, "bos_token_id": None,
+    "eos_token_id": 257, "pad_token_id": None,
+}  # fmt: skip
+CONFIGURATIONS = {
+    "llama": transformers.LlamaConfig(**_SIZES),
+    "qwen2": transformers.Qwen2Config(**_SIZES),
+    # Shorter than what the tests read: the window slides.
+    "mistral": transformers.MistralConfig(**_SIZES, sliding_window=16),
+    "gemma": transformers.GemmaConfig(**_SIZES),
+    "gemma2": transformers.Gemma2Config(**_SIZES, sliding_window=16),
+    "gpt2": transformers.GPT2Config(
+        vocab_size=320, n_embd=32, n_layer=3, n_head=4, n_positions=512,
+        bos_token_id=None, eos_token_id=257,
+    ),
+}  # fmt: skip
+
+
+def tokenizer(template: str | None = TEMPLATE) -> PreTrainedTokenizerFast:
+    """Return a tokenizer of bytes, ids 0 to 255, and four control tokens after them."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    backend = Tokenizer(
+        models.BPE({letter: i for i, letter in enumerate(alphabet)}, merges=[])
+    )
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        eos_token="<|im_end|>",
+        additional_special_tokens=SPECIAL,
+    )
+    fast.chat_template = template
+    # The tests read control tokens' ids from here, whatever order they were added in.
+    return fast
+
+
+def network(family: str) -> transformers.PreTrainedModel:
+    torch.manual_seed(7)
+    return transformers.AutoModelForCausalLM.from_config(CONFIGURATIONS[family])
+
+
+def model(family: str) -> WhiteBoxModel:
+    return WhiteBoxModel(
+        network(family), Tokens(tokenizer()), name=family, fingerprint="0" * 64
+    )
+
+
+def save(directory: Path, *, family: str = "llama", safetensors: bool = True) -> Path:
+    network(family).save_pretrained(directory)
+    tokenizer().save_pretrained(directory)
+    if not safetensors:
+        weights = directory / "model.safetensors"
+        torch.save(network(family).state_dict(), directory / "pytorch_model.bin")
+        weights.unlink()
+    return directory
