@@ -3,6 +3,8 @@
 import os
 
 from celery import Celery
+from celery.signals import worker_init
+from django.core.exceptions import ImproperlyConfigured
 
 from workers import file_broker
 from workers.schedules import schedules
@@ -18,3 +20,15 @@ app.autodiscover_tasks(["workers"])
 @app.on_after_configure.connect
 def _schedule(sender: Celery, **_: object) -> None:
     sender.conf.beat_schedule = schedules()
+
+
+@worker_init.connect
+def _refuse_unfit_database(**_: object) -> None:
+    # Models need Django set up, which Celery does just before.
+    from nescio import fitness  # noqa: PLC0415
+
+    try:
+        fitness.require_fit_database()
+    except ImproperlyConfigured as error:
+        # Celery logs what a receiver raises and goes on; it may not go on.
+        raise SystemExit(str(error)) from error

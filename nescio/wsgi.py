@@ -6,6 +6,8 @@ from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "nescio.settings")
+# WhiteNoise warns of a directory that is not there; it holds what `collectstatic` made.
+settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
 application = get_wsgi_application()
 
 from nescio import fitness, warm_up  # noqa: E402  # models need Django set up

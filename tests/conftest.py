@@ -8,6 +8,8 @@ import pytest
 if TYPE_CHECKING:
     from probes.language_model import WhiteBoxModel
 
+_IS_OURS = pytest.StashKey[bool]()
+
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     if "PYTEST_XDIST_WORKER" in os.environ:
@@ -19,7 +21,18 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     from nescio.embedded import postgres
 
     if settings.DATABASE_IS_EMBEDDED:
-        postgres.start(settings.PLACES)
+        session.stash[_IS_OURS] = postgres.start(settings.PLACES)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Stop the database if this session started it."""
+    if session.stash.get(_IS_OURS, False):
+        from django.conf import settings
+
+        from nescio.embedded import postgres
+
+        postgres.stop(settings.PLACES)
 
 
 @pytest.fixture(autouse=True)
