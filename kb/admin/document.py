@@ -8,6 +8,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 from unfold.admin import ModelAdmin, TabularInline
+from unfold.widgets import UnfoldAdminIntegerFieldWidget
 
 from kb.exceptions import InvalidKnowledgeError
 from kb.models import Audience, Document, Section
@@ -26,7 +27,10 @@ class SectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not at run time
     """One section; `position` orders it among its siblings."""
 
     position = forms.IntegerField(
-        min_value=0, required=False, help_text="Empty puts it last."
+        min_value=0,
+        required=False,
+        widget=UnfoldAdminIntegerFieldWidget,
+        help_text="Empty puts it last.",
     )
 
     class Meta:

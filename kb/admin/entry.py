@@ -98,8 +98,7 @@ class EntryAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         "said",
         "shown_state",
         "confidence",
-        "verified_by",
-        "verified_at",
+        "verification",
         "expiry",
         "audience",
         "uses_count",
@@ -209,16 +208,26 @@ class EntryAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         return entry.state, entry.get_state_display()
 
     @display(  # type: ignore[untyped-decorator]  # unfold ships no types
-        description="expires", ordering="valid_until", label={"expired": "danger"}
+        description="expires",
+        ordering="valid_until",
+        label={"expired": "danger", "current": "info"},
     )
-    def expiry(self, entry: Entry) -> tuple[str, str]:
+    def expiry(self, entry: Entry) -> tuple[str, str] | None:
         """Show when it expires, and loudly that it has."""
         if entry.valid_until is None:
-            return "", "never"
+            return None
         day = f"{timezone.localtime(entry.valid_until):%Y-%m-%d}"
         if entry.valid_until <= timezone.now():
             return "expired", f"expired {day}"
-        return "", day
+        return "current", day
+
+    @admin.display(description="verified", ordering="verified_at")
+    def verification(self, entry: Entry) -> str | None:
+        """Show who vouched for it, and when."""
+        if entry.verified_by is None or entry.verified_at is None:
+            return None
+        day = timezone.localtime(entry.verified_at)
+        return f"{entry.verified_by.get_username()}, {day:%Y-%m-%d}"
 
     @admin.display(description="uses", ordering="use_count")
     def uses_count(self, entry: Entry) -> int:

@@ -1,3 +1,5 @@
+from datetime import UTC, datetime
+
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
@@ -271,6 +273,17 @@ def test_list_is_searched_and_filtered(boss):
     assert found("expiry=expired") == 0
     assert found("expiry=current") == 2
     assert found("q=%00") == 2
+
+
+def test_list_shows_who_verified_and_when_it_expires(boss):
+    make_entry("Old.", valid_until=datetime(2020, 5, 4, tzinfo=UTC))
+    make_entry("Young.", valid_until=datetime(2099, 5, 4, tzinfo=UTC))
+
+    page = boss.get(LIST).content.decode()
+
+    assert "expired 2020-05-04" in page
+    assert "2099-05-04" in page
+    assert f"curator, {datetime.now(UTC):%Y-%m-%d}" in page
 
 
 def test_curator_sees_and_changes_only_own_audiences(curator):
