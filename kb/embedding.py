@@ -265,6 +265,7 @@ def embed_question(text: str) -> QuestionVector:
     begun = time.perf_counter()
     values = embedder.encode_question(text)
     return QuestionVector(
+        text=text,
         values=values,
         model_id=model.pk,
         fingerprint=model.fingerprint,

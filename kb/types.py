@@ -27,11 +27,13 @@ class QuestionVector:
     """A question embedded by one model; meets the vectors of that model only.
 
     Attributes:
+        text: What was embedded.
         values: float32 of shape (dimensions,), of unit length.
         model_id: Primary key of the EmbeddingModel.
         milliseconds: What embedding took.
     """
 
+    text: str
     values: np.ndarray
     model_id: int
     fingerprint: str

@@ -171,7 +171,7 @@ def search(
 
     Args:
         vector: The embedded question.
-        question_text: Its words; empty searches by distance alone.
+        question_text: The words to look up; empty searches by distance alone.
         top_k: At most so many hits, at least 1.
         deep: Look wider in the index. Where the route is exact there is nothing more to
             find and the result is the same.
@@ -210,7 +210,7 @@ def search(
             )
     if not rows:  # not even a head: another model became active meanwhile
         return search(
-            embed_question(question_text),
+            embed_question(vector.text),
             question_text,
             scope=scope,
             top_k=top_k,
