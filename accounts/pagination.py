@@ -11,7 +11,6 @@ from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 
 

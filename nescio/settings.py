@@ -45,6 +45,7 @@ ALLOWED_HOSTS = env.list(
 CSRF_TRUSTED_ORIGINS = env.list("NESCIO_TRUSTED_ORIGINS", default=[])
 HTTPS = env.bool("NESCIO_HTTPS", default=False)
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
+SECURE_REDIRECT_EXEMPT = [r"^healthz"]  # asked from inside, where there is no TLS
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
 if HTTPS:
@@ -250,7 +251,7 @@ REST_FRAMEWORK = {
     },
     # How many proxies of ours stand in front: only their X-Forwarded-For counts.
     "NUM_PROXIES": env.int("NESCIO_PROXIES", default=0),
-    "DEFAULT_METADATA_CLASS": None,  # OPTIONS tells nothing that the schema does not
+    "DEFAULT_METADATA_CLASS": "nescio.options.MethodsOnly",
     "EXCEPTION_HANDLER": "nescio.exception_handler.exception_handler",
 }
 KNOX_TOKEN_MODEL = "accounts.ApiToken"

@@ -40,6 +40,7 @@ class AudienceListView(ListAPIView[Audience]):
     """The audiences that the caller belongs to."""
 
     permission_classes = [AgentReadsAdminWrites]
+    throttle_scope = "user"
     serializer_class = AudienceSerializer
     pagination_class = BySlugPagination
     filter_backends = []
@@ -71,6 +72,7 @@ class AudienceView(GenericAPIView[Audience]):
     """One audience."""
 
     permission_classes = [AgentReadsAdminWrites]
+    throttle_scope = "user"
     serializer_class = AudienceSerializer
     queryset = Audience.objects.none()
 

@@ -40,6 +40,7 @@ class DocumentListView(ListAPIView[Document]):
     """The documents that the caller may see, newest first."""
 
     permission_classes = [AgentReadsCuratorWrites]
+    throttle_scope = "user"
     serializer_class = DocumentSerializer
     filterset_class = DocumentFilter
 
@@ -68,6 +69,7 @@ class DocumentView(GenericAPIView[Document]):
     """One document with its sections."""
 
     permission_classes = [AgentReadsCuratorWrites]
+    throttle_scope = "user"
     serializer_class = DocumentDetailSerializer
     queryset = Document.objects.none()
 

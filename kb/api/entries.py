@@ -122,6 +122,7 @@ class EntryListView(ListAPIView[Entry]):
     """The entries that the caller may read, newest first."""
 
     permission_classes = [AgentReadsCuratorWrites]
+    throttle_scope = "user"
     serializer_class = EntrySerializer
     filterset_class = EntryFilter
 
@@ -161,6 +162,7 @@ class EntryView(GenericAPIView[Entry]):
     """One entry."""
 
     permission_classes = [AgentReadsCuratorWrites]
+    throttle_scope = "user"
     serializer_class = EntrySerializer
     queryset = Entry.objects.none()
 
@@ -223,6 +225,7 @@ class EntryView(GenericAPIView[Entry]):
 
 class _EntryActionView(GenericAPIView[Entry]):
     permission_classes = [AgentReadsCuratorWrites]
+    throttle_scope = "user"
     serializer_class = EntrySerializer
     queryset = Entry.objects.none()
     change: Callable[..., Entry]
@@ -302,6 +305,7 @@ class EntryRevisionListView(ListAPIView[Revision]):
     """Everything that one entry ever said, newest first."""
 
     permission_classes = [AgentReadsCuratorWrites]
+    throttle_scope = "user"
     serializer_class = RevisionSerializer
     filter_backends = []
 

@@ -1,8 +1,6 @@
 import pytest
-import redis
 from django.core.cache import cache
 
-from accounts import throttles
 from accounts.throttles import seconds_to_wait
 
 
@@ -18,6 +16,7 @@ def test_the_request_beyond_the_rate_waits_until_the_next_window(rate_of_two):
     waits = [seconds_to_wait("user", "a") for _ in range(3)]
 
     assert waits[:2] == [None, None]
+    assert waits[2] is not None
     assert 0 < waits[2] <= 86_400
 
 
@@ -56,4 +55,3 @@ def test_a_cache_that_is_down_throttles_nothing(settings, rate_of_two, caplog):
 
     assert waits == [None, None, None]
     assert "cache is down" in caplog.text
-    assert issubclass(redis.exceptions.ConnectionError, throttles.RedisError)

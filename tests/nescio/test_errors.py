@@ -1,0 +1,199 @@
+"""Every error of the interface has one shape, whoever raised it."""
+
+import io
+import json
+import logging
+from logging.config import DictConfigurator
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from rest_framework.test import APIClient
+
+from accounts.exceptions import ConflictError, UnavailableError
+from nescio.request_id import RequestIdFilter
+from qa.api.answers import AnswerListView
+from qa.services import asking
+from tests.factories import make_entry, make_user
+
+
+@pytest.fixture
+def client(db) -> APIClient:
+    client = APIClient(raise_request_exception=False)
+    client.force_authenticate(make_user())
+    return client
+
+
+FORMATTERS: Any = settings.LOGGING["formatters"]
+
+
+def error_of(response):
+    assert response["Content-Type"] == "application/json"
+    body = response.json()
+    assert list(body) == ["error"]
+    assert body["error"].keys() <= {"code", "message", "detail"}
+    assert body["error"]["code"]
+    assert body["error"]["message"]
+    return body["error"]
+
+
+def raising(error: Exception):
+    def get_queryset(self):
+        raise error
+
+    return get_queryset
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (ConflictError("It changed."), 409, "conflict"),
+        (UnavailableError("It is down."), 503, "unavailable"),
+    ],
+)
+def test_an_error_of_ours_keeps_its_code_message_and_status(
+    client, monkeypatch, error, status, code
+):
+    monkeypatch.setattr(AnswerListView, "get_queryset", raising(error))
+
+    response = client.get("/api/v1/answers")
+
+    assert response.status_code == status
+    assert error_of(response) == {"code": code, "message": str(error)}
+    assert ("Retry-After" in response) is (status == 503)
+
+
+def test_what_nobody_foresaw_is_logged_with_the_requests_id_and_told_without_internals(
+    client, monkeypatch, caplog
+):
+    monkeypatch.setattr(AnswerListView, "get_queryset", raising(ValueError("secret")))
+
+    with caplog.at_level(logging.ERROR, "django.request"):
+        response = client.get("/api/v1/answers", headers={"x-request-id": "seen-7"})
+
+    assert response.status_code == 500
+    error = error_of(response)
+    assert error["code"] == "internal_error"
+    assert error["detail"] == {"request_id": "seen-7"}
+    assert "secret" not in response.content.decode()
+    assert "secret" in caplog.text
+    assert response["X-Request-ID"] == "seen-7"
+
+
+def test_a_request_gets_an_id_and_a_strange_one_is_not_taken_over(client):
+    plain = client.get("/api/v1/answers")
+    strange = client.get("/api/v1/answers", headers={"x-request-id": "a\nb" * 50})
+
+    assert len(plain["X-Request-ID"]) == 32
+    assert plain["X-Request-ID"] != strange["X-Request-ID"]
+    assert "\n" not in strange["X-Request-ID"]
+
+
+def test_log_lines_carry_the_requests_id(client, monkeypatch):
+    monkeypatch.setattr(AnswerListView, "get_queryset", raising(ValueError("x")))
+    lines = io.StringIO()
+    handler = logging.StreamHandler(lines)
+    configured = DictConfigurator(settings.LOGGING)
+    handler.setFormatter(configured.configure_formatter(dict(FORMATTERS["line"])))
+    handler.addFilter(RequestIdFilter())
+    logger = logging.getLogger("django.request")
+    logger.addHandler(handler)
+
+    try:
+        client.get("/api/v1/answers", headers={"x-request-id": "seen-8"})
+    finally:
+        logger.removeHandler(handler)
+
+    assert "django.request [seen-8]: Internal Server Error" in lines.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "/api/v1/nothing", 404, "not_found"),
+        ("GET", "/api/v2/ask", 404, "not_found"),
+        ("POST", "/api/v1/ask/", 404, "not_found"),
+        ("GET", "/api/v1/ask", 405, "method_not_allowed"),
+        ("PATCH", "/api/v1/answers", 405, "method_not_allowed"),
+        ("GET", "/api/v1/answers?format=xml", 404, "not_found"),
+    ],
+)
+def test_errors_of_routing_have_the_same_shape(client, method, path, status, code):
+    response = client.generic(method, path)
+
+    assert response.status_code == status
+    assert error_of(response)["code"] == code
+
+
+def test_a_405_names_what_is_allowed(client):
+    assert client.get("/api/v1/ask")["Allow"] == "POST, OPTIONS"
+
+
+@pytest.mark.parametrize(
+    "path", ["ask", "answers", "answers/00000000-0000-0000-0000-000000000000/vote"]
+)
+def test_options_tell_the_methods(client, path):
+    response = client.options(f"/api/v1/{path}")
+
+    assert response.status_code == 200
+    assert response.json() == {"allow": response["Allow"].split(", ")}
+
+
+def test_a_media_type_that_is_not_offered_is_406(client):
+    response = client.get("/api/v1/answers", headers={"accept": "application/xml"})
+
+    assert response.status_code == 406
+    assert error_of(response)["code"] == "not_acceptable"
+
+
+def test_an_unknown_host_is_400_in_the_same_shape(db):
+    response = Client(raise_request_exception=False).get(
+        "/api/v1/answers", headers={"host": "evil.example"}
+    )
+
+    assert response.status_code == 400
+    assert error_of(response)["code"] == "bad_request"
+
+
+def test_pages_get_pages_for_errors(db):
+    response = Client().get("/nothing")
+
+    assert response.status_code == 404
+    assert response["Content-Type"].startswith("text/html")
+
+
+def test_a_session_needs_the_csrf_token_to_write(db):
+    client = APIClient(enforce_csrf_checks=True)
+    client.force_login(make_user())
+
+    response = client.post("/api/v1/ask", {"question": "Why?"}, format="json")
+
+    assert response.status_code == 403
+    assert "CSRF" in error_of(response)["message"]
+
+
+def test_a_validation_error_names_the_field_in_words_and_in_detail(client):
+    make_entry()
+
+    response = client.put(
+        "/api/v1/answers/00000000-0000-0000-0000-000000000000/vote", {}, format="json"
+    )
+
+    error = error_of(response)
+    assert error["code"] == "invalid"
+    assert error["message"] == "rating: This field is required."
+    assert error["detail"] == {"rating": ["This field is required."]}
+
+
+def test_a_broken_pipeline_is_a_500_without_internals(client, monkeypatch):
+    def broken(*_, **__):
+        raise RuntimeError("secret path /etc")
+
+    make_entry()
+    monkeypatch.setattr(asking, "decide", broken)
+
+    response = client.post("/api/v1/ask", {"question": "Why?"}, format="json")
+
+    assert response.status_code == 500
+    assert "secret" not in json.dumps(error_of(response))

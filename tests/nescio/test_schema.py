@@ -1,0 +1,94 @@
+"""The description of the interface, and the page that shows it."""
+
+import json
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+from drf_spectacular.generators import SchemaGenerator
+
+
+@pytest.fixture(scope="module")
+def schema():
+    return SchemaGenerator().get_schema(request=None, public=True)
+
+
+def operations(schema):
+    return [
+        (f"{method.upper()} {path}", operation)
+        for path, methods in schema["paths"].items()
+        for method, operation in methods.items()
+    ]
+
+
+def test_the_description_is_valid_and_without_a_warning(tmp_path):
+    call_command(
+        "spectacular", "--validate", "--fail-on-warn", "--file", str(tmp_path / "s.yml")
+    )
+
+
+def test_every_operation_says_what_it_does_and_what_can_go_wrong(schema):
+    found = operations(schema)
+
+    assert len(found) >= 30
+    for name, operation in found:
+        assert operation["description"], name
+        assert {"401", "403", "429", "503"} <= operation["responses"].keys(), name
+        if "requestBody" in operation:
+            assert {"400", "413", "415"} <= operation["responses"].keys(), name
+        if "{" in name:
+            assert "404" in operation["responses"], name
+
+
+def test_every_error_has_the_one_shape(schema):
+    shape = {"$ref": "#/components/schemas/Error"}
+    for name, operation in operations(schema):
+        for status, response in operation["responses"].items():
+            if status >= "400":
+                named = response.get("$ref", "").rpartition("/")[2]
+                whole = schema["components"]["responses"][named] if named else response
+                assert whole["content"]["application/json"]["schema"] == shape, name
+
+
+def test_operations_have_names_of_their_own(schema):
+    names = [operation["operationId"] for _, operation in operations(schema)]
+
+    assert len(set(names)) == len(names)
+
+
+def test_asking_is_described_as_json_and_as_an_event_stream(schema):
+    content = schema["paths"]["/api/v1/ask"]["post"]["responses"]["200"]["content"]
+
+    assert set(content) == {"application/json", "text/event-stream"}
+
+
+def test_signing_in_needs_no_credentials_and_all_else_does(schema):
+    without = [
+        n for n, operation in operations(schema) if not operation.get("security")
+    ]
+
+    assert without == ["POST /api/v1/tokens"]
+
+
+def test_the_schema_is_served_as_json_and_yaml(db):
+    client = Client()
+
+    as_json = client.get("/api/v1/schema", {"format": "json"})
+    as_yaml = client.get("/api/v1/schema")
+
+    assert json.loads(as_json.content)["info"]["title"] == "Nescio"
+    assert as_yaml.content.startswith(b"openapi: 3")
+
+
+def test_the_documents_page_runs_no_inline_script(db):
+    client = Client()
+
+    page = client.get("/api/v1/docs")
+    script = client.get("/api/v1/docs", {"script": ""})
+
+    policy = page["Content-Security-Policy"]
+    scripts = policy.split("script-src")[1].split(";")[0]
+    assert "unsafe" not in scripts
+    assert "<script>" not in page.content.decode()
+    assert b"SwaggerUIBundle({" in script.content
+    assert script["Content-Type"] == "application/javascript"
