@@ -11,9 +11,12 @@ import sys
 def main() -> int:
     """Ask /healthz on NESCIO_PORT; 1 when it is not ready or not there."""
     port = int(os.environ.get("NESCIO_PORT", "8000"))
+    # The server refuses a host name that is not its own.
+    host = os.environ.get("NESCIO_ALLOWED_HOSTS", "localhost").partition(",")[0]
+    host = host.strip().strip("*").lstrip(".") or "localhost"
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=8)
     try:
-        connection.request("GET", "/healthz", headers={"X-Forwarded-Proto": "https"})
+        connection.request("GET", "/healthz", headers={"Host": host})
         return 0 if connection.getresponse().status == http.client.OK else 1
     except (OSError, http.client.HTTPException):
         return 1

@@ -7,6 +7,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from django.conf import settings
+from django.http.request import validate_host
+
 from nescio.up.address import Address
 from nescio.up.exceptions import UpError
 from qa.evaluation.cases import Case
@@ -79,6 +82,7 @@ def ask(address: Address, token: str, case: Case) -> Asked:
             "/api/v1/ask",
             body=json.dumps({"question": case.question}),
             headers={
+                **_own_headers(address),
                 "Authorization": f"Token {token}",
                 "Content-Type": "application/json",
                 "Accept": "application/json",
@@ -105,10 +109,18 @@ def health(address: Address) -> tuple[bool, Mapping[str, object]]:
         address.reachable_host, address.port, timeout=30
     )
     try:
-        connection.request("GET", "/healthz")
+        connection.request("GET", "/healthz", headers=_own_headers(address))
         response = connection.getresponse()
         return response.status == http.client.OK, json.loads(response.read())
     except (OSError, http.client.HTTPException, ValueError):
         return False, {}
     finally:
         connection.close()
+
+
+def _own_headers(address: Address) -> Mapping[str, str]:
+    """Return what lets a request from this machine in, as one of a proxy of ours."""
+    host = address.reachable_host
+    if not validate_host(host, settings.ALLOWED_HOSTS):
+        host = settings.ALLOWED_HOSTS[0].lstrip(".")
+    return {"Host": host, "X-Forwarded-Proto": "https"}
