@@ -1,0 +1,127 @@
+"""Headless Chromium on a live server with the real pipeline and the real models."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from accounts.roles import Role
+from qa.services.policies import ensure_default_policy
+from tests.factories import make_document, make_entry, make_knowledge_base, make_user
+
+PASSWORD = "correct horse battery"
+CHROMIUM = os.environ.get("NESCIO_CHROMIUM") or shutil.which("chromium")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    skip = pytest.mark.skip(
+        reason="no Chromium: install the package chromium, or name one in NESCIO_CHROMIUM"
+    )
+    for item in items:
+        if "tests/browser/" in item.path.as_posix():
+            item.add_marker(pytest.mark.browser)
+            if CHROMIUM is None:
+                item.add_marker(skip)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    # Playwright runs an event loop in this thread; the ORM is called beside it, not in it.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox"]
+        )
+        yield launched
+        launched.close()
+    del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+
+
+@dataclass
+class Desk:
+    """One user's browser on the live server."""
+
+    page: Page
+    address: str
+    complaints: list[str] = field(default_factory=list)
+
+    def open(self, path: str) -> Page:
+        self.page.goto(self.address + path)
+        return self.page
+
+    def log_in(self, username: str) -> Page:
+        page = self.open("/login")
+        page.get_by_label("Name").fill(username)
+        page.get_by_label("Password").fill(PASSWORD)
+        page.keyboard.press("Enter")
+        page.get_by_label("Your question").wait_for()
+        return page
+
+    def ask(self, question: str) -> Page:
+        self.page.get_by_label("Your question").fill(question)
+        self.page.get_by_label("Your question").press("Enter")
+        self.page.locator("article.result").wait_for(timeout=90_000)
+        return self.page
+
+
+@pytest.fixture
+def make_desk(live_server, browser) -> Iterator:
+    """Open browsers; whatever one complains of in its console fails the test."""
+    desks: list[Desk] = []
+
+    def make(**options) -> Desk:
+        context = browser.new_context(**options)
+        context.set_default_timeout(15_000)
+        desk = Desk(context.new_page(), live_server.url)
+        desk.page.on(
+            "console",
+            lambda m: (
+                desk.complaints.append(f"{m.type}: {m.text}")
+                if m.type in ("error", "warning")
+                else None
+            ),
+        )
+        desk.page.on("pageerror", lambda error: desk.complaints.append(str(error)))
+        desks.append(desk)
+        return desk
+
+    yield make
+    for desk in desks:
+        desk.page.context.close()
+    assert [desk.complaints for desk in desks] == [[] for _ in desks]
+
+
+@pytest.fixture
+def desk(make_desk) -> Desk:
+    return make_desk()
+
+
+def make_signed_up(role: Role, username: str) -> User:
+    user = make_user(role, username=username)
+    user.is_staff = role is not Role.AGENT
+    user.set_password(PASSWORD)
+    user.save()
+    return user
+
+
+@pytest.fixture
+def knowledge(transactional_db) -> None:
+    """A few entries of a document, and an agent to ask about them."""
+    ensure_default_policy(make_knowledge_base())
+    prices = make_document("Price list", source="edition 4")
+    for text in (
+        "The Tarn Gold card costs 72 euros a year.",
+        "The Tarn Silver card costs 24 euros a year.",
+        "Cash withdrawals abroad cost 3 percent of the amount.",
+    ):
+        make_entry(text, document=prices)
+    make_entry(
+        "Block it at once in the app under Cards, Block.",
+        question="How do I block a lost card?",
+        document=prices,
+    )
+    make_signed_up(Role.AGENT, "agent")

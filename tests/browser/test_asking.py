@@ -1,0 +1,168 @@
+"""An agent at work: keys, live stages, citations, votes."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from qa.models import Answer, Vote
+
+VERBATIM = "How do I block a lost card?"
+GENERATED = "What does the Tarn Gold card cost per year?"
+UNKNOWN = "Who won the chess game?"
+
+pytestmark = pytest.mark.usefixtures("knowledge")
+
+
+def test_answer_comes_live_with_its_evidence(desk):
+    desk.log_in("agent")
+
+    page = desk.ask(VERBATIM)
+
+    expect(page.locator(".badge-answered").first).to_have_text("Answered")
+    expect(page.locator(".answer-text")).to_contain_text("under Cards, Block.")
+    expect(page.locator("#evidence-1")).to_contain_text("Price list")
+    expect(page.locator("#evidence-1")).to_contain_text("Verified")
+    expect(page.locator("#announcement")).to_contain_text("Answered, with 1 source")
+    assert page.url.endswith(f"/answers/{Answer.objects.get().pk}")
+
+
+def test_language_model_decides_live_and_the_link_shows_the_same(desk):
+    desk.log_in("agent")
+    page = desk.ask(GENERATED)
+    live = page.locator(".result-main").inner_text().replace("Link to this answer", "")
+
+    page.reload()
+
+    kept = page.locator(".result-main").inner_text()
+    assert _words(kept) == _words(live)
+    answer = Answer.objects.get()
+    assert answer.language_model != ""
+    assert answer.outcome in ("answered", "refused")
+
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+def test_refusal_is_calm_and_says_what_to_do(desk):
+    desk.log_in("agent")
+
+    page = desk.ask(UNKNOWN)
+
+    expect(page.locator(".badge-refused").first).to_have_text("Not answered")
+    expect(page.get_by_text("What you can do now")).to_be_visible()
+    expect(page.locator(".citation")).to_have_count(0)
+    expect(page.locator(".gate-refused")).to_contain_text("Hard refusal")
+    expect(page.locator("#announcement")).to_contain_text("Not answered.")
+
+
+def test_keys_ask_break_lines_and_jump_to_the_box(desk):
+    page = desk.log_in("agent")
+    box = page.get_by_label("Your question")
+    expect(box).to_be_focused()
+    box.press_sequentially("How do I block")
+    box.press("Shift+Enter")
+    box.press_sequentially("a lost card?")
+    assert box.input_value() == "How do I block\na lost card?"
+
+    box.press("Enter")
+    page.locator("article.result").wait_for()
+    page.locator("#result-title").click()
+    expect(box).not_to_be_focused()
+    page.keyboard.press("/")
+
+    expect(box).to_be_focused()
+    page.keyboard.type("x")  # what stood there was selected
+    assert box.input_value() == "x"
+
+
+def test_citation_leads_to_its_card_by_keyboard(desk):
+    desk.log_in("agent")
+    page = desk.ask(VERBATIM)
+
+    page.locator("a.citation").first.focus()
+    page.keyboard.press("Enter")
+
+    card = page.locator("#evidence-1")
+    expect(card).to_be_focused()
+    expect(card).to_have_class(re.compile("is-chosen"))
+
+
+@pytest.mark.parametrize("question", [VERBATIM, UNKNOWN])
+def test_vote_with_comment_and_its_taking_back(desk, question):
+    desk.log_in("agent")
+    page = desk.ask(question)
+    down = page.locator("#vote-down")
+
+    down.press("Enter")
+    expect(down).to_have_attribute("aria-pressed", "true")
+    expect(down).to_be_focused()
+    page.get_by_label("What was wrong or missing?").fill("It misses <b>the fee</b>.")
+    page.get_by_role("button", name="Send the comment").click()
+    expect(page.get_by_text("Your vote and comment are kept.")).to_be_visible()
+    said = Vote.objects.get()
+
+    page.locator("#vote-down").click()
+    expect(page.locator("#vote-down")).to_have_attribute("aria-pressed", "false")
+
+    assert (said.is_up, said.comment) == (False, "It misses <b>the fee</b>.")
+    assert not Vote.objects.exists()
+
+
+def test_answer_is_copied_without_its_marks(make_desk):
+    desk = make_desk(permissions=["clipboard-read", "clipboard-write"])
+    desk.log_in("agent")
+    page = desk.ask(VERBATIM)
+
+    page.get_by_role("button", name="Copy answer").click()
+
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == "Block it at once in the app under Cards, Block."
+
+
+def test_bad_question_is_said_at_the_box(desk):
+    page = desk.log_in("agent")
+
+    page.get_by_label("Your question").fill("?!")
+    page.get_by_label("Your question").press("Enter")
+
+    expect(page.locator("#ask-error")).to_contain_text("has no words")
+    assert not Answer.objects.exists()
+    desk.complaints.clear()  # Chromium reports the 400 itself
+
+
+def test_back_leads_to_the_ask_page(desk):
+    page = desk.log_in("agent")
+    desk.ask(VERBATIM)
+
+    page.go_back()
+
+    expect(page.get_by_role("heading", name="Your recent questions")).to_be_visible()
+    expect(page.locator("article.result")).to_have_count(0)
+
+
+def test_ended_session_leads_to_the_login(desk):
+    page = desk.log_in("agent")
+    page.context.clear_cookies(name="sessionid")
+
+    page.get_by_label("Your question").fill(VERBATIM)
+    page.get_by_label("Your question").press("Enter")
+
+    page.get_by_label("Password").wait_for()
+    assert "/login" in page.url
+    desk.complaints.clear()  # Chromium reports the refused request itself
+
+
+def test_without_scripts_a_plain_form_answers(make_desk):
+    desk = make_desk(java_script_enabled=False)
+    page = desk.log_in("agent")
+
+    page.get_by_label("Your question").fill(VERBATIM)
+    page.get_by_role("button", name="Ask", exact=True).click()
+
+    expect(page.locator(".answer-text")).to_contain_text("under Cards, Block.")
+    page.get_by_role("button", name="Helpful", exact=True).click()
+    expect(page.locator("#vote-up")).to_have_attribute("aria-pressed", "true")
+    expect(page.get_by_role("button", name="Copy answer")).to_be_hidden()

@@ -1,0 +1,130 @@
+"""What pages look like to whom: small screens, dark rooms, other senses."""
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from accounts.roles import Role
+from tests.browser.conftest import make_signed_up
+
+PHONE = {"width": 360, "height": 740}
+VERBATIM = "How do I block a lost card?"
+UNKNOWN = "Who won the chess game?"
+
+pytestmark = pytest.mark.usefixtures("knowledge")
+
+
+def violations(page, *, serious_only: bool = False) -> list[str]:
+    found = Axe().run(page).response["violations"]
+    grave = ("serious", "critical")
+    return [
+        f"{v['id']} ({v['impact']}): {v['nodes'][0]['html'][:200]}"
+        for v in found
+        if not serious_only or v["impact"] in grave
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("viewport", [None, PHONE], ids=["desktop", "phone"])
+def test_our_pages_have_no_accessibility_violation(make_desk, scheme, viewport):
+    options = {"viewport": viewport} if viewport else {}
+    desk = make_desk(color_scheme=scheme, reduced_motion="reduce", **options)
+
+    found = {"login": violations(desk.open("/login"))}
+    page = desk.log_in("agent")
+    found["empty"] = violations(page)
+    desk.ask(VERBATIM)
+    for details in page.locator("details").all():
+        details.locator("summary").click()
+    found["answered"] = violations(page)
+    page.locator("#vote-up").click()
+    page.get_by_label("What was good?").wait_for()
+    found["voted"] = violations(page)
+    desk.ask(UNKNOWN)
+    found["refused"] = violations(page)
+    found["ask"] = violations(desk.open("/"))
+    found["list"] = violations(desk.open("/answers"))
+
+    assert found == {name: [] for name in found}
+
+
+@pytest.mark.parametrize("question", [VERBATIM, UNKNOWN])
+def test_nothing_runs_out_of_a_phone(make_desk, question):
+    desk = make_desk(viewport=PHONE)
+    page = desk.log_in("agent")
+
+    desk.ask(question)
+
+    assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+    button = page.get_by_role("button", name="Ask", exact=True).bounding_box()
+    assert button["height"] >= 40
+
+
+def test_dark_rooms_get_dark_pages(make_desk):
+    colours = {}
+    for scheme in ("light", "dark"):
+        page = make_desk(color_scheme=scheme).open("/login")
+        script = "getComputedStyle(document.body).backgroundColor"
+        colours[scheme] = page.evaluate(script)
+
+    assert colours == {"light": "rgb(245, 246, 248)", "dark": "rgb(18, 22, 29)"}
+
+
+def test_who_wants_no_motion_gets_none(make_desk):
+    page = make_desk(reduced_motion="reduce").open("/login")
+
+    animation = page.evaluate(
+        """() => {
+            const spinner = document.createElement('span');
+            spinner.className = 'spinner';
+            document.body.append(spinner);
+            return getComputedStyle(spinner).animationName;
+        }"""
+    )
+
+    assert animation == "none"
+
+
+def test_keyboard_reaches_everything_in_order_and_shows_where_it_is(desk):
+    page = desk.log_in("agent")
+    for _ in range(5):  # the box has the focus first
+        page.keyboard.press("Shift+Tab")
+    names = []
+    for _ in range(7):
+        names.append(
+            page.evaluate(
+                "document.activeElement.innerText || document.activeElement.id"
+            ).strip()
+        )
+        outline = "getComputedStyle(document.activeElement).outlineStyle"
+        assert page.evaluate(outline) == "solid"
+        page.keyboard.press("Tab")
+
+    assert names == [
+        "Skip to the content",
+        "Nescio",
+        "Ask",
+        "My questions",
+        "Log out",
+        "question",
+        "Ask",
+    ]
+
+
+@pytest.mark.parametrize("path", ["/admin/", "/admin/kb/entry/", "/admin/qa/answer/"])
+def test_admin_runs_under_its_own_policy(desk, path):
+    make_signed_up(Role.ADMIN, "boss")
+    desk.log_in("boss")
+
+    page = desk.open(path)
+
+    expect(page.get_by_text("Embedded database").first).to_be_visible()
+    page.wait_for_load_state("networkidle")
+
+
+def test_documents_of_the_interface_run_under_their_own_policy(desk):
+    desk.log_in("agent")
+
+    page = desk.open("/api/v1/docs")
+
+    page.locator(".swagger-ui .info .title").wait_for()
