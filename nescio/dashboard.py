@@ -54,7 +54,7 @@ def add_figures(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]
         blocks += [_outcomes(), _refusals()]
     if request.user.has_perm("jobs.view_job"):
         blocks.append(_jobs())
-    return {**context, "blocks": blocks}
+    return {**context, "title": "Dashboard", "blocks": blocks}
 
 
 def _entries() -> Block:

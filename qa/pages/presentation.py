@@ -105,6 +105,7 @@ class AnswerPage:
     unused: tuple[Card, ...]
     near_misses: tuple[Card, ...]
     waterfall: tuple[Step, ...]
+    recorded: tuple[SignalLine, ...]  # measured and not held against anything
     times: tuple[StageTimeLine, ...]
     total_time: str
     reason: wording.ReasonWords | None
@@ -153,6 +154,13 @@ def present(
         unused=rest if answered else (),
         near_misses=() if answered else rest,
         waterfall=_waterfall(answer),
+        recorded=tuple(
+            _signal_line(signal)
+            for signal in answer.signals
+            if signal["passed"] is None
+            and signal["name"] != _VISIBLE
+            and signal["value"] is not None
+        ),
         times=_times(answer.milliseconds),
         total_time=wording.time_in_words(sum(answer.milliseconds.values())),
         reason=reason,
@@ -290,13 +298,15 @@ _STAGES_OF_GATE = {
     Gate.ABSTENTION: ("abstention",),
 }
 _SEARCH_STAGES = ("question", "retrieve")
+# The one signal that belongs to the search; it refuses nothing.
+_VISIBLE = "visible_entries"
 
 
 def _waterfall(answer: Answer) -> tuple[Step, ...]:
     """Return the search and the gates after it, each where the one before ended."""
     total = sum(answer.milliseconds.values()) or 1.0
     spent = _spent(answer, _SEARCH_STAGES)
-    searched = [s for s in answer.signals if s["name"] == "visible_entries"]
+    searched = [s for s in answer.signals if s["name"] == _VISIBLE]
     steps = [
         Step(
             name="Search",
@@ -310,15 +320,18 @@ def _waterfall(answer: Answer) -> tuple[Step, ...]:
     ]
     start = spent
     for gate in Gate:
-        signals = [
-            s
-            for s in answer.signals
-            if s["gate"] == gate and s["name"] != "visible_entries"
-        ]
+        signals = [s for s in answer.signals if s["gate"] == gate]
         if gate is Gate.ABSTENTION and not signals:
             continue  # no probe was asked
         spent = _spent(answer, _STAGES_OF_GATE[gate])
         state, verdict = _gate_state(gate, answer, bool(signals))
+        enforced = [
+            s
+            for s in signals
+            if s["passed"] is not None
+            # Without any question to compare there is nothing to tell.
+            and not (gate is Gate.VERBATIM and s["value"] is None)
+        ]
         reached = state != "skipped" and spent > 0
         steps.append(
             Step(
@@ -326,7 +339,7 @@ def _waterfall(answer: Answer) -> tuple[Step, ...]:
                 question=wording.GATES[gate].question,
                 state=state,
                 verdict=verdict,
-                signals=tuple(_signal_line(signal) for signal in signals),
+                signals=tuple(_signal_line(signal) for signal in enforced),
                 time=wording.time_in_words(spent) if reached else "",
                 bar=_share(start, spent, total) if reached else None,
             )

@@ -16,7 +16,7 @@ class GateWords:
 
 GATES = {
     Gate.VERBATIM: GateWords(
-        "Word-for-word answer",
+        "Word for word",
         "Has an expert already answered exactly this question?",
     ),
     Gate.HARD_REFUSAL: GateWords(
@@ -59,7 +59,7 @@ SIGNALS = {
     "readable": SignalWords("The model's output could be read", Kind.YES_NO),
     "verdict": SignalWords("The model itself says that it can answer", Kind.YES_NO),
     "verdict_probability": SignalWords(
-        "How sure the model is of that", rule="at least"
+        "How sure the model is that it can answer", rule="at least"
     ),
     "not_a_refusal_in_prose": SignalWords(
         "The answer is more than “I don't know”", Kind.YES_NO
@@ -71,14 +71,19 @@ SIGNALS = {
     "unsupported_facts": SignalWords(
         "Facts that no cited entry holds", Kind.COUNT, "at most"
     ),
-    "words_in_evidence": SignalWords("Share of its words that stand in the evidence"),
+    "answer_in_evidence": SignalWords(
+        "Share of the answer's words that stand in the evidence"
+    ),
+    "question_in_evidence": SignalWords(
+        "Share of the question's words that stand in the evidence"
+    ),
     "log_probability": SignalWords("Mean log-probability of its words"),
 }
 
 _RETURN_TO_PERSON = "Ask a colleague who knows the subject."
 _REPHRASE = "Name the product, fee or process in the words that a document would use."
 _REPORT = (
-    "If this should be known, press “Not helpful” and say what was missing: "
+    "If this should be known, press “Should be known” and say what was missing: "
     "the people who keep the knowledge read it."
 )
 
@@ -200,7 +205,7 @@ def time_in_words(milliseconds: float) -> str:
 def number_in_words(value: float | None, kind: Kind = Kind.NUMBER) -> str:
     """Return a measured number as people read it."""
     if value is None:
-        return "nothing found"
+        return "none"
     match kind:
         case Kind.YES_NO:
             return "yes" if value else "no"

@@ -109,7 +109,7 @@ def test_waterfall_of_a_hard_refusal_stops_at_its_gate():
     steps = waterfall(answer)
 
     assert steps["Search"].signals[0].value == "120"
-    assert steps["Word-for-word answer"].verdict == "No: went on"
+    assert steps["Word for word"].verdict == "No: went on"
     refused = steps["Hard refusal"]
     assert refused.state == "refused"
     assert [(s.value, s.rule, s.passed) for s in refused.signals] == [

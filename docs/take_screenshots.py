@@ -1,0 +1,95 @@
+"""Renew the pictures in docs/images from a running system: `python docs/take_screenshots.py`.
+
+Reads the address and the administrator's password from var/up.json, asks three of the
+demonstration questions in headless Chromium and takes a picture of each page.
+"""
+
+import json
+import os
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+ROOT = Path(__file__).resolve().parent.parent
+IMAGES = ROOT / "docs" / "images"
+CHROMIUM = os.environ.get("NESCIO_CHROMIUM", "/usr/bin/chromium")
+DESKTOP = {"width": 1200, "height": 900}
+WIDE = {"width": 1440, "height": 900}
+PHONE = {"width": 390, "height": 844}
+ANSWERED = "What does the Tarn Gold card cost per year?"
+REFUSED = "Do you offer mortgages for first-time buyers?"
+VERBATIM = "How do I block a lost card?"
+LIMIT_BYTES = 200_000
+
+
+def main() -> None:
+    """Take every picture."""
+    var = Path(os.environ.get("NESCIO_VAR_DIR", ROOT / "var"))
+    up = json.loads((var / "up.json").read_text())
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox"]
+        )
+        page = signed_in(browser, up, scheme="light")
+        picture_of_question(page, ANSWERED, "ask-answered")
+        picture_of_question(page, REFUSED, "ask-refused")
+        page.set_viewport_size(WIDE)  # type: ignore[arg-type]  # a TypedDict of the library
+        picture_of_page(page, "/admin/", "admin-dashboard")
+        picture_of_page(page, "/admin/kb/entry/", "admin-entries")
+        phone = signed_in(browser, up, scheme="dark", viewport=PHONE)
+        picture_of_question(phone, VERBATIM, "ask-phone-dark")
+        browser.close()
+
+
+def signed_in(
+    browser: Browser,
+    up: dict[str, str],
+    *,
+    scheme: str,
+    viewport: dict[str, int] = DESKTOP,
+) -> Page:
+    """Return a page of a fresh browser context, logged in as the administrator."""
+    page = browser.new_context(
+        base_url=up["url"],
+        viewport=viewport,  # type: ignore[arg-type]  # a TypedDict of the library
+        color_scheme=scheme,  # type: ignore[arg-type]  # a literal of the library
+        reduced_motion="reduce",
+    ).new_page()
+    page.goto("/login")
+    page.get_by_label("Name").fill(up.get("username", "admin"))
+    page.get_by_label("Password").fill(up["admin_password"])
+    page.get_by_role("button", name="Log in").click()
+    page.get_by_label("Your question").wait_for()
+    return page
+
+
+def picture_of_question(page: Page, question: str, name: str) -> None:
+    """Ask and take the top of the result."""
+    page.goto("/")
+    page.get_by_label("Your question").fill(question)
+    page.get_by_role("button", name="Ask", exact=True).click()
+    page.locator("article.result").wait_for(timeout=120_000)
+    page.evaluate("document.activeElement.blur()")
+    save(page, name)
+
+
+def picture_of_page(page: Page, path: str, name: str) -> None:
+    """Take the top of a page."""
+    page.goto(path)
+    page.wait_for_load_state("networkidle")
+    save(page, name)
+
+
+def save(page: Page, name: str) -> None:
+    """Write a picture that is small enough for a repository."""
+    file = IMAGES / f"{name}.png"
+    page.screenshot(path=file, scale="css")
+    size = file.stat().st_size
+    if size > LIMIT_BYTES:
+        msg = f"{file} has {size} bytes and may have {LIMIT_BYTES}."
+        raise ValueError(msg)
+
+
+if __name__ == "__main__":
+    main()
