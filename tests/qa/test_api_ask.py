@@ -53,7 +53,7 @@ def ask_streamed(client: APIClient, question: str, **more: object):
     )
 
 
-def parsed(text: str) -> list[tuple[str, dict]]:
+def parsed(text: str):
     """Read an event stream, holding it to the format's rules."""
     found = []
     for block in text.split("\n\n"):
