@@ -20,9 +20,13 @@ class Policy(models.Model):
     name = models.CharField(max_length=100, default="default")
     version = models.PositiveIntegerField(help_text="1-based, within name.")
     is_active = models.BooleanField(default=False)
-    # The defaults were chosen on the bundled embedder and the demonstration questions as
-    # a whole: what the knowledge base answers lies at ratios from 0 to 0.84, what it
-    # only touches from 0.91 (one at 0.85), what it knows nothing of from 1.24.
+    # The defaults were chosen on the bundled models and the demonstration questions as a
+    # whole: what the knowledge base answers lies at ratios from 0 to 0.84, what it only
+    # touches from 0.91 (one at 0.85), what it knows nothing of from 1.24; the same
+    # question in other words lies below 0.2, and other questions' words must agree too.
+    # Of 45 verdicts, those on right answers are at 0.67 and above (one at 0.42), the
+    # others at 0.61 and below. That is how they were found, not how well they generalise:
+    # labelled answers of one's own calibrate better ones.
     alpha = models.FloatField(
         default=0.85,
         validators=[MinValueValidator(0.0), MaxValueValidator(2.0)],
@@ -49,7 +53,9 @@ class Policy(models.Model):
     )
     soft_refusal = models.BooleanField(default=True)
     min_verdict = models.FloatField(
-        default=0.5, validators=[MinValueValidator(0.0), MaxValueValidator(1.0)]
+        default=0.65,
+        validators=[MinValueValidator(0.0), MaxValueValidator(1.0)],
+        help_text="Least probability of the model's verdict that the evidence answers.",
     )
     reveal_not_entitled = models.BooleanField(
         default=False,
