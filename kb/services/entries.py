@@ -23,20 +23,38 @@ from kb.exceptions import (
 )
 from kb.models import Audience, Document, Entry, KnowledgeBase, Revision, Section
 
-from .text import clean_line, clean_text
+from .entry_values import (
+    QUESTION_LIMIT,
+    REASON_LIMIT,
+    TEXT_LIMIT,
+    UNVERIFIED_CONFIDENCE,
+    check_choice,
+    check_confidence,
+    check_moment,
+    check_place,
+    check_state,
+    clean_reason,
+    clean_said,
+)
 from .vectors import write_vectors
 
-TEXT_LIMIT = 8000
-QUESTION_LIMIT = 1000
-REASON_LIMIT = 300
-UNVERIFIED_CONFIDENCE = 0.8
-"""What a hand-written entry gets until a person verified it."""
+__all__ = [
+    "QUESTION_LIMIT",
+    "REASON_LIMIT",
+    "TEXT_LIMIT",
+    "UNVERIFIED_CONFIDENCE",
+    "EntryChanges",
+    "NewEntry",
+    "create_entries",
+    "create_entry",
+    "edit_entry",
+    "erase_entry",
+    "mark_for_review",
+    "restore_entry",
+    "retire_entry",
+    "verify_entry",
+]
 
-_WRITABLE_STATES = (
-    Entry.State.DRAFT,
-    Entry.State.IN_REVIEW,
-    Entry.State.NEEDS_REVIEW,
-)
 # What a verification vouches for: a change of one of these needs a new one.
 _VOUCHED = frozenset({"text", "question", "valid_until"})
 
@@ -133,7 +151,9 @@ def create_entries(
     Entry.objects.bulk_create(entries, batch_size=500)
     Revision.objects.bulk_create(
         [
-            _revision_of(entry, number=1, author=author, reason=_reason(new.reason))
+            _revision_of(
+                entry, number=1, author=author, reason=clean_reason(new.reason)
+            )
             for entry, new in zip(entries, new_entries, strict=True)
         ],
         batch_size=500,
@@ -181,7 +201,7 @@ def edit_entry(
         entry,
         number=number + 1,
         author=author,
-        reason=_reason(reason) or f"Changed {', '.join(sorted(changed))}.",
+        reason=clean_reason(reason) or f"Changed {', '.join(sorted(changed))}.",
     )
     if changed & {"text", "question"}:
         write_vectors([entry], model=model)
@@ -204,7 +224,7 @@ def verify_entry(
     again = entry.state == Entry.State.VERIFIED
     _vouch(entry, by)
     default = "Verified again." if again else "Verified."
-    _save(entry, number=number + 1, author=by, reason=_reason(reason) or default)
+    _save(entry, number=number + 1, author=by, reason=clean_reason(reason) or default)
     return entry
 
 
@@ -228,7 +248,7 @@ def mark_for_review(
         entry,
         number=number + 1,
         author=by,
-        reason=_reason(reason) or "Marked for review.",
+        reason=clean_reason(reason) or "Marked for review.",
     )
     return entry
 
@@ -249,7 +269,9 @@ def retire_entry(
     if entry.state == Entry.State.RETIRED:
         return entry
     entry.state = Entry.State.RETIRED
-    _save(entry, number=number + 1, author=by, reason=_reason(reason) or "Retired.")
+    _save(
+        entry, number=number + 1, author=by, reason=clean_reason(reason) or "Retired."
+    )
     return entry
 
 
@@ -269,7 +291,9 @@ def restore_entry(
         return entry
     before = entry.revisions.exclude(state=Entry.State.RETIRED).first()
     entry.state = before.state if before else Entry.State.NEEDS_REVIEW
-    _save(entry, number=number + 1, author=by, reason=_reason(reason) or "Restored.")
+    _save(
+        entry, number=number + 1, author=by, reason=clean_reason(reason) or "Restored."
+    )
     write_vectors([entry], model=model)
     return entry
 
@@ -300,18 +324,18 @@ def _build(new: NewEntry, *, author: User | None) -> Entry:
         document=document,
         section=section,
         audience=audience,
-        question=_clean("question", new.question),
-        text=_clean("text", new.text),
-        origin=_choice("origin", new.origin, Entry.Origin.values),
-        language=_choice(
+        question=clean_said("question", new.question),
+        text=clean_said("text", new.text),
+        origin=check_choice("origin", new.origin, Entry.Origin.values),
+        language=check_choice(
             "language",
             new.language or new.knowledge_base.language,
             KnowledgeBase.Language.values,
         ),
-        valid_until=_moment(new.valid_until),
+        valid_until=check_moment(new.valid_until),
         owner=new.owner,
     )
-    _check_place(entry)
+    check_place(entry)
     if new.verify:
         if author is None:
             raise InvalidKnowledgeError(
@@ -319,8 +343,8 @@ def _build(new: NewEntry, *, author: User | None) -> Entry:
             )
         _vouch(entry, author)
     else:
-        entry.state = _state(new.state)
-        entry.confidence = _unverified_confidence(new.confidence)
+        entry.state = check_state(new.state)
+        entry.confidence = check_confidence(new.confidence)
     return entry
 
 
@@ -351,11 +375,11 @@ def _apply(entry: Entry, changes: EntryChanges) -> set[str]:
     cleaned: dict[str, object] = {**changes}
     for name in ("text", "question"):
         if name in changes:
-            cleaned[name] = _clean(name, str(cleaned[name]))
+            cleaned[name] = clean_said(name, str(cleaned[name]))
     if "language" in changes:
-        _choice("language", changes["language"], KnowledgeBase.Language.values)
+        check_choice("language", changes["language"], KnowledgeBase.Language.values)
     if "valid_until" in changes:
-        _moment(changes["valid_until"])
+        check_moment(changes["valid_until"])
     changed = {name for name, value in cleaned.items() if getattr(entry, name) != value}
     for name in changed - {"state", "confidence"}:
         setattr(entry, name, cleaned[name])
@@ -369,23 +393,7 @@ def _settle_place(entry: Entry, changes: EntryChanges) -> None:
         entry.section is not None and entry.section.document_id != entry.document_id
     ):
         entry.section = None
-    _check_place(entry)
-
-
-def _check_place(entry: Entry) -> None:
-    document, section = entry.document, entry.section
-    if document and document.knowledge_base_id != entry.knowledge_base_id:
-        raise InvalidKnowledgeError(
-            "document",
-            f"document {document.pk} belongs to another knowledge base; take one of "
-            f"{entry.knowledge_base.slug}.",
-        )
-    if section and (document is None or section.document_id != document.pk):
-        raise InvalidKnowledgeError(
-            "section",
-            f"section {section.pk} belongs to another document; take one of the "
-            "entry's document.",
-        )
+    check_place(entry)
 
 
 def _settle_verification(
@@ -394,7 +402,7 @@ def _settle_verification(
     """Bring state, confidence and verification in step with what changed."""
     was_verified = entry.state == Entry.State.VERIFIED
     if "state" in changed:
-        _doubt(entry, state=_state(changes["state"]))
+        _doubt(entry, state=check_state(changes["state"]))
     elif was_verified and changed & _VOUCHED:
         if verifier is not None:
             _vouch(entry, verifier)
@@ -408,7 +416,7 @@ def _settle_verification(
             f"confidence {changes['confidence']} is not that of a verified entry, "
             "which is 1; give it another state too.",
         )
-    entry.confidence = _unverified_confidence(changes["confidence"])
+    entry.confidence = check_confidence(changes["confidence"])
 
 
 def _vouch(entry: Entry, by: User) -> None:
@@ -450,56 +458,3 @@ def _revision_of(
 def _refuse_retired(entry: Entry) -> None:
     if entry.state == Entry.State.RETIRED:
         raise EntryRetiredError(f"Entry {entry.pk} is retired; restore it first.")
-
-
-def _clean(name: str, value: str) -> str:
-    if name == "question":
-        return clean_line(value, field=name, limit=QUESTION_LIMIT, required=False)
-    return clean_text(value, field=name, limit=TEXT_LIMIT)
-
-
-def _reason(value: str) -> str:
-    return clean_line(value, field="reason", limit=REASON_LIMIT, required=False)
-
-
-def _state(value: str) -> str:
-    if value == Entry.State.VERIFIED:
-        raise InvalidKnowledgeError(
-            "state", "state verified is not written; verify the entry instead."
-        )
-    if value == Entry.State.RETIRED:
-        raise InvalidKnowledgeError(
-            "state", "state retired is not written; retire the entry instead."
-        )
-    return _choice("state", value, [state.value for state in _WRITABLE_STATES])
-
-
-def _unverified_confidence(value: float) -> float:
-    if value == 1:
-        raise InvalidKnowledgeError(
-            "confidence",
-            "confidence 1 is for what a person verified; verify the entry, or give a "
-            "number below 1.",
-        )
-    # Written so that "not a number" fails it.
-    if not 0 < value < 1:
-        raise InvalidKnowledgeError(
-            "confidence", f"confidence {value} is not in (0, 1]; give a number in it."
-        )
-    return value
-
-
-def _choice(field: str, value: str, values: Sequence[str]) -> str:
-    if value not in values:
-        raise InvalidKnowledgeError(
-            field, f"{field} {value!r} is unknown; take one of {', '.join(values)}."
-        )
-    return value
-
-
-def _moment(value: datetime | None) -> datetime | None:
-    if value is not None and timezone.is_naive(value):
-        raise InvalidKnowledgeError(
-            "valid_until", f"valid_until {value} has no time zone; give it one."
-        )
-    return value
