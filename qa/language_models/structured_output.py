@@ -46,6 +46,7 @@ SCHEMA: Final[Mapping[str, object]] = {
     "additionalProperties": False,
 }
 
+_FIELDS: Final = frozenset(("evidence", "quotes", "reasoning", "can_answer", "answer"))
 _LONGEST_OUTPUT: Final = 65_536
 _MOST_ATTEMPTS: Final = 64
 # Neither a database nor a page can hold these.
@@ -114,7 +115,8 @@ def _objects(output: str) -> Iterator[dict[str, object]]:
         except ValueError:
             after = at + 1
         else:
-            if isinstance(value, dict):
+            # Not the parts of a form that is itself broken off.
+            if isinstance(value, dict) and value.keys() & _FIELDS:
                 yield value
         at = output.find("{", after)
 

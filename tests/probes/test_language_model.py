@@ -13,7 +13,7 @@ PREFIX = tuple(range(40, 75))
 QUESTION = tuple(range(90, 115))
 
 
-@pytest.fixture(params=sorted(tiny_models.CONFIGURATIONS))
+@pytest.fixture(params=tiny_models.FAMILIES)
 def model(request) -> WhiteBoxModel:
     return tiny_models.model(request.param)
 

@@ -15,7 +15,7 @@ def load(directory, dtype=torch.float32):
     return load_model_from(directory, name="tiny", device=CPU, dtype=dtype)
 
 
-@pytest.mark.parametrize("family", sorted(tiny_models.CONFIGURATIONS))
+@pytest.mark.parametrize("family", tiny_models.FAMILIES)
 def test_a_model_of_any_family_is_loaded_from_its_directory(family, tmp_path):
     model = load(tiny_models.save(tmp_path, family=family))
 

@@ -14,24 +14,30 @@ TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content | trim }}<|im_end|>\n"
     "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
+FAMILIES = ("gemma", "gemma2", "gpt2", "llama", "mistral", "qwen2")
 _SIZES = {
     "vocab_size": 320, "hidden_size": 32, "intermediate_size": 48,
     "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
-    "head_dim": 8, "max_position_embeddings": 512, "bos_token_id": None,
-    "eos_token_id": 257, "pad_token_id": None,
+    "head_dim": 8, "bos_token_id": None, "eos_token_id": 257, "pad_token_id": None,
 }  # fmt: skip
-CONFIGURATIONS = {
-    "llama": transformers.LlamaConfig(**_SIZES),
-    "qwen2": transformers.Qwen2Config(**_SIZES),
+
+
+def configuration(family: str, context_length: int) -> transformers.PreTrainedConfig:
+    if family == "gpt2":
+        return transformers.GPT2Config(
+            vocab_size=320, n_embd=32, n_layer=3, n_head=4, n_positions=context_length,
+            bos_token_id=None, eos_token_id=257,
+        )  # fmt: skip
+    kind = {
+        "gemma": transformers.GemmaConfig,
+        "gemma2": transformers.Gemma2Config,
+        "llama": transformers.LlamaConfig,
+        "mistral": transformers.MistralConfig,
+        "qwen2": transformers.Qwen2Config,
+    }[family]
     # Shorter than what the tests read: the window slides.
-    "mistral": transformers.MistralConfig(**_SIZES, sliding_window=16),
-    "gemma": transformers.GemmaConfig(**_SIZES),
-    "gemma2": transformers.Gemma2Config(**_SIZES, sliding_window=16),
-    "gpt2": transformers.GPT2Config(
-        vocab_size=320, n_embd=32, n_layer=3, n_head=4, n_positions=512,
-        bos_token_id=None, eos_token_id=257,
-    ),
-}  # fmt: skip
+    window = {"sliding_window": 16} if family in {"gemma2", "mistral"} else {}
+    return kind(**_SIZES, **window, max_position_embeddings=context_length)
 
 
 def tokenizer(template: str | None = TEMPLATE) -> PreTrainedTokenizerFast:
@@ -48,18 +54,22 @@ def tokenizer(template: str | None = TEMPLATE) -> PreTrainedTokenizerFast:
         additional_special_tokens=SPECIAL,
     )
     fast.chat_template = template
-    # The tests read control tokens' ids from here, whatever order they were added in.
     return fast
 
 
-def network(family: str) -> transformers.PreTrainedModel:
+def network(family: str, context_length: int = 512) -> transformers.PreTrainedModel:
     torch.manual_seed(7)
-    return transformers.AutoModelForCausalLM.from_config(CONFIGURATIONS[family])
+    return transformers.AutoModelForCausalLM.from_config(
+        configuration(family, context_length)
+    )
 
 
-def model(family: str) -> WhiteBoxModel:
+def model(family: str, context_length: int = 512) -> WhiteBoxModel:
     return WhiteBoxModel(
-        network(family), Tokens(tokenizer()), name=family, fingerprint="0" * 64
+        network(family, context_length),
+        Tokens(tokenizer()),
+        name=family,
+        fingerprint="0" * 64,
     )
 
 
