@@ -75,6 +75,8 @@ def _entries() -> Block:
 def _due() -> Block:
     now = timezone.now()
     live = Entry.objects.servable()
+    never = (Entry.State.DRAFT, Entry.State.RETIRED)
+    served = {"state__in": ",".join(s for s in Entry.State if s not in never)}
     expired = live.filter(valid_until__lte=now).count()
     due = live.filter(valid_until__gt=now, valid_until__lte=now + DUE).count()
     return _block(
@@ -83,11 +85,12 @@ def _due() -> Block:
         "Nothing has expired or is about to.",
         "kb_entry",
         [
-            ("expired", expired, {"valid_until__lte": now.isoformat()}),
+            ("expired", expired, {**served, "valid_until__lte": now.isoformat()}),
             (
                 f"expire within {DUE.days} days",
                 due,
                 {
+                    **served,
                     "valid_until__gt": now.isoformat(),
                     "valid_until__lte": (now + DUE).isoformat(),
                 },
@@ -100,7 +103,11 @@ def _outcomes() -> Block:
     since = timezone.now() - PERIOD
     counts = dict(_asked(since).order_by().values_list("outcome").annotate(Count("pk")))
     figures = [
-        (outcome.label, counts.get(outcome.value, 0), {"outcome__exact": outcome.value})
+        (
+            outcome.label,
+            counts.get(outcome.value, 0),
+            {**_asked_in(since), "outcome__exact": outcome.value},
+        )
         for outcome in Answer.Outcome
     ]
     return _block(
@@ -123,7 +130,11 @@ def _refusals() -> Block:
         .order_by("-count")
     )
     figures = [
-        (REASONS[Reason(reason)].title, count, {"reason__exact": reason})
+        (
+            REASONS[Reason(reason)].title,
+            count,
+            {**_asked_in(since), "reason__exact": reason},
+        )
         for reason, count in rows
     ]
     return _block(
@@ -152,10 +163,17 @@ def _jobs() -> Block:
     )
 
 
+# An evaluation asks what nobody wanted to know.
+_CHANNELS = [c for c in Answer.Channel if c is not Answer.Channel.EVALUATION]
+
+
+def _asked_in(since: datetime) -> dict[str, str]:
+    """Return `_asked` as the parameters of the list's address."""
+    return {"created_at__gte": since.isoformat(), "channel__in": ",".join(_CHANNELS)}
+
+
 def _asked(since: datetime) -> QuerySet[Answer]:
-    return Answer.objects.filter(created_at__gte=since).exclude(
-        channel=Answer.Channel.EVALUATION
-    )
+    return Answer.objects.filter(created_at__gte=since, channel__in=_CHANNELS)
 
 
 def _block(

@@ -1,0 +1,162 @@
+"""The admin's frame: navigation by task, dashboard, for each role what it may see."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts.roles import Role
+from jobs.services import enqueue
+from nescio.admin_site import UNFOLD, environment
+from nescio.dashboard import add_figures
+from tests.factories import make_entry, make_user
+from tests.qa.answer_rows import make_answer
+
+pytestmark = pytest.mark.django_db
+
+
+def staff(role: Role):
+    user = make_user(role)
+    user.is_staff = True
+    user.save()
+    return user
+
+
+def client_of(user) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def figures(rf, user) -> dict[str, dict[str, int]]:
+    request = rf.get("/admin/")
+    request.user = user
+    return {
+        block.title: {figure.label: figure.count for figure in block.figures}
+        for block in add_figures(request, {})["blocks"]
+    }
+
+
+def test_dashboard_counts_what_needs_a_person(rf):
+    now = timezone.now()
+    make_entry("A fact.")
+    make_entry("A draft.", state="draft")
+    make_entry("Due soon.", valid_until=now + timedelta(days=3))
+    make_entry("Due much later.", valid_until=now + timedelta(days=300))
+    make_entry("Gone.", valid_until=now - timedelta(days=1))
+    make_entry("Gone, and a draft.", state="draft", valid_until=now)
+    asker = make_user()
+    make_answer(asker)
+    make_answer(asker, reason="not_entitled", shown_reason="nothing_known")
+    make_answer(asker, cited=(make_entry("Another fact."),))
+    make_answer(asker, channel="evaluation")
+    old = make_answer(asker)
+    type(old).objects.filter(pk=old.pk).update(created_at=now - timedelta(days=8))
+    enqueue("kb.embed", {})
+
+    found = figures(rf, staff(Role.ADMIN))
+
+    assert found["Entries by state"]["verified"] == 5
+    assert found["Entries by state"]["draft"] == 2
+    assert found["Expiry"] == {"expired": 1, "expire within 30 days": 1}
+    assert found["Questions of the last 7 days"]["refused"] == 2
+    assert found["Refusals of the last 7 days, by reason"] == {
+        "Nothing known is close enough": 1,
+        "You may not see what is known": 1,
+    }
+    assert found["Background work"]["queued"] == 1
+
+
+def test_dashboard_shows_a_role_only_what_it_may_open(rf):
+    make_entry()
+
+    titles = {role: set(figures(rf, staff(role))) for role in Role}
+
+    assert titles[Role.AGENT] == set()
+    assert "Background work" not in titles[Role.SME]
+    assert "Entries by state" in titles[Role.SME]
+    assert "Background work" in titles[Role.ADMIN]
+
+
+def test_every_figure_leads_to_a_list_that_holds_as_many(rf):
+    now = timezone.now()
+    make_entry("A draft.", state="draft")
+    make_entry("Due soon.", valid_until=now + timedelta(days=3))
+    make_entry("Gone.", valid_until=now - timedelta(days=1))
+    make_entry("Gone, and a draft.", state="draft", valid_until=now)
+    make_answer(make_user())
+    make_answer(make_user(), channel="evaluation")
+    old = make_answer(make_user())
+    type(old).objects.filter(pk=old.pk).update(created_at=now - timedelta(days=8))
+    enqueue("kb.embed", {})
+    user = staff(Role.ADMIN)
+    request = rf.get("/admin/")
+    request.user = user
+    client = client_of(user)
+
+    counted = [
+        (figure.link, figure.count)
+        for block in add_figures(request, {})["blocks"]
+        for figure in block.figures
+    ]
+    shown = []
+    for link, _ in counted:
+        response = client.get(link)
+        assert response.status_code == 200, link
+        shown.append((link, response.context["cl"].result_count))
+
+    assert len(counted) > 10
+    assert shown == counted
+
+
+def test_navigation_holds_each_role_to_its_rights():
+    links = {}
+    for role in Role:
+        body = client_of(staff(role)).get("/admin/").content.decode()
+        links[role] = set(re.findall(r'href="(/admin/\w+/\w+/)"', body))
+
+    assert links[Role.AGENT] == set()
+    assert "/admin/kb/entry/" in links[Role.SME]
+    assert "/admin/auth/user/" not in links[Role.CURATOR]
+    assert {"/admin/auth/user/", "/admin/jobs/job/"} <= links[Role.ADMIN]
+    assert links[Role.SME] < links[Role.CURATOR] < links[Role.ADMIN]
+
+
+def test_every_item_of_the_navigation_has_a_registered_admin():
+    items = [
+        item for group in UNFOLD["SIDEBAR"]["navigation"] for item in group["items"]
+    ]
+
+    missing = [item["title"] for item in items if not str(item["link"])]
+
+    assert missing == []
+
+
+def test_every_registered_admin_is_in_the_navigation():
+    from django.contrib import admin
+
+    linked = {
+        str(item["link"])
+        for group in UNFOLD["SIDEBAR"]["navigation"]
+        for item in group["items"]
+    }
+    registered = {
+        reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+        for model in admin.site._registry
+    }
+
+    assert registered - linked == set()
+
+
+def test_badge_tells_a_system_that_is_no_production(rf, settings):
+    request = rf.get("/admin/")
+
+    settings.DATABASE_IS_EMBEDDED = False
+    assert environment(request) is None
+    settings.DATABASE_IS_EMBEDDED = True
+    assert environment(request) == ["Embedded database", "info"]
+    settings.DEBUG = True
+    assert environment(request) == ["Debugging", "danger"]
