@@ -6,8 +6,6 @@ frequency, Sparck Jones 1972); equal weights are ordered by distance.
 """
 
 import time
-from collections.abc import Sequence
-from typing import Any
 
 from django.db import transaction
 
@@ -31,9 +29,12 @@ _FUSION_K = 60
 _EF_SEARCH = 200
 _DEEP_EF_SEARCH = 400
 _POOL = 20  # ranks that are fused, at least
-# A word with more matches than this tells nothing. Its own matches are not counted
-# further, so the statement's cost is bounded whatever the question.
-_WORD_MATCHES = 200
+# A word that more of the visible entries contain tells nothing, and an entry found by
+# such words alone would take a place from one that is near. Matches are not counted
+# further than the largest number, which bounds the statement's cost.
+_WORD_SHARE = 0.1
+_WORD_MATCHES_ALWAYS = 3
+_WORD_MATCHES_LIMIT = 200
 _UNBOUNDED = 2**31 - 1
 _TEXT_CANDIDATES = 100  # that get their distance measured
 
@@ -99,13 +100,18 @@ match AS (
     FROM word CROSS JOIN LATERAL (
         SELECT e.id, e.confidence FROM kb_entry e
         WHERE e.search_vector @@ word.query AND {VISIBLE}
-        LIMIT %(word_matches)s + 1
+        LIMIT {_WORD_MATCHES_LIMIT} + 1
     ) found
 ),
 weighed AS (
     SELECT id, confidence,
            sum(ln(1 + (SELECT visible FROM head)::float8 / matches)) AS weight
-    FROM match WHERE matches <= %(word_matches)s
+    FROM match
+    WHERE matches <= (
+        SELECT least({_WORD_MATCHES_LIMIT},
+                     greatest({_WORD_MATCHES_ALWAYS}, {_WORD_SHARE} * visible))
+        FROM head
+    )
     GROUP BY id, confidence
     ORDER BY weight DESC, id LIMIT %(text_candidates)s
 ),
@@ -181,29 +187,19 @@ def search(
         EmbedderUnavailableError: The model was switched and the new one cannot be loaded.
     """
     begun = time.perf_counter()
-    pool = max(_POOL, top_k)
-    parameters: dict[str, Parameter] = {
-        **scope_parameters(scope),
-        **vector_parameters(vector),
-        "text": question_text,
-        "common": list(common_words()),
-        "index": index_name(vector.model_id),
-        "exact_limit": exact_limit,
-        "bound": exact_limit + 1,
-        "top_k": top_k,
-        "pool": pool,
-        "fusion_k": _FUSION_K,
-        "word_matches": _WORD_MATCHES,
-        "text_candidates": _TEXT_CANDIDATES,
-    }
+    parameters = look_parameters(
+        vector, question_text, scope=scope, top_k=top_k, exact_limit=exact_limit
+    )
     route = Route.EXACT
     rows = execute(_LOOK.format(rows=_VISIBLE_ROWS), parameters)
     is_within, has_index = rows[0][1:3] if rows else (True, False)
     if not is_within:
         if has_index:
             route = Route.HNSW
-            ef_search = max(pool, _DEEP_EF_SEARCH if deep else _EF_SEARCH)
-            rows = _look_in_index(len(vector.values), parameters, ef_search=ef_search)
+            near = _INDEXED_ROWS.format(dimensions=len(vector.values))
+            with transaction.atomic():
+                prepare_index_scan(_DEEP_EF_SEARCH if deep else _EF_SEARCH)
+                rows = execute(_LOOK.format(rows=near), parameters)
         else:  # slower, and complete
             rows = execute(
                 _LOOK.format(rows=_VISIBLE_ROWS), {**parameters, "bound": _UNBOUNDED}
@@ -231,14 +227,39 @@ def search(
     )
 
 
-def _look_in_index(
-    dimensions: int, parameters: dict[str, Parameter], *, ef_search: int
-) -> Sequence[tuple[Any, ...]]:
-    with transaction.atomic():
-        execute(
-            "SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true),"
-            " set_config('hnsw.ef_search', %(ef_search)s, true)",
-            {"ef_search": str(ef_search)},
-        )
-        rows = _INDEXED_ROWS.format(dimensions=dimensions)
-        return execute(_LOOK.format(rows=rows), parameters)
+def look_parameters(
+    vector: QuestionVector,
+    question_text: str,
+    *,
+    scope: Scope,
+    top_k: int,
+    exact_limit: int,
+) -> dict[str, Parameter]:
+    """Return the parameters of one look's statement, whichever route it takes."""
+    return {
+        **scope_parameters(scope),
+        **vector_parameters(vector),
+        "text": question_text,
+        "common": list(common_words()),
+        "index": index_name(vector.model_id),
+        "exact_limit": exact_limit,
+        "bound": exact_limit + 1,
+        "top_k": top_k,
+        "pool": max(_POOL, top_k),
+        "fusion_k": _FUSION_K,
+        "text_candidates": _TEXT_CANDIDATES,
+    }
+
+
+def prepare_index_scan(ef_search: int) -> None:
+    """Set how wide the index is searched, until the current transaction ends.
+
+    The scan goes on while the filters discard what it finds. The planner would rather
+    sort all rows where it expects the filters to discard many.
+    """
+    execute(
+        "SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true),"
+        " set_config('hnsw.ef_search', %(ef_search)s, true),"
+        " set_config('enable_sort', 'off', true)",
+        {"ef_search": str(ef_search)},
+    )
