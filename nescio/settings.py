@@ -13,7 +13,7 @@ from urllib.parse import unquote
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
-from nescio.admin_site import UNFOLD
+from nescio.admin_site import UNFOLD  # noqa: F401  # a setting
 from nescio.content_security import STRICT
 from nescio.embedded.places import Places, local_secret_key
 
@@ -254,7 +254,7 @@ REST_FRAMEWORK = {
     "DEFAULT_METADATA_CLASS": "nescio.options.MethodsOnly",
     "EXCEPTION_HANDLER": "nescio.exception_handler.exception_handler",
 }
-KNOX_TOKEN_MODEL = "accounts.ApiToken"
+KNOX_TOKEN_MODEL = "accounts.ApiToken"  # noqa: S105  # names a model
 # The library's migrations make its own table too, which nothing uses and which forbids
 # to empty the users' table.
 MIGRATION_MODULES = {"knox": None}

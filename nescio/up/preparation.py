@@ -16,10 +16,27 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from kb.demonstration import load_demonstration
 from kb.embedding import active_model
-from kb.models import KnowledgeBase
+from kb.models import EmbeddingModel, KnowledgeBase
 from nescio.up.exceptions import UpError
 from probes import bundled
 from qa.services.policies import ensure_default_policy
+
+
+def is_done() -> bool:
+    """Tell from the tables whether models and knowledge were prepared before.
+
+    The web server checks the models' digests once more when it loads them.
+    """
+    has_language_model = (
+        settings.LANGUAGE_MODEL != "bundled"
+        or bool(settings.LANGUAGE_SERVER_URL)
+        or bundled.place(settings.PLACES.models).exists()
+    )
+    return (
+        has_language_model
+        and EmbeddingModel.objects.filter(state=EmbeddingModel.State.ACTIVE).exists()
+        and KnowledgeBase.objects.filter(policies__is_active=True).exists()
+    )
 
 
 def migrate(console: Console) -> None:

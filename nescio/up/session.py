@@ -24,7 +24,7 @@ from nescio.up.children import children, environment
 from nescio.up.credentials import Credentials, ensure_credentials, write_private
 from nescio.up.embedded import EmbeddedDatabase, stop_left_over_database
 from nescio.up.exceptions import UpError
-from nescio.up.preparation import migrate
+from nescio.up.preparation import is_done, migrate
 from nescio.up.questions import ask, choose
 from nescio.up.readiness import wait_until_ready
 from nescio.up.signals import Stop, stop_gate
@@ -118,7 +118,10 @@ def _serve(options: Options, console: Console, stack: ExitStack) -> None:
     _require_fit_database()
     migrate(console)
     credentials = ensure_credentials(places.credentials_file)
-    _prepare()
+    if is_done():
+        console.print("Models and knowledge: prepared before")
+    else:
+        _prepare()
 
     supervisor = Supervisor(environment(settings.TORCH_THREADS), _speaker(console))
     stack.callback(supervisor.stop, GRACE_SECONDS)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from stat import S_IMODE
+from typing import Any
 
 import pytest
 from django.contrib.auth import authenticate
@@ -190,7 +191,7 @@ REFUSAL = {
 
 
 def _case(**changes):
-    values = {
+    values: dict[str, Any] = {
         "id": "one",
         "question": "Why [red]is[/red] the sky blue?",
         "is_answerable": False,
