@@ -1,0 +1,18 @@
+"""The page of the REST interface, under the strict content policy."""
+
+
+def test_the_interface_is_shown_and_tried_out_in_a_signed_in_browser(desk, knowledge):
+    desk.log_in("agent")
+
+    page = desk.open("/api/v1/docs")
+    page.get_by_text("/api/v1/search").wait_for()
+    page.locator("#operations-search-search .opblock-summary-control").click()
+    page.get_by_role("button", name="Try it out").click()
+    page.locator("#operations-search-search textarea").fill(
+        '{"question": "Who won the cup?"}'
+    )
+    page.get_by_role("button", name="Execute").click()
+
+    answered = page.locator(".live-responses-table tbody .response-col_status")
+    answered.wait_for()
+    assert answered.inner_text().startswith("200")
