@@ -53,18 +53,20 @@ class _Reading:
 
 
 class GuidedLanguageModel:
-    """`qa.pipeline.types.LanguageModel` on a white-box model."""
+    """`qa.pipeline.types.LanguageModel` on a white-box model.
+
+    Attributes:
+        examples: The fixed prefix, read once per process.
+    """
 
     def __init__(self, model: WhiteBoxModel) -> None:
         """Take over a loaded model."""
         self._model = model
-        self._examples = "".join(
+        self.examples = "".join(
             f"Note: {note}\nQuestion: {question}\nAnswer: {answer}\n\n"
             for note, question, answer in EXAMPLES
         )
-        form = (
-            f"{self._examples}\n{_VERDICT_SLOPE} {_VERDICT_MIDDLE} {_UNRELATED_SHARE}"
-        )
+        form = f"{self.examples}\n{_VERDICT_SLOPE} {_VERDICT_MIDDLE} {_UNRELATED_SHARE}"
         self._fingerprint = hashlib.sha256(
             f"{model.fingerprint}\n{form}".encode()
         ).hexdigest()
@@ -88,7 +90,7 @@ class GuidedLanguageModel:
         question = flatten(prompt.question).strip()
         with self._model.turn():
             prefix = self._model.read_prefix(
-                self._model.tokens.encode_text(self._examples)
+                self._model.tokens.encode_text(self.examples)
             )
             reading = self._read(question, prompt.evidence, prefix)
             piece = prompt.evidence[reading.index]

@@ -23,21 +23,19 @@ _SIZES = {
 
 
 def configuration(family: str, context_length: int) -> transformers.PreTrainedConfig:
+    sizes: dict[str, object] = _SIZES | {"max_position_embeddings": context_length}
     if family == "gpt2":
-        return transformers.GPT2Config(
-            vocab_size=320, n_embd=32, n_layer=3, n_head=4, n_positions=context_length,
-            bos_token_id=None, eos_token_id=257,
-        )  # fmt: skip
-    kind = {
-        "gemma": transformers.GemmaConfig,
-        "gemma2": transformers.Gemma2Config,
-        "llama": transformers.LlamaConfig,
-        "mistral": transformers.MistralConfig,
-        "qwen2": transformers.Qwen2Config,
-    }[family]
-    # Shorter than what the tests read: the window slides.
-    window = {"sliding_window": 16} if family in {"gemma2", "mistral"} else {}
-    return kind(**_SIZES, **window, max_position_embeddings=context_length)
+        sizes = {
+            "vocab_size": 320, "n_embd": 32, "n_layer": 3, "n_head": 4,
+            "n_positions": context_length, "bos_token_id": None, "eos_token_id": 257,
+        }  # fmt: skip
+    if family in {"gemma2", "mistral"}:
+        # Shorter than what the tests read: the window slides.
+        sizes["sliding_window"] = 16
+    made: transformers.PreTrainedConfig = transformers.AutoConfig.for_model(
+        family, **sizes
+    )
+    return made
 
 
 def tokenizer(template: str | None = TEMPLATE) -> PreTrainedTokenizerFast:
@@ -59,9 +57,10 @@ def tokenizer(template: str | None = TEMPLATE) -> PreTrainedTokenizerFast:
 
 def network(family: str, context_length: int = 512) -> transformers.PreTrainedModel:
     torch.manual_seed(7)
-    return transformers.AutoModelForCausalLM.from_config(
+    made: transformers.PreTrainedModel = transformers.AutoModelForCausalLM.from_config(
         configuration(family, context_length)
     )
+    return made
 
 
 def model(family: str, context_length: int = 512) -> WhiteBoxModel:
