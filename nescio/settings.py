@@ -38,7 +38,14 @@ if not SECRET_KEY:
             "make it with: python -c 'import secrets; print(secrets.token_urlsafe(64))'"
         )
         raise ImproperlyConfigured(msg)
-    SECRET_KEY = local_secret_key(PLACES.secret_key_file)
+    try:
+        SECRET_KEY = local_secret_key(PLACES.secret_key_file)
+    except PermissionError as error:
+        msg = (
+            f"{VAR_DIR} belongs to another user. Start as that user, or choose another "
+            "directory with NESCIO_VAR_DIR."
+        )
+        raise ImproperlyConfigured(msg) from error
 ALLOWED_HOSTS = env.list(
     "NESCIO_ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"]
 )
@@ -159,6 +166,9 @@ CACHES = {"default": env.cache_url("CACHE_URL", default="locmemcache://")}
 CACHES["default"].setdefault("OPTIONS", {})
 if CACHES["default"]["BACKEND"].endswith("LocMemCache"):
     CACHES["default"]["OPTIONS"]["MAX_ENTRIES"] = 100_000
+elif CACHES["default"]["BACKEND"].endswith("RedisCache"):
+    # A cache that hangs must not hang the requests that it only counts.
+    CACHES["default"]["OPTIONS"].update(socket_timeout=1, socket_connect_timeout=1)
 
 # --- Background work -----------------------------------------------------------------
 # The Job row is the truth and the broker a doorbell: a lost, doubled or late message
