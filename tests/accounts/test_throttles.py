@@ -1,7 +1,13 @@
+import os
+import shutil
+import subprocess
+import sys
+
 import pytest
 from django.core.cache import cache
 
 from accounts.throttles import seconds_to_wait
+from tests.workers.processes import Redis
 
 
 @pytest.fixture
@@ -41,6 +47,41 @@ def test_an_evicted_counter_starts_again(rate_of_two, monkeypatch):
     assert seconds_to_wait("user", "a") is None
     assert seconds_to_wait("user", "a") is None
     assert seconds_to_wait("user", "a") is not None
+
+
+@pytest.mark.redis
+@pytest.mark.skipif(
+    shutil.which("redis-server") is None, reason="redis-server is not installed"
+)
+def test_processes_on_one_redis_count_together(tmp_path):
+    redis = Redis(tmp_path)
+    code = (
+        "import django; django.setup();"
+        "from accounts.throttles import seconds_to_wait;"
+        "print([seconds_to_wait('ask', 'a') is None for _ in range(2)])"
+    )
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "nescio.settings",
+        "CACHE_URL": redis.url,
+        "NESCIO_THROTTLE_ASK": "3/day",
+    }
+
+    try:
+        told = [
+            subprocess.run(
+                [sys.executable, "-c", code],
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout.strip()
+            for _ in range(2)
+        ]
+    finally:
+        redis.stop()
+
+    assert told == ["[True, True]", "[True, False]"]
 
 
 def test_a_cache_that_is_down_throttles_nothing(settings, rate_of_two, caplog):
