@@ -78,6 +78,7 @@ def environment(threads: int) -> Mapping[str, str]:
     pinned = {
         name: str(threads)
         for name in (
+            "NESCIO_TORCH_THREADS",
             "OMP_NUM_THREADS",
             "MKL_NUM_THREADS",
             "OPENBLAS_NUM_THREADS",
