@@ -9,8 +9,12 @@ hierarchical navigable small world graphs (2016).
 """
 
 import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from django.db import connection
+from django.db.backends.utils import CursorWrapper
 
 from kb.models import EmbeddingModel, EntryEmbedding
 
@@ -25,6 +29,7 @@ INDEX_IS_READY = """coalesce((SELECT i.indisvalid FROM pg_index i
 EXACT_LIMIT = 20_000
 # pgvector's HNSW takes no wider vectors.
 _WIDEST = 2_000
+_LOCK = 0x6E657363  # this product's first key of advisory locks on embedding models
 
 
 def index_name(model_id: int) -> str:
@@ -41,13 +46,32 @@ def build_where_it_pays(model: EmbeddingModel) -> bool:
     Returns:
         Whether the model has an index afterwards.
     """
-    if _is_ready(model):
-        return True
     some = EntryEmbedding.objects.filter(model=model)[: EXACT_LIMIT + 1]
     if some.count() <= EXACT_LIMIT or model.dimensions > _WIDEST:
-        return False
-    build(model)
+        return _is_ready(model)
+    with _only_builder(model):
+        if not _is_ready(model):
+            build(model)
     return True
+
+
+@contextmanager
+def _only_builder(model: EmbeddingModel) -> Iterator[None]:
+    with connection.cursor() as cursor:
+        key = [_LOCK, model.pk]
+        # Asked again and again: the build waits for every statement that is under way,
+        # so one that waited for the build would never end.
+        while not _returns_true(cursor, "SELECT pg_try_advisory_lock(%s, %s)", key):
+            time.sleep(1)
+        try:
+            yield
+        finally:
+            cursor.execute("SELECT pg_advisory_unlock(%s, %s)", key)
+
+
+def _returns_true(cursor: CursorWrapper, sql: str, parameters: list[int]) -> bool:
+    cursor.execute(sql, parameters)
+    return bool(cursor.fetchone()[0])
 
 
 def build(model: EmbeddingModel) -> None:
@@ -57,6 +81,7 @@ def build(model: EmbeddingModel) -> None:
         cursor.execute(
             f"CREATE INDEX CONCURRENTLY {index_name(model.pk)} ON kb_entryembedding"
             f" USING hnsw ((vector::vector({model.dimensions})) vector_l2_ops)"
+            " WITH (m = 16, ef_construction = 128)"
             f" WHERE model_id = {model.pk}"
         )
     logger.info("The vector index of %s is built.", model)

@@ -22,4 +22,9 @@ def schedules() -> dict[str, dict[str, object]]:
             "schedule": timedelta(hours=1),
             "options": {"expires": 3600},
         },
+        "keep_vector_index": {
+            "task": "workers.keep_vector_index",
+            "schedule": timedelta(minutes=10),
+            "options": {"expires": 600},
+        },
     }

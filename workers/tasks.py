@@ -11,6 +11,8 @@ from jobs.bell import RUN_TASK
 from jobs.run import run_job as run
 from jobs.services import prune_finished
 from jobs.sweep import sweep as ring_again
+from kb import vector_index
+from kb.embedding import active_model
 from workers import shutdown
 from workers.registry import HANDLERS
 
@@ -37,6 +39,12 @@ def prune() -> None:
     deleted = prune_finished(settings.JOB_KEEP)
     if deleted:
         logger.info("Deleted %d old jobs.", deleted)
+
+
+@shared_task(name="workers.keep_vector_index")
+def keep_vector_index() -> None:
+    """Build the active model's vector index once there are many entries."""
+    vector_index.build_where_it_pays(active_model())
 
 
 @worker_ready.connect

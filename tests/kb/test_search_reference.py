@@ -126,7 +126,7 @@ def distances(entries: list[Entry], question: np.ndarray) -> np.ndarray:
         )
     )
     matrix = np.array([stored[entry.pk] for entry in entries], dtype=np.float32)
-    return np.linalg.norm(matrix - question, axis=1)
+    return np.asarray(np.linalg.norm(matrix - question, axis=1))
 
 
 def scope_of(asker: Asker) -> Scope:

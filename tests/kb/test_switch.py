@@ -297,6 +297,26 @@ def test_an_index_that_a_killed_build_left_is_built_again(monkeypatch):
         assert cursor.fetchone() == (True,)
 
 
+def test_two_builders_at_once_build_one_index(monkeypatch):
+    monkeypatch.setattr(vector_index, "EXACT_LIMIT", 3)
+    make_entries([f"Fee number {at}." for at in range(50)])
+    model = active_model()
+    built: list[bool] = []
+
+    def build() -> None:
+        built.append(vector_index.build_where_it_pays(model))
+        connection.close()
+
+    threads = [threading.Thread(target=build) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert built == [True, True, True]
+    assert vector_index.size_bytes(model) > 0
+
+
 def test_few_vectors_get_no_index():
     make_entry()
 
