@@ -6,6 +6,7 @@ class AccountsConfig(AppConfig):
     """Who may do what: roles as groups, tokens, throttles."""
 
     name = "accounts"
+    verbose_name = "Access"
 
     def ready(self) -> None:
         """Give the roles their permissions whenever migrations ran.

@@ -5,3 +5,4 @@ class JobsConfig(AppConfig):
     """Background work as rows: the database is the truth, a broker only a doorbell."""
 
     name = "jobs"
+    verbose_name = "Background work"

@@ -5,3 +5,4 @@ class KbConfig(AppConfig):
     """What is known: documents, entries, revisions, audiences, embeddings, search."""
 
     name = "kb"
+    verbose_name = "Knowledge"

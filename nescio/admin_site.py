@@ -57,7 +57,7 @@ def environment(request: HttpRequest) -> list[str] | None:
 UNFOLD: dict[str, Any] = {
     "SITE_TITLE": "Nescio",
     "SITE_HEADER": "Nescio",
-    "SITE_SUBHEADER": "What is known, and what is not",
+    "SITE_SUBHEADER": "Knowledge and answers",
     "SITE_URL": _lazy_reverse("ask"),
     "SITE_ICON": lambda request: static("nescio/logo.svg"),
     "SITE_FAVICONS": [
@@ -112,6 +112,8 @@ UNFOLD: dict[str, Any] = {
                         "title": "Ask a question",
                         "icon": "forum",
                         "link": _lazy_reverse("ask"),
+                        # Its address begins every address.
+                        "active": lambda request: False,
                     },
                 ],
             },

@@ -5,3 +5,4 @@ class QaConfig(AppConfig):
     """Questions, answers, policies, votes, evaluation."""
 
     name = "qa"
+    verbose_name = "Questions"

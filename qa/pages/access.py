@@ -57,15 +57,13 @@ def find_answer(request: HttpRequest, answer_id: UUID) -> Answer:
     Raises:
         Http404: There is none, or it is not theirs to see; the two look the same.
     """
-    answer = (
-        Answer.objects.select_related("policy", "asker").filter(pk=answer_id).first()
-    )
-    if answer is None or not (
-        answer.asker_id == request.user.pk or has_role(request.user, Role.SME)
-    ):
+    visible = Answer.objects.visible_to(request.user)
+    rows = visible.select_related("asker", "knowledge_base")
+    found = rows.filter(pk=answer_id).first()
+    if found is None:
         msg = "This answer does not exist, or somebody else asked for it."
         raise Http404(msg)
-    return answer
+    return found
 
 
 def _to_login(request: HttpRequest) -> HttpResponse:

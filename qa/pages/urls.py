@@ -1,6 +1,7 @@
 from django.urls import path
 
-from . import asking, history, votes
+from . import asking, history
+from .votes import vote
 
 urlpatterns = [
     path("", asking.ask, name="ask"),
@@ -8,5 +9,5 @@ urlpatterns = [
     path("answers/<uuid:answer_id>", history.answer, name="answer"),
     path("answers/<uuid:answer_id>/stream", asking.stream, name="answer-stream"),
     path("answers/<uuid:answer_id>/retry", asking.retry, name="answer-retry"),
-    path("answers/<uuid:answer_id>/vote", votes.vote, name="answer-vote"),
+    path("answers/<uuid:answer_id>/vote", vote, name="answer-vote"),
 ]

@@ -105,7 +105,7 @@ REASONS = {
     ),
     Reason.TOO_FAR: ReasonWords(
         "Nothing known is close enough",
-        "There is knowledge on the subject, but none of it covers this question.",
+        "The nearest entries are related at most; none of them covers this question.",
         (
             "Look at the related entries: one may hold what you need.",
             _REPHRASE,

@@ -69,7 +69,7 @@ class Desk:
 
 
 @pytest.fixture
-def make_desk(live_server, browser) -> Iterator:
+def make_desk(live_server, browser):
     """Open browsers; whatever one complains of in its console fails the test."""
     desks: list[Desk] = []
 
@@ -96,7 +96,7 @@ def make_desk(live_server, browser) -> Iterator:
 
 
 @pytest.fixture
-def desk(make_desk) -> Desk:
+def desk(make_desk):
     return make_desk()
 
 

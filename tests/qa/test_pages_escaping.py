@@ -58,8 +58,13 @@ def parsed(html: str) -> Collector:
     return collector
 
 
-def page_of(client, answer) -> str:
+def page_of(client, answer):
     return client.get(reverse("answer", args=[answer.pk])).content.decode()
+
+
+def streamed(client, answer):
+    response = client.get(reverse("answer-stream", args=[answer.pk]))
+    return b"".join(response.streaming_content).decode()
 
 
 def written_everywhere(user, evil: str) -> Answer:
@@ -103,9 +108,7 @@ def test_hostile_text_adds_no_tag_and_no_attribute(evil):
         client.get(reverse("answers"), {"q": evil}).content.decode(),
         client.get(reverse("ask")).content.decode(),
         client.post("/", {"question": evil + "\0"}).content.decode(),
-        b"".join(
-            client.get(reverse("answer-stream", args=[answer.pk])).streaming_content
-        ).decode(),
+        streamed(client, answer),
     ]
 
     for found in map(parsed, pages):
@@ -123,9 +126,8 @@ def test_hostile_line_ends_forge_no_event():
     client = Client()
     client.force_login(user)
 
-    response = client.get(reverse("answer-stream", args=[answer.pk]))
+    body = streamed(client, answer)
 
-    body = b"".join(response.streaming_content).decode()
     assert "\r" not in body
     lines = body.split("\n")
     assert [line for line in lines if line.startswith("event:")] == [
