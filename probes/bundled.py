@@ -92,12 +92,6 @@ def locate_source() -> Path:
     return file
 
 
-def weights_sha256(directory: Path) -> str:
-    """Return the digest of a prepared model's files as its manifest records it."""
-    manifest = (directory / _MANIFEST).read_bytes()
-    return hashlib.sha256(manifest).hexdigest()
-
-
 def _convert_into(target: Path, source: Path, report: Progress) -> None:
     # Heavy libraries are needed in the one process that converts, once.
     from probes import gguf_conversion  # noqa: PLC0415

@@ -5,14 +5,9 @@ Importing this package imports torch: whoever may run without a model imports it
 
 from probes.language_model.copying import Copied, copy_span
 from probes.language_model.loading import load_model, load_model_from
-from probes.language_model.model import (
-    Choice,
-    Context,
-    Generated,
-    Scored,
-    WhiteBoxModel,
-)
+from probes.language_model.model import WhiteBoxModel
 from probes.language_model.tokens import Tokens, Turn
+from probes.language_model.values import Choice, Context, Generated, Scored
 
 __all__ = [
     "Choice",

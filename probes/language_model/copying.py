@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import torch
 
-from probes.language_model.model import Context, Scored, WhiteBoxModel
+from probes.language_model.model import WhiteBoxModel
+from probes.language_model.values import Context, Scored
 
 
 @dataclass(frozen=True, slots=True)

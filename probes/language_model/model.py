@@ -11,95 +11,32 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
 from probes.exceptions import TooManyTokensError
 from probes.language_model.tokens import Tokens
+from probes.language_model.values import (
+    Choice,
+    Context,
+    Generated,
+    Scored,
+    log_softmax,
+    score_rows,
+)
 
 # A few forms, each with its fixed prefix.
 _PREFIXES_KEPT: Final = 4
+# Positions of one pass whose output is held, 100 MB at 50,000 tokens in bfloat16.
+_POSITIONS_AT_ONCE: Final = 1_024
 # These layers replace their tensors when they grow, so a shallow copy is a snapshot.
 _APPENDING_LAYERS: Final = (DynamicLayer, DynamicSlidingWindowLayer)
 
 Allowed = Callable[[Sequence[int]], Collection[int]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Context:
-    """Tokens that were read, ready to be read on from.
-
-    Attributes:
-        ids: The tokens.
-        next_log_probabilities: Natural log of the next token's distribution, float32,
-            shape (vocabulary,).
-    """
-
-    ids: tuple[int, ...]
-    next_log_probabilities: torch.Tensor
-    _cache: DynamicCache
-
-    def __len__(self) -> int:
-        """Return the number of tokens."""
-        return len(self.ids)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Scored:
-    """How likely a continuation of n tokens is; all natural logarithms.
-
-    Attributes:
-        log_probabilities: Of each token after those before it, shape (n,).
-        stops: Of any stop token after the first i tokens, shape (n + 1,); -inf
-            throughout if there are no stop tokens.
-    """
-
-    log_probabilities: NDArray[np.float32]
-    stops: NDArray[np.float32]
-
-    @property
-    def total(self) -> float:
-        """Log-probability of the whole continuation."""
-        return float(self.log_probabilities.sum(dtype=np.float64))
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """One of several options.
-
-    Attributes:
-        index: The likeliest option, 0-based.
-        probabilities: Of each option, in their order; they sum to 1.
-    """
-
-    index: int
-    probabilities: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Generated:
-    """Tokens that the model wrote.
-
-    Attributes:
-        ids: Without the token that ended it.
-        text: Cut before the stop string, if one ended it.
-        log_probabilities: Natural log of each token's probability in [-inf, 0] over
-            the whole vocabulary, whatever was allowed.
-        finished: Whether it ended by itself and not at `max_tokens`.
-        context: What was read and written, to go on from.
-    """
-
-    ids: tuple[int, ...]
-    text: str
-    log_probabilities: tuple[float, ...]
-    finished: bool
-    context: Context
 
 
 class WhiteBoxModel:
@@ -175,7 +112,7 @@ class WhiteBoxModel:
             logits, cache = self._forward(ids, after, keep=1)
             return Context(
                 (*(after.ids if after else ()), *ids),
-                _log_softmax(logits[0, -1]),
+                log_softmax(logits[0, -1]),
                 cache,
             )
 
@@ -191,47 +128,52 @@ class WhiteBoxModel:
         after: Context,
         *,
         stops: Sequence[int] = (),
-        skip: int = 0,
+        skips: Sequence[int] | None = None,
     ) -> tuple[Scored, ...]:
-        """Score several continuations of one context in one pass.
+        """Score several continuations of one context, in one pass where memory allows.
 
         Args:
             options: Continuations; an empty one is scored by its stop alone.
             stops: Tokens any of which may end a continuation.
-            skip: How many tokens at each one's beginning are read and not scored; at
-                most as many as the shortest has, less one.
+            skips: For each option how many tokens at its beginning are read and not
+                scored.
         """
-        if skip:
-            return self._score_all_after(options, after, stops, skip)
-        width = max(map(len, options), default=0)
-        if width == 0 or (width == 1 and not stops):
+        skipped = skips or [0] * len(options)
+        if not stops and max(map(len, options), default=0) <= 1 and not any(skipped):
             first = after.next_log_probabilities
-            return tuple(_scored(option, first, None, stops) for option in options)
+            return tuple(score_rows(option, first, None, stops) for option in options)
         with self._lock:
-            # Padding stands to the right, where causal attention never looks.
-            rows = [[*option, *[0] * (width - len(option))] for option in options]
-            logits, _ = self._forward_rows(rows, after, keep=width)
-            return tuple(
-                _scored(option, after.next_log_probabilities, row, stops)
-                for option, row in zip(options, logits, strict=True)
-            )
+            scored: list[Scored] = []
+            while len(scored) < len(options):
+                count = _rows_at_once(options[len(scored) :])
+                batch = slice(len(scored), len(scored) + count)
+                scored += self._score_batch(
+                    options[batch], skipped[batch], after, stops
+                )
+            return tuple(scored)
 
-    def _score_all_after(
+    def _score_batch(
         self,
         options: Sequence[Sequence[int]],
+        skips: Sequence[int],
         after: Context,
         stops: Sequence[int],
-        skip: int,
-    ) -> tuple[Scored, ...]:
-        """Score what follows the first `skip` tokens: most of the work is the output."""
-        width = max(map(len, options))
-        with self._lock:
-            rows = [[*option, *[0] * (width - len(option))] for option in options]
-            logits, _ = self._forward_rows(rows, after, keep=width - skip + 1)
-            return tuple(
-                _scored(option[skip:], row[0], row[1:], stops)
-                for option, row in zip(options, logits, strict=True)
+    ) -> list[Scored]:
+        width = max(1, *map(len, options))
+        # Output of the whole vocabulary is most of the work: none for what is skipped.
+        base = max(min(skips) - 1, 0)
+        # Padding stands to the right, where causal attention never looks.
+        rows = [[*option, *[0] * (width - len(option))] for option in options]
+        logits, _ = self._forward_rows(rows, after, keep=width - base)
+        return [
+            score_rows(
+                option[skip:],
+                row[skip - 1 - base] if skip else after.next_log_probabilities,
+                row[skip - base :],
+                stops,
             )
+            for option, skip, row in zip(options, skips, logits, strict=True)
+        ]
 
     def choose(self, options: Sequence[Sequence[int]], after: Context) -> Choice:
         """Return how likely each option is to come next, against the others.
@@ -301,7 +243,7 @@ class WhiteBoxModel:
         cache = (
             DynamicCache(config=self._model.config)
             if after is None
-            else _fork(after._cache)
+            else _fork(after.cache)
         )
         if len(rows) > 1:
             cache.batch_repeat_interleave(len(rows))
@@ -315,6 +257,17 @@ class WhiteBoxModel:
         return output.logits, output.past_key_values
 
 
+def _rows_at_once(options: Sequence[Sequence[int]]) -> int:
+    """Return how many of the next options fit one pass, at least one."""
+    width, count = 1, 0
+    for option in options:
+        width = max(width, len(option))
+        if count and (count + 1) * width > _POSITIONS_AT_ONCE:
+            break
+        count += 1
+    return count
+
+
 def _fork(cache: DynamicCache) -> DynamicCache:
     """Return a cache that may grow without the given one noticing."""
     fork = copy.copy(cache)
@@ -323,33 +276,6 @@ def _fork(cache: DynamicCache) -> DynamicCache:
         for layer in cache.layers
     ]
     return fork
-
-
-def _scored(
-    option: Sequence[int],
-    before: torch.Tensor,
-    after: torch.Tensor | None,
-    stops: Sequence[int],
-) -> Scored:
-    """Score one option from the logits before it and after each of its tokens.
-
-    Shapes (vocabulary,) and (at least n, vocabulary).
-    """
-    table = _log_softmax(before)[None]
-    if after is not None:
-        table = torch.cat([table, _log_softmax(after[: len(option)])])
-    numbers = torch.tensor(option, dtype=torch.long, device=table.device)
-    tokens = table[: len(option)].gather(1, numbers[:, None])[:, 0]
-    ends = (
-        torch.logsumexp(table[:, list(stops)], dim=1)
-        if stops
-        else torch.full((len(table),), -torch.inf)
-    )
-    return Scored(tokens.cpu().numpy(), ends.cpu().numpy())
-
-
-def _log_softmax(logits: torch.Tensor) -> torch.Tensor:
-    return torch.log_softmax(logits.float(), dim=-1)
 
 
 def _best(

@@ -32,7 +32,9 @@ _VERDICT_MIDDLE: Final = 0.227
 # The question's surprise after an unrelated note, as a share of that after none.
 _UNRELATED_SHARE: Final = 0.85
 _COMPARED_PIECES: Final = 4
+# Beyond these nothing is read: time and memory stay bounded whatever is asked.
 _LONGEST_ENTRY_TOKENS: Final = 512
+_LONGEST_QUESTION_TOKENS: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +125,11 @@ class GuidedLanguageModel:
         notes = [self._note(piece) for piece in evidence]
         if len(notes) < _COMPARED_PIECES:
             notes.append(tokens.encode_text(f"Note: {NO_NOTE}\nQuestion:"))
-        asked = tokens.encode_text(f" {question}")
+        asked = tokens.encode_text(f" {question}")[:_LONGEST_QUESTION_TOKENS]
         scored = self._model.score_all(
-            [[*note, *asked] for note in notes], prefix, skip=min(map(len, notes))
+            [[*note, *asked] for note in notes], prefix, skips=[*map(len, notes)]
         )
-        surprises = [
-            -float(row.log_probabilities[-len(asked) :].sum()) for row in scored
-        ]
+        surprises = [-row.total for row in scored]
         found = surprises[: len(evidence)]
         index = min(range(len(found)), key=found.__getitem__)
         unrelated = surprises[-1] * _UNRELATED_SHARE
@@ -148,7 +148,8 @@ class GuidedLanguageModel:
         context = model.read(
             [
                 *self._note(piece),
-                *tokens.encode_text(f" {question}\nAnswer:"),
+                *tokens.encode_text(f" {question}")[:_LONGEST_QUESTION_TOKENS],
+                *tokens.encode_text("\nAnswer:"),
             ],
             prefix,
         )

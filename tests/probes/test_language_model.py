@@ -62,16 +62,31 @@ def test_continuations_of_unequal_length_are_scored_as_if_alone(model):
 
 def test_what_is_skipped_is_read_and_not_scored(model):
     prefix = model.read_prefix(PREFIX)
-    options = [QUESTION, QUESTION[:8]]
+    options, skips = [QUESTION, QUESTION[:8], QUESTION[2:9]], [5, 3, 0]
 
     whole = model.score_all(options, prefix, stops=[10])
-    tail = model.score_all(options, prefix, stops=[10], skip=5)
+    tails = model.score_all(options, prefix, stops=[10], skips=skips)
 
-    for complete, part in zip(whole, tail, strict=True):
+    for complete, part, skip in zip(whole, tails, skips, strict=True):
         np.testing.assert_allclose(
-            part.log_probabilities, complete.log_probabilities[5:], atol=1e-4
+            part.log_probabilities, complete.log_probabilities[skip:], atol=1e-4
         )
-        np.testing.assert_allclose(part.stops, complete.stops[5:], atol=1e-4)
+        np.testing.assert_allclose(part.stops, complete.stops[skip:], atol=1e-4)
+
+
+def test_more_options_than_fit_one_pass_are_scored_alike(model, monkeypatch):
+    prefix = model.read_prefix(PREFIX)
+    options = [QUESTION[:n] for n in (20, 3, 12, 0, 25)]
+    at_once = model.score_all(options, prefix, stops=[10], skips=[2, 1, 0, 0, 9])
+
+    monkeypatch.setattr("probes.language_model.model._POSITIONS_AT_ONCE", 40)
+    in_parts = model.score_all(options, prefix, stops=[10], skips=[2, 1, 0, 0, 9])
+
+    for one, other in zip(at_once, in_parts, strict=True):
+        np.testing.assert_allclose(
+            one.log_probabilities, other.log_probabilities, atol=1e-4
+        )
+        np.testing.assert_allclose(one.stops, other.stops, atol=1e-4)
 
 
 def test_probabilities_of_options_sum_to_one_and_follow_the_scores(model):

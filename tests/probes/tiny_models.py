@@ -15,7 +15,7 @@ TEMPLATE = (
     "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 FAMILIES = ("gemma", "gemma2", "gpt2", "llama", "mistral", "qwen2")
-_SIZES = {
+_SIZES: dict[str, object] = {
     "vocab_size": 320, "hidden_size": 32, "intermediate_size": 48,
     "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
     "head_dim": 8, "bos_token_id": None, "eos_token_id": 257, "pad_token_id": None,
@@ -23,7 +23,7 @@ _SIZES = {
 
 
 def configuration(family: str, context_length: int) -> transformers.PreTrainedConfig:
-    sizes: dict[str, object] = _SIZES | {"max_position_embeddings": context_length}
+    sizes = _SIZES | {"max_position_embeddings": context_length}
     if family == "gpt2":
         sizes = {
             "vocab_size": 320, "n_embd": 32, "n_layer": 3, "n_head": 4,

@@ -78,7 +78,7 @@ def test_any_number_of_pieces_is_answered_from(guided, pieces):
     assert 0 <= generation.verdict_probability <= 1
 
 
-@pytest.mark.parametrize("hostile", [*HOSTILE, "", "\u3002", "x" * 3_000])
+@pytest.mark.parametrize("hostile", [*HOSTILE, "", "\u3002", "\U0001f9ff" * 2_000])
 def test_hostile_text_breaks_neither_form_nor_answer(guided, hostile):
     evidence = (make_evidence(f"{hostile} The fee is 5 euros. {hostile}"), *FEES[:2])
 

@@ -1,0 +1,109 @@
+"""What reading, scoring and writing give back."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers import DynamicCache
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Context:
+    """Tokens that were read, ready to be read on from.
+
+    Attributes:
+        ids: The tokens.
+        next_log_probabilities: Natural log of the next token's distribution, float32,
+            shape (vocabulary,).
+        cache: Keys and values of the tokens; the model's own, never changed.
+    """
+
+    ids: tuple[int, ...]
+    next_log_probabilities: torch.Tensor
+    cache: DynamicCache
+
+    def __len__(self) -> int:
+        """Return the number of tokens."""
+        return len(self.ids)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scored:
+    """How likely a continuation of n tokens is; all natural logarithms.
+
+    Attributes:
+        log_probabilities: Of each token after those before it, shape (n,).
+        stops: Of any stop token after the first i tokens, shape (n + 1,); -inf
+            throughout if there are no stop tokens.
+    """
+
+    log_probabilities: NDArray[np.float32]
+    stops: NDArray[np.float32]
+
+    @property
+    def total(self) -> float:
+        """Log-probability of the whole continuation."""
+        return float(self.log_probabilities.sum(dtype=np.float64))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of several options.
+
+    Attributes:
+        index: The likeliest option, 0-based.
+        probabilities: Of each option, in their order; they sum to 1.
+    """
+
+    index: int
+    probabilities: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Generated:
+    """Tokens that the model wrote.
+
+    Attributes:
+        ids: Without the token that ended it.
+        text: Cut before the stop string, if one ended it.
+        log_probabilities: Natural log of each token's probability in [-inf, 0] over
+            the whole vocabulary, whatever was allowed.
+        finished: Whether it ended by itself and not at `max_tokens`.
+        context: What was read and written, to go on from.
+    """
+
+    ids: tuple[int, ...]
+    text: str
+    log_probabilities: tuple[float, ...]
+    finished: bool
+    context: Context
+
+
+def score_rows(
+    option: Sequence[int],
+    before: torch.Tensor,
+    after: torch.Tensor | None,
+    stops: Sequence[int],
+) -> Scored:
+    """Score one option from the logits before it and after each of its tokens.
+
+    Shapes (vocabulary,) and (at least n, vocabulary).
+    """
+    table = log_softmax(before)[None]
+    if after is not None:
+        table = torch.cat([table, log_softmax(after[: len(option)])])
+    numbers = torch.tensor(option, dtype=torch.long, device=table.device)
+    tokens = table[: len(option)].gather(1, numbers[:, None])[:, 0]
+    ends = (
+        torch.logsumexp(table[:, list(stops)], dim=1)
+        if stops
+        else torch.full((len(table),), -torch.inf)
+    )
+    return Scored(tokens.cpu().numpy(), ends.cpu().numpy())
+
+
+def log_softmax(logits: torch.Tensor) -> torch.Tensor:
+    """Return natural-log probabilities in float32, whatever the weights are held in."""
+    return torch.log_softmax(logits.float(), dim=-1)
