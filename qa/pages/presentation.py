@@ -14,6 +14,15 @@ from qa.models import Answer, AnswerEvidence
 from qa.pipeline.types import Calibration, Gate, Policy, Reason
 
 from . import wording
+from .waterfall import (
+    SignalLine,
+    StageTimeLine,
+    Step,
+    recorded_signals,
+    stage_times,
+    total_time,
+    waterfall,
+)
 
 # A passage number as a model writes it: [1], [1, 3].
 _MARK = re.compile(r"\[(\d{1,2}(?:\s*,\s*\d{1,2})*)\]")
@@ -50,48 +59,6 @@ class Card:
     limit: str
     is_within_limit: bool
     changes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """A bar of a chart 100 units wide."""
-
-    start: float
-    width: float
-    limit: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SignalLine:
-    """One measured number in words."""
-
-    label: str
-    value: str
-    rule: str
-    passed: bool | None
-    bar: Bar | None
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One step of the waterfall: passed, answered, refused, none (went on) or skipped."""
-
-    name: str
-    question: str
-    state: str
-    verdict: str
-    signals: tuple[SignalLine, ...]
-    time: str
-    bar: Bar | None
-
-
-@dataclass(frozen=True, slots=True)
-class StageTimeLine:
-    """How long a stage took, as a bar that starts where the one before ended."""
-
-    name: str
-    time: str
-    bar: Bar
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,16 +120,10 @@ def present(
         cited=cards,
         unused=rest if answered else (),
         near_misses=() if answered else rest,
-        waterfall=_waterfall(answer),
-        recorded=tuple(
-            _signal_line(signal)
-            for signal in answer.signals
-            if signal["passed"] is None
-            and signal["name"] != _VISIBLE
-            and signal["value"] is not None
-        ),
-        times=_times(answer.milliseconds),
-        total_time=wording.time_in_words(sum(answer.milliseconds.values())),
+        waterfall=waterfall(answer),
+        recorded=recorded_signals(answer),
+        times=stage_times(answer.milliseconds),
+        total_time=total_time(answer.milliseconds),
         reason=reason,
         is_stale=answer.calibration == Calibration.STALE,
         is_hand_set=answer.calibration == Calibration.HAND_SET,
@@ -288,132 +249,3 @@ def _changes(row: AnswerEvidence, at: datetime) -> tuple[str, ...]:
     if entry.valid_until is not None and entry.valid_until <= at:
         changes.append("Expired since")
     return tuple(changes)
-
-
-# The stages whose time a gate takes: what it waits for and its own judgement.
-_STAGES_OF_GATE = {
-    Gate.VERBATIM: ("verbatim",),
-    Gate.HARD_REFUSAL: ("hard_refusal",),
-    Gate.SOFT_REFUSAL: ("load", "generate", "support", "soft_refusal"),
-    Gate.ABSTENTION: ("abstention",),
-}
-_SEARCH_STAGES = ("question", "retrieve")
-# The one signal that belongs to the search; it refuses nothing.
-_VISIBLE = "visible_entries"
-
-
-def _waterfall(answer: Answer) -> tuple[Step, ...]:
-    """Return the search and the gates after it, each where the one before ended."""
-    total = sum(answer.milliseconds.values()) or 1.0
-    spent = _spent(answer, _SEARCH_STAGES)
-    searched = [s for s in answer.signals if s["name"] == _VISIBLE]
-    steps = [
-        Step(
-            name="Search",
-            question="What is known about it?",
-            state="passed" if spent else "skipped",
-            verdict="" if spent else "Not reached",
-            signals=tuple(_signal_line(signal) for signal in searched),
-            time=wording.time_in_words(spent) if spent else "",
-            bar=_share(0.0, spent, total) if spent else None,
-        )
-    ]
-    start = spent
-    for gate in Gate:
-        signals = [s for s in answer.signals if s["gate"] == gate]
-        if gate is Gate.ABSTENTION and not signals:
-            continue  # no probe was asked
-        spent = _spent(answer, _STAGES_OF_GATE[gate])
-        state, verdict = _gate_state(gate, answer, bool(signals))
-        enforced = [
-            s
-            for s in signals
-            if s["passed"] is not None
-            # Without any question to compare there is nothing to tell.
-            and not (gate is Gate.VERBATIM and s["value"] is None)
-        ]
-        reached = state != "skipped" and spent > 0
-        steps.append(
-            Step(
-                name=wording.GATES[gate].name,
-                question=wording.GATES[gate].question,
-                state=state,
-                verdict=verdict,
-                signals=tuple(_signal_line(signal) for signal in enforced),
-                time=wording.time_in_words(spent) if reached else "",
-                bar=_share(start, spent, total) if reached else None,
-            )
-        )
-        start += spent
-    return tuple(steps)
-
-
-def _spent(answer: Answer, stages: tuple[str, ...]) -> float:
-    return float(sum(answer.milliseconds.get(stage, 0.0) for stage in stages))
-
-
-def _gate_state(gate: Gate, answer: Answer, measured: bool) -> tuple[str, str]:
-    decided_here = answer.gate == gate
-    if decided_here and answer.outcome == Answer.Outcome.REFUSED:
-        return "refused", "No: refused here"
-    if decided_here and answer.outcome == Answer.Outcome.ANSWERED:
-        return "answered", "Yes: answered here"
-    if not measured:
-        return "skipped", "Not reached"
-    if gate is Gate.VERBATIM:
-        return "none", "No: went on"
-    return "passed", "Yes: passed"
-
-
-def _signal_line(signal: dict[str, object]) -> SignalLine:
-    value, threshold, passed = signal["value"], signal["threshold"], signal["passed"]
-    name = str(signal["name"])
-    words = wording.SIGNALS.get(name) or wording.SignalWords(name.replace("_", " "))
-    number = float(value) if isinstance(value, int | float) else None
-    limit = float(threshold) if isinstance(threshold, int | float) else None
-    is_enforced = isinstance(passed, bool)
-    shows_limit = is_enforced and limit is not None and bool(words.rule)
-    return SignalLine(
-        label=words.label,
-        value=wording.number_in_words(number, words.kind),
-        rule=f"{words.rule} {wording.number_in_words(limit, words.kind)}"
-        if shows_limit
-        else "",
-        passed=passed if isinstance(passed, bool) else None,
-        bar=_signal_bar(number, limit)
-        if shows_limit and words.kind is wording.Kind.NUMBER
-        else None,
-    )
-
-
-def _signal_bar(value: float | None, limit: float | None) -> Bar | None:
-    if value is None or limit is None:
-        return None
-    scale = max(1.0, 1.5 * limit, value)
-    return Bar(0.0, round(100 * value / scale, 2), round(100 * limit / scale, 2))
-
-
-def _times(milliseconds: dict[str, float]) -> tuple[StageTimeLine, ...]:
-    total = sum(milliseconds.values()) or 1.0
-    lines: list[StageTimeLine] = []
-    start = 0.0
-    # JSON keeps no order of its own; the pipeline's order is that of the words.
-    for stage in sorted(milliseconds, key=_stage_order):
-        spent = milliseconds[stage]
-        name = wording.STAGES[stage][1] if stage in wording.STAGES else stage
-        lines.append(
-            StageTimeLine(
-                name, wording.time_in_words(spent), _share(start, spent, total)
-            )
-        )
-        start += spent
-    return tuple(lines)
-
-
-def _stage_order(stage: str) -> int:
-    order = list(wording.STAGES)
-    return order.index(stage) if stage in order else len(order)
-
-
-def _share(start: float, spent: float, total: float) -> Bar:
-    return Bar(round(100 * start / total, 2), max(0.75, round(100 * spent / total, 2)))

@@ -159,6 +159,8 @@ REASONS = {
 # stage -> what is being done while it runs, and its name once done
 STAGES = {
     "question": ("Reading the question", "Question read"),
+    "retrieve.embed": ("", "of the search: embedding the question"),
+    "retrieve.sql": ("", "of the search: the database"),
     "retrieve": ("Searching what is known", "Searched"),
     "verbatim": ("Looking for a ready answer", "Ready answers compared"),
     "hard_refusal": ("Judging how close it is", "Closeness judged"),

@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from qa.models import Answer, Vote
+from qa.pages import wording
 
 VERBATIM = "How do I block a lost card?"
 GENERATED = "What does the Tarn Gold card cost per year?"
@@ -39,6 +40,8 @@ def test_language_model_decides_live_and_the_link_shows_the_same(desk):
     answer = Answer.objects.get()
     assert answer.language_model != ""
     assert answer.outcome in ("answered", "refused")
+    assert set(answer.milliseconds) <= set(wording.STAGES)
+    assert {signal["name"] for signal in answer.signals} <= set(wording.SIGNALS)
 
 
 def _words(text: str) -> list[str]:

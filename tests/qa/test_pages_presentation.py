@@ -134,6 +134,7 @@ def test_bars_of_the_waterfall_follow_one_another_and_fill_it():
         milliseconds={
             "question": 10,
             "retrieve": 20,
+            "retrieve.sql": 15,
             "verbatim": 10,
             "hard_refusal": 10,
             "load": 10,
@@ -169,3 +170,20 @@ def test_every_stage_of_the_pipeline_has_words():
     assert len(stages) == 7  # a new stage needs words, and this count
     assert named | {gate.value for gate in Gate} <= set(wording.STAGES)
     assert stage_of(types.Question("x")) in wording.STAGES
+
+
+@pytest.mark.django_db
+def test_part_of_a_stage_is_shown_and_not_counted_twice():
+    answer = make_answer(
+        make_user(), milliseconds={"retrieve": 80, "retrieve.sql": 60, "verbatim": 20}
+    )
+
+    page = present(answer, [], at=timezone.now())
+
+    assert page.total_time == "100 ms"
+    bars = {line.name: (line.bar.start, line.bar.width) for line in page.times}
+    assert bars == {
+        "of the search: the database": (0.0, 60.0),
+        "Searched": (0.0, 80.0),
+        "Ready answers compared": (80.0, 20.0),
+    }

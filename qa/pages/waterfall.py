@@ -1,0 +1,200 @@
+"""The search and the gates of an answer, one after another, with what each measured."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from qa.models import Answer
+from qa.pipeline.types import Gate
+
+from . import wording
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar of a chart 100 units wide."""
+
+    start: float
+    width: float
+    limit: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SignalLine:
+    """One measured number in words."""
+
+    label: str
+    value: str
+    rule: str
+    passed: bool | None
+    bar: Bar | None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of the waterfall: passed, answered, refused, none (went on) or skipped."""
+
+    name: str
+    question: str
+    state: str
+    verdict: str
+    signals: tuple[SignalLine, ...]
+    time: str
+    bar: Bar | None
+
+
+@dataclass(frozen=True, slots=True)
+class StageTimeLine:
+    """How long a stage took, as a bar that starts where the one before ended."""
+
+    name: str
+    time: str
+    bar: Bar
+
+
+# The stages whose time a gate takes: what it waits for and its own judgement.
+_STAGES_OF_GATE = {
+    Gate.VERBATIM: ("verbatim",),
+    Gate.HARD_REFUSAL: ("hard_refusal",),
+    Gate.SOFT_REFUSAL: ("load", "generate", "support", "soft_refusal"),
+    Gate.ABSTENTION: ("abstention",),
+}
+_SEARCH_STAGES = ("question", "retrieve")
+# The one signal that belongs to the search; it refuses nothing.
+_VISIBLE = "visible_entries"
+
+
+def waterfall(answer: Answer) -> tuple[Step, ...]:
+    """Return the search and the gates after it, each where the one before ended."""
+    total = _total(answer.milliseconds) or 1.0
+    spent = _spent(answer, _SEARCH_STAGES)
+    searched = [s for s in answer.signals if s["name"] == _VISIBLE]
+    steps = [
+        Step(
+            name="Search",
+            question="What is known about it?",
+            state="passed" if spent else "skipped",
+            verdict="" if spent else "Not reached",
+            signals=tuple(_signal_line(signal) for signal in searched),
+            time=wording.time_in_words(spent) if spent else "",
+            bar=_share(0.0, spent, total) if spent else None,
+        )
+    ]
+    start = spent
+    for gate in Gate:
+        signals = [s for s in answer.signals if s["gate"] == gate]
+        if gate is Gate.ABSTENTION and not signals:
+            continue  # no probe was asked
+        spent = _spent(answer, _STAGES_OF_GATE[gate])
+        state, verdict = _gate_state(gate, answer, bool(signals))
+        enforced = [
+            s
+            for s in signals
+            if s["passed"] is not None
+            # Without any question to compare there is nothing to tell.
+            and not (gate is Gate.VERBATIM and s["value"] is None)
+        ]
+        reached = state != "skipped" and spent > 0
+        steps.append(
+            Step(
+                name=wording.GATES[gate].name,
+                question=wording.GATES[gate].question,
+                state=state,
+                verdict=verdict,
+                signals=tuple(_signal_line(signal) for signal in enforced),
+                time=wording.time_in_words(spent) if reached else "",
+                bar=_share(start, spent, total) if reached else None,
+            )
+        )
+        start += spent
+    return tuple(steps)
+
+
+def _spent(answer: Answer, stages: tuple[str, ...]) -> float:
+    return float(sum(answer.milliseconds.get(stage, 0.0) for stage in stages))
+
+
+def _gate_state(gate: Gate, answer: Answer, measured: bool) -> tuple[str, str]:
+    decided_here = answer.gate == gate
+    if decided_here and answer.outcome == Answer.Outcome.REFUSED:
+        return "refused", "No: refused here"
+    if decided_here and answer.outcome == Answer.Outcome.ANSWERED:
+        return "answered", "Yes: answered here"
+    if not measured:
+        return "skipped", "Not reached"
+    if gate is Gate.VERBATIM:
+        return "none", "No: went on"
+    return "passed", "Yes: passed"
+
+
+def _signal_line(signal: dict[str, object]) -> SignalLine:
+    value, threshold, passed = signal["value"], signal["threshold"], signal["passed"]
+    name = str(signal["name"])
+    words = wording.SIGNALS.get(name) or wording.SignalWords(name.replace("_", " "))
+    number = float(value) if isinstance(value, int | float) else None
+    limit = float(threshold) if isinstance(threshold, int | float) else None
+    is_enforced = isinstance(passed, bool)
+    shows_limit = is_enforced and limit is not None and bool(words.rule)
+    return SignalLine(
+        label=words.label,
+        value=wording.number_in_words(number, words.kind),
+        rule=f"{words.rule} {wording.number_in_words(limit, words.kind)}"
+        if shows_limit
+        else "",
+        passed=passed if isinstance(passed, bool) else None,
+        bar=_signal_bar(number, limit)
+        if shows_limit and words.kind is wording.Kind.NUMBER
+        else None,
+    )
+
+
+def _signal_bar(value: float | None, limit: float | None) -> Bar | None:
+    if value is None or limit is None:
+        return None
+    scale = max(1.0, 1.5 * limit, value)
+    return Bar(0.0, round(100 * value / scale, 2), round(100 * limit / scale, 2))
+
+
+def total_time(milliseconds: Mapping[str, float]) -> str:
+    """Return the time of all stages in words."""
+    return wording.time_in_words(_total(milliseconds))
+
+
+def _total(milliseconds: Mapping[str, float]) -> float:
+    """Return the time of all stages; "retrieve.sql" is a part of "retrieve"."""
+    return float(sum(ms for stage, ms in milliseconds.items() if "." not in stage))
+
+
+def stage_times(milliseconds: Mapping[str, float]) -> tuple[StageTimeLine, ...]:
+    """Return every stage's time as a bar that starts where the one before ended."""
+    total = _total(milliseconds) or 1.0
+    lines: list[StageTimeLine] = []
+    start = 0.0
+    # JSON keeps no order of its own; the pipeline's order is that of the words.
+    for stage in sorted(milliseconds, key=_stage_order):
+        spent = milliseconds[stage]
+        name = wording.STAGES[stage][1] if stage in wording.STAGES else stage
+        bar = _share(start, spent, total)
+        lines.append(StageTimeLine(name, wording.time_in_words(spent), bar))
+        # A part comes before its stage and begins where the stage does.
+        start += 0.0 if "." in stage else spent
+    return tuple(lines)
+
+
+def _stage_order(stage: str) -> int:
+    order = list(wording.STAGES)
+    return order.index(stage) if stage in order else len(order)
+
+
+def _share(start: float, spent: float, total: float) -> Bar:
+    return Bar(round(100 * start / total, 2), max(0.75, round(100 * spent / total, 2)))
+
+
+def recorded_signals(answer: Answer) -> tuple[SignalLine, ...]:
+    """Return what was measured and not held against anything."""
+    return tuple(
+        _signal_line(signal)
+        for signal in answer.signals
+        if signal["passed"] is None
+        and signal["name"] != _VISIBLE
+        and signal["value"] is not None
+    )
