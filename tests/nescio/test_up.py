@@ -123,7 +123,7 @@ def test_run_after_sigkill_clears_away_what_is_left_and_loses_nothing(run, var):
     assert not postgres.is_running(Places(var))
 
 
-def test_a_process_that_is_killed_is_started_again(run, var):
+def test_a_process_that_is_killed_is_started_again_until_make_stop(run, var):
     system = run().wait_until_ready()
     places = Places(var)
 
@@ -142,9 +142,19 @@ def test_a_process_that_is_killed_is_started_again(run, var):
         )
     )
     system.wait_for_output("The embedded PostgreSQL is back")
-    # SIGTERM, as a service manager sends it, does what Ctrl-C does.
-    system.send(signal.SIGTERM)
+    # From another terminal, by the SIGTERM that a service manager sends too.
+    done = subprocess.run(
+        [sys.executable, "manage.py", "up", "--stop"],
+        cwd=ROOT,
+        env={**os.environ, "NESCIO_VAR_DIR": str(var)},
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert f"process {system.process.pid}" in done.stdout
     assert system.wait() == 0
+    assert _processes(var) == set()
     assert not postgres.is_running(places)
 
 
@@ -164,24 +174,6 @@ def test_first_start_that_is_killed_goes_on_at_the_second(run, var):
         "POST", "/api/v1/tokens", {"username": "admin", "password": password}
     )
     assert status == 201
-
-
-def test_make_stop_stops_a_run_whose_terminal_is_gone(run, var):
-    system = run().wait_until_ready()
-
-    done = subprocess.run(
-        [sys.executable, "manage.py", "up", "--stop"],
-        cwd=ROOT,
-        env={**os.environ, "NESCIO_VAR_DIR": str(var)},
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-
-    assert f"process {system.process.pid}" in done.stdout
-    assert system.wait() == 0
-    assert _processes(var) == set()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
