@@ -1,8 +1,11 @@
 """The HNSW index of each embedding model: a partial one over that model's vectors.
 
 Every model has its own width, so the column has none and each index casts to its
-model's. It indexes the full-precision vectors; whatever it finds, the distance that
-decides is computed on them again.
+model's. Whatever it finds, the distance that decides is computed on the full-precision
+vectors. It holds full-precision ones itself: among 100,000 vectors of 384 dimensions a
+half-precision index found the same (recall@4 1.000 at ef_search 100 to 400) in 111
+instead of 195 MiB, but was no faster to search and took 35 s instead of 22 s to build.
+With pgvector's default ef_construction of 64, recall@4 was 0.996 at ef_search 200.
 
 Malkov, Yashunin: Efficient and robust approximate nearest neighbor search using
 hierarchical navigable small world graphs (2016).
