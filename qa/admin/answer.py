@@ -11,6 +11,7 @@ from unfold.decorators import display
 
 from qa.models import Answer, AnswerEvidence
 from qa.models.answer import AnswerQuerySet
+from qa.pages.waterfall import stage_times
 
 from .read_only import ReadOnlyAdmin
 
@@ -98,22 +99,19 @@ class AnswerAdmin(ReadOnlyAdmin):
         )
         return _table(("gate", "measured", "value", "threshold", "result"), rows)
 
-    @admin.display(description="milliseconds")
+    @admin.display(description="times")
     def times(self, answer: Answer) -> SafeString:
         """Show the stages as a waterfall: each bar begins where the last one ended."""
-        total = sum(answer.milliseconds.values()) or 1.0
-        began = 0.0
         rows = []
-        for stage, spent in answer.milliseconds.items():
+        for line in stage_times(answer.milliseconds):
             bar = format_html(
                 '<div style="margin-left:{}%;width:{}%;min-width:2px;height:.75rem;'
                 'background:var(--color-primary-600,#0b6663)"></div>',
-                f"{100 * began / total:.1f}",
-                f"{100 * spent / total:.1f}",
+                f"{line.bar.start:.1f}",
+                f"{line.bar.width:.1f}",
             )
-            rows.append((stage.replace("_", " "), f"{spent:.1f}", bar))
-            began += spent
-        return _table(("stage", "ms", "from begin to end"), rows)
+            rows.append((line.name, line.time, bar))
+        return _table(("stage", "time", "from begin to end"), rows)
 
     @admin.display(description="what was found")
     def pieces(self, answer: Answer) -> SafeString:

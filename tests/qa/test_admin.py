@@ -52,7 +52,7 @@ def test_an_answer_shows_question_gates_evidence_times_and_votes(enter):
 
     for shown in (
         "What does a new card cost?", "distance over confidence", "0.512", "0.85",
-        "Price list", "A card &lt;b&gt;costs&lt;/b&gt; 12 euros.", "retrieve",
+        "Price list", "A card &lt;b&gt;costs&lt;/b&gt; 12 euros.", "Searched",
         "berta", "Too dear.",
     ):  # fmt: skip
         assert shown in page
