@@ -28,9 +28,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(skip)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    # Playwright runs an event loop in this thread; the ORM is called beside it, not in it.
+    # Playwright runs an event loop in this thread, so no longer than it must; the ORM is
+    # called beside the loop, not in it.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(
