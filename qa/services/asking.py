@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
@@ -75,7 +75,7 @@ def keep_question(
 
 def decide(
     answer: Answer, *, language_model: Callable[[], LanguageModel] | None = None
-) -> Iterator[StageValue]:
+) -> Generator[StageValue]:
     """Yield each stage's value; the outcome is stored before it is yielded, last.
 
     Args:

@@ -69,7 +69,7 @@ def _form(entry: Entry | None = None, **changes):
             "state": entry.state,
             "confidence": str(entry.confidence),
             "audience": entry.audience_id,
-            "revision": entry.revisions.first().number,
+            "revision": entry.revisions.latest("number").number,
         }
     revisions = {
         "revisions-TOTAL_FORMS": "0",
@@ -152,7 +152,7 @@ def test_edit_goes_through_the_services(boss):
     entry.refresh_from_db()
     assert response.status_code == 302, response.context["errors"]
     assert (entry.text, entry.verified_by) == ("It costs 6 euros.", boss.user)
-    assert entry.revisions.first().reason == "Dearer."
+    assert entry.revisions.latest("number").reason == "Dearer."
 
 
 def test_taking_the_state_verified_away_lowers_confidence(boss):
@@ -228,7 +228,9 @@ def test_actions_call_the_services_for_each_entry(boss, action, state):
     )
 
     assert set(Entry.objects.values_list("state", flat=True)) == {state}
-    assert [entry.revisions.first().author for entry in made] == [boss.user] * 2
+    assert [entry.revisions.latest("number").author for entry in made] == [
+        boss.user
+    ] * 2
 
 
 def test_action_that_fails_for_one_entry_is_done_for_the_others(boss):
@@ -264,7 +266,8 @@ def test_list_is_searched_and_filtered(boss):
     make_entry("Cash abroad costs 3 percent.", state="draft")
 
     def found(query: str) -> int:
-        return boss.get(f"{LIST}?{query}").context["cl"].result_count
+        count: int = boss.get(f"{LIST}?{query}").context["cl"].result_count
+        return count
 
     assert found("q=cards") == 1
     assert found("q=cost") == 2

@@ -17,7 +17,7 @@ BLOCK = "How do I block a card?"
 
 def run(*arguments, monkeypatch=None):
     out = StringIO()
-    code = 0
+    code: object = 0
     try:
         call_command("ask", *arguments, stdout=out, no_color=True)
     except SystemExit as stop:
