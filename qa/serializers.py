@@ -158,10 +158,11 @@ class AnswerSerializer(AnswerSummarySerializer):
         help_text="What the answer rests on; empty unless it is an answer."
     )
     evidence = serializers.SerializerMethodField(
-        help_text="All that the language model saw."
+        help_text="All that the language model saw; or the entry shown word for word."
     )
     near_misses = serializers.SerializerMethodField(
-        help_text="What was near a refused question, and no reason to answer it."
+        help_text="What was near a refused question, and no reason to answer it; where "
+        "the language model was asked, it is in `evidence` too."
     )
     signals = SignalSerializer(many=True)
     effective = serializers.SerializerMethodField(help_text="null until it is decided.")
@@ -179,7 +180,12 @@ class AnswerSerializer(AnswerSummarySerializer):
     @extend_schema_field(EvidenceSerializer(many=True))
     def get_evidence(self, answer: Answer) -> list[dict[str, Any]]:
         """Return the cited pieces, then the others, numbered on."""
-        return _pieces(EvidenceSerializer, answer, Role.CITED, Role.UNUSED)
+        seen = [
+            Role.CITED,
+            Role.UNUSED,
+            *([Role.NEAR_MISS] if answer.generation else []),
+        ]
+        return _pieces(EvidenceSerializer, answer, *seen)
 
     @extend_schema_field(PieceSerializer(many=True))
     def get_near_misses(self, answer: Answer) -> list[dict[str, Any]]:
@@ -202,7 +208,8 @@ def fetch_evidence(answer: Answer) -> None:
 def _pieces(
     serializer: type[PieceSerializer], answer: Answer, *roles: AnswerEvidence.Role
 ) -> list[dict[str, Any]]:
-    rows = [row for role in roles for row in answer.evidence.all() if row.role == role]
+    rows = [row for row in answer.evidence.all() if row.role in roles]
+    rows.sort(key=lambda row: row.role != Role.CITED)  # by rank below
     one = serializer()
     shown = []
     for one.number, row in enumerate(rows, start=1):

@@ -94,10 +94,12 @@ def _expectation(case: Case) -> str:
 
 
 def _evidence(answer: Mapping[str, object]) -> Iterator[RenderableType]:
-    for title, name in (("evidence", "evidence"), ("near miss", "near_misses")):
-        pieces = answer[name]
-        if not isinstance(pieces, list):
-            continue
+    # A refusal's evidence is among its near misses, or too far to be worth a line.
+    title, name = "near miss", "near_misses"
+    if answer["answered"]:
+        title = name = "evidence"
+    pieces = answer[name]
+    if isinstance(pieces, list):
         for piece in pieces[:_MANY_PIECES]:
             yield _piece(title, piece)
 

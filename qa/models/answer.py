@@ -136,7 +136,10 @@ class AnswerEvidence(models.Model):
     """One piece of evidence of an answer, as it was measured then."""
 
     class Role(models.TextChoices):
-        """What the piece did: cited, given to the model and unused, or a near miss."""
+        """What the piece did: cited, read by the model and unused, or a near miss.
+
+        A near miss is within the horizon of a refused question, read by the model or not.
+        """
 
         CITED = "cited", "cited"
         UNUSED = "unused", "not used"

@@ -94,17 +94,11 @@ def present(
     """
     policy = answer.policy.as_value() if answer.policy else None
     answered = answer.outcome == Answer.Outcome.ANSWERED
-    cited = [
-        row for row in evidence if answered and row.role == AnswerEvidence.Role.CITED
-    ]
-    others = [row for row in evidence if row not in cited]
+    role = AnswerEvidence.Role
+    cited = [row for row in evidence if row.role == role.CITED and answered]
+    unused = [row for row in evidence if row.role == role.UNUSED and answered]
+    near = [row for row in evidence if row.role == role.NEAR_MISS]
     cards = _cards(cited, 1, policy, at)
-    rest = _cards(
-        (row for row in others if answered or _is_near(row, policy)),
-        len(cards) + 1,
-        policy,
-        at,
-    )
     reason = (
         wording.REASONS[Reason(answer.shown_reason)] if answer.shown_reason else None
     )
@@ -118,8 +112,8 @@ def present(
         ),
         is_verbatim=is_verbatim,
         cited=cards,
-        unused=rest if answered else (),
-        near_misses=() if answered else rest,
+        unused=_cards(unused, len(cards) + 1, policy, at),
+        near_misses=_cards(near, 1, policy, at),
         waterfall=waterfall(answer),
         recorded=recorded_signals(answer),
         times=stage_times(answer.milliseconds),
@@ -145,11 +139,6 @@ def _announcement(
             return "The question is kept, but could not be decided."
         case _:
             return "Working on it."
-
-
-def _is_near(row: AnswerEvidence, policy: Policy | None) -> bool:
-    """Tell whether an entry that did not answer is near enough to be worth reading."""
-    return policy is None or row.distance <= policy.horizon
 
 
 def _answer_pieces(

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from qa.exceptions import AnswerDecidedError
 from qa.models import Answer, AnswerEvidence, Policy, RefusalWording
-from qa.pipeline.types import Evidence, Generation, Outcome
+from qa.pipeline.types import Generation, Outcome
 from qa.pipeline.wording import refusal_text
 
 _OPEN = (Answer.Outcome.PENDING, Answer.Outcome.FAILED)
@@ -91,21 +91,20 @@ def _generation(generation: Generation | None) -> dict[str, Any]:
 def _evidence_rows(answer: Answer, outcome: Outcome) -> Iterator[AnswerEvidence]:
     """Yield one row for each piece, best first; a refusal cites nothing."""
     quotes = {citation.entry_id: citation.quote for citation in outcome.citations}
+    # What the model saw and what was near overlap where it was asked and refused.
+    pieces = {
+        piece.entry_id: piece for piece in (*outcome.evidence, *outcome.near_misses)
+    }
+    near = {piece.entry_id for piece in outcome.near_misses}
     role = AnswerEvidence.Role
-    seen = {piece.entry_id for piece in outcome.evidence}
-    missed = [piece for piece in outcome.near_misses if piece.entry_id not in seen]
-    pieces: list[tuple[Evidence, AnswerEvidence.Role]] = [
-        (piece, role.CITED if piece.entry_id in quotes else role.UNUSED)
-        for piece in outcome.evidence
-    ]
-    pieces += [(piece, role.NEAR_MISS) for piece in missed]
-    for rank, (piece, what) in enumerate(pieces, start=1):
+    for rank, piece in enumerate(pieces.values(), start=1):
+        what = role.NEAR_MISS if piece.entry_id in near else role.UNUSED
         yield AnswerEvidence(
             answer=answer,
             entry_id=piece.entry_id,
             revision_id=piece.revision_id,
             rank=rank,
-            role=what,
+            role=role.CITED if piece.entry_id in quotes else what,
             quote=quotes.get(piece.entry_id, ""),
             distance=piece.distance,
             confidence=piece.confidence,

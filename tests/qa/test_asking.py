@@ -110,6 +110,29 @@ def test_a_near_miss_is_kept_apart_and_never_cited():
     ]
 
 
+def test_what_is_near_a_soft_refusal_is_a_near_miss_in_row_json_and_page(client):
+    entry = make_entry(FEE)
+    model = GivenModel(make_generation(answer="", cited=()))
+    asker = make_user()
+
+    answer = decided(
+        "How much does a replacement card cost?", model=lambda: model, asker=asker
+    )
+
+    assert answer.gate == "soft_refusal"
+    assert [(e.role, e.entry_id) for e in answer.evidence.all()] == [
+        ("near_miss", entry.pk)
+    ]
+    client.force_login(asker)
+    shown = client.get(f"/api/v1/answers/{answer.pk}").json()
+    assert shown["citations"] == []
+    assert [p["entry"] for p in shown["near_misses"]] == [entry.pk]
+    assert [(p["entry"], p["cited"]) for p in shown["evidence"]] == [(entry.pk, False)]
+    page = client.get(f"/answers/{answer.pk}").content.decode()
+    assert "Related, but not enough" in page
+    assert page.count(FEE) == 1
+
+
 def test_a_verbatim_answer_is_shown_word_for_word():
     make_entry("Open Cards, Block.\nThen call us.", question="How do I block a card?")
 

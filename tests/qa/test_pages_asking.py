@@ -300,7 +300,7 @@ def test_refusal_shows_related_entries_apart_and_no_citation(page, user):
 def test_rejected_draft_is_nowhere_on_the_page(page, user):
     answer = make_answer(
         user,
-        unused=(make_entry(),),
+        near_misses=(make_entry(),),
         gate="soft_refusal",
         reason="unsupported",
         shown_reason="unsupported",
