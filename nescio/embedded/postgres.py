@@ -292,12 +292,7 @@ def _rotate_log(places: Places) -> None:
 
 
 def _create_role_and_database(places: Places) -> None:
-    with psycopg.connect(
-        host=str(places.postgres_socket_directory),
-        user="postgres",
-        dbname="postgres",
-        autocommit=True,
-    ) as connection:
+    with _connect(places) as connection:
         if not connection.execute(
             "SELECT FROM pg_roles WHERE rolname = 'nescio'"
         ).rowcount:
@@ -306,6 +301,30 @@ def _create_role_and_database(places: Places) -> None:
             "SELECT FROM pg_database WHERE datname = 'nescio'"
         ).rowcount:
             connection.execute("CREATE DATABASE nescio OWNER nescio")
+
+
+def _connect(places: Places) -> psycopg.Connection:
+    """Connect as the server's owner, waiting while it starts or recovers.
+
+    A server that a killed start left behind runs before it listens.
+    """
+    give_up_at = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            return psycopg.connect(
+                host=str(places.postgres_socket_directory),
+                user="postgres",
+                dbname="postgres",
+                autocommit=True,
+            )
+        except psycopg.OperationalError as error:
+            if not is_running(places) or time.monotonic() > give_up_at:
+                msg = (
+                    f"The embedded PostgreSQL does not answer: {error} "
+                    f"The end of {_log(places)}:\n{log_tail(places)}"
+                )
+                raise PostgresError(msg) from error
+        time.sleep(0.2)
 
 
 def _call(program: str, *arguments: str) -> None:
