@@ -3,13 +3,11 @@
 from datetime import datetime
 from typing import Any, Literal
 
-from django.db.models import prefetch_related_objects
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from kb.models import Entry
 from qa.models import Answer, AnswerEvidence, Policy
-from qa.models.answer import evidence_prefetch
 from qa.pipeline.types import Calibration, Gate, Reason
 
 Role = AnswerEvidence.Role
@@ -50,6 +48,18 @@ class PieceSerializer(serializers.Serializer[AnswerEvidence]):
     valid_until = serializers.DateTimeField(
         source="revision.valid_until", allow_null=True
     )
+    withheld = serializers.BooleanField(
+        source="is_withheld",
+        help_text="You are not in its audience; what it says and where is left out.",
+    )
+
+    def to_representation(self, instance: AnswerEvidence) -> dict[str, Any]:
+        """Leave out the words that the viewer may not read."""
+        shown: dict[str, Any] = super().to_representation(instance)
+        if instance.is_withheld:
+            shown |= {"quote": "", "text": "", "question": ""}
+            shown |= {"document": None, "section": None}
+        return shown
 
     def get_n(self, piece: AnswerEvidence) -> int:
         """Return its number among what is shown with it."""
@@ -124,6 +134,10 @@ class AnswerSummarySerializer(serializers.Serializer[Answer]):
     text = serializers.SerializerMethodField(
         help_text="Displayable always: the answer, or the refusal's wording."
     )
+    withheld = serializers.BooleanField(
+        source="is_withheld",
+        help_text="It cites an entry that you may not see; `text` says so instead.",
+    )
     vote = serializers.SerializerMethodField(help_text="Your own.")
     created_at = serializers.DateTimeField()
 
@@ -142,7 +156,7 @@ class AnswerSummarySerializer(serializers.Serializer[Answer]):
     def get_text(self, answer: Answer) -> str:
         """Return what to display."""
         undecided = _SAID_UNTIL_DECIDED.get(Answer.Outcome(answer.outcome), "")
-        return answer.text or undecided
+        return answer.shown_text or undecided
 
     def get_vote(self, answer: Answer) -> Literal["up", "down"] | None:
         """Return the reader's own thumb."""
@@ -153,7 +167,7 @@ class AnswerSummarySerializer(serializers.Serializer[Answer]):
 class AnswerSerializer(AnswerSummarySerializer):
     """An answer with its evidence and everything that it was decided by."""
 
-    reasoning = serializers.CharField(allow_blank=True)
+    reasoning = serializers.CharField(source="shown_reasoning", allow_blank=True)
     citations = serializers.SerializerMethodField(
         help_text="What the answer rests on; empty unless it is an answer."
     )
@@ -198,11 +212,6 @@ class AnswerSerializer(AnswerSummarySerializer):
         if answer.policy is None or not answer.calibration:
             return None
         return EffectiveSerializer(answer).data
-
-
-def fetch_evidence(answer: Answer) -> None:
-    """Fetch a decided answer's evidence with what it was taken from (one query)."""
-    prefetch_related_objects([answer], evidence_prefetch())
 
 
 def _pieces(

@@ -1,3 +1,4 @@
+import json
 from collections.abc import Iterable
 from typing import ClassVar
 
@@ -10,7 +11,7 @@ from django.utils.safestring import SafeString
 from unfold.decorators import display
 
 from qa.models import Answer, AnswerEvidence
-from qa.models.answer import AnswerQuerySet
+from qa.models.answer import AnswerQuerySet, fetch_evidence
 from qa.pages.waterfall import stage_times
 
 from .read_only import ReadOnlyAdmin
@@ -31,12 +32,12 @@ class AnswerAdmin(ReadOnlyAdmin):
         "votes__is_up",
     ]  # fmt: skip
     list_select_related = ["asker", "knowledge_base"]
-    search_fields = ["question", "text", "asker__username"]
+    search_fields: ClassVar = ["question", "asker__username"]
     date_hierarchy = "created_at"
     list_per_page = 50
     show_full_result_count = False
     fieldsets: ClassVar = [
-        (None, {"fields": ["question", "shown_outcome", "text", "reasoning"]}),
+        (None, {"fields": ["question", "shown_outcome", "words", "reasons"]}),
         ("How it was decided", {"fields": ["gates", "times"]}),
         ("Evidence", {"fields": ["pieces"]}),
         ("Votes", {"fields": ["voters"]}),
@@ -46,7 +47,7 @@ class AnswerAdmin(ReadOnlyAdmin):
                 "fields": [
                     "id", "asker", "channel", "knowledge_base", "language", "gate",
                     "reason", "shown_reason", "policy", "calibration", "embedder",
-                    "language_model", "generation", "error", "created_at",
+                    "language_model", "draft", "error", "created_at",
                     "decided_at",
                 ]
             },
@@ -54,9 +55,40 @@ class AnswerAdmin(ReadOnlyAdmin):
     ]  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Answer]:
-        """Fetch the votes with the answers."""
+        """Fetch the votes with the answers, and what may be read of them."""
         answers: AnswerQuerySet = super().get_queryset(request)
-        return answers.prefetch_related("votes__user")
+        return answers.visible_to(request.user).prefetch_related("votes__user")
+
+    def get_search_fields(self, request: HttpRequest) -> list[str]:
+        """Search texts only for who may read them all: a hit tells what one says."""
+        fields: list[str] = [*super().get_search_fields(request)]
+        return [*fields, "text"] if request.user.is_superuser else fields
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Answer | None:
+        """Fetch the evidence as far as the user may read it."""
+        answer: Answer | None = super().get_object(request, object_id, from_field)
+        if answer is not None:
+            fetch_evidence(answer, request.user)
+        return answer
+
+    @admin.display(description="text")
+    def words(self, answer: Answer) -> str:
+        """Show the answer or the refusal's wording."""
+        return answer.shown_text
+
+    @admin.display(description="reasoning")
+    def reasons(self, answer: Answer) -> str:
+        """Show why the model said so."""
+        return answer.shown_reasoning
+
+    @admin.display(description="generation")
+    def draft(self, answer: Answer) -> str:
+        """Show what the model wrote, shown to the asker or not."""
+        if answer.is_draft_withheld:
+            return "withheld: it was written from entries that you may not see"
+        return json.dumps(answer.generation, ensure_ascii=False)
 
     def get_readonly_fields(
         self, request: HttpRequest, obj: Answer | None = None
@@ -116,24 +148,15 @@ class AnswerAdmin(ReadOnlyAdmin):
     @admin.display(description="what was found")
     def pieces(self, answer: Answer) -> SafeString:
         """Show the evidence and near misses as they were measured."""
-        found = AnswerEvidence.objects.filter(answer=answer).select_related(
-            "revision", "entry__document"
-        )
         rows = (
             (
                 piece.get_role_display(),
-                format_html(
-                    '<a class="text-primary-600 dark:text-primary-500" href="{}">{}</a>',
-                    reverse("admin:kb_entry_change", args=[piece.entry_id]),
-                    piece.revision.text[:200],
-                ),
-                piece.entry.document.title if piece.entry.document else "",
-                piece.quote,
+                *_said(piece),
                 _rounded(piece.distance),
                 _rounded(piece.confidence),
                 _rounded(piece.distance / piece.confidence),
             )
-            for piece in found
+            for piece in answer.evidence.all()
         )
         heads = (
             "role",
@@ -154,6 +177,19 @@ class AnswerAdmin(ReadOnlyAdmin):
             for vote in answer.votes.all()
         )
         return _table(("user", "thumb", "comment"), rows)
+
+
+def _said(piece: AnswerEvidence) -> tuple[str, str, str]:
+    """Return entry, document and quote, as far as the user may read them."""
+    if piece.is_withheld:
+        return f"entry {piece.entry_id}, withheld from you", "", ""
+    link = format_html(
+        '<a class="text-primary-600 dark:text-primary-500" href="{}">{}</a>',
+        reverse("admin:kb_entry_change", args=[piece.entry_id]),
+        piece.revision.text[:200],
+    )
+    document = piece.entry.document
+    return link, document.title if document else "", piece.quote
 
 
 def _rounded(value: float | None) -> str:

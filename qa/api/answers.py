@@ -49,8 +49,8 @@ class AnswerView(GenericAPIView[Answer]):
     def get(self, request: Request, answer_id: UUID) -> Response:
         """Read an answer or refusal with its evidence and how it was decided."""
         user = request.user
-        answers = Answer.objects.visible_to(user).with_vote_of(user).with_evidence()
-        answer = answers.filter(pk=answer_id).first()
+        answers = Answer.objects.visible_to(user).with_vote_of(user)
+        answer = answers.with_evidence(user).filter(pk=answer_id).first()
         if answer is None:
             msg = f"There is no answer {answer_id}."
             raise AnswerNotFoundError(msg)

@@ -13,7 +13,8 @@ from kb.models import KnowledgeBase
 from qa.api.event_stream import stream
 from qa.api.requests import QuestionSerializer
 from qa.models import Answer
-from qa.serializers import AnswerSerializer, fetch_evidence
+from qa.models.answer import fetch_evidence
+from qa.serializers import AnswerSerializer
 from qa.services import asking
 
 
@@ -50,7 +51,7 @@ class AskView(GenericAPIView[Answer]):
             answer = asking.keep_question(**asked, channel=Answer.Channel.API)
             return _streamed(answer)
         answer = asking.ask(**asked, channel=Answer.Channel.API)
-        fetch_evidence(answer)
+        fetch_evidence(answer, request.user)
         return Response(AnswerSerializer(answer).data)
 
 

@@ -14,13 +14,15 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from django.contrib.auth.models import AnonymousUser
 from django.db import connections
 from rest_framework.renderers import JSONRenderer
 
 from accounts.exceptions import NescioError, error_envelope
 from qa.models import Answer
+from qa.models.answer import fetch_evidence
 from qa.pipeline.types import Decision, Outcome, Retrieval, StageValue, stage_of
-from qa.serializers import AnswerSerializer, fetch_evidence
+from qa.serializers import AnswerSerializer
 from qa.services import asking
 from qa.services.recording import record_failure
 
@@ -79,7 +81,7 @@ def events(answer: Answer) -> Iterator[Event]:
         message = "Something broke here; it is logged, and the question is kept."
         yield "error", error_envelope("internal_error", message, {"id": str(answer.pk)})
         return
-    fetch_evidence(answer)
+    fetch_evidence(answer, answer.asker or AnonymousUser())
     whole = dict(AnswerSerializer(answer).data)
     decided = ("id", "outcome", "answered", "gate", "reason")
     yield "decision", {name: whole[name] for name in decided}

@@ -4,13 +4,23 @@ from typing import Self
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
-from django.db.models import F, FilteredRelation, Prefetch, Q
+from django.db.models import (
+    Exists,
+    F,
+    FilteredRelation,
+    OuterRef,
+    Prefetch,
+    Q,
+    prefetch_related_objects,
+)
 
 from accounts.roles import Role, has_role
-from kb.models import Entry, KnowledgeBase, Revision
+from kb.models import Audience, Entry, KnowledgeBase, Revision
 from qa.pipeline.types import Calibration, Gate, Reason
 
 from .policy import Policy
+
+WITHHELD = "This answer rests on entries that you may not see."
 
 
 class AnswerQuerySet(models.QuerySet["Answer"]):
@@ -22,21 +32,56 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
 
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         """One's own answers; who reviews answers sees everybody's."""
-        return self.all() if has_role(user, Role.SME) else self.asked_by(user)
+        rows = self.all() if has_role(user, Role.SME) else self.asked_by(user)
+        return rows.seen_by(user)
+
+    def seen_by(self, viewer: AbstractBaseUser | AnonymousUser) -> Self:
+        """Add `is_withheld`: whether it cites an entry that the viewer may not see."""
+        cited = AnswerEvidence.objects.filter(
+            _is_outside(viewer), answer=OuterRef("pk"), role=AnswerEvidence.Role.CITED
+        )
+        return self.annotate(is_withheld=Exists(cited))
 
     def with_vote_of(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         """Fetch the asker, and as `own_vote` whether this user's vote is up, or None."""
         own = FilteredRelation("votes", condition=Q(votes__user_id=user.pk))
         return self.select_related("asker").annotate(own=own, own_vote=F("own__is_up"))
 
-    def with_evidence(self) -> Self:
+    def with_evidence(self, viewer: AbstractBaseUser | AnonymousUser) -> Self:
         """Fetch the policy, and the evidence with what it was taken from."""
-        return self.select_related("policy").prefetch_related(evidence_prefetch())
+        return self.select_related("policy").prefetch_related(_evidence(viewer))
 
 
-def evidence_prefetch() -> "Prefetch[str]":
-    """Return how to fetch evidence with what it was taken from, in one query."""
-    rows = AnswerEvidence.objects.select_related(
+class AnswerEvidenceQuerySet(models.QuerySet["AnswerEvidence"]):
+    """Reads over evidence."""
+
+    def seen_by(self, viewer: AbstractBaseUser | AnonymousUser) -> Self:
+        """Add `is_withheld`: whether the viewer may not read its words."""
+        return self.annotate(is_withheld=_is_outside(viewer))
+
+
+def _is_outside(viewer: AbstractBaseUser | AnonymousUser) -> Q:
+    """Evidence in somebody else's answer, of an audience that the viewer is not in.
+
+    Its words are withheld wherever answers are shown; one's own stay as one got them.
+    """
+    visible = Audience.objects.visible_to(viewer)
+    return ~Q(answer__asker_id=viewer.pk) & ~Q(entry__audience__in=visible)
+
+
+def fetch_evidence(answer: "Answer", viewer: AbstractBaseUser | AnonymousUser) -> None:
+    """Fetch what `with_evidence` and `seen_by` do for an answer at hand (one query)."""
+    prefetch_related_objects([answer], _evidence(viewer))
+    cited = [
+        piece
+        for piece in answer.evidence.all()
+        if piece.role == AnswerEvidence.Role.CITED
+    ]
+    answer.is_withheld = any(piece.is_withheld for piece in cited)
+
+
+def _evidence(viewer: AbstractBaseUser | AnonymousUser) -> "Prefetch[str]":
+    rows = AnswerEvidence.objects.seen_by(viewer).select_related(
         "revision", "entry__document", "entry__section"
     )
     unread = ("entry__search_vector", "entry__text", "entry__question")
@@ -114,6 +159,10 @@ class Answer(models.Model):
 
     objects = AnswerQuerySet.as_manager()
 
+    is_withheld: (
+        bool  # from `seen_by` or `fetch_evidence`, without which nothing is shown
+    )
+
     class Meta:
         ordering = ["-created_at"]
         indexes = [
@@ -130,6 +179,21 @@ class Answer(models.Model):
 
     def __str__(self) -> str:
         return self.question[:80]
+
+    @property
+    def shown_text(self) -> str:
+        """What the viewer of `seen_by` may read of the text."""
+        return WITHHELD if self.is_withheld else self.text
+
+    @property
+    def shown_reasoning(self) -> str:
+        """What the viewer of `with_evidence` may read of the reasoning."""
+        return "" if self.is_draft_withheld else self.reasoning
+
+    @property
+    def is_draft_withheld(self) -> bool:
+        """Whether the model may repeat an entry that the viewer may not see."""
+        return any(piece.is_withheld for piece in self.evidence.all())
 
 
 class AnswerEvidence(models.Model):
@@ -157,6 +221,10 @@ class AnswerEvidence(models.Model):
     quote = models.TextField(blank=True)
     distance = models.FloatField()
     confidence = models.FloatField()
+
+    objects = AnswerEvidenceQuerySet.as_manager()
+
+    is_withheld: bool  # from `seen_by`, without which nothing is shown
 
     class Meta:
         ordering = ["answer", "rank"]

@@ -46,10 +46,9 @@ def past_answers(user: User) -> QuerySet[Answer]:
 
 def answer_part(request: HttpRequest, answer_id: UUID) -> dict[str, object]:
     """Return what the page shows of one answer (five queries, whatever its length)."""
-    answer = Answer.objects.select_related("policy", "knowledge_base", "asker").get(
-        pk=answer_id
-    )
-    evidence = list(_evidence(answer_id))
+    seen = Answer.objects.seen_by(request.user)
+    answer = seen.select_related("policy", "knowledge_base", "asker").get(pk=answer_id)
+    evidence = list(_evidence(answer_id, user_of(request)))
     return {
         "page": present(answer, evidence, at=timezone.now()),
         "may_curate": request.user.is_staff and has_role(request.user, Role.CURATOR),
@@ -68,14 +67,15 @@ def vote_part(request: HttpRequest, answer: Answer) -> dict[str, object]:
     }
 
 
-def _evidence(answer_id: UUID) -> QuerySet[AnswerEvidence]:
+def _evidence(answer_id: UUID, viewer: User) -> QuerySet[AnswerEvidence]:
     latest = (
         Revision.objects.filter(entry=OuterRef("entry"))
         .order_by("-number")
         .values("number")[:1]
     )
     return (
-        AnswerEvidence.objects.filter(answer_id=answer_id)
+        AnswerEvidence.objects.seen_by(viewer)
+        .filter(answer_id=answer_id)
         .select_related(
             "entry__document", "entry__section", "entry__verified_by", "revision"
         )

@@ -42,6 +42,7 @@ class Card:
 
     number: int
     entry_id: int
+    is_withheld: bool  # then it has no words
     question: str
     pieces: tuple[Piece, ...]  # those with a citation are the quoted words
     document: str
@@ -67,6 +68,7 @@ class AnswerPage:
 
     answer: Answer
     pieces: tuple[Piece, ...]
+    reasoning: str
     is_verbatim: bool
     cited: tuple[Card, ...]
     unused: tuple[Card, ...]
@@ -89,7 +91,7 @@ def present(
     Args:
         answer: Decided or not.
         evidence: Its rows by rank, with entry, document, section, revision and author
-            loaded and `latest_number` annotated.
+            loaded, `latest_number` annotated, and both `seen_by` who looks.
         at: The moment against which an entry's later fate is told.
     """
     policy = answer.policy.as_value() if answer.policy else None
@@ -106,10 +108,11 @@ def present(
     return AnswerPage(
         answer=answer,
         pieces=_answer_pieces(
-            answer.text,
+            answer.shown_text,
             {row.rank: number for number, row in enumerate(cited, start=1)},
             reads_marks=answered and not is_verbatim,
         ),
+        reasoning="" if any(row.is_withheld for row in evidence) else answer.reasoning,
         is_verbatim=is_verbatim,
         cited=cards,
         unused=_cards(unused, len(cards) + 1, policy, at),
@@ -131,10 +134,10 @@ def _announcement(
     match answer.outcome:
         case Answer.Outcome.ANSWERED:
             sources = "1 source" if citations == 1 else f"{citations} sources"
-            return f"Answered, with {sources}. {answer.text}"
+            return f"Answered, with {sources}. {answer.shown_text}"
         case Answer.Outcome.REFUSED:
             why = f"{reason.title}. " if reason else ""
-            return f"Not answered. {why}{answer.text}"
+            return f"Not answered. {why}{answer.shown_text}"
         case Answer.Outcome.FAILED:
             return "The question is kept, but could not be decided."
         case _:
@@ -186,14 +189,17 @@ def _card(
     ratio = row.distance / row.confidence
     is_verified = revision.state == Entry.State.VERIFIED
     verifier = entry.verified_by if is_verified else None
+    document = None if row.is_withheld else entry.document
+    section = None if row.is_withheld else entry.section
     return Card(
         number=number,
         entry_id=entry.pk,
-        question=revision.question,
-        pieces=_quoted(revision.text, row.quote, number),
-        document=entry.document.title if entry.document else "",
-        source=entry.document.source if entry.document else "",
-        section=entry.section.heading if entry.section else "",
+        is_withheld=row.is_withheld,
+        question="" if row.is_withheld else revision.question,
+        pieces=() if row.is_withheld else _quoted(revision.text, row.quote, number),
+        document=document.title if document else "",
+        source=document.source if document else "",
+        section=section.heading if section else "",
         is_verified=is_verified,
         verified_by=(verifier.get_full_name() or verifier.get_username())
         if verifier

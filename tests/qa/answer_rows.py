@@ -44,6 +44,7 @@ def make_answer(
         question=question,
         **{**defaults, **fields},
     )
+    answer.is_withheld = False  # as its asker sees it
     role = AnswerEvidence.Role
     pieces = [
         *[(entry, role.CITED) for entry in cited],

@@ -22,12 +22,13 @@ from tests.factories import (
 
 KEYS = {
     "id", "question", "language", "asker", "outcome", "answered", "gate", "reason",
-    "text", "reasoning", "citations", "evidence", "near_misses", "signals", "effective",
-    "milliseconds", "vote", "created_at",
+    "text", "withheld", "reasoning", "citations", "evidence", "near_misses", "signals",
+    "effective", "milliseconds", "vote", "created_at",
 }  # fmt: skip
 PIECE_KEYS = {
     "n", "entry", "revision", "quote", "text", "question", "document", "section",
     "distance", "confidence", "ratio", "verified", "verified_at", "valid_until",
+    "withheld",
 }  # fmt: skip
 FEE = "What does a replacement card cost?"
 FAR = "Who won the cup in 1974?"

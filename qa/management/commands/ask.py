@@ -11,7 +11,8 @@ from rich.console import Console
 from accounts.exceptions import NescioError, UnavailableError
 from qa.management.answer_view import print_answer
 from qa.models import Answer
-from qa.serializers import AnswerSerializer, fetch_evidence
+from qa.models.answer import fetch_evidence
+from qa.serializers import AnswerSerializer
 from qa.services.asking import ask, find_knowledge_base
 
 ANSWERED, REFUSED, BAD_INPUT, UNAVAILABLE = range(4)
@@ -75,7 +76,7 @@ class Command(BaseCommand):
         except NescioError as error:
             raise CommandError(str(error), returncode=BAD_INPUT) from error
         if json:
-            fetch_evidence(answer)
+            fetch_evidence(answer, asker)
             shown = JSONRenderer().render(
                 AnswerSerializer(answer).data, "application/json; indent=2"
             )
