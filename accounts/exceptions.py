@@ -5,11 +5,13 @@ class NescioError(Exception):
     """An error with a stable code, turned into HTTP in one place.
 
     `code` is for machines and never changes; the message is for people and holds the
-    offending value and the remedy. `status` is the HTTP status it becomes.
+    offending value and the remedy. `status` is the HTTP status it becomes; `detail`, if
+    any, is what a machine needs besides, ready for JSON.
     """
 
     code = "error"
     status = 400
+    detail: dict[str, str] | None = None
 
 
 def error_envelope(code: str, message: str, detail: object = None) -> dict[str, object]:

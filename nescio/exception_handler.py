@@ -56,7 +56,8 @@ def exception_handler(exception: Exception, context: dict[str, Any]) -> Response
 
 
 def _from_nescio(error: NescioError) -> Response:
-    response = Response(error_envelope(error.code, str(error)), status=error.status)
+    body = error_envelope(error.code, str(error), error.detail)
+    response = Response(body, status=error.status)
     if isinstance(error, UnavailableError):
         response["Retry-After"] = str(RETRY_SECONDS)
     if error.status == 401:

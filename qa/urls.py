@@ -1,7 +1,7 @@
 from django.urls import path
 
 from qa.api.answers import AnswerListView, AnswerView, VoteView
-from qa.api.ask import AskView
+from qa.api.ask import AskView, RetryView
 from qa.api.policies import PolicyListView
 from qa.api.search import SearchView
 
@@ -10,6 +10,7 @@ urlpatterns = [
     path("search", SearchView.as_view(), name="api_search"),
     path("answers", AnswerListView.as_view(), name="api_answers"),
     path("answers/<uuid:answer_id>", AnswerView.as_view(), name="api_answer"),
+    path("answers/<uuid:answer_id>/retry", RetryView.as_view(), name="api_retry"),
     path("answers/<uuid:answer_id>/vote", VoteView.as_view(), name="api_vote"),
     path("policies", PolicyListView.as_view(), name="api_policies"),
 ]

@@ -27,4 +27,9 @@ def schedules() -> dict[str, dict[str, object]]:
             "schedule": timedelta(minutes=10),
             "options": {"expires": 600},
         },
+        "fail_abandoned_questions": {
+            "task": "workers.fail_abandoned_questions",
+            "schedule": timedelta(minutes=5),
+            "options": {"expires": 300},
+        },
     }

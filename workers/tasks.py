@@ -13,6 +13,7 @@ from jobs.services import prune_finished
 from jobs.sweep import sweep as ring_again
 from kb import vector_index
 from kb.embedding import active_model
+from qa.services.asking import fail_abandoned
 from workers import shutdown
 from workers.registry import HANDLERS
 
@@ -45,6 +46,14 @@ def prune() -> None:
 def keep_vector_index() -> None:
     """Build the active model's vector index once there are many entries."""
     vector_index.build_where_it_pays(active_model())
+
+
+@shared_task(name="workers.fail_abandoned_questions")
+def fail_abandoned_questions() -> None:
+    """Let questions be decided again whose process was killed in mid-answer."""
+    failed = fail_abandoned()
+    if failed:
+        logger.warning("Marked %d abandoned questions as failed.", failed)
 
 
 @worker_ready.connect

@@ -1,4 +1,5 @@
 from typing import Any
+from uuid import UUID
 
 from django.http import HttpResponseBase, StreamingHttpResponse
 from drf_spectacular.utils import OpenApiResponse, extend_schema
@@ -17,25 +18,39 @@ from qa.models.answer import fetch_evidence
 from qa.serializers import AnswerSerializer
 from qa.services import asking
 
+_RESPONSES: dict[Any, Any] = {
+    (200, "application/json"): AnswerSerializer,
+    (200, "text/event-stream"): OpenApiResponse(
+        EVENT_SCHEMA,
+        "Events `stage` as they pass, `decision` before any text, `message` "
+        "with pieces of the text, `end` with the whole answer; or `error`.",
+    ),
+    503: OpenApiResponse(
+        description="A model is down. The question is kept; `detail` has its `id`, by "
+        "which it can be decided again (`POST /api/v1/answers/{id}/retry`)."
+    ),
+}
 
-class AskView(GenericAPIView[Answer]):
-    """Where questions are asked."""
 
+class _DecidingView(GenericAPIView[Answer]):
     permission_classes = [IsAgent]
     throttle_scope = "ask"
     serializer_class = AnswerSerializer
     renderer_classes = [JSONRenderer, EventStreamRenderer]
 
+    def _is_streamed(self) -> bool:
+        renderer = self.request.accepted_renderer
+        return renderer.format == EventStreamRenderer.format
+
+
+class AskView(_DecidingView):
+    """Where questions are asked."""
+
     @extend_schema(
         operation_id="ask",
         request=QuestionSerializer,
         responses={
-            (200, "application/json"): AnswerSerializer,
-            (200, "text/event-stream"): OpenApiResponse(
-                EVENT_SCHEMA,
-                "Events `stage` as they pass, `decision` before any text, `message` "
-                "with pieces of the text, `end` with the whole answer; or `error`.",
-            ),
+            **_RESPONSES,
             404: OpenApiResponse(description="There is no such knowledge base."),
         },
     )
@@ -47,12 +62,32 @@ class AskView(GenericAPIView[Answer]):
         every gate let it through.
         """
         asked = read_question(request)
-        if request.accepted_renderer.format == EventStreamRenderer.format:
+        if self._is_streamed():
             answer = asking.keep_question(**asked, channel=Answer.Channel.API)
             return _streamed(answer)
         answer = asking.ask(**asked, channel=Answer.Channel.API)
-        fetch_evidence(answer, request.user)
-        return Response(AnswerSerializer(answer).data)
+        return _whole(answer, request)
+
+
+class RetryView(_DecidingView):
+    """A question whose first try failed."""
+
+    @extend_schema(
+        operation_id="answers_retry",
+        request=None,
+        responses={
+            **_RESPONSES,
+            409: OpenApiResponse(description="It was decided, or is being decided."),
+        },
+    )
+    def post(self, request: Request, answer_id: UUID) -> HttpResponseBase:
+        """Decide one's own question again that failed; the same response as to `ask`."""
+        answer = asking.find_failed(answer_id, asker=request.user)
+        if self._is_streamed():
+            return _streamed(answer)
+        for _ in asking.decide(answer):
+            pass
+        return _whole(answer, request)
 
 
 def read_question(request: Request) -> dict[str, Any]:
@@ -72,6 +107,11 @@ def read_question(request: Request) -> dict[str, Any]:
         "knowledge_base": knowledge_base,
         "language": given["language"],
     }
+
+
+def _whole(answer: Answer, request: Request) -> Response:
+    fetch_evidence(answer, request.user)
+    return Response(AnswerSerializer(answer).data)
 
 
 def _streamed(answer: Answer) -> StreamingHttpResponse:

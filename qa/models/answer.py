@@ -168,6 +168,11 @@ class Answer(models.Model):
         indexes = [
             models.Index(fields=["asker", "-created_at"], name="answer_by_asker"),
             models.Index(fields=["-created_at"], name="answer_by_time"),
+            models.Index(
+                fields=["created_at"],
+                name="answer_pending",
+                condition=Q(outcome="pending"),
+            ),
         ]
         constraints = [
             models.CheckConstraint(

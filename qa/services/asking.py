@@ -3,16 +3,21 @@
 import logging
 import re
 from collections.abc import Callable, Generator, Iterator
+from datetime import timedelta
+from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.db import transaction
+from django.utils import timezone
 
 from accounts.exceptions import UnavailableError
 from kb.models import KnowledgeBase
 from qa import pipeline
 from qa.exceptions import (
     AnswerDecidedError,
+    AnswerNotFoundError,
+    AnswerPendingError,
     InvalidQuestionError,
     KnowledgeBaseNotFoundError,
 )
@@ -25,6 +30,10 @@ from .recording import record_failure, record_outcome
 from .retriever import KnowledgeRetriever, scope_of
 
 logger = logging.getLogger(__name__)
+
+# Far beyond what deciding takes at worst: every try of a language server at its time
+# limit, behind a queue of questions before it.
+ABANDONED_AFTER = timedelta(minutes=15)
 
 _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 
@@ -84,12 +93,11 @@ def decide(
 
     Raises:
         AnswerDecidedError: It was decided before.
-        UnavailableError: A model is down; the row is kept as failed.
+        UnavailableError: A model is down; the row, whose id is in `detail`, is kept as
+            failed.
     """
     if answer.outcome not in (Answer.Outcome.PENDING, Answer.Outcome.FAILED):
-        raise AnswerDecidedError(
-            f"Question {answer.pk} was decided before; ask it again as a new one."
-        )
+        raise _decided_before(answer)
     policy = active_policy(answer.knowledge_base)
     stages = stages_of(answer, policy, language_model or _configured_model)
     failure = "It was broken off; ask again."
@@ -105,11 +113,47 @@ def decide(
         logger.warning("Question %s was not decided: %s", answer.pk, error)
         _keep(answer)
         failure = str(error)
+        error.detail = {"id": str(answer.pk)}
         raise
     finally:
         # Also when the caller hung up, or something of ours broke.
         if failure and not answer._state.adding:
             record_failure(answer, failure)
+
+
+def find_failed(answer_id: UUID, *, asker: AbstractBaseUser | AnonymousUser) -> Answer:
+    """Return the asker's own question whose first try failed: `decide` may take it up.
+
+    Raises:
+        AnswerNotFoundError: There is none, or it is another user's.
+        AnswerPendingError: Somebody is deciding it now.
+        AnswerDecidedError: It was decided.
+    """
+    answer = Answer.objects.asked_by(asker).filter(pk=answer_id).first()
+    if answer is None:
+        raise AnswerNotFoundError(f"There is no answer {answer_id}.")
+    if answer.outcome == Answer.Outcome.PENDING:
+        raise AnswerPendingError(
+            f"Question {answer_id} is being decided; read it again in a moment."
+        )
+    if answer.outcome != Answer.Outcome.FAILED:
+        raise _decided_before(answer)
+    return answer
+
+
+def fail_abandoned() -> int:
+    """Mark questions that nobody decides any more as failed; return how many.
+
+    Their process was killed in mid-answer; now they can be decided again. One that is
+    decided after all is stored as usual.
+    """
+    rows = Answer.objects.filter(
+        outcome=Answer.Outcome.PENDING, created_at__lt=timezone.now() - ABANDONED_AFTER
+    )
+    return rows.update(
+        outcome=Answer.Outcome.FAILED,
+        error="The process that decided it ended before it was done. Ask again.",
+    )
 
 
 def stages_of(
@@ -194,6 +238,12 @@ def _language(code: str) -> str:
             f"The language {code[:20]!r} is not known; use one of {known}."
         )
     return code
+
+
+def _decided_before(answer: Answer) -> AnswerDecidedError:
+    return AnswerDecidedError(
+        f"Question {answer.pk} was decided before; ask it again as a new one."
+    )
 
 
 def _keep(answer: Answer) -> None:
