@@ -66,7 +66,7 @@ class Hit:
         distance: Euclidean L2 between the unit-length full-precision vectors of
             question and entry, in [0, 2]; lower is nearer.
         confidence: In (0, 1].
-        vector_rank: 1-based rank by distance; None if only the words matched.
+        vector_rank: 1-based rank by distance; None if it is not among the nearest.
         text_rank: 1-based rank by full text; None if only the vector matched.
         score: Reciprocal rank fusion of both ranks; orders, never decides.
     """

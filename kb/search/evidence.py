@@ -6,6 +6,7 @@ frequency, Sparck Jones 1972); equal weights are ordered by distance.
 """
 
 import time
+from collections.abc import Sequence
 
 from django.db import transaction
 
@@ -28,6 +29,9 @@ _LOOKED_UP = 4_000
 _FUSION_K = 60
 _EF_SEARCH = 200
 _DEEP_EF_SEARCH = 400
+_DEEP_POOL = 100  # nearest entries among which the deeper look finds the least ratio
+_DEEP_SCAN_TUPLES = 200_000  # pgvector gives up after 20,000 that the filters discard
+_DEEP_SCAN_MEMORY = 8  # times work_mem, for the scan's memory of what it has visited
 _POOL = 20  # ranks that are fused, at least
 # A word that more of the visible entries contain tells nothing, and an entry found by
 # such words alone would take a place from one that is near. Matches are not counted
@@ -71,7 +75,7 @@ near AS MATERIALIZED (
     JOIN kb_entry e ON e.id = v.entry_id
     WHERE v.model_id = %(model)s AND {VISIBLE}
     ORDER BY v.vector::vector({{dimensions}}) <-> %(vector)s::vector({{dimensions}})
-    LIMIT %(pool)s
+    LIMIT %(indexed)s
 )
 """  # noqa: S608  # own constants
 
@@ -81,6 +85,10 @@ by_vector AS (
     SELECT id, confidence, distance,
            row_number() OVER (ORDER BY distance, id) AS rank
     FROM (SELECT * FROM near ORDER BY distance, id LIMIT %(pool)s) nearest
+),
+deciding AS (
+    SELECT id, confidence, distance FROM near
+    ORDER BY distance / confidence, id LIMIT 1
 ),
 word AS MATERIALIZED (
     SELECT lexeme,
@@ -126,16 +134,18 @@ by_text AS (
 fused AS (
     SELECT id, distance, vector_rank, text_rank, score,
            row_number() OVER (ORDER BY score DESC, distance, id) AS place,
-           row_number() OVER (ORDER BY distance / confidence, id) AS ratio_place
+           row_number() OVER (ORDER BY distance / confidence, id) AS ratio_place,
+           row_number() OVER (ORDER BY distance, id) AS distance_place
     FROM (
         SELECT id,
-               coalesce(a.distance, b.distance) AS distance,
-               coalesce(a.confidence, b.confidence) AS confidence,
+               coalesce(a.distance, b.distance, d.distance) AS distance,
+               coalesce(a.confidence, b.confidence, d.confidence) AS confidence,
                a.rank AS vector_rank, b.rank AS text_rank,
                coalesce(1::float8 / (%(fusion_k)s + a.rank), 0)
                + coalesce(1::float8 / (%(fusion_k)s + b.rank), 0) AS score
         FROM by_vector a
         FULL JOIN (SELECT * FROM by_text WHERE rank <= %(pool)s) b USING (id)
+        FULL JOIN deciding d USING (id)
     ) ranked
 )
 SELECT head.visible, head.is_within, {INDEX_IS_READY} AS has_index,
@@ -152,7 +162,7 @@ SELECT head.visible, head.is_within, {INDEX_IS_READY} AS has_index,
 FROM kb_embeddingmodel model
 CROSS JOIN head
 LEFT JOIN (fused f JOIN kb_entry e ON e.id = f.id)
-    ON f.place <= %(top_k)s OR f.ratio_place = 1
+    ON f.place <= %(top_k)s OR f.ratio_place = 1 OR f.distance_place = 1
 WHERE model.id = %(model)s AND model.state = 'active'
 ORDER BY f.place
 """  # noqa: S608  # own constants
@@ -170,8 +180,10 @@ def search(
     """Find the entries inside `scope` that speak to a question.
 
     Nearness and words are fused by rank. The entry with the least distance / confidence
-    among all that were ranked is always part of the result, in the last place if fusion
-    put it behind `top_k`: fusing must not make a refusal.
+    is always part of the result, and so is the nearest where `top_k` is at least 2, in
+    the last places if fusion put them behind `top_k`: fusing must not make a refusal,
+    nor a wrong reason for one. On the exact route that is the least of all visible
+    entries, through an index that of those that it looked at.
 
     If the active model changed since the question was embedded, it is embedded again.
 
@@ -198,8 +210,11 @@ def search(
             route = Route.HNSW
             near = _INDEXED_ROWS.format(dimensions=len(vector.values))
             with transaction.atomic():
-                prepare_index_scan(_DEEP_EF_SEARCH if deep else _EF_SEARCH)
-                rows = execute(_LOOK.format(rows=near), parameters)
+                prepare_index_scan(deep=deep)
+                indexed = max(_DEEP_POOL, top_k) if deep else parameters["pool"]
+                rows = execute(
+                    _LOOK.format(rows=near), {**parameters, "indexed": indexed}
+                )
         else:  # slower, and complete
             rows = execute(
                 _LOOK.format(rows=_VISIBLE_ROWS), {**parameters, "bound": _UNBOUNDED}
@@ -214,10 +229,8 @@ def search(
             exact_limit=exact_limit,
         )
     hits = [Hit(*row[3:]) for row in rows if row[3] is not None]
-    if len(hits) > top_k:
-        hits[top_k - 1 :] = hits[-1:]
     return SearchResult(
-        hits=tuple(hits),
+        hits=_best(hits, top_k),
         visible=min(rows[0][0], exact_limit),
         route=route,
         embedder=vector.fingerprint,
@@ -225,6 +238,17 @@ def search(
         embed_milliseconds=vector.milliseconds,
         sql_milliseconds=(time.perf_counter() - begun) * 1000,
     )
+
+
+def _best(hits: Sequence[Hit], top_k: int) -> tuple[Hit, ...]:
+    """Return at most `top_k` of the hits in order, with those that decide among them."""
+    if len(hits) <= top_k:
+        return tuple(hits)
+    deciding = min(hits, key=lambda hit: hit.distance / hit.confidence)
+    nearest = min(hits, key=lambda hit: hit.distance)
+    wanted = list(dict.fromkeys((deciding.entry_id, nearest.entry_id)))
+    wanted += [hit.entry_id for hit in hits if hit.entry_id not in wanted]
+    return tuple(hit for hit in hits if hit.entry_id in wanted[:top_k])
 
 
 def look_parameters(
@@ -246,20 +270,31 @@ def look_parameters(
         "bound": exact_limit + 1,
         "top_k": top_k,
         "pool": max(_POOL, top_k),
+        "indexed": max(_POOL, top_k),
         "fusion_k": _FUSION_K,
         "text_candidates": _TEXT_CANDIDATES,
     }
 
 
-def prepare_index_scan(ef_search: int) -> None:
+def prepare_index_scan(*, deep: bool = False) -> None:
     """Set how wide the index is searched, until the current transaction ends.
 
-    The scan goes on while the filters discard what it finds. The planner would rather
-    sort all rows where it expects the filters to discard many.
+    The scan goes on while the filters discard what it finds; `deep` also where entries
+    outside the scope crowd around the question. The planner would rather sort all rows
+    where it expects the filters to discard many.
     """
+    settings = {
+        "hnsw.iterative_scan": "relaxed_order",
+        "hnsw.ef_search": str(_DEEP_EF_SEARCH if deep else _EF_SEARCH),
+        "enable_sort": "off",
+    }
+    if deep:
+        settings |= {
+            "hnsw.max_scan_tuples": str(_DEEP_SCAN_TUPLES),
+            "hnsw.scan_mem_multiplier": str(_DEEP_SCAN_MEMORY),
+        }
     execute(
-        "SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true),"
-        " set_config('hnsw.ef_search', %(ef_search)s, true),"
-        " set_config('enable_sort', 'off', true)",
-        {"ef_search": str(ef_search)},
+        "SELECT set_config(name, value, true)"
+        " FROM unnest(%(names)s::text[], %(values)s::text[]) AS t(name, value)",
+        {"names": list(settings), "values": list(settings.values())},
     )

@@ -50,12 +50,18 @@ measured AS (
     WHERE (SELECT NOT is_few FROM head)
 )
 SELECT DISTINCT ON (cause) cause, distance, confidence
-FROM measured ORDER BY cause, distance, confidence DESC
+FROM measured ORDER BY cause,
+    CASE WHEN cause = 'unverified' THEN distance ELSE distance / confidence END,
+    distance
 """  # noqa: S608  # own constants
 
 
 def nearest_excluded(vector: QuestionVector, *, scope: Scope) -> tuple[Excluded, ...]:
-    """Return the nearest entry outside `scope` for each cause, nearest first.
+    """Return the entry outside `scope` that each cause weighs most on, nearest first.
+
+    That is the one with the least distance / confidence, which hard refusal would have
+    measured but for the cause; of the unverified the nearest, since verifying one
+    would make its confidence 1.
 
     An entry that is excluded for several causes counts under one: not entitled before
     expired before unverified. Drafts and retired entries are as if they did not exist.

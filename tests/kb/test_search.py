@@ -13,7 +13,8 @@ from kb.embedding import active_model
 from kb.models import Audience, Section
 from kb.search import embed_question, evidence, nearest_excluded, search, words
 from kb.search.evidence import _LOOK, _VISIBLE_ROWS
-from kb.services.entries import edit_entry, retire_entry
+from kb.services.entries import edit_entry
+from kb.services.entry_states import retire_entry
 from kb.types import Exclusion, Route, Scope, SearchResult
 from tests.factories import (
     make_audience,
@@ -137,6 +138,58 @@ def test_fusing_never_drops_the_entry_that_decides():
     ratios = [hit.distance / hit.confidence for hit in found.hits]
     assert len(found.hits) == 2
     assert certain.pk == found.hits[ratios.index(min(ratios))].entry_id
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("route", [Route.EXACT, Route.HNSW])
+def test_a_crowd_of_uncertain_entries_never_hides_the_one_that_decides(route: Route):
+    make_entries(
+        [f"The fee for a replacement card is {at} euros." for at in range(30)],
+        verify=False,
+        state="in_review",
+        confidence=0.1,
+    )
+    certain = make_entry("One pays when plastic money is issued anew.")
+    vector_index.build(active_model())
+
+    found = search(
+        embed_question("What is the fee for a replacement card?"),
+        "",
+        scope=scope(floor=0.1),
+        top_k=4,
+        deep=True,
+        exact_limit=5 if route is Route.HNSW else 100,
+    )
+
+    assert found.route is route
+    deciding = min(found.hits, key=lambda hit: hit.distance / hit.confidence)
+    assert (deciding.entry_id, deciding.vector_rank) == (certain.pk, None)
+
+
+def test_fusing_never_drops_the_nearest_entry():
+    nearest = make_entry("Plastic money lost: what it costs to be sent another.")
+    make_entries(
+        [f"Zwirbelix {at}: the quixotic fee of a lost card." for at in range(6)]
+    )
+    question = "Plastic money lost, what does being sent another cost? Zwirbelix"
+    by_distance = search(embed_question(question), "", scope=scope(), top_k=7).hits
+    assert by_distance[0].entry_id == nearest.pk
+
+    found = ask(question, top_k=2)
+
+    assert nearest.pk in [hit.entry_id for hit in found.hits]
+
+
+def test_of_the_expired_the_one_that_would_have_decided_is_told():
+    past = timezone.now() - timedelta(days=1)
+    make_entry(
+        REPLACEMENT, valid_until=past, verify=False, state="in_review", confidence=0.5
+    )
+    make_entry("The price of a new card is 12 euros.", valid_until=past)
+
+    (excluded,) = nearest_excluded(embed_question(ASKED), scope=scope())
+
+    assert (excluded.cause, excluded.confidence) == (Exclusion.EXPIRED, 1.0)
 
 
 def test_a_bare_question_of_stop_words_is_searched_by_distance():
@@ -265,7 +318,7 @@ def test_the_plans_are_those_that_were_measured():
 
     exact = plan_of(_LOOK.format(rows=_VISIBLE_ROWS), parameters)
     with transaction.atomic():
-        evidence.prepare_index_scan(100)
+        evidence.prepare_index_scan()
         indexed = plan_of(
             _LOOK.format(rows=evidence._INDEXED_ROWS.format(dimensions=384)), parameters
         )
