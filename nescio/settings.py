@@ -287,7 +287,7 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "EntryState": "kb.models.Entry.State",
         "JobState": "jobs.models.Job.State",
-        "WritableEntryState": "kb.api.serializers.WRITABLE_STATES",
+        "WritableEntryState": "kb.api.entry_serializers.WRITABLE_STATES",
         "Thumb": [("up", "up"), ("down", "down")],
     },
     "POSTPROCESSING_HOOKS": [

@@ -12,7 +12,8 @@ from django.contrib.auth.models import Group, User
 
 from accounts.roles import Role
 from kb.models import Audience, Document, Entry, KnowledgeBase
-from kb.services.entries import NewEntry, create_entries, create_entry, retire_entry
+from kb.services.entries import NewEntry, create_entries, create_entry
+from kb.services.entry_states import retire_entry
 
 _numbers = itertools.count(1)
 

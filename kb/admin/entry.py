@@ -14,7 +14,7 @@ from unfold.decorators import display
 from accounts.exceptions import NescioError
 from accounts.roles import Role, has_role
 from kb.models import Audience, Entry, EntryQuerySet
-from kb.services.entries import (
+from kb.services.entry_states import (
     erase_entry,
     mark_for_review,
     restore_entry,

@@ -6,16 +6,9 @@ from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from kb.embedding import active_model
 from kb.models import Audience, Document, Entry, Section
-from kb.services.entries import (
-    REASON_LIMIT,
-    TEXT_LIMIT,
-    UNVERIFIED_CONFIDENCE,
-    create_entry,
-    edit_entry,
-    restore_entry,
-    retire_entry,
-    verify_entry,
-)
+from kb.services.entries import create_entry, edit_entry
+from kb.services.entry_states import restore_entry, retire_entry, verify_entry
+from kb.services.entry_values import REASON_LIMIT, TEXT_LIMIT, UNVERIFIED_CONFIDENCE
 
 from .rehearsal import ServiceForm
 

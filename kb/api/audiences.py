@@ -10,13 +10,13 @@ from kb.exceptions import AudienceNotFoundError
 from kb.models import Audience
 from kb.services.audiences import create_audience, edit_audience
 
-from .pagination import BySlugPagination
-from .permissions import AgentReadsAdminWrites
-from .serializers import (
+from .audience_serializers import (
     AudienceChangesSerializer,
     AudienceSerializer,
     NewAudienceSerializer,
 )
+from .pagination import BySlugPagination
+from .permissions import AgentReadsAdminWrites
 
 
 def _visible(request: Request) -> QuerySet[Audience]:

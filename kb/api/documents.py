@@ -9,14 +9,14 @@ from kb.exceptions import DocumentNotFoundError
 from kb.models import Document
 from kb.services.documents import create_document, edit_document
 
-from .filters import DocumentFilter
-from .permissions import AgentReadsCuratorWrites, caller
-from .serializers import (
+from .document_serializers import (
     DocumentChangesSerializer,
     DocumentDetailSerializer,
     DocumentSerializer,
     NewDocumentSerializer,
 )
+from .filters import DocumentFilter
+from .permissions import AgentReadsCuratorWrites, caller
 
 
 def _find(request: Request, document_id: int) -> Document:

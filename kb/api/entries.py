@@ -21,24 +21,19 @@ from kb.exceptions import (
     RevisionConflictError,
 )
 from kb.models import Entry, EntryQuerySet, Revision
-from kb.services.entries import (
-    create_entry,
-    edit_entry,
-    restore_entry,
-    retire_entry,
-    verify_entry,
-)
+from kb.services.entries import create_entry, edit_entry
+from kb.services.entry_states import restore_entry, retire_entry, verify_entry
 
-from .filters import EntryFilter
-from .permissions import AgentReadsCuratorWrites, caller
-from .preconditions import revision_in_header, set_entity_tag
-from .serializers import (
+from .entry_serializers import (
     ActionSerializer,
     EntryChangesSerializer,
     EntrySerializer,
     NewEntrySerializer,
     RevisionSerializer,
 )
+from .filters import EntryFilter
+from .permissions import AgentReadsCuratorWrites, caller
+from .preconditions import revision_in_header, set_entity_tag
 
 IF_MATCH = OpenApiParameter(
     "If-Match",

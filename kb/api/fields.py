@@ -4,6 +4,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
+from rest_framework.exceptions import ValidationError
 
 from accounts.api.strict_fields import StrictPrimaryKeyField, StrictSlugField
 from kb.models import Audience, Document, KnowledgeBase, Section
@@ -62,3 +63,22 @@ class UserField(StrictSlugField):
 
     def __init__(self, **options: Any) -> None:  # noqa: ANN401  # the library's
         super().__init__(slug_field="username", **options)
+
+
+def knowledge_base_of(attrs: dict[str, Any]) -> KnowledgeBase:
+    """Return the knowledge base of the named section or document, or the only one.
+
+    Raises:
+        ValidationError: Neither is named, and there is not exactly one.
+    """
+    section = attrs.get("section")
+    document = attrs.get("document") or (section.document if section else None)
+    if document is not None:
+        return document.knowledge_base  # type: ignore[no-any-return]  # a Document's
+    found = list(KnowledgeBase.objects.all()[:2])
+    if len(found) != 1:
+        said = "There are several" if found else "There is none"
+        raise ValidationError(
+            {"knowledge_base": [f"{said}; name the one it belongs to."]}
+        )
+    return found[0]

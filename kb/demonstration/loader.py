@@ -15,12 +15,9 @@ from django.utils import timezone
 from kb.models import Audience, Document, Entry, KnowledgeBase, Section
 from kb.services.audiences import create_audience
 from kb.services.documents import SectionNode, create_document
-from kb.services.entries import (
-    UNVERIFIED_CONFIDENCE,
-    NewEntry,
-    create_entries,
-    retire_entry,
-)
+from kb.services.entries import NewEntry, create_entries
+from kb.services.entry_states import retire_entry
+from kb.services.entry_values import UNVERIFIED_CONFIDENCE
 
 logger = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""Writing entries: each function is one transaction.
+"""Creating and changing entries: each function is one transaction.
 
 An entry, its revision and its vector under the active embedding model are written
 together, so what is answered changes with the entry and never before or after it. Locks
@@ -12,21 +12,13 @@ from typing import TypedDict, Unpack
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.utils import timezone
 
 from kb.embedding import active_model
-from kb.exceptions import (
-    EntryNotFoundError,
-    EntryRetiredError,
-    InvalidKnowledgeError,
-    RevisionConflictError,
-)
+from kb.exceptions import InvalidKnowledgeError
 from kb.models import Audience, Document, Entry, KnowledgeBase, Revision, Section
 
+from .entry_revisions import doubt, lock, refuse_retired, revision_of, save, vouch
 from .entry_values import (
-    QUESTION_LIMIT,
-    REASON_LIMIT,
-    TEXT_LIMIT,
     UNVERIFIED_CONFIDENCE,
     check_choice,
     check_confidence,
@@ -37,23 +29,6 @@ from .entry_values import (
     clean_said,
 )
 from .vectors import write_vectors
-
-__all__ = [
-    "QUESTION_LIMIT",
-    "REASON_LIMIT",
-    "TEXT_LIMIT",
-    "UNVERIFIED_CONFIDENCE",
-    "EntryChanges",
-    "NewEntry",
-    "create_entries",
-    "create_entry",
-    "edit_entry",
-    "erase_entry",
-    "mark_for_review",
-    "restore_entry",
-    "retire_entry",
-    "verify_entry",
-]
 
 # What a verification vouches for: a change of one of these needs a new one.
 _VOUCHED = frozenset({"text", "question", "valid_until"})
@@ -151,9 +126,7 @@ def create_entries(
     Entry.objects.bulk_create(entries, batch_size=500)
     Revision.objects.bulk_create(
         [
-            _revision_of(
-                entry, number=1, author=author, reason=clean_reason(new.reason)
-            )
+            revision_of(entry, number=1, author=author, reason=clean_reason(new.reason))
             for entry, new in zip(entries, new_entries, strict=True)
         ],
         batch_size=500,
@@ -189,15 +162,15 @@ def edit_entry(
         InvalidKnowledgeError: A value that may not be written; nothing was.
     """
     model = active_model(for_share=True)
-    entry, number = _lock(entry_id, expected_revision)
-    _refuse_retired(entry)
+    entry, number = lock(entry_id, expected_revision)
+    refuse_retired(entry)
     changed = _apply(entry, changes)
     if "document" in changes or "section" in changes:
         _settle_place(entry, changes)
     if not changed:
         return entry
     _settle_verification(entry, changed, changes, author if may_verify else None)
-    _save(
+    save(
         entry,
         number=number + 1,
         author=author,
@@ -206,109 +179,6 @@ def edit_entry(
     if changed & {"text", "question"}:
         write_vectors([entry], model=model)
     return entry
-
-
-@transaction.atomic
-def verify_entry(
-    *, entry_id: int, by: User, expected_revision: int | None = None, reason: str = ""
-) -> Entry:
-    """Vouch for an entry as it stands: confidence 1; again for one that is verified.
-
-    Raises:
-        EntryNotFoundError: There is no such entry.
-        EntryRetiredError: It is retired.
-        RevisionConflictError: It has another revision than `expected_revision`.
-    """
-    entry, number = _lock(entry_id, expected_revision)
-    _refuse_retired(entry)
-    again = entry.state == Entry.State.VERIFIED
-    _vouch(entry, by)
-    default = "Verified again." if again else "Verified."
-    _save(entry, number=number + 1, author=by, reason=clean_reason(reason) or default)
-    return entry
-
-
-@transaction.atomic
-def mark_for_review(
-    *, entry_id: int, by: User, reason: str = "", expected_revision: int | None = None
-) -> Entry:
-    """Put an entry into needs_review; a verified one is no longer certain.
-
-    Raises:
-        EntryNotFoundError: There is no such entry.
-        EntryRetiredError: It is retired.
-        RevisionConflictError: It has another revision than `expected_revision`.
-    """
-    entry, number = _lock(entry_id, expected_revision)
-    _refuse_retired(entry)
-    if entry.state == Entry.State.NEEDS_REVIEW:
-        return entry
-    _doubt(entry, state=Entry.State.NEEDS_REVIEW)
-    _save(
-        entry,
-        number=number + 1,
-        author=by,
-        reason=clean_reason(reason) or "Marked for review.",
-    )
-    return entry
-
-
-@transaction.atomic
-def retire_entry(
-    *, entry_id: int, by: User, reason: str = "", expected_revision: int | None = None
-) -> Entry:
-    """Take an entry out of every answer; it stays for the answers that cite it.
-
-    Retiring a retired entry changes nothing.
-
-    Raises:
-        EntryNotFoundError: There is no such entry.
-        RevisionConflictError: It has another revision than `expected_revision`.
-    """
-    entry, number = _lock(entry_id, expected_revision)
-    if entry.state == Entry.State.RETIRED:
-        return entry
-    entry.state = Entry.State.RETIRED
-    _save(
-        entry, number=number + 1, author=by, reason=clean_reason(reason) or "Retired."
-    )
-    return entry
-
-
-@transaction.atomic
-def restore_entry(
-    *, entry_id: int, by: User, reason: str = "", expected_revision: int | None = None
-) -> Entry:
-    """Undo a retirement: the entry stands again as it did before it.
-
-    Raises:
-        EntryNotFoundError: There is no such entry.
-        RevisionConflictError: It has another revision than `expected_revision`.
-    """
-    model = active_model(for_share=True)
-    entry, number = _lock(entry_id, expected_revision)
-    if entry.state != Entry.State.RETIRED:
-        return entry
-    before = entry.revisions.exclude(state=Entry.State.RETIRED).first()
-    entry.state = before.state if before else Entry.State.NEEDS_REVIEW
-    _save(
-        entry, number=number + 1, author=by, reason=clean_reason(reason) or "Restored."
-    )
-    write_vectors([entry], model=model)
-    return entry
-
-
-@transaction.atomic
-def erase_entry(*, entry_id: int) -> None:
-    """Delete an entry with its revisions, its vectors and its mention in answers.
-
-    For what must not be kept (a person's data); knowledge that is out of date is retired.
-
-    Raises:
-        EntryNotFoundError: There is no such entry.
-    """
-    entry, _ = _lock(entry_id, None)
-    entry.delete()
 
 
 def _build(new: NewEntry, *, author: User | None) -> Entry:
@@ -341,33 +211,11 @@ def _build(new: NewEntry, *, author: User | None) -> Entry:
             raise InvalidKnowledgeError(
                 "verify", "verify needs an author: only a person verifies."
             )
-        _vouch(entry, author)
+        vouch(entry, author)
     else:
         entry.state = check_state(new.state)
         entry.confidence = check_confidence(new.confidence)
     return entry
-
-
-def _lock(entry_id: int, expected_revision: int | None) -> tuple[Entry, int]:
-    """Return the entry, locked until the transaction ends, and its revision number."""
-    entry = (
-        Entry.objects.select_for_update(of=("self",))
-        .select_related("knowledge_base", "document", "section", "audience")
-        .defer("search_vector")
-        .filter(pk=entry_id)
-        .first()
-    )
-    if entry is None:
-        raise EntryNotFoundError(f"There is no entry {entry_id}.")
-    number = (
-        entry.revisions.order_by("-number").values_list("number", flat=True).first()
-    ) or 0
-    if expected_revision is not None and expected_revision != number:
-        raise RevisionConflictError(
-            f"Entry {entry_id} is at revision {number}, your change was made on "
-            f"revision {expected_revision}; read it again and repeat the change."
-        )
-    return entry, number
 
 
 def _apply(entry: Entry, changes: EntryChanges) -> set[str]:
@@ -402,12 +250,12 @@ def _settle_verification(
     """Bring state, confidence and verification in step with what changed."""
     was_verified = entry.state == Entry.State.VERIFIED
     if "state" in changed:
-        _doubt(entry, state=check_state(changes["state"]))
+        doubt(entry, state=check_state(changes["state"]))
     elif was_verified and changed & _VOUCHED:
         if verifier is not None:
-            _vouch(entry, verifier)
+            vouch(entry, verifier)
         else:
-            _doubt(entry, state=Entry.State.NEEDS_REVIEW)
+            doubt(entry, state=Entry.State.NEEDS_REVIEW)
     if "confidence" not in changed:
         return
     if entry.state == Entry.State.VERIFIED:
@@ -417,44 +265,3 @@ def _settle_verification(
             "which is 1; give it another state too.",
         )
     entry.confidence = check_confidence(changes["confidence"])
-
-
-def _vouch(entry: Entry, by: User) -> None:
-    entry.state = Entry.State.VERIFIED
-    entry.confidence = 1.0
-    entry.verified_by = by
-    entry.verified_at = timezone.now()
-
-
-def _doubt(entry: Entry, *, state: str) -> None:
-    if entry.state == Entry.State.VERIFIED:
-        entry.confidence = UNVERIFIED_CONFIDENCE
-    entry.state = state
-    entry.verified_by = None
-    entry.verified_at = None
-
-
-def _save(entry: Entry, *, number: int, author: User | None, reason: str) -> None:
-    entry.save()
-    _revision_of(entry, number=number, author=author, reason=reason).save()
-
-
-def _revision_of(
-    entry: Entry, *, number: int, author: User | None, reason: str
-) -> Revision:
-    return Revision(
-        entry=entry,
-        number=number,
-        question=entry.question,
-        text=entry.text,
-        state=entry.state,
-        confidence=entry.confidence,
-        valid_until=entry.valid_until,
-        author=author,
-        reason=reason,
-    )
-
-
-def _refuse_retired(entry: Entry) -> None:
-    if entry.state == Entry.State.RETIRED:
-        raise EntryRetiredError(f"Entry {entry.pk} is retired; restore it first.")

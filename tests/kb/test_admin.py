@@ -10,7 +10,8 @@ from jobs.models import Job
 from kb.admin.difference import word_difference
 from kb.embedding import active_model
 from kb.models import Audience, Document, EmbeddingModel, Entry, Section
-from kb.services.entries import UNVERIFIED_CONFIDENCE, edit_entry
+from kb.services.entries import edit_entry
+from kb.services.entry_values import UNVERIFIED_CONFIDENCE
 from qa.models import Answer, AnswerEvidence
 from tests.factories import (
     make_audience,

@@ -15,16 +15,15 @@ from kb.exceptions import (
     RevisionConflictError,
 )
 from kb.models import Entry, EntryEmbedding, Revision, Section
-from kb.services.entries import (
-    UNVERIFIED_CONFIDENCE,
-    create_entry,
-    edit_entry,
+from kb.services.entries import create_entry, edit_entry
+from kb.services.entry_states import (
     erase_entry,
     mark_for_review,
     restore_entry,
     retire_entry,
     verify_entry,
 )
+from kb.services.entry_values import UNVERIFIED_CONFIDENCE
 from kb.services.text import clean_line, clean_text
 from tests.factories import (
     make_audience,

@@ -9,8 +9,8 @@ from django.utils import timezone
 from kb.exceptions import InvalidKnowledgeError
 from kb.models import Entry
 from kb.search import embed_question, search
-from kb.services.entries import (
-    edit_entry,
+from kb.services.entries import edit_entry
+from kb.services.entry_states import (
     erase_entry,
     restore_entry,
     retire_entry,

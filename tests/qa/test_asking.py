@@ -6,7 +6,8 @@ import pytest
 from django.contrib.auth.models import AnonymousUser
 from django.utils import timezone
 
-from kb.services.entries import edit_entry, retire_entry
+from kb.services.entries import edit_entry
+from kb.services.entry_states import retire_entry
 from qa.exceptions import (
     AnswerDecidedError,
     InvalidQuestionError,

@@ -6,7 +6,8 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from kb.services.entries import edit_entry, retire_entry
+from kb.services.entries import edit_entry
+from kb.services.entry_states import retire_entry
 from qa.models import Answer, Vote
 from tests.factories import make_curator, make_entry, make_knowledge_base, make_user
 from tests.qa.answer_rows import make_answer

@@ -1,0 +1,82 @@
+"""What every change of an entry has in common: the lock, the next revision, who vouches."""
+
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from kb.exceptions import EntryNotFoundError, EntryRetiredError, RevisionConflictError
+from kb.models import Entry, Revision
+
+from .entry_values import UNVERIFIED_CONFIDENCE
+
+
+def lock(entry_id: int, expected_revision: int | None) -> tuple[Entry, int]:
+    """Return the entry, locked until the transaction ends, and its revision number.
+
+    Raises:
+        EntryNotFoundError: There is no such entry.
+        RevisionConflictError: It has another revision than `expected_revision`.
+    """
+    entry = (
+        Entry.objects.select_for_update(of=("self",))
+        .select_related("knowledge_base", "document", "section", "audience")
+        .defer("search_vector")
+        .filter(pk=entry_id)
+        .first()
+    )
+    if entry is None:
+        raise EntryNotFoundError(f"There is no entry {entry_id}.")
+    number = (
+        entry.revisions.order_by("-number").values_list("number", flat=True).first()
+    ) or 0
+    if expected_revision is not None and expected_revision != number:
+        raise RevisionConflictError(
+            f"Entry {entry_id} is at revision {number}, your change was made on "
+            f"revision {expected_revision}; read it again and repeat the change."
+        )
+    return entry, number
+
+
+def save(entry: Entry, *, number: int, author: User | None, reason: str) -> None:
+    """Write the entry and what it says now as revision `number`."""
+    entry.save()
+    revision_of(entry, number=number, author=author, reason=reason).save()
+
+
+def revision_of(
+    entry: Entry, *, number: int, author: User | None, reason: str
+) -> Revision:
+    """Return what the entry says now as a revision that is not saved."""
+    return Revision(
+        entry=entry,
+        number=number,
+        question=entry.question,
+        text=entry.text,
+        state=entry.state,
+        confidence=entry.confidence,
+        valid_until=entry.valid_until,
+        author=author,
+        reason=reason,
+    )
+
+
+def vouch(entry: Entry, by: User) -> None:
+    """Make an entry verified by `by`, now; not saved."""
+    entry.state = Entry.State.VERIFIED
+    entry.confidence = 1.0
+    entry.verified_by = by
+    entry.verified_at = timezone.now()
+
+
+def doubt(entry: Entry, *, state: str) -> None:
+    """Take a verification back, with its certainty; not saved."""
+    if entry.state == Entry.State.VERIFIED:
+        entry.confidence = UNVERIFIED_CONFIDENCE
+    entry.state = state
+    entry.verified_by = None
+    entry.verified_at = None
+
+
+def refuse_retired(entry: Entry) -> None:
+    """Raise EntryRetiredError if it is retired."""
+    if entry.state == Entry.State.RETIRED:
+        raise EntryRetiredError(f"Entry {entry.pk} is retired; restore it first.")
