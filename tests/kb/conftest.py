@@ -1,5 +1,8 @@
 import pytest
+from django.contrib.auth.models import User
 from rest_framework.test import APIClient
+
+from tests.factories import make_curator
 
 
 @pytest.fixture
@@ -12,3 +15,23 @@ def api():
         return client
 
     return signed_in
+
+
+@pytest.fixture
+def boss(client):
+    """Return a client signed in as a superuser."""
+    user = User.objects.create_superuser("boss")
+    client.force_login(user)
+    client.user = user
+    return client
+
+
+@pytest.fixture
+def curator(client):
+    """Return a client signed in as a curator who may use the admin."""
+    user = make_curator()
+    user.is_staff = True
+    user.save()
+    client.force_login(user)
+    client.user = user
+    return client
