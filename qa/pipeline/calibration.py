@@ -6,11 +6,18 @@ from .types import Calibration, Policy
 def calibration_of(
     policy: Policy, embedder: str, language_model: str = ""
 ) -> Calibration:
-    """Compare fingerprints; an empty one was not recorded, or not needed so far."""
+    """Compare fingerprints; an empty one was not recorded, or not needed so far.
+
+    A policy may name several, separated by spaces: one model has a fingerprint for each
+    dtype that it is run in.
+    """
     pairs = (
         (policy.calibrated_embedder, embedder),
         (policy.calibrated_language_model, language_model),
     )
-    if any(set_for and running and set_for != running for set_for, running in pairs):
+    if any(
+        set_for and running and running not in set_for.split()
+        for set_for, running in pairs
+    ):
         return Calibration.STALE
     return Calibration.CURRENT if policy.is_calibrated else Calibration.HAND_SET

@@ -1,7 +1,7 @@
 """Stage 4: refuse what is not covered, before any language model is asked.
 
 References:
-    Learn to Refuse (Cao, 2023), equation 4: a question may be answered only if
+    Learn to Refuse (Cao, 2023), equation 2: a question may be answered only if
     min over evidence of distance / confidence < alpha. Here the distance is Euclidean
     between unit vectors.
 """

@@ -56,7 +56,7 @@ class Policy:
 
     Attributes:
         alpha: Hard refusal unless min over evidence of distance / confidence < alpha
-            (L2R eq. 4, on Euclidean L2 of unit vectors).
+            (L2R eq. 2, on Euclidean L2 of unit vectors).
         horizon: Distance beyond which an entry counts as unrelated ("nothing known"
             instead of "too far"; no near miss).
         top_k: Pieces of evidence handed to the language model.
@@ -71,7 +71,8 @@ class Policy:
         refuse_when_stale: Whether a stale policy refuses everything or answers with a
             warning.
         calibrated_embedder: Fingerprint that alpha was set for.
-        calibrated_language_model: Fingerprint that min_verdict was set for.
+        calibrated_language_model: Fingerprint that min_verdict was set for; several are
+            separated by spaces.
         is_calibrated: Whether the thresholds come from labelled answers.
     """
 

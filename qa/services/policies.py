@@ -13,6 +13,11 @@ from qa.models import Policy
 
 # The fingerprint of the bundled embedder, which the default thresholds were chosen for.
 DEFAULTS_SET_FOR = "01b8e73530d9716e4fe49653e90b46837f86e9622026994e5c30f2ace2498e80"
+# The bundled language model's, in float32 and in bfloat16.
+DEFAULTS_SET_FOR_LANGUAGE_MODEL = (
+    "2e5e6f73d3224ad25bcc5b1e72cf77a915dcbfecd68b1208579174b9e6ef9a32"
+    " 563522947c000f1e3ff5afc560b9a421ee802b6e56d38410df66707e1f8a21d5"
+)
 DEFAULT_NAME = "default"
 
 
@@ -61,6 +66,7 @@ def ensure_default_policy(knowledge_base: KnowledgeBase) -> Policy:
                 version=_next_version(knowledge_base, DEFAULT_NAME),
                 is_active=True,
                 calibrated_embedder=DEFAULTS_SET_FOR,
+                calibrated_language_model=DEFAULTS_SET_FOR_LANGUAGE_MODEL,
             )
     except IntegrityError:
         return rows.get(is_active=True)

@@ -72,7 +72,7 @@ def test_an_answer_is_stored_with_everything_it_was_decided_by():
     assert (answer.outcome, answer.gate, answer.reason) == ("answered", "", "")
     assert answer.text == "It costs 12 euros."
     assert answer.policy == active_policy(answer.knowledge_base)
-    assert answer.calibration == "hand_set"
+    assert answer.calibration == "stale"  # not the model that min_verdict is for
     assert answer.language_model == model.fingerprint
     assert answer.generation["raw"] == "It costs 12 euros."
     assert {s["gate"] for s in answer.signals} == {

@@ -6,8 +6,11 @@ from django.db import IntegrityError, transaction
 from kb.embedding import BUNDLED, load_embedder
 from qa.exceptions import PolicyError
 from qa.models import Policy
+from qa.pipeline.calibration import calibration_of
+from qa.pipeline.types import Calibration
 from qa.services.policies import (
     DEFAULTS_SET_FOR,
+    DEFAULTS_SET_FOR_LANGUAGE_MODEL,
     activate,
     active_policy,
     ensure_default_policy,
@@ -25,6 +28,36 @@ def policy():
 
 def test_the_default_thresholds_belong_to_the_bundled_embedder():
     assert load_embedder(BUNDLED).fingerprint == DEFAULTS_SET_FOR
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_the_default_verdict_belongs_to_the_bundled_language_model(dtype):
+    import torch
+    from django.conf import settings
+
+    from probes import bundled
+    from probes.language_model.loading import load_model_from
+    from qa.language_models.guided import GuidedLanguageModel
+
+    model = load_model_from(
+        bundled.prepare(settings.PLACES.models),
+        name="bundled",
+        device=torch.device("cpu"),
+        dtype=getattr(torch, dtype),
+    )
+
+    running = GuidedLanguageModel(model).fingerprint
+    assert running in DEFAULTS_SET_FOR_LANGUAGE_MODEL.split()
+
+
+def test_a_changed_language_model_makes_the_default_policy_stale(policy):
+    value = policy.as_value()
+    bundled = DEFAULTS_SET_FOR_LANGUAGE_MODEL.split()
+
+    for fingerprint in ("", *bundled):
+        found = calibration_of(value, DEFAULTS_SET_FOR, fingerprint)
+        assert found is Calibration.HAND_SET
+    assert calibration_of(value, DEFAULTS_SET_FOR, "f" * 64) is Calibration.STALE
 
 
 def test_a_knowledge_base_without_a_policy_gets_the_default_once():
