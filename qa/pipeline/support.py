@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from .terms import Terms, sentences, terms
+from .terms import Terms, is_month, sentences, terms
 from .types import Citation, Evidence, Generation, Question, Retrieval, Support
 
 _QUOTE_MARKS = re.compile(
@@ -39,7 +39,9 @@ def stands_in(quote: str, text: str) -> bool:
     paraphrase and do not stand.
     """
     wanted = _plain(quote).strip(" .,;:!?\u2026")
-    return bool(wanted) and f" {wanted}" in f" {_plain(text)}"
+    # A number that goes on ("12" in "120" or "12.5") is another number.
+    whole = rf"(?<!\S){re.escape(wanted)}(?!\w|[.,]\d)"
+    return bool(wanted) and re.search(whole, _plain(text)) is not None
 
 
 def _citations(
@@ -86,8 +88,8 @@ def _unsupported(
     said = terms(" \n".join(f"{piece.question} {piece.text}" for piece in cited))
     claimed = terms(answer)
     numbers = claimed.numbers - said.numbers
-    months = {word for word in claimed.words if word.startswith("month")}
-    facts = [*sorted(numbers), *sorted(months - set(said.words))]
+    named = {*claimed.units, *filter(is_month, claimed.words)}
+    facts = [*sorted(numbers), *sorted(named - set(said.words))]
     clauses = [terms(sentence) for piece in cited for sentence in sentences(piece.text)]
     turned = [
         f"negation: {sentence}"

@@ -6,7 +6,9 @@ never because their words are related.
 
 import re
 import unicodedata
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from .vocabulary import (
     ABBREVIATIONS,
@@ -17,11 +19,12 @@ from .vocabulary import (
     NUMBER_WORDS,
     STOP_WORDS,
     UNIT_SYMBOLS,
+    UNIT_WORDS,
 )
 
 _APOSTROPHES = re.compile("[\u2018\u2019\u02bc\u00b4`]")
 _NEGATED_VERB = re.compile(r"\b(can)(?:'t|not)\b|\b(\w+)n't\b")
-_LIST_MARK = re.compile(r"(?m)^\s*(?:\d{1,2}[.)]|[-*\u2022])\s+")
+_LIST_MARK = re.compile(r"(?m)^\s*(?:(\d{1,2})[.)]|[-*\u2022])\s+")
 _CITATION_MARK = re.compile(r"\[\d{1,2}(?:\s*,\s*\d{1,2})*\]")
 _ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b")
 _MAY = re.compile(r"(?<=\d) (?:of )?may\b|\bmay(?= \d)")
@@ -40,12 +43,14 @@ class Terms:
     Attributes:
         words: Stems of the content words in order, months and units included.
         numbers: Canonical numbers: "1,000.50" and "1.000,50" are both "1000.5".
+        units: Stems of what the numbers count: a unit behind one, a currency before it.
         directions: Words whose opposite would turn the meaning ("before", "out").
         is_negated: Whether anything in it is denied.
     """
 
     words: tuple[str, ...]
     numbers: frozenset[str]
+    units: frozenset[str]
     directions: frozenset[str]
     is_negated: bool
 
@@ -56,7 +61,8 @@ def terms(text: str) -> Terms:
     numbers: set[str] = set()
     directions: set[str] = set()
     is_negated = False
-    for token in _tokens(text):
+    tokens = _tokens(text)
+    for token in tokens:
         if token[0].isdigit():
             numbers.add(canonical_number(token))
         elif token in NUMBER_WORDS:
@@ -67,7 +73,13 @@ def terms(text: str) -> Terms:
             directions.add(token)
         elif token not in STOP_WORDS:
             words.append(stem(token))
-    return Terms(tuple(words), frozenset(numbers), frozenset(directions), is_negated)
+    return Terms(
+        tuple(words),
+        frozenset(numbers),
+        frozenset(_units(tokens)),
+        frozenset(directions),
+        is_negated,
+    )
 
 
 def sentences(text: str) -> tuple[str, ...]:
@@ -132,6 +144,11 @@ _INFLECTIONS = (
 )
 
 
+def is_month(stemmed: str) -> bool:
+    """Tell whether a stem stands for one of the twelve months."""
+    return stemmed in _MONTH_STEMS
+
+
 def _cut(word: str, endings: tuple[tuple[str, str], ...]) -> str:
     for ending, replacement in endings:
         if word.endswith(ending) and len(word) - len(ending) >= 3:
@@ -139,10 +156,27 @@ def _cut(word: str, endings: tuple[tuple[str, str], ...]) -> str:
     return word
 
 
+_UNITS = frozenset(map(stem, UNIT_WORDS))
+_CURRENCIES = frozenset({"euro", "dollar", "pound"})
+_MONTH_STEMS = frozenset(MONTHS.values())
+
+
+def _units(tokens: Sequence[str]) -> Iterator[str]:
+    for before, after in pairwise(tokens):
+        if _is_number(before) and stem(after) in _UNITS:
+            yield stem(after)
+        elif _is_number(after) and stem(before) in _CURRENCIES:
+            yield stem(before)
+
+
+def _is_number(token: str) -> bool:
+    return token[0].isdigit() or token in NUMBER_WORDS
+
+
 def _tokens(text: str) -> list[str]:
     text = unicodedata.normalize("NFKC", text)
     text = _APOSTROPHES.sub("'", text).lower()
-    text = _CITATION_MARK.sub(" ", _LIST_MARK.sub(" ", text))
+    text = _CITATION_MARK.sub(" ", _without_list_numbers(text))
     text = _NEGATED_VERB.sub(lambda m: f"{m[1] or m[2]} not", text)
     text = re.sub(r"'s\b|'(?=\s|$)", " ", text)
     for symbol, word in UNIT_SYMBOLS.items():
@@ -151,6 +185,22 @@ def _tokens(text: str) -> list[str]:
     text = _MAY.sub(" mai", _ORDINAL.sub("", text))
     text = _GROUPED_BY_SPACE.sub("", text)
     return _TOKEN.findall(text)
+
+
+def _without_list_numbers(text: str) -> str:
+    """Take out "1." and "2." at line starts; "30." where no 29 went before is a fact."""
+    expected = 1
+
+    def replacement(mark: re.Match[str]) -> str:
+        nonlocal expected
+        if mark[1] is None:
+            return " "
+        if int(mark[1]) not in (1, expected):
+            return mark[0]
+        expected = int(mark[1]) + 1
+        return " "
+
+    return _LIST_MARK.sub(replacement, text)
 
 
 def _month(number: str) -> str:

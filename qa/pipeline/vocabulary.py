@@ -165,6 +165,14 @@ MONTHS = {
 
 UNIT_SYMBOLS = {"€": "euro", "$": "dollar", "£": "pound", "%": "percent"}
 
+# What a number may count: "30 euros" is not "30 percent".
+UNIT_WORDS = _words(
+    """
+    euro dollar pound cent percent minute hour day week month quarter year
+    sekunde minute stunde tag woche monat quartal jahr
+    """
+)
+
 # Spellings of one word; what the replacement says is compared.
 ALIASES = {
     "eur": "euro",
