@@ -167,12 +167,10 @@ def test_a_crowd_of_uncertain_entries_never_hides_the_one_that_decides(route: Ro
 
 
 def test_fusing_never_drops_the_nearest_entry():
-    nearest = make_entry("Plastic money lost: what it costs to be sent another.")
-    make_entries(
-        [f"Zwirbelix {at}: the quixotic fee of a lost card." for at in range(6)]
-    )
-    question = "Plastic money lost, what does being sent another cost? Zwirbelix"
-    by_distance = search(embed_question(question), "", scope=scope(), top_k=7).hits
+    nearest = make_entry("Stolen credit cards are reported to the hotline.")
+    make_entries([f"Zwirbelix {at} is shut on Sundays." for at in range(3)])
+    question = "Zwirbelix: who blocks my Visa after a theft?"
+    by_distance = search(embed_question(question), "", scope=scope(), top_k=4).hits
     assert by_distance[0].entry_id == nearest.pk
 
     found = ask(question, top_k=2)
