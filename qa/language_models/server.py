@@ -1,6 +1,7 @@
 """Any OpenAI-compatible server as the language model."""
 
 import hashlib
+import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
@@ -9,7 +10,11 @@ from typing import Final, Literal
 from urllib.parse import urlsplit
 
 import openai
-from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
+from openai.types.chat import (
+    ChatCompletion,
+    ChatCompletionMessage,
+    ChatCompletionMessageParam,
+)
 from openai.types.chat.chat_completion import Choice
 
 from qa.exceptions import LanguageModelUnavailableError
@@ -162,12 +167,13 @@ class ServerLanguageModel:
         }
         for attempt in range(self._retries + 1):
             try:
-                return self._client.chat.completions.create(
+                reply = self._client.chat.completions.create(
                     model=self._model,
                     messages=list(messages),
                     timeout=max(deadline - time.monotonic(), 0.001),
                     extra_body=parameters,
                 )
+                return _checked(reply)
             except _PASSING as error:
                 pause = _pause_seconds(error, attempt)
                 late = time.monotonic() + pause >= deadline
@@ -179,11 +185,11 @@ class ServerLanguageModel:
                 time.sleep(pause)
             except (openai.BadRequestError, openai.UnprocessableEntityError):
                 raise
-            except openai.OpenAIError as error:
+            except (openai.OpenAIError, json.JSONDecodeError) as error:
                 raise self._unavailable(error) from error
         raise AssertionError  # the last attempt returns or raises
 
-    def _unavailable(self, error: openai.OpenAIError) -> LanguageModelUnavailableError:
+    def _unavailable(self, error: Exception) -> LanguageModelUnavailableError:
         logger.error(
             "Language server %s (model %s): %r, caused by %r",
             self._host, self._model, error, error.__cause__,
@@ -201,6 +207,14 @@ class ServerLanguageModel:
         )
 
 
+def _checked(reply: object) -> ChatCompletion:
+    """Return a reply that is one: the client passes on a web page as it came."""
+    if not isinstance(reply, ChatCompletion):
+        msg = "The reply is no chat completion."
+        raise openai.OpenAIError(msg)
+    return reply
+
+
 def _read(completion: ChatCompletion) -> _Reply:
     usage = completion.usage
     prompt_tokens = usage.prompt_tokens if usage else 0
@@ -208,7 +222,13 @@ def _read(completion: ChatCompletion) -> _Reply:
     if not completion.choices:
         return _Reply(Fault("it is empty"), "", None, prompt_tokens, answer_tokens)
     choice = completion.choices[0]
-    raw = choice.message.content or ""
+    # The client does not check what a server replies: null or another type may come.
+    message: object = choice.message
+    if not isinstance(message, ChatCompletionMessage):
+        fault = Fault("it has no message")
+        return _Reply(fault, "", None, prompt_tokens, answer_tokens)
+    content: object = message.content
+    raw = content if isinstance(content, str) else ""
     form: Form | Fault
     if choice.message.refusal or choice.finish_reason == "content_filter":
         # The server itself declined, which is a verdict and no malformed output.

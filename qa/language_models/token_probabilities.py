@@ -22,7 +22,7 @@ def verdict(choice: Choice) -> float | None:
         return None
     chances = {"t": 0.0, "f": 0.0}
     options = [(token.token, token.logprob)]
-    options += [(option.token, option.logprob) for option in token.top_logprobs]
+    options += [(option.token, option.logprob) for option in token.top_logprobs or []]
     for text, log_probability in options:
         word = text.strip().lower()
         if word and ("true".startswith(word) or "false".startswith(word)):

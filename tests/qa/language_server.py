@@ -98,12 +98,15 @@ def _handler(
 
         def _send(self, reply: Reply) -> None:
             time.sleep(reply.after_seconds)
-            body = json.dumps(reply.body).encode()
+            is_text = isinstance(reply.body, str)
+            body = (reply.body if is_text else json.dumps(reply.body)).encode()
+            kind = reply.headers.get("Content-Type", "application/json")
             try:
                 self.send_response(reply.status)
                 for name, value in reply.headers.items():
-                    self.send_header(name, value)
-                self.send_header("Content-Type", "application/json")
+                    if name != "Content-Type":
+                        self.send_header(name, value)
+                self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)

@@ -236,6 +236,45 @@ def test_an_empty_reply_is_repaired():
     assert generation.repaired
 
 
+@pytest.mark.parametrize(
+    "page",
+    [
+        Reply(body="<html>It works!</html>", headers={"Content-Type": "text/html"}),
+        Reply(body="<html>It works!</html>"),
+        Reply(body="[]"),
+        Reply(body="null"),
+    ],
+    ids=["web page", "web page called JSON", "list", "null"],
+)
+def test_a_reply_that_is_no_completion_is_a_server_that_is_not_there(page):
+    with running(page) as server, pytest.raises(LanguageModelUnavailableError):
+        client(server.url, retries=0).generate(PROMPT)
+
+
+@pytest.mark.parametrize("message", [None, "text"])
+def test_a_choice_without_a_message_is_repaired(message):
+    nothing = completion()
+    nothing.body["choices"][0]["message"] = message
+    with running(nothing, completion()) as server:
+        assert client(server.url).generate(PROMPT).repaired
+
+
+def test_content_in_parts_is_malformed():
+    parts = completion(message={"content": [{"type": "text", "text": "72"}]})
+    with running(parts) as server:
+        assert client(server.url).generate(PROMPT).malformed
+
+
+def test_probabilities_without_other_tokens_are_read():
+    tokens = [
+        {"token": text, "logprob": -0.1, "top_logprobs": None}
+        for text in ('{"can_answer":', " true", ', "answer": "', "72", '", "evidence": [1], "quotes": [], "reasoning": "r"}')
+    ]  # fmt: skip
+    text = "".join(token["token"] for token in tokens)
+    with running(completion(text, logprobs={"content": tokens})) as server:
+        assert client(server.url).generate(PROMPT).verdict_probability == 1.0
+
+
 def test_fingerprints_follow_server_and_model_and_hold_no_key():
     one = client("http://user:pass@a.example/v1").fingerprint
 
