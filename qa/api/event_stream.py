@@ -44,6 +44,7 @@ def stream(
         answer: Kept and pending.
         heartbeat_seconds: Silence after which a comment is sent.
     """
+    asking.release_connection()  # the deciding thread has its own
     inbox: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
     context = contextvars.copy_context()  # carries the request's id into the log
     threading.Thread(
@@ -77,9 +78,10 @@ def events(answer: Answer) -> Iterator[Event]:
         return
     except Exception as error:
         logger.exception("Question %s could not be decided", answer.pk)
-        record_failure(answer, error)
         message = "Something broke here; it is logged, and the question is kept."
         yield "error", error_envelope("internal_error", message, {"id": str(answer.pk)})
+        # Last: it fails too where it is the database that broke.
+        record_failure(answer, error)
         return
     fetch_evidence(answer, answer.asker or AnonymousUser())
     whole = dict(AnswerSerializer(answer).data)

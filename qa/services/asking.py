@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts.exceptions import UnavailableError
@@ -99,16 +99,25 @@ def decide(
     if answer.outcome not in (Answer.Outcome.PENDING, Answer.Outcome.FAILED):
         raise _decided_before(answer)
     policy = active_policy(answer.knowledge_base)
-    stages = stages_of(answer, policy, language_model or _configured_model)
+    load = language_model or _configured_model
+
+    def load_without_connection() -> LanguageModel:
+        release_connection()
+        return load()
+
+    stages = stages_of(answer, policy, load_without_connection)
     failure = "It was broken off; ask again."
     try:
         for value in stages:
             if isinstance(value, Outcome):
-                failure = ""
                 record_outcome(answer, value, policy)
+                failure = ""
             elif isinstance(value, Decision) and not value.refused:
                 _keep(answer)
             yield value
+    except AnswerDecidedError:
+        failure = ""  # somebody else's outcome stands
+        raise
     except UnavailableError as error:
         logger.warning("Question %s was not decided: %s", answer.pk, error)
         _keep(answer)
@@ -154,6 +163,16 @@ def fail_abandoned() -> int:
         outcome=Answer.Outcome.FAILED,
         error="The process that decided it ended before it was done. Ask again.",
     )
+
+
+def release_connection() -> None:
+    """Give this thread's database connection back to the pool until it is needed again.
+
+    A language model may take a minute; whoever waits for it keeps no connection from
+    those who are refused in milliseconds.
+    """
+    if not connection.in_atomic_block:
+        connection.close()
 
 
 def stages_of(

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.db.models import Q
 from django.utils import timezone
 
@@ -26,9 +26,14 @@ def record_outcome(answer: Answer, outcome: Outcome, policy: Policy) -> None:
         AnswerDecidedError: Somebody else decided it meanwhile; theirs stands.
     """
     fields = _fields(answer, outcome, policy)
-    with transaction.atomic():
-        _write(answer, fields)
-        AnswerEvidence.objects.bulk_create(_evidence_rows(answer, outcome))
+    is_new = answer._state.adding
+    try:
+        with transaction.atomic():
+            _write(answer, fields)
+            AnswerEvidence.objects.bulk_create(_evidence_rows(answer, outcome))
+    except DatabaseError:
+        answer._state.adding = is_new  # an insert that was rolled back is none
+        raise
 
 
 def record_failure(answer: Answer, error: Exception | str) -> None:

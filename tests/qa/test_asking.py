@@ -4,10 +4,11 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import AnonymousUser
+from django.db import IntegrityError, connection
 from django.utils import timezone
 
 from kb.services.entries import edit_entry
-from kb.services.entry_states import retire_entry
+from kb.services.entry_states import erase_entry, retire_entry
 from qa.exceptions import (
     AnswerDecidedError,
     InvalidQuestionError,
@@ -15,9 +16,15 @@ from qa.exceptions import (
     LanguageModelUnavailableError,
 )
 from qa.models import Answer, RefusalWording
-from qa.pipeline.types import Outcome, Reason, stage_of
+from qa.pipeline.types import Outcome, Reason, VerbatimMatch, stage_of
 from qa.pipeline.wording import refusal_text
-from qa.services.asking import ask, decide, find_knowledge_base, keep_question
+from qa.services.asking import (
+    ask,
+    decide,
+    find_knowledge_base,
+    keep_question,
+    new_question,
+)
 from qa.services.policies import activate, active_policy, new_version
 from tests.factories import (
     make_audience,
@@ -235,6 +242,59 @@ def test_what_breaks_leaves_a_failed_question_that_can_be_decided_later():
     assert (kept.outcome, bool(kept.error)) == ("failed", True)
     list(decide(kept, language_model=lambda: GivenModel(make_generation("12 euros."))))
     assert Answer.objects.get(pk=answer.pk).text == "12 euros."
+
+
+class ErasingModel(GivenModel):
+    """Somebody erases the entry while the model is thinking."""
+
+    def generate(self, prompt):
+        erase_entry(entry_id=prompt.evidence[0].entry_id)
+        return super().generate(prompt)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_outcome_that_cannot_be_stored_leaves_a_failed_question():
+    make_entry(FEE)
+    answer = keep_question("How much does a replacement card cost?", asker=make_user(), channel="api")  # fmt: skip
+
+    with pytest.raises(IntegrityError):
+        list(decide(answer, language_model=lambda: ErasingModel(make_generation("12 euros."))))  # fmt: skip
+
+    kept = Answer.objects.get(pk=answer.pk)
+    assert (kept.outcome, kept.text, kept.evidence.count()) == ("failed", "", 0)
+    list(decide(kept, language_model=never_load))
+    assert Answer.objects.get(pk=answer.pk).reason == "nothing_known"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_refusal_that_cannot_be_stored_says_what_broke():
+    near = make_entry(FEE)
+    answer = new_question("Do you sell umbrellas and cards?", make_user(), None, None, "api")  # fmt: skip
+
+    stages = decide(answer, language_model=never_load)
+    while not isinstance(next(stages), VerbatimMatch):
+        pass
+    erase_entry(entry_id=near.pk)
+
+    with pytest.raises(IntegrityError):
+        list(stages)
+
+    assert not Answer.objects.exists()
+
+
+class WatchingModel(GivenModel):
+    def generate(self, prompt):
+        assert connection.connection is None
+        return super().generate(prompt)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_database_connection_is_held_while_the_language_model_thinks():
+    make_entry(FEE)
+
+    answer = decided("How much does a replacement card cost?", model=lambda: WatchingModel(make_generation("12 euros.")))  # fmt: skip
+
+    assert (answer.outcome, answer.text) == ("answered", "12 euros.")
 
 
 def test_a_caller_who_hangs_up_leaves_no_question_pending():
