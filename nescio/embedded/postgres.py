@@ -238,6 +238,8 @@ def _try_to_launch(places: Places) -> bool:
     # `running` has just found that no server bears it: the rest of a killed one, whose
     # pid another process may have got since.
     (places.postgres_data / "postmaster.pid").unlink(missing_ok=True)
+    # A dead server that nobody has waited for still counts as alive to PostgreSQL.
+    (places.postgres_socket_directory / ".s.PGSQL.5432.lock").unlink(missing_ok=True)
     options = ["-h", "", "-k", str(places.postgres_socket_directory)]
     for name, value in _parameters().items():
         options += ["-c", f"{name}={value}"]

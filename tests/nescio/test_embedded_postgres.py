@@ -14,6 +14,7 @@ import pytest
 
 from nescio.embedded import postgres
 from nescio.embedded.places import Places
+from nescio.embedded.privileges import server_user
 
 pytestmark = pytest.mark.system
 
@@ -102,6 +103,24 @@ def test_pid_file_that_names_another_process_is_not_believed(places):
     assert not postgres.is_running(places)
     assert postgres.start(places) is True
 
+    with _connect(places) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_socket_lock_of_a_dead_server_that_nobody_waited_for_is_not_believed(places):
+    postgres.start(places)
+    lock = places.postgres_socket_directory / ".s.PGSQL.5432.lock"
+    content = lock.read_text().splitlines()
+    postgres.stop(places)
+    # Of its own user, as a zombie is: PostgreSQL takes any such process for a server.
+    owner = server_user()
+    user = {} if owner is None else {"user": owner.pw_uid, "group": owner.pw_gid}
+    with subprocess.Popen(["/bin/sleep", "20"], **user) as other:
+        lock.write_text("\n".join([str(other.pid), *content[1:]]) + "\n")
+        started = postgres.start(places)
+        other.kill()
+
+    assert started is True
     with _connect(places) as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)
 
