@@ -4,8 +4,23 @@
 import os
 import sys
 
-from django.core.management import execute_from_command_line
+try:
+    from django.core.management import execute_from_command_line
+    from django.db.utils import OperationalError
+except ModuleNotFoundError as missing:
+    sys.exit(
+        f"{missing.name} is not installed for {sys.executable}. `make venv` installs it; "
+        "then: .venv/bin/python manage.py"
+    )
 
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "nescio.settings")
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+    except OperationalError as error:
+        if "--traceback" in sys.argv:
+            raise
+        sys.exit(
+            f"The database did not answer: {error}. The embedded one runs while "
+            "`make up` does; another one is named by DATABASE_URL."
+        )

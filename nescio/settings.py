@@ -40,10 +40,10 @@ if not SECRET_KEY:
         raise ImproperlyConfigured(msg)
     try:
         SECRET_KEY = local_secret_key(PLACES.secret_key_file)
-    except PermissionError as error:
+    except OSError as error:
         msg = (
-            f"{VAR_DIR} belongs to another user. Start as that user, or choose another "
-            "directory with NESCIO_VAR_DIR."
+            f"{VAR_DIR} can not be used ({error.strerror}). Start as the user whom it "
+            "belongs to, or choose another directory with NESCIO_VAR_DIR."
         )
         raise ImproperlyConfigured(msg) from error
 ALLOWED_HOSTS = env.list(

@@ -93,7 +93,7 @@ def _make_administrator(password: str) -> User:
     if User.objects.filter(username=USERNAME).exists():
         msg = (
             f"There is no active administrator, and the user {USERNAME!r} is none. Make "
-            "one: python manage.py createsuperuser"
+            "one: .venv/bin/python manage.py createsuperuser"
         )
         raise UpError(msg)
     return User.objects.create_superuser(USERNAME, password=password)

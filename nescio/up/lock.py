@@ -23,13 +23,13 @@ def hold(file: Path, url: str) -> Iterator[None]:
     Raises:
         AlreadyServedError: Another process holds it.
     """
-    file.parent.mkdir(parents=True, exist_ok=True)
     try:
+        file.parent.mkdir(parents=True, exist_ok=True)
         stream = file.open("a+")
-    except PermissionError as error:
+    except OSError as error:
         msg = (
-            f"{file.parent} belongs to another user. Start as that user, or choose "
-            "another directory with NESCIO_VAR_DIR."
+            f"{file.parent} can not be written to ({error.strerror}). Start as the user "
+            "whom it belongs to, or choose another directory with NESCIO_VAR_DIR."
         )
         raise UpError(msg) from error
     with stream:

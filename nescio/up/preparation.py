@@ -75,9 +75,7 @@ def load_knowledge(console: Console) -> None:
     """
     author = User.objects.filter(is_superuser=True, is_active=True).first()
     if author is None:
-        msg = (
-            "There is no administrator yet. Make one: python manage.py createsuperuser"
-        )
+        msg = "There is no administrator yet. Make one: .venv/bin/python manage.py createsuperuser"
         raise UpError(msg)
     with console.status("Knowledge: loading the demonstration"):
         is_new = load_demonstration(author=author)

@@ -64,7 +64,7 @@ def welcome(
     table.add_row(
         "Password",
         credentials.admin_password
-        or f"unchanged (set by you; python manage.py changepassword {credentials.username})",
+        or f"unchanged (set by you; .venv/bin/python manage.py changepassword {credentials.username})",
     )
     table.add_row("API token", str(credentials.token))
     table.add_row("For scripts", up_file)

@@ -107,6 +107,16 @@ def test_another_administrator_is_found_and_not_changed(file):
     assert not User.objects.filter(username="admin").exists()
 
 
+def test_directory_that_can_not_be_made_is_told_with_the_remedy(tmp_path):
+    (tmp_path / "file").touch()
+
+    with (
+        pytest.raises(UpError, match=r"Not a directory.*NESCIO_VAR_DIR"),
+        lock.hold(tmp_path / "file" / "var" / "up.lock", "http://here"),
+    ):
+        pass
+
+
 def test_lock_is_for_one_and_ends_with_its_holder(tmp_path):
     file = tmp_path / "up.lock"
     script = (
