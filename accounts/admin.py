@@ -4,6 +4,9 @@ An admin manages users without becoming a superuser: superusers, their flags and
 permissions are a superuser's business.
 """
 
+from typing import Any, ClassVar
+
+from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
@@ -11,9 +14,10 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
+from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from accounts.models import ApiToken
-from accounts.roles import Role
+from accounts.roles import Role, has_role
 
 admin.site.unregister(User)
 admin.site.unregister(Group)
@@ -25,7 +29,10 @@ def _is_superuser(request: HttpRequest) -> bool:
 
 @admin.register(User)
 class AccountAdmin(UserAdmin, ModelAdmin):  # type: ignore[type-arg, misc]  # unfold has no types
-    """Users with their groups, of which four are the roles."""
+    """Users with their groups, of which four are the roles.
+
+    A role says who may open the admin; single permissions and "staff" are not offered.
+    """
 
     form = UserChangeForm
     add_form = UserCreationForm
@@ -33,6 +40,13 @@ class AccountAdmin(UserAdmin, ModelAdmin):  # type: ignore[type-arg, misc]  # un
     list_display = ["username", "email", "roles", "is_active", "last_login"]
     list_filter = ["is_active", "groups"]
     actions = ["revoke_tokens"]
+    filter_horizontal = ()
+    fieldsets: ClassVar = [
+        (None, {"fields": ["username", "password", "is_active"]}),
+        ("What they may do", {"fields": ["groups", "is_superuser"]}),
+        ("Person", {"fields": ["first_name", "last_name", "email"]}),
+        ("Dates", {"fields": ["last_login", "date_joined"]}),
+    ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         """Fetch the groups with the users."""
@@ -54,8 +68,36 @@ class AccountAdmin(UserAdmin, ModelAdmin):  # type: ignore[type-arg, misc]  # un
             "date_joined",
         ]
         if not _is_superuser(request):
-            fields += ["is_superuser", "user_permissions"]
+            fields.append("is_superuser")
         return fields
+
+    def formfield_for_manytomany(
+        self,
+        db_field: Any,  # noqa: ANN401  # Django's
+        request: HttpRequest,
+        **options: Any,  # noqa: ANN401  # Django's
+    ) -> forms.ModelMultipleChoiceField:  # type: ignore[type-arg]  # not subscriptable when it runs
+        """Offer the groups as boxes to tick."""
+        options["widget"] = UnfoldAdminCheckboxSelectMultipleWidget
+        field: Any = super().formfield_for_manytomany(db_field, request, **options)
+        field.help_text = (
+            "agent asks; sme also reviews; curator also writes and verifies; admin also "
+            "manages policies and users. Other groups open audiences."
+        )
+        return field  # type: ignore[no-any-return]  # unfold ships no types
+
+    def save_related(
+        self,
+        request: HttpRequest,
+        form: Any,  # noqa: ANN401  # Django's
+        formsets: Any,  # noqa: ANN401  # Django's
+        change: bool,
+    ) -> None:
+        """Let every role but agent open the admin."""
+        super().save_related(request, form, formsets, change)
+        user = form.instance
+        user.is_staff = has_role(user, Role.SME)
+        user.save(update_fields=["is_staff"])
 
     def has_change_permission(
         self, request: HttpRequest, obj: User | None = None

@@ -38,6 +38,19 @@ def test_an_admin_changes_a_users_groups(admin_page):
     assert user.groups.get() == curator
 
 
+@pytest.mark.parametrize(
+    ("group", "opens"), [("agent", False), ("sme", True), ("curator", True)]
+)
+def test_the_group_that_is_ticked_decides_who_opens_the_admin(admin_page, group, opens):
+    user = make_user()
+    chosen = Group.objects.get(name=group)
+
+    admin_page.post(user_url(user), fields_of(user, groups=[chosen.pk]))
+
+    user.refresh_from_db()
+    assert user.is_staff is opens
+
+
 def test_an_admin_makes_nobody_a_superuser(admin_page):
     user = make_user()
 
