@@ -7,9 +7,11 @@ from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
+from django.utils.html import format_html
 from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 
+from jobs.services import enqueue
 from qa.models import Policy
 from qa.services.policies import activate, active_policy, new_version
 
@@ -52,6 +54,7 @@ class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     list_filter = ["knowledge_base", "is_active"]
     list_select_related = ["knowledge_base", "created_by"]
     actions_detail = ["make_new_version", "activate_this"]
+    actions_list = ["evaluate"]
     fieldsets = [
         (None, {"fields": ["knowledge_base", "name"]}),
         (
@@ -113,6 +116,12 @@ class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         message = f"{made} is made. It decides nothing until it is activated."
         self.message_user(request, message, messages.INFO)
 
+    def has_change_permission(
+        self, request: HttpRequest, obj: Policy | None = None
+    ) -> bool:
+        """Offer no saving of a version, which never changes."""
+        return obj is None and super().has_change_permission(request)
+
     def has_delete_permission(
         self, request: HttpRequest, obj: Policy | None = None
     ) -> bool:
@@ -147,3 +156,20 @@ class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         message = f"{policy} decides every question of {policy.knowledge_base} now."
         self.message_user(request, message, messages.SUCCESS)
         return redirect("admin:qa_policy_change", object_id)
+
+    @action(description="Evaluate the demonstration", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    def evaluate(self, request: HttpRequest) -> HttpResponse:
+        """Ask the demonstration questions in the background, under what is active."""
+        job = enqueue(
+            "qa.evaluate",
+            {"suite": "demo"},
+            owner=request.user if isinstance(request.user, User) else None,
+            idempotency_key="qa.evaluate demo",
+        )
+        message = format_html(
+            'The demonstration questions are being asked; <a href="{}">the job</a> '
+            "shows how far it is, and its result.",
+            reverse("admin:jobs_job_change", args=[job.pk]),
+        )
+        self.message_user(request, message, messages.SUCCESS)
+        return redirect("admin:qa_policy_changelist")

@@ -5,6 +5,7 @@ from django.urls import reverse
 
 from accounts.roles import Role
 from accounts.services import set_role
+from jobs.models import Job
 from qa.models import Answer, Policy, RefusalWording, Vote
 from qa.services.policies import ensure_default_policy
 from tests.factories import make_document, make_entry, make_knowledge_base, make_user
@@ -198,3 +199,32 @@ def test_an_admin_writes_the_words_of_refusals(enter):
 
     assert made.status_code == 302
     assert RefusalWording.objects.get().text == "Ask Berta."
+
+
+def test_an_admin_starts_one_evaluation_at_a_time_from_the_policies(enter):
+    ensure_default_policy(make_knowledge_base())
+    client = enter(Role.ADMIN)
+    url = reverse("admin:qa_policy_evaluate")
+
+    pages = [client.get(url, follow=True) for _ in range(2)]
+
+    job = Job.objects.get()
+    assert (job.kind, job.parameters) == ("qa.evaluate", {"suite": "demo"})
+    link = reverse("admin:jobs_job_change", args=[job.pk])
+    assert all(link in page.content.decode() for page in pages)
+
+
+def test_a_curator_starts_no_evaluation(enter):
+    done = enter(Role.CURATOR).get(reverse("admin:qa_policy_evaluate"))
+
+    assert done.status_code == 403
+    assert not Job.objects.exists()
+
+
+def test_a_version_offers_no_saving(enter):
+    policy = ensure_default_policy(make_knowledge_base())
+
+    page = enter(Role.ADMIN).get(change_url(policy)).content.decode()
+
+    assert 'name="_save"' not in page
+    assert "Make a new version from this" in page
