@@ -61,6 +61,12 @@ class EntryForm(ServiceForm):
                 self.fields[name].required = False
         if "audience" in self.fields:
             self.fields["audience"].help_text = "By default that of the document."
+        if "section" in self.fields:
+            self.fields[
+                "section"
+            ].help_text = (
+                "Offers the document's sections once the entry is saved with it."
+            )
         if "state" in self.fields:
             self._choices("state").choices = [
                 choice

@@ -8,15 +8,25 @@ from django.db import transaction
 
 from accounts.exceptions import NescioError
 from kb.exceptions import InvalidKnowledgeError
+from kb.models import KnowledgeBase
 
 
 class ServiceForm(forms.ModelForm):  # type: ignore[type-arg]  # not at run time
     """A form whose `write` calls services, and is rehearsed when the form is cleaned.
 
+    The knowledge base is chosen beforehand where there is but one.
+
     The rehearsal is rolled back: what a service refuses becomes an error of the form,
     with all that was typed kept, and the checks stand in the services alone. `lock`
     holds what another writer could change between rehearsal and saving.
     """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
+        super().__init__(*arguments, **options)
+        if "knowledge_base" in self.fields and not self.instance.pk:
+            bases = KnowledgeBase.objects.values_list("pk", flat=True)[:2]
+            if len(bases) == 1:
+                self.initial.setdefault("knowledge_base", bases[0])
 
     def write(self) -> Any:  # noqa: ANN401  # a row of the form's model
         """Write what the form holds and return the row."""

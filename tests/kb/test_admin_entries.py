@@ -55,6 +55,15 @@ def _save(client, entry: Entry | None = None, **changes):
     return client.post(address, _form(entry, **changes))
 
 
+def test_the_only_knowledge_base_is_chosen_beforehand(boss):
+    only = make_knowledge_base()
+    chosen = [boss.get(f"{LIST}add/").context["adminform"].form["knowledge_base"]]
+    make_knowledge_base(slug="other")
+    chosen.append(boss.get(f"{LIST}add/").context["adminform"].form["knowledge_base"])
+
+    assert [field.value() for field in chosen] == [only.pk, None]
+
+
 def test_entry_written_in_the_admin_has_revision_and_vector(boss):
     response = _save(boss, text="Cash costs 3 percent.", reason="New price list.")
 
