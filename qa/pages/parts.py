@@ -2,7 +2,6 @@
 
 from uuid import UUID
 
-from django.conf import settings
 from django.contrib.auth.models import User
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
@@ -28,7 +27,6 @@ def box_part(
         "chosen": request.POST.get("knowledge_base", ""),
         "question": question,
         "error": error,
-        "question_limit": settings.QUESTION_MAX_CHARACTERS,
     }
 
 
