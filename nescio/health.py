@@ -7,9 +7,11 @@ The broker and the queue only degrade: questions are answered without them, so a
 balancer must not take the web server away with them.
 """
 
+import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from urllib.parse import urlsplit
 
 from celery import current_app
 from django.conf import settings
@@ -26,6 +28,7 @@ from jobs.models import Job
 from nescio import fitness, warm_up
 
 _BROKER_SECONDS = 2
+_LANGUAGE_SERVER_SECONDS = 2
 # The sweeper rings again within a minute: what waits this long, nobody works on.
 _LONGEST_QUEUE_SECONDS = 300.0
 
@@ -155,6 +158,9 @@ def _queue() -> Finding:
 
 def _models() -> Iterator[Finding]:
     for name, state in warm_up.states().items():
+        if name == "language_model" and settings.LANGUAGE_SERVER_URL:
+            yield _language_server()
+            continue
         yield Finding(
             name,
             state in {warm_up.State.LOADED, warm_up.State.ON_DEMAND},
@@ -162,6 +168,21 @@ def _models() -> Iterator[Finding]:
             # Refusals and word-for-word answers need no language model.
             is_vital=name == "embedder",
         )
+
+
+def _language_server() -> Finding:
+    """Tell whether the server takes connections; asking it something may cost money."""
+    try:
+        address = urlsplit(settings.LANGUAGE_SERVER_URL)
+        port = address.port or (443 if address.scheme == "https" else 80)
+        with socket.create_connection(
+            (address.hostname or "", port), timeout=_LANGUAGE_SERVER_SECONDS
+        ):
+            detail = "its server takes connections"
+    except (OSError, ValueError) as error:
+        detail = f"its server can not be reached: {type(error).__name__}"
+        return Finding("language_model", False, detail, is_vital=False)
+    return Finding("language_model", True, detail, is_vital=False)
 
 
 def _broker() -> Finding:

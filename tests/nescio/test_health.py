@@ -1,3 +1,4 @@
+import socket
 from functools import partial
 
 import pytest
@@ -79,6 +80,20 @@ def test_missing_migration_is_not_ready(client):
 
     assert response.status_code == 503
     assert "run manage.py migrate" in response.json()["checks"]["migrations"]["detail"]
+
+
+def test_language_server_that_is_down_degrades(client, settings):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        settings.LANGUAGE_SERVER_URL = f"http://127.0.0.1:{port}/v1"
+        up = client.get("/healthz")
+    down = client.get("/healthz")
+
+    assert (up.status_code, up.json()["status"]) == (200, "ok")
+    assert (down.status_code, down.json()["status"]) == (200, "degraded")
+    said = down.json()["checks"]["language_model"]
+    assert not said["ok"]
+    assert "can not be reached" in said["detail"]
 
 
 def test_broker_that_is_down_degrades(client, monkeypatch):
