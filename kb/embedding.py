@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from django.conf import settings
@@ -52,6 +52,7 @@ _IGNORED_FILES = frozenset({"data_config.json", "model_card.json"})
 _load_lock = threading.Lock()
 _by_name: dict[str, "Embedder"] = {}
 _by_fingerprint: dict[str, "Embedder"] = {}
+_last_active: dict[Literal["model"], EmbeddingModel] = {}
 
 
 class EmbedderUnavailableError(UnavailableError):
@@ -254,13 +255,21 @@ def embedder_of(model: EmbeddingModel) -> Embedder:
     return embedder
 
 
-def embed_question(text: str) -> QuestionVector:
+def embed_question(text: str, *, anew: bool = False) -> QuestionVector:
     """Embed a question with the active model.
+
+    Which model is active is remembered from the question before: a search under a model
+    that is active no longer finds no model, and embeds the question again.
+
+    Args:
+        anew: Ask the database which model is active.
 
     Raises:
         EmbedderUnavailableError: The active model cannot be loaded.
     """
-    model = active_model()
+    model = None if anew else _last_active.get("model")
+    if model is None:
+        model = _last_active["model"] = active_model()
     embedder = embedder_of(model)
     begun = time.perf_counter()
     values = embedder.encode_question(text)

@@ -97,6 +97,8 @@ class SearchResult:
             beyond it the limit itself).
         embedder: Fingerprint of the embedding model that measured the distances.
         deep: Whether this was the second, deeper look.
+        vector: The question as it was searched for: embedded anew where the model had
+            been switched since.
         embed_milliseconds: Time spent embedding the question.
         sql_milliseconds: Time spent in the database.
     """
@@ -106,6 +108,7 @@ class SearchResult:
     route: Route
     embedder: str
     deep: bool
+    vector: QuestionVector
     embed_milliseconds: float
     sql_milliseconds: float
 

@@ -217,7 +217,7 @@ class AnswerSerializer(AnswerSummarySerializer):
 def _pieces(
     serializer: type[PieceSerializer], answer: Answer, *roles: AnswerEvidence.Role
 ) -> list[dict[str, Any]]:
-    rows = [row for row in answer.evidence.all() if row.role in roles]
+    rows = [row for row in answer.pieces if row.role in roles]
     rows.sort(key=lambda row: row.role != Role.CITED)  # by rank below
     one = serializer()
     shown = []

@@ -43,6 +43,14 @@ def _empty_cache() -> None:
     cache.clear()
 
 
+@pytest.fixture(autouse=True)
+def _no_remembered_model() -> None:
+    """Let no test ask with the embedding model of another's rolled-back database."""
+    from kb import embedding
+
+    embedding._last_active.clear()
+
+
 @pytest.fixture(scope="session")
 def bundled_model() -> "WhiteBoxModel":
     """The real bundled language model, prepared once under the variable directory."""

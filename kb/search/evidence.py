@@ -52,7 +52,7 @@ head AS MATERIALIZED (
 near AS (
     SELECT visible.id, visible.confidence, v.distance
     FROM visible CROSS JOIN LATERAL (
-        SELECT v.vector <-> %(vector)s::vector AS distance FROM kb_entryembedding v
+        SELECT v.vector <-> (SELECT vector FROM question) AS distance FROM kb_entryembedding v
         WHERE v.entry_id = visible.id AND v.model_id = %(model)s
     ) v
     WHERE (SELECT visible <= {_LOOKED_UP} FROM head)
@@ -60,7 +60,7 @@ near AS (
     SELECT visible.id, visible.confidence, v.distance
     FROM visible JOIN (
         -- OFFSET keeps the join from carrying vectors about instead of distances.
-        SELECT v.entry_id, v.vector <-> %(vector)s::vector AS distance
+        SELECT v.entry_id, v.vector <-> (SELECT vector FROM question) AS distance
         FROM kb_entryembedding v WHERE v.model_id = %(model)s OFFSET 0
     ) v ON v.entry_id = visible.id
     WHERE (SELECT visible > {_LOOKED_UP} AND is_within FROM head)
@@ -70,17 +70,18 @@ near AS (
 _INDEXED_ROWS = f"""
 head AS MATERIALIZED (SELECT %(exact_limit)s AS visible, true AS is_within),
 near AS MATERIALIZED (
-    SELECT e.id, e.confidence, v.vector <-> %(vector)s::vector AS distance
+    SELECT e.id, e.confidence, v.vector <-> (SELECT vector FROM question) AS distance
     FROM kb_entryembedding v
     JOIN kb_entry e ON e.id = v.entry_id
     WHERE v.model_id = %(model)s AND {VISIBLE}
-    ORDER BY v.vector::vector({{dimensions}}) <-> %(vector)s::vector({{dimensions}})
+    ORDER BY v.vector::vector({{dimensions}}) <-> (SELECT vector FROM question)::vector({{dimensions}})
     LIMIT %(indexed)s
 )
 """  # noqa: S608  # own constants
 
 _LOOK = f"""
-WITH {{rows}},
+WITH question AS MATERIALIZED (SELECT %(vector)s::vector AS vector),
+{{rows}},
 by_vector AS (
     SELECT id, confidence, distance,
            row_number() OVER (ORDER BY distance, id) AS rank
@@ -127,7 +128,7 @@ by_text AS (
     SELECT m.id, m.confidence, v.distance,
            row_number() OVER (ORDER BY m.weight DESC, v.distance, m.id) AS rank
     FROM weighed m CROSS JOIN LATERAL (
-        SELECT v.vector <-> %(vector)s::vector AS distance FROM kb_entryembedding v
+        SELECT v.vector <-> (SELECT vector FROM question) AS distance FROM kb_entryembedding v
         WHERE v.entry_id = m.id AND v.model_id = %(model)s
     ) v
 ),
@@ -164,6 +165,7 @@ CROSS JOIN head
 LEFT JOIN (fused f JOIN kb_entry e ON e.id = f.id)
     ON f.place <= %(top_k)s OR f.ratio_place = 1 OR f.distance_place = 1
 WHERE model.id = %(model)s AND model.state = 'active'
+      AND model.fingerprint = %(fingerprint)s
 ORDER BY f.place
 """  # noqa: S608  # own constants
 
@@ -221,7 +223,7 @@ def search(
             )
     if not rows:  # not even a head: another model became active meanwhile
         return search(
-            embed_question(vector.text),
+            embed_question(vector.text, anew=True),
             question_text,
             scope=scope,
             top_k=top_k,
@@ -235,6 +237,7 @@ def search(
         route=route,
         embedder=vector.fingerprint,
         deep=deep,
+        vector=vector,
         embed_milliseconds=vector.milliseconds,
         sql_milliseconds=(time.perf_counter() - begun) * 1000,
     )
@@ -263,6 +266,7 @@ def look_parameters(
     return {
         **scope_parameters(scope),
         **vector_parameters(vector),
+        "fingerprint": vector.fingerprint,
         "text": question_text,
         "common": list(common_words()),
         "index": index_name(vector.model_id),

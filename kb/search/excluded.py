@@ -26,7 +26,8 @@ _CAUSE = f"""
 _LOOKED_UP = 4_000
 
 _NEAREST = f"""
-WITH excluded AS MATERIALIZED (
+WITH question AS MATERIALIZED (SELECT %(vector)s::vector AS vector),
+excluded AS MATERIALIZED (
     SELECT e.id, {_CAUSE} AS cause, e.confidence
     FROM kb_entry e
     WHERE {IN_KNOWLEDGE_BASE} AND {SERVABLE}
@@ -36,7 +37,7 @@ head AS MATERIALIZED (SELECT count(*) <= {_LOOKED_UP} AS is_few FROM excluded),
 measured AS (
     SELECT x.cause, x.confidence, v.distance
     FROM excluded x CROSS JOIN LATERAL (
-        SELECT v.vector <-> %(vector)s::vector AS distance FROM kb_entryembedding v
+        SELECT v.vector <-> (SELECT vector FROM question) AS distance FROM kb_entryembedding v
         WHERE v.entry_id = x.id AND v.model_id = %(model)s
     ) v
     WHERE (SELECT is_few FROM head)
@@ -44,7 +45,7 @@ measured AS (
     SELECT x.cause, x.confidence, v.distance
     FROM excluded x JOIN (
         -- OFFSET keeps the join from carrying vectors about instead of distances.
-        SELECT v.entry_id, v.vector <-> %(vector)s::vector AS distance
+        SELECT v.entry_id, v.vector <-> (SELECT vector FROM question) AS distance
         FROM kb_entryembedding v WHERE v.model_id = %(model)s OFFSET 0
     ) v ON v.entry_id = x.id
     WHERE (SELECT NOT is_few FROM head)

@@ -156,7 +156,7 @@ class AnswerAdmin(ReadOnlyAdmin):
                 _rounded(piece.confidence),
                 _rounded(piece.distance / piece.confidence),
             )
-            for piece in answer.evidence.all()
+            for piece in answer.pieces
         )
         heads = (
             "role",

@@ -73,9 +73,7 @@ def fetch_evidence(answer: "Answer", viewer: AbstractBaseUser | AnonymousUser) -
     """Fetch what `with_evidence` and `seen_by` do for an answer at hand (one query)."""
     prefetch_related_objects([answer], _evidence(viewer))
     cited = [
-        piece
-        for piece in answer.evidence.all()
-        if piece.role == AnswerEvidence.Role.CITED
+        piece for piece in answer.pieces if piece.role == AnswerEvidence.Role.CITED
     ]
     answer.is_withheld = any(piece.is_withheld for piece in cited)
 
@@ -85,7 +83,7 @@ def _evidence(viewer: AbstractBaseUser | AnonymousUser) -> "Prefetch[str]":
         "revision", "entry__document", "entry__section"
     )
     unread = ("entry__search_vector", "entry__text", "entry__question")
-    return Prefetch("evidence", queryset=rows.defer(*unread))
+    return Prefetch("evidence", queryset=rows.defer(*unread), to_attr="pieces")
 
 
 class Answer(models.Model):
@@ -162,6 +160,7 @@ class Answer(models.Model):
     is_withheld: (
         bool  # from `seen_by` or `fetch_evidence`, without which nothing is shown
     )
+    pieces: "list[AnswerEvidence]"  # from `with_evidence` or `fetch_evidence`
 
     class Meta:
         ordering = ["-created_at"]
@@ -198,7 +197,7 @@ class Answer(models.Model):
     @property
     def is_draft_withheld(self) -> bool:
         """Whether the model may repeat an entry that the viewer may not see."""
-        return any(piece.is_withheld for piece in self.evidence.all())
+        return any(piece.is_withheld for piece in self.pieces)
 
 
 class AnswerEvidence(models.Model):

@@ -26,11 +26,16 @@ def record_outcome(answer: Answer, outcome: Outcome, policy: Policy) -> None:
         AnswerDecidedError: Somebody else decided it meanwhile; theirs stands.
     """
     fields = _fields(answer, outcome, policy)
+    rows = list(_evidence_rows(answer, outcome))
+    if not rows:  # one statement needs no transaction, and nothing is left to fetch
+        _write(answer, fields)
+        answer.pieces = []
+        return
     is_new = answer._state.adding
     try:
         with transaction.atomic():
             _write(answer, fields)
-            AnswerEvidence.objects.bulk_create(_evidence_rows(answer, outcome))
+            AnswerEvidence.objects.bulk_create(rows)
     except DatabaseError:
         answer._state.adding = is_new  # an insert that was rolled back is none
         raise
@@ -94,12 +99,15 @@ def _generation(generation: Generation | None) -> dict[str, Any]:
 
 
 def _evidence_rows(answer: Answer, outcome: Outcome) -> Iterator[AnswerEvidence]:
-    """Yield one row for each piece, best first; a refusal cites nothing."""
+    """Yield one row for each piece that was read or is near, best first.
+
+    A refusal cites nothing. Of what a hard refusal looked at beyond the horizon, only
+    the distances are kept, among the signals.
+    """
     quotes = {citation.entry_id: citation.quote for citation in outcome.citations}
     # What the model saw and what was near overlap where it was asked and refused.
-    pieces = {
-        piece.entry_id: piece for piece in (*outcome.evidence, *outcome.near_misses)
-    }
+    read = outcome.evidence if outcome.answered or outcome.generation else ()
+    pieces = {piece.entry_id: piece for piece in (*read, *outcome.near_misses)}
     near = {piece.entry_id for piece in outcome.near_misses}
     role = AnswerEvidence.Role
     for rank, piece in enumerate(pieces.values(), start=1):

@@ -48,6 +48,7 @@ class KnowledgeRetriever:
         is_known = question in self._vectors
         vector = self._vector(question)
         found = search(vector, question, scope=self._scope, top_k=top_k, deep=deep)
+        self._vectors[question] = found.vector
         return Retrieval(
             evidence=tuple(_evidence(hit) for hit in found.hits),
             visible=found.visible,

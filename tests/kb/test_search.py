@@ -268,7 +268,7 @@ def test_a_look_is_one_statement(django_assert_num_queries):
         search(vector, ASKED, scope=within, top_k=4)
     with django_assert_num_queries(1):
         nearest_excluded(vector, scope=within)
-    with django_assert_num_queries(1):
+    with django_assert_num_queries(0):
         embed_question(ASKED)
 
 

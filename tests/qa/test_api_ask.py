@@ -293,9 +293,9 @@ def test_a_hard_refusal_takes_few_queries(known, django_assert_num_queries):
     client = client_of(make_user())
     ask(client, FAR)
 
-    # Token, role, knowledge base, policy, audiences, embedding model, search, what was
-    # left out, wording, the row between two savepoints, its evidence.
-    with django_assert_num_queries(13):
+    # Token, role, knowledge base, policy, audiences, search, what was left out,
+    # wording, the row.
+    with django_assert_num_queries(9):
         ask(client, FAR)
 
 

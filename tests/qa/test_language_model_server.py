@@ -270,7 +270,7 @@ def test_probabilities_without_other_tokens_are_read():
         {"token": text, "logprob": -0.1, "top_logprobs": None}
         for text in ('{"can_answer":', " true", ', "answer": "', "72", '", "evidence": [1], "quotes": [], "reasoning": "r"}')
     ]  # fmt: skip
-    text = "".join(token["token"] for token in tokens)
+    text = "".join(str(token["token"]) for token in tokens)
     with running(completion(text, logprobs={"content": tokens})) as server:
         assert client(server.url).generate(PROMPT).verdict_probability == 1.0
 
