@@ -292,6 +292,7 @@ SPECTACULAR_SETTINGS = {
     },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
+        "nescio.schema.summarize",
         "nescio.schema.document_errors",
     ],
 }

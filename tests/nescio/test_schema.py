@@ -32,6 +32,7 @@ def test_every_operation_says_what_it_does_and_what_can_go_wrong(schema):
 
     assert len(found) >= 30
     for name, operation in found:
+        assert operation["summary"], name
         assert operation["description"], name
         assert {"401", "403", "429", "503"} <= operation["responses"].keys(), name
         if "requestBody" in operation:
