@@ -114,8 +114,11 @@ def test_socket_lock_of_a_dead_server_that_nobody_waited_for_is_not_believed(pla
     postgres.stop(places)
     # Of its own user, as a zombie is: PostgreSQL takes any such process for a server.
     owner = server_user()
-    user = {} if owner is None else {"user": owner.pw_uid, "group": owner.pw_gid}
-    with subprocess.Popen(["/bin/sleep", "20"], **user) as other:
+    with subprocess.Popen(
+        ["/bin/sleep", "20"],
+        user=None if owner is None else owner.pw_uid,
+        group=None if owner is None else owner.pw_gid,
+    ) as other:
         lock.write_text("\n".join([str(other.pid), *content[1:]]) + "\n")
         started = postgres.start(places)
         other.kill()
