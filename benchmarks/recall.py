@@ -36,7 +36,7 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 from kb import vector_index
-from kb.embedding import load_embedder
+from kb.embedder import load_embedder
 from kb.models import Audience, EmbeddingModel, KnowledgeBase
 from kb.search import search
 from kb.types import QuestionVector, Scope, SearchResult

@@ -14,7 +14,8 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
 
 from accounts.exceptions import NescioError
-from kb.embedding import active_model, embedder_of
+from kb.embedder import embedder_of
+from kb.embedding import active_model
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,8 @@ from django.utils import timezone
 
 from jobs.run import JobRun
 from kb import vector_index
-from kb.embedding import Embedder, embedder_of, load_embedder, text_sha256
+from kb.embedder import Embedder, embedder_of, load_embedder
+from kb.embedding import text_sha256
 from kb.exceptions import InvalidKnowledgeError
 from kb.models import EmbeddingModel, Entry, EntryEmbedding
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from kb.embedding import embedder_of, embedding_text, text_sha256
+from kb.embedder import embedder_of
+from kb.embedding import embedding_text, text_sha256
 from kb.models import EmbeddingModel, Entry, EntryEmbedding
 
 

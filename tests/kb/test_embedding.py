@@ -9,15 +9,8 @@ from django.db import connection
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kb.embedding import (
-    EmbedderUnavailableError,
-    active_model,
-    embed_question,
-    embedder_of,
-    embedding_text,
-    load_embedder,
-    text_sha256,
-)
+from kb.embedder import EmbedderUnavailableError, embedder_of, load_embedder
+from kb.embedding import active_model, embed_question, embedding_text, text_sha256
 from kb.models import EmbeddingModel, Entry
 from kb.services.embedding import EMBEDDED_TEXT_SQL
 from tests.factories import make_entry

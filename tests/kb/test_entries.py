@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accounts.roles import Role
-from kb.embedding import active_model, embedder_of
+from kb.embedder import embedder_of
+from kb.embedding import active_model
 from kb.exceptions import (
     EntryNotFoundError,
     EntryRetiredError,

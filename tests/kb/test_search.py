@@ -70,7 +70,7 @@ def test_the_nearest_entry_comes_first_with_its_distance_and_source():
 def active_embedder_vectors(question: str, text: str) -> float:
     import numpy as np
 
-    from kb.embedding import load_embedder
+    from kb.embedder import load_embedder
 
     embedder = load_embedder("bundled")
     return float(

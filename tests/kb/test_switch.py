@@ -16,7 +16,8 @@ from jobs.models import Job
 from jobs.run import run_job
 from jobs.services import enqueue, request_cancel, retry
 from kb import vector_index
-from kb.embedding import active_model, embedding_text, load_embedder, text_sha256
+from kb.embedder import load_embedder
+from kb.embedding import active_model, embedding_text, text_sha256
 from kb.models import EmbeddingModel, Entry, EntryEmbedding
 from kb.search import embed_question, search
 from kb.services import embedding

@@ -3,7 +3,7 @@
 import pytest
 from django.db import IntegrityError, transaction
 
-from kb.embedding import BUNDLED, load_embedder
+from kb.embedder import BUNDLED, load_embedder
 from qa.exceptions import PolicyError
 from qa.models import Policy
 from qa.pipeline.calibration import calibration_of

@@ -5,7 +5,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from jobs.models import Job
 from jobs.services import enqueue
-from kb.embedding import EmbedderUnavailableError, load_embedder
+from kb.embedder import EmbedderUnavailableError, load_embedder
 from kb.services.embedding import KIND, TIDY_KIND
 
 
