@@ -11,6 +11,7 @@ from django.utils.html import format_html
 from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 
+from accounts.admin_confirmation import confirmed
 from accounts.exceptions import NescioError
 from accounts.roles import Role, has_role
 from jobs.models import Job
@@ -109,12 +110,14 @@ class JobAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
             self._steer(request, retry, job_id, "goes on")
 
     @action(description="Cancel", icon="cancel", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @confirmed("Cancel this job?")
     def cancel_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Cancel the job that is shown."""
         self._steer(request, request_cancel, UUID(object_id), "will stop")
         return redirect(reverse("admin:jobs_job_change", args=[object_id]))
 
     @action(description="Retry", icon="replay", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @confirmed("Retry this job?")
     def retry_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Let the job that is shown go on."""
         self._steer(request, retry, UUID(object_id), "goes on")

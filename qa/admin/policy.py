@@ -11,6 +11,7 @@ from django.utils.html import format_html
 from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 
+from accounts.admin_confirmation import confirmed
 from jobs.services import enqueue
 from qa.models import Policy
 from qa.services.policies import activate, active_policy, new_version
@@ -150,6 +151,7 @@ class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         return redirect(f"{reverse('admin:qa_policy_add')}?source={object_id}")
 
     @action(description="Activate", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @confirmed("Let this policy decide every question of its knowledge base?")
     def activate_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Let this version decide from now on."""
         policy = activate(get_object_or_404(Policy, pk=object_id))
@@ -158,6 +160,7 @@ class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         return redirect("admin:qa_policy_change", object_id)
 
     @action(description="Evaluate the demonstration", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @confirmed("Ask the demonstration questions in the background?")
     def evaluate(self, request: HttpRequest) -> HttpResponse:
         """Ask the demonstration questions in the background, under what is active."""
         job = enqueue(

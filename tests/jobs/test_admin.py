@@ -78,7 +78,7 @@ def test_the_job_that_is_shown_is_cancelled_and_retried(job):
     for button in ("cancel_this", "retry_this"):
         address = f"{LIST}{job.pk}/{button}/"
         assert f'href="{address}"' in page
-        client.get(address)
+        client.post(address)
         job.refresh_from_db()
         states.append(job.state)
 

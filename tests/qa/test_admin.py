@@ -126,7 +126,7 @@ def test_a_new_version_is_made_from_another_and_activated(enter):
     second = Policy.objects.get(version=2)
     assert (second.alpha, second.is_active) == (0.7, False)
     assert second.created_by is not None
-    activated = client.get(reverse("admin:qa_policy_activate_this", args=[second.pk]))
+    activated = client.post(reverse("admin:qa_policy_activate_this", args=[second.pk]))
     assert activated.status_code == 302
     assert Policy.objects.get(is_active=True) == second
 
@@ -167,7 +167,7 @@ def test_who_may_not_make_policies_is_not_offered_it(enter):
     client = enter(Role.SME)
 
     shown = client.get(change_url(policy))
-    activated = client.get(reverse("admin:qa_policy_activate_this", args=[other.pk]))
+    activated = client.post(reverse("admin:qa_policy_activate_this", args=[other.pk]))
     added = client.get(reverse("admin:qa_policy_add"))
 
     assert shown.status_code == 200
@@ -206,7 +206,7 @@ def test_an_admin_starts_one_evaluation_at_a_time_from_the_policies(enter):
     client = enter(Role.ADMIN)
     url = reverse("admin:qa_policy_evaluate")
 
-    pages = [client.get(url, follow=True) for _ in range(2)]
+    pages = [client.post(url, follow=True) for _ in range(2)]
 
     job = Job.objects.get()
     assert (job.kind, job.parameters) == ("qa.evaluate", {"suite": "demo"})
@@ -215,7 +215,7 @@ def test_an_admin_starts_one_evaluation_at_a_time_from_the_policies(enter):
 
 
 def test_a_curator_starts_no_evaluation(enter):
-    done = enter(Role.CURATOR).get(reverse("admin:qa_policy_evaluate"))
+    done = enter(Role.CURATOR).post(reverse("admin:qa_policy_evaluate"))
 
     assert done.status_code == 403
     assert not Job.objects.exists()

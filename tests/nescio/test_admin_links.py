@@ -1,0 +1,70 @@
+import pytest
+from django.contrib import admin
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from accounts.roles import Role
+from jobs.models import Job
+from jobs.services import enqueue
+from qa.models import Policy
+from qa.services.policies import active_policy
+from tests.factories import make_knowledge_base, make_user
+
+pytestmark = pytest.mark.django_db
+OPENS_A_FORM = {"make_new_version"}
+
+
+def test_no_link_of_the_admin_changes_anything_when_it_is_followed():
+    user = make_user(Role.ADMIN)
+    User.objects.filter(pk=user.pk).update(is_staff=True)
+    client = Client()
+    client.force_login(User.objects.get(pk=user.pk))
+    enqueue("kb.embed", {"model": "x"}, owner=user)
+    active_policy(make_knowledge_base())
+    walked = set()
+
+    for model, model_admin in admin.site._registry.items():
+        meta = model._meta
+        for kind in ("actions_list", "actions_detail", "actions_row"):
+            for name in getattr(model_admin, kind, ()) or ():
+                arguments = []
+                if kind != "actions_list":
+                    arguments = [model._default_manager.values_list("pk", flat=True)[0]]
+                url = reverse(
+                    f"admin:{meta.app_label}_{meta.model_name}_{name}", args=arguments
+                )
+                before = [
+                    list(m.objects.order_by("pk").values()) for m in (Job, Policy)
+                ]
+                page = client.get(url)
+                after = [list(m.objects.order_by("pk").values()) for m in (Job, Policy)]
+                assert after == before
+                if name not in OPENS_A_FORM:
+                    assert page.status_code == 200
+                    assert 'id="confirm-action"' in page.content.decode()
+                walked.add(name)
+
+    assert {"cancel_this", "retry_this", "activate_this", "evaluate"} <= walked
+
+
+@pytest.mark.parametrize("key", ["nonsense", "00000000-0000-4000-8000-000000000000"])
+def test_an_unknown_row_is_not_found_by_link_or_form(key):
+    client = Client()
+    client.force_login(User.objects.create_superuser("root"))
+    url = reverse("admin:jobs_job_cancel_this", args=[key])
+
+    assert client.get(url).status_code == 404
+    assert client.post(url).status_code == 404
+
+
+def test_a_form_from_another_site_changes_nothing():
+    client = Client(enforce_csrf_checks=True)
+    user = User.objects.create_superuser("root")
+    client.force_login(user)
+    job = enqueue("kb.embed", {"model": "x"}, owner=user)
+
+    forged = client.post(reverse("admin:jobs_job_cancel_this", args=[job.pk]))
+
+    assert forged.status_code == 403
+    assert Job.objects.get().state == Job.State.QUEUED
