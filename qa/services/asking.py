@@ -83,13 +83,17 @@ def keep_question(
 
 
 def decide(
-    answer: Answer, *, language_model: Callable[[], LanguageModel] | None = None
+    answer: Answer,
+    *,
+    language_model: Callable[[], LanguageModel] | None = None,
+    policy: Policy | None = None,
 ) -> Generator[StageValue]:
     """Yield each stage's value; the outcome is stored before it is yielded, last.
 
     Args:
         answer: Pending or failed; carries the stored outcome afterwards.
         language_model: Loads the model; the configured one if None.
+        policy: Decides; the knowledge base's active one if None.
 
     Raises:
         AnswerDecidedError: It was decided before.
@@ -98,7 +102,7 @@ def decide(
     """
     if answer.outcome not in (Answer.Outcome.PENDING, Answer.Outcome.FAILED):
         raise _decided_before(answer)
-    policy = active_policy(answer.knowledge_base)
+    policy = policy or active_policy(answer.knowledge_base)
     load = language_model or _configured_model
 
     def load_without_connection() -> LanguageModel:
