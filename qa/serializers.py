@@ -234,10 +234,11 @@ class PolicySerializer(serializers.ModelSerializer[Policy]):
     class Meta:
         model = Policy
         fields = [
-            "id", "knowledge_base", "name", "version", "is_active", "alpha", "horizon",
-            "top_k", "verbatim_distance", "unverified_floor", "soft_refusal",
-            "min_verdict", "reveal_not_entitled", "refuse_when_stale",
-            "calibrated_embedder", "calibrated_language_model", "is_calibrated",
+            "id", "knowledge_base", "name", "version", "is_active", "hard_refusal",
+            "alpha", "alpha_unverified", "horizon", "top_k", "verbatim_distance",
+            "unverified_floor", "soft_refusal", "min_verdict", "support_check",
+            "reveal_not_entitled", "refuse_when_stale", "calibrated_embedder",
+            "calibrated_language_model", "calibrated_retrieval", "is_calibrated",
             "created_at",
         ]  # fmt: skip
         read_only_fields = fields

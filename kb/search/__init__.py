@@ -10,4 +10,8 @@ from kb.embedding import embed_question
 from .evidence import search
 from .excluded import nearest_excluded
 
-__all__ = ["embed_question", "nearest_excluded", "search"]
+# The metric, the fusion and what decides, by which thresholds are held to be current. A
+# change that moves distances or the evidence that is found gets a new number.
+METHOD = "euclidean/rrf-60/idf/1"
+
+__all__ = ["METHOD", "embed_question", "nearest_excluded", "search"]

@@ -17,9 +17,9 @@ from qa.models import Policy
 from qa.services.policies import activate, active_policy, new_version
 
 _CHOSEN = (
-    "knowledge_base", "name", "alpha", "horizon", "top_k", "verbatim_distance",
-    "unverified_floor", "soft_refusal", "min_verdict", "reveal_not_entitled",
-    "refuse_when_stale",
+    "knowledge_base", "name", "hard_refusal", "alpha", "alpha_unverified", "horizon",
+    "top_k", "verbatim_distance", "unverified_floor", "soft_refusal", "min_verdict",
+    "support_check", "reveal_not_entitled", "refuse_when_stale",
 )  # fmt: skip
 
 
@@ -60,10 +60,19 @@ class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         (None, {"fields": ["knowledge_base", "name"]}),
         (
             "Hard refusal",
-            {"fields": ["alpha", "horizon", "top_k", "unverified_floor"]},
+            {
+                "fields": [
+                    "hard_refusal",
+                    "alpha",
+                    "alpha_unverified",
+                    "horizon",
+                    "top_k",
+                    "unverified_floor",
+                ]
+            },
         ),
         ("Word-for-word answers", {"fields": ["verbatim_distance"]}),
-        ("Soft refusal", {"fields": ["soft_refusal", "min_verdict"]}),
+        ("Soft refusal", {"fields": ["soft_refusal", "min_verdict", "support_check"]}),
         (
             "What is told and when",
             {"fields": ["reveal_not_entitled", "refuse_when_stale"]},

@@ -1,6 +1,8 @@
 """The rows of what was asked and how it was decided."""
 
 from .answer import Answer, AnswerEvidence, AnswerQuerySet
+from .certificate import Certificate
+from .evaluation import EvaluationResult, EvaluationRun
 from .policy import Policy, RefusalWording
 from .vote import Vote
 
@@ -8,6 +10,9 @@ __all__ = [
     "Answer",
     "AnswerEvidence",
     "AnswerQuerySet",
+    "Certificate",
+    "EvaluationResult",
+    "EvaluationRun",
     "Policy",
     "RefusalWording",
     "Vote",

@@ -33,6 +33,12 @@ class Policy(models.Model):
         help_text="Hard refusal unless the least distance / confidence is below it "
         "(Euclidean distance of unit vectors, 0 to 2).",
     )
+    alpha_unverified = models.FloatField(
+        default=2.0,
+        validators=[MinValueValidator(0.0), MaxValueValidator(2.0)],
+        help_text="A lower bound than alpha for evidence that nobody verified; anything "
+        "above alpha sets none.",
+    )
     horizon = models.FloatField(
         default=1.2,
         validators=[MinValueValidator(0.0), MaxValueValidator(2.0)],
@@ -51,7 +57,19 @@ class Policy(models.Model):
         validators=[MinValueValidator(0.01), MaxValueValidator(1.0)],
         help_text="Least confidence of unverified evidence; 1 admits verified only.",
     )
-    soft_refusal = models.BooleanField(default=True)
+    hard_refusal = models.BooleanField(
+        default=True,
+        help_text="May the distance refuse? If not it is measured, stored and not "
+        "enforced (shadow).",
+    )
+    soft_refusal = models.BooleanField(
+        default=True, help_text="May the model's verdict refuse, or is it in shadow?"
+    )
+    support_check = models.BooleanField(
+        default=True,
+        help_text="Is an answer refused that its evidence does not carry, or is the "
+        "check in shadow?",
+    )
     min_verdict = models.FloatField(
         default=0.65,
         validators=[MinValueValidator(0.0), MaxValueValidator(1.0)],
@@ -67,6 +85,7 @@ class Policy(models.Model):
     )
     calibrated_embedder = models.CharField(max_length=64, blank=True)
     calibrated_language_model = models.CharField(max_length=200, blank=True)
+    calibrated_retrieval = models.CharField(max_length=100, blank=True)
     is_calibrated = models.BooleanField(default=False)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -100,16 +119,20 @@ class Policy(models.Model):
             name=self.name,
             version=self.version,
             alpha=self.alpha,
+            alpha_unverified=self.alpha_unverified,
             horizon=self.horizon,
             top_k=self.top_k,
             verbatim_distance=self.verbatim_distance,
             unverified_floor=self.unverified_floor,
+            hard_refusal=self.hard_refusal,
             soft_refusal=self.soft_refusal,
+            support_check=self.support_check,
             min_verdict=self.min_verdict,
             reveal_not_entitled=self.reveal_not_entitled,
             refuse_when_stale=self.refuse_when_stale,
             calibrated_embedder=self.calibrated_embedder,
             calibrated_language_model=self.calibrated_language_model,
+            calibrated_retrieval=self.calibrated_retrieval,
             is_calibrated=self.is_calibrated,
         )
 

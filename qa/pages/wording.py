@@ -54,6 +54,9 @@ SIGNALS = {
     "distance_over_confidence": SignalWords(
         "Best evidence: distance ÷ confidence", rule="below"
     ),
+    "verified_ratio": SignalWords("The same of verified evidence alone"),
+    "unverified_ratio": SignalWords("The same of unverified evidence alone"),
+    "answer_characters": SignalWords("Characters of the draft", Kind.COUNT),
     "nearest_distance": SignalWords("Distance of the nearest entry"),
     "visible_entries": SignalWords("Entries that you may see", Kind.COUNT),
     "readable": SignalWords("The model's output could be read", Kind.YES_NO),

@@ -1,18 +1,19 @@
 """Whether a policy's thresholds belong to the models that are running."""
 
-from .types import Calibration, Policy
+from .types import Calibration, Policy, Retrieval
 
 
 def calibration_of(
-    policy: Policy, embedder: str, language_model: str = ""
+    policy: Policy, retrieval: Retrieval, language_model: str = ""
 ) -> Calibration:
-    """Compare fingerprints; an empty one was not recorded, or not needed so far.
+    """Compare what ran with what the policy was set for; "" was not recorded or needed.
 
     A policy may name several, separated by spaces: one model has a fingerprint for each
     dtype that it is run in.
     """
     pairs = (
-        (policy.calibrated_embedder, embedder),
+        (policy.calibrated_embedder, retrieval.embedder),
+        (policy.calibrated_retrieval, retrieval.method),
         (policy.calibrated_language_model, language_model),
     )
     if any(

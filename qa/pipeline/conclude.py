@@ -51,7 +51,7 @@ def conclude(
         ),
         signals=(*verbatim.signals, *hard.signals, *(soft.signals if soft else ())),
         times=_with_parts(times, retrieval),
-        calibration=calibration_of(policy, retrieval.embedder, language_model),
+        calibration=calibration_of(policy, retrieval, language_model),
         embedder=retrieval.embedder,
         language_model=language_model,
         generation=generation,

@@ -35,19 +35,24 @@ _PRECEDENCE = (Reason.EXPIRED_ONLY, Reason.UNVERIFIED_ONLY, Reason.NOT_ENTITLED)
 
 def passes(retrieval: Retrieval, policy: Policy) -> bool:
     """Tell whether the evidence covers the question: monotone in alpha."""
-    return any(piece.ratio < policy.alpha for piece in retrieval.evidence)
+    return any(piece.ratio < policy.alpha_of(piece) for piece in retrieval.evidence)
 
 
 def judge_coverage(
     question: Question, retrieval: Retrieval, *, retriever: Retriever, policy: Policy
 ) -> Decision:
-    """Pass, or refuse with the true reason and the one that the asker may be told."""
+    """Pass, or refuse with the true reason and the one that the asker may be told.
+
+    With `policy.hard_refusal` off everything is measured and only a question without
+    any evidence, or under a stale policy that refuses, ends here.
+    """
     signals = _signals(retrieval, policy)
-    is_stale = calibration_of(policy, retrieval.embedder) is Calibration.STALE
+    is_stale = calibration_of(policy, retrieval) is Calibration.STALE
     if is_stale and policy.refuse_when_stale:
         stale = Reason.POLICY_STALE
         return Decision(Gate.HARD_REFUSAL, stale, stale, signals)
-    if passes(retrieval, policy):
+    in_shadow = not policy.hard_refusal and bool(retrieval.evidence)
+    if in_shadow or passes(retrieval, policy):
         return Decision(Gate.HARD_REFUSAL, None, None, signals)
     withheld = tuple(retriever.withheld(question.text))
     tellable = tuple(
@@ -103,17 +108,25 @@ def _signals_of_withheld(
 
 def _signals(retrieval: Retrieval, policy: Policy) -> tuple[Signal, ...]:
     gate = Gate.HARD_REFUSAL
-    ratios = [piece.ratio for piece in retrieval.evidence]
-    distances = [piece.distance for piece in retrieval.evidence]
-    nearest = min(distances, default=None)
+    evidence = retrieval.evidence
+    # The piece that decides: nearest to passing, each against its own bound.
+    best = min(evidence, key=lambda piece: _share(piece, policy), default=None)
+    passed = passes(retrieval, policy) if policy.hard_refusal else None
+    ratio = best.ratio if best else None
+    bound = policy.alpha_of(best) if best else policy.alpha
+    nearest = min((piece.distance for piece in evidence), default=None)
+    verified = min((p.ratio for p in evidence if p.is_verified), default=None)
+    unverified = min((p.ratio for p in evidence if not p.is_verified), default=None)
     return (
-        Signal(
-            gate,
-            "distance_over_confidence",
-            min(ratios, default=None),
-            policy.alpha,
-            passes(retrieval, policy),
-        ),
+        Signal(gate, "distance_over_confidence", ratio, bound, passed),
+        Signal(gate, "verified_ratio", verified, policy.alpha, None),
+        Signal(gate, "unverified_ratio", unverified, policy.alpha_unverified, None),
         Signal(gate, "nearest_distance", nearest, policy.horizon, None),
         Signal(gate, "visible_entries", float(retrieval.visible), None, None),
     )
+
+
+def _share(piece: Evidence, policy: Policy) -> float:
+    """Return the ratio as a share of its bound; a bound of 0 lets nothing pass."""
+    bound = policy.alpha_of(piece)
+    return piece.ratio / bound if bound > 0 else float("inf")

@@ -20,6 +20,7 @@ def retrieve(question: Question, *, retriever: Retriever, policy: Policy) -> Ret
         evidence=second.evidence,
         visible=second.visible,
         route=second.route,
+        method=second.method,
         embedder=second.embedder,
         deep=True,
         embed_milliseconds=first.embed_milliseconds + second.embed_milliseconds,

@@ -25,17 +25,18 @@ def judge_generation(
 ) -> Decision:
     """Pass, or refuse with the first reason that holds.
 
-    With `policy.soft_refusal` off the model's own verdict is recorded and not enforced;
-    an answer that can't be read, is empty or has no support is refused all the same.
+    With `policy.soft_refusal` off the model's own verdict is recorded and not enforced,
+    with `policy.support_check` off what its evidence does not carry. An answer that
+    can't be read or is empty is refused all the same.
     """
-    calibration = calibration_of(policy, retrieval.embedder, language_model)
+    calibration = calibration_of(policy, retrieval, language_model)
     is_stale = calibration is Calibration.STALE and policy.refuse_when_stale
     doubts = (
         (is_stale, Reason.POLICY_STALE),
         (generation.malformed, Reason.MALFORMED_OUTPUT),
         (not generation.answer.strip(), Reason.MODEL_DECLINED),
         (policy.soft_refusal and _declined(generation, policy), Reason.MODEL_DECLINED),
-        (not support.citations or bool(support.unsupported), Reason.UNSUPPORTED),
+        (policy.support_check and not _is_supported(support), Reason.UNSUPPORTED),
     )
     reason = next((reason for holds, reason in doubts if holds), None)
     signals = _signals(generation, support, policy)
@@ -44,6 +45,10 @@ def judge_generation(
 
 def _declined(generation: Generation, policy: Policy) -> bool:
     return not _is_willing(generation, policy) or is_refusal(generation.answer)
+
+
+def _is_supported(support: Support) -> bool:
+    return bool(support.citations) and not support.unsupported
 
 
 def _is_willing(generation: Generation, policy: Policy) -> bool:
@@ -65,6 +70,9 @@ def _signals(
     def judged(passed: bool, *, applies: bool = True) -> bool | None:
         return passed if policy.soft_refusal and applies else None
 
+    def checked(passed: bool) -> bool | None:
+        return passed if policy.support_check else None
+
     word = judged(generation.can_answer, applies=probability is None)
     likely = judged(is_willing, applies=probability is not None)
     return (
@@ -75,12 +83,18 @@ def _signals(
             1.0,
             not generation.malformed,
         ),
+        # An empty answer is refused whatever is in shadow.
+        Signal(
+            gate, "answer_characters", float(len(generation.answer.strip())), None, None
+        ),
         Signal(gate, "verdict", float(generation.can_answer), 1.0, word),
         Signal(gate, "verdict_probability", probability, policy.min_verdict, likely),
         Signal(gate, "not_a_refusal_in_prose", float(speaks), 1.0, judged(speaks)),
-        Signal(gate, "citations_verified", float(held), 1.0, held > 0),
+        Signal(gate, "citations_verified", float(held), 1.0, checked(held > 0)),
         Signal(gate, "citations_dropped", float(support.dropped), None, None),
-        Signal(gate, "unsupported_facts", float(unsupported), 0.0, unsupported == 0),
+        Signal(
+            gate, "unsupported_facts", float(unsupported), 0.0, checked(not unsupported)
+        ),
         Signal(gate, "answer_in_evidence", support.answer_overlap, None, None),
         Signal(gate, "question_in_evidence", support.question_overlap, None, None),
         Signal(gate, "log_probability", generation.log_probability, None, None),

@@ -55,15 +55,22 @@ class Policy:
     """Every threshold and switch of one answer; versioned and stored with it.
 
     Attributes:
-        alpha: Hard refusal unless min over evidence of distance / confidence < alpha
-            (L2R eq. 2, on Euclidean L2 of unit vectors).
+        alpha: Hard refusal unless some verified piece of evidence has distance /
+            confidence < alpha (L2R eq. 2, on Euclidean L2 of unit vectors), or some
+            unverified piece has it < alpha_unverified too.
+        alpha_unverified: The bound for evidence that nobody verified, where it is the
+            lower one.
         horizon: Distance beyond which an entry counts as unrelated ("nothing known"
             instead of "too far"; no near miss).
         top_k: Pieces of evidence handed to the language model.
         verbatim_distance: Largest distance of the verbatim tier; 0 switches it off.
         unverified_floor: Least confidence of unverified evidence; 1 admits verified
             evidence alone.
-        soft_refusal: Whether the model's own verdict may refuse.
+        hard_refusal: Whether the distance may refuse; if not, it is measured and
+            stored (shadow). Without any evidence there is nothing to answer from.
+        soft_refusal: Whether the model's own verdict may refuse, or is in shadow.
+        support_check: Whether an answer that its evidence does not carry is refused, or
+            the check is in shadow.
         min_verdict: Least probability of "can answer" in [0, 1] where the language
             model gives one.
         reveal_not_entitled: Whether a refusal may tell that knowledge exists which the
@@ -73,23 +80,34 @@ class Policy:
         calibrated_embedder: Fingerprint that alpha was set for.
         calibrated_language_model: Fingerprint that min_verdict was set for; several are
             separated by spaces.
+        calibrated_retrieval: Way of searching, and its metric, that alpha was set for.
         is_calibrated: Whether the thresholds come from labelled answers.
     """
 
     name: str
     version: int
     alpha: float
+    alpha_unverified: float
     horizon: float
     top_k: int
     verbatim_distance: float
     unverified_floor: float
+    hard_refusal: bool
     soft_refusal: bool
+    support_check: bool
     min_verdict: float
     reveal_not_entitled: bool
     refuse_when_stale: bool
     calibrated_embedder: str
     calibrated_language_model: str
+    calibrated_retrieval: str
     is_calibrated: bool
+
+    def alpha_of(self, piece: "Evidence") -> float:
+        """Return the bound that this piece's distance / confidence is held against."""
+        if piece.is_verified:
+            return self.alpha
+        return min(self.alpha, self.alpha_unverified)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +151,15 @@ class Withheld:
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """What one look found, best first; `deep` marks the second look before a refusal."""
+    """What one look found, best first; `deep` marks the second look before a refusal.
+
+    `method` names the way of searching and its metric: thresholds hold for one.
+    """
 
     evidence: tuple[Evidence, ...]
     visible: int
     route: str
+    method: str
     embedder: str
     deep: bool
     embed_milliseconds: float

@@ -18,6 +18,7 @@ DEFAULTS_SET_FOR_LANGUAGE_MODEL = (
     "2e5e6f73d3224ad25bcc5b1e72cf77a915dcbfecd68b1208579174b9e6ef9a32"
     " 563522947c000f1e3ff5afc560b9a421ee802b6e56d38410df66707e1f8a21d5"
 )
+DEFAULTS_SET_FOR_RETRIEVAL = "euclidean/rrf-60/idf/1"
 DEFAULT_NAME = "default"
 
 
@@ -26,16 +27,20 @@ class PolicyChanges(TypedDict, total=False):
 
     name: str
     alpha: float
+    alpha_unverified: float
     horizon: float
     top_k: int
     verbatim_distance: float
     unverified_floor: float
+    hard_refusal: bool
     soft_refusal: bool
+    support_check: bool
     min_verdict: float
     reveal_not_entitled: bool
     refuse_when_stale: bool
     calibrated_embedder: str
     calibrated_language_model: str
+    calibrated_retrieval: str
     is_calibrated: bool
 
 
@@ -67,6 +72,7 @@ def ensure_default_policy(knowledge_base: KnowledgeBase) -> Policy:
                 is_active=True,
                 calibrated_embedder=DEFAULTS_SET_FOR,
                 calibrated_language_model=DEFAULTS_SET_FOR_LANGUAGE_MODEL,
+                calibrated_retrieval=DEFAULTS_SET_FOR_RETRIEVAL,
             )
     except IntegrityError:
         return rows.get(is_active=True)

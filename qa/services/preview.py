@@ -64,7 +64,7 @@ def preview(
         verbatim=verbatim,
         decision=decision,
         policy=policy,
-        calibration=calibration_of(policy.as_value(), retrieval.embedder),
+        calibration=calibration_of(policy.as_value(), retrieval),
     )
 
 

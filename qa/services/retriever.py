@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from kb.embedding import embed_question
 from kb.models import Audience, KnowledgeBase
-from kb.search import nearest_excluded, search
+from kb.search import METHOD, nearest_excluded, search
 from kb.types import Exclusion, Hit, QuestionVector, Scope
 from qa.pipeline.types import Evidence, Policy, Reason, Retrieval, Withheld
 
@@ -53,6 +53,7 @@ class KnowledgeRetriever:
             evidence=tuple(_evidence(hit) for hit in found.hits),
             visible=found.visible,
             route=found.route.value,
+            method=METHOD,
             embedder=found.embedder,
             deep=found.deep,
             embed_milliseconds=0.0 if is_known else vector.milliseconds,

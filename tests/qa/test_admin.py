@@ -102,12 +102,14 @@ def test_votes_are_listed_and_never_edited(enter):
 
 def version_of(policy: Policy, **changes) -> dict[str, object]:
     names = (
-        "name", "alpha", "horizon", "top_k", "verbatim_distance", "unverified_floor",
+        "name", "alpha", "alpha_unverified", "horizon", "top_k", "verbatim_distance", "unverified_floor",
         "min_verdict",
     )  # fmt: skip
     return {
         "knowledge_base": policy.knowledge_base_id,
+        "hard_refusal": "on",
         "soft_refusal": "on",
+        "support_check": "on",
         **{name: getattr(policy, name) for name in names},
         **changes,
     }

@@ -4,6 +4,7 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from kb.embedder import BUNDLED, load_embedder
+from kb.search import METHOD
 from qa.exceptions import PolicyError
 from qa.models import Policy
 from qa.pipeline.calibration import calibration_of
@@ -17,6 +18,7 @@ from qa.services.policies import (
     new_version,
 )
 from tests.factories import make_knowledge_base, make_user
+from tests.qa.values import make_retrieval
 
 pytestmark = pytest.mark.django_db
 
@@ -52,12 +54,21 @@ def test_the_default_verdict_belongs_to_the_bundled_language_model(dtype):
 
 def test_a_changed_language_model_makes_the_default_policy_stale(policy):
     value = policy.as_value()
+    found_by = make_retrieval(embedder=DEFAULTS_SET_FOR, method=METHOD)
     bundled = DEFAULTS_SET_FOR_LANGUAGE_MODEL.split()
 
     for fingerprint in ("", *bundled):
-        found = calibration_of(value, DEFAULTS_SET_FOR, fingerprint)
+        found = calibration_of(value, found_by, fingerprint)
         assert found is Calibration.HAND_SET
-    assert calibration_of(value, DEFAULTS_SET_FOR, "f" * 64) is Calibration.STALE
+    assert calibration_of(value, found_by, "f" * 64) is Calibration.STALE
+
+
+@pytest.mark.parametrize("changed", ["embedder", "method"])
+def test_another_way_of_searching_makes_the_default_policy_stale(policy, changed):
+    same = {"embedder": DEFAULTS_SET_FOR, "method": METHOD}
+    found_by = make_retrieval(**same | {changed: "another"})
+
+    assert calibration_of(policy.as_value(), found_by) is Calibration.STALE
 
 
 def test_a_knowledge_base_without_a_policy_gets_the_default_once():

@@ -1,0 +1,52 @@
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+
+from .evaluation import EvaluationRun
+from .policy import Policy
+
+_SHARE = (MinValueValidator(0.0), MaxValueValidator(1.0))
+
+
+class Certificate(models.Model):
+    """That a policy's shown answers are wrong at most so often, and how that is known.
+
+    With probability at least 1 - delta over the labelled answers drawn, at most the
+    share epsilon of what the policy shows is wrong, for questions like those.
+    """
+
+    policy = models.OneToOneField(
+        Policy, on_delete=models.PROTECT, related_name="certificate"
+    )
+    run = models.ForeignKey(
+        EvaluationRun, on_delete=models.PROTECT, null=True, related_name="certificates"
+    )
+    method = models.CharField(max_length=40)
+    epsilon = models.FloatField(validators=_SHARE)
+    delta = models.FloatField(validators=_SHARE)
+    labelled = models.PositiveIntegerField(
+        help_text="Labelled answers it was tested on."
+    )
+    shown = models.PositiveIntegerField(help_text="Of these, shown.")
+    wrong = models.PositiveIntegerField(help_text="Of the shown, wrong.")
+    bound = models.FloatField(
+        validators=_SHARE, help_text="Upper bound on the risk, at 1 - delta."
+    )
+    coverage = models.FloatField(validators=_SHARE)
+    thresholds = models.JSONField(default=dict)
+    labels_sha256 = models.CharField(max_length=64)
+    labels_source = models.CharField(max_length=200)
+    signal_quantiles = models.JSONField(
+        default=dict,
+        help_text="{signal: quantiles on the labelled answers}, which drift is "
+        "measured against.",
+    )
+    embedder = models.CharField(max_length=64)
+    language_model = models.CharField(max_length=200, blank=True)
+    retrieval = models.CharField(max_length=100)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-created_at"]
+
+    def __str__(self) -> str:
+        return f"at most {self.epsilon:.1%} wrong, {1 - self.delta:.0%} certain"

@@ -1,0 +1,139 @@
+"""What a policy would make of signals that were measured before: the gates, played again.
+
+Thresholds can be compared on logged answers without asking any model. Only what was
+measured can be judged: where a gate was enforced and refused, nothing behind it is known.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from .types import Gate
+
+Signals = Mapping[str, float | None]
+
+
+class Thresholds(Protocol):
+    """What of a policy decides on signals: `types.Policy`, or the row that it is of."""
+
+    @property
+    def alpha(self) -> float:
+        """Bound of distance / confidence, in [0, 2]."""
+        ...
+
+    @property
+    def alpha_unverified(self) -> float:
+        """The same for unverified evidence, where it is the lower one."""
+        ...
+
+    @property
+    def verbatim_distance(self) -> float:
+        """Largest distance of a verbatim answer; 0 for none."""
+        ...
+
+    @property
+    def min_verdict(self) -> float:
+        """Least probability of the verdict "can answer"."""
+        ...
+
+    @property
+    def hard_refusal(self) -> bool:
+        """Whether the distance may refuse."""
+        ...
+
+    @property
+    def soft_refusal(self) -> bool:
+        """Whether the verdict may refuse."""
+        ...
+
+    @property
+    def support_check(self) -> bool:
+        """Whether a lack of support may refuse."""
+        ...
+
+
+class Played(StrEnum):
+    """What became of a question that was played again."""
+
+    ANSWERED = "answered"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """The outcome; `gate` is set exactly where it is a refusal."""
+
+    outcome: Played
+    gate: Gate | None = None
+
+
+def replay(signals: Signals, policy: Thresholds) -> Replay:
+    """Decide by stored signals, as the gates would with this policy's thresholds.
+
+    Staleness is not played again.
+
+    Args:
+        signals: By name, as `flat` returns them.
+        policy: The thresholds, and which gates are in shadow.
+    """
+    if not _has_evidence(signals):
+        return Replay(Played.REFUSED, Gate.HARD_REFUSAL)
+    if policy.hard_refusal and not _is_covered(signals, policy):
+        return Replay(Played.REFUSED, Gate.HARD_REFUSAL)
+    if signals.get("readable") is None:
+        known = _is_verbatim(signals, policy)
+        return Replay(Played.ANSWERED if known else Played.UNKNOWN)
+    if _is_refused_softly(signals, policy):
+        return Replay(Played.REFUSED, Gate.SOFT_REFUSAL)
+    return Replay(Played.ANSWERED)
+
+
+def flat(signals: object) -> dict[str, float | None]:
+    """Return the values by name of a stored list of signals."""
+    rows = signals if isinstance(signals, list) else []
+    return {str(row["name"]): row["value"] for row in rows}
+
+
+def _has_evidence(signals: Signals) -> bool:
+    return any(
+        signals.get(name) is not None
+        for name in ("verified_ratio", "unverified_ratio", "distance_over_confidence")
+    )
+
+
+def _is_covered(signals: Signals, policy: Thresholds) -> bool:
+    bounds = (
+        ("verified_ratio", policy.alpha),
+        ("unverified_ratio", min(policy.alpha, policy.alpha_unverified)),
+    )
+    ratios = [(signals[name], bound) for name, bound in bounds if name in signals]
+    if not ratios:  # stored before the two were told apart
+        ratios = [(signals.get("distance_over_confidence"), policy.alpha)]
+    return any(ratio is not None and ratio < bound for ratio, bound in ratios)
+
+
+def _is_verbatim(signals: Signals, policy: Thresholds) -> bool:
+    distance = signals.get("question_distance")
+    is_near = distance is not None and 0 < policy.verbatim_distance >= distance
+    return is_near and signals.get("same_words") == 1.0
+
+
+def _is_refused_softly(signals: Signals, policy: Thresholds) -> bool:
+    if signals["readable"] == 0.0 or signals.get("answer_characters") == 0.0:
+        return True
+    if policy.soft_refusal and not _is_willing(signals, policy):
+        return True
+    return policy.support_check and (
+        not signals.get("citations_verified") or bool(signals.get("unsupported_facts"))
+    )
+
+
+def _is_willing(signals: Signals, policy: Thresholds) -> bool:
+    probability = signals.get("verdict_probability")
+    if signals.get("not_a_refusal_in_prose") == 0.0:
+        return False
+    if probability is None:
+        return signals.get("verdict") == 1.0
+    return probability >= policy.min_verdict

@@ -1,0 +1,51 @@
+"""The signals that rank answers: which way each one points, and which gate holds it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from .types import Gate
+
+
+class Trust(Enum):
+    """Which values of a signal speak for an answer."""
+
+    LOW = "low"
+    HIGH = "high"
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How a signal is read.
+
+    Attributes:
+        gate: The gate that measures it.
+        trust: Which values speak for the answer.
+        threshold: The policy's field that it is held against; "" for none, in which
+            case it is recorded and can be evaluated, but no policy enforces it.
+    """
+
+    gate: Gate
+    trust: Trust
+    threshold: str = ""
+
+    def oriented(self, value: float) -> float:
+        """Return the value so that higher is always better."""
+        return value if self.trust is Trust.HIGH else -value
+
+    def holds(self, value: float, threshold: float) -> bool:
+        """Tell whether the gate lets `value` pass: L2R's strict <, and >= otherwise."""
+        return value < threshold if self.trust is Trust.LOW else value >= threshold
+
+
+# By the name under which answers store them. A new signal (a probe) is one more line.
+SCORES: Mapping[str, Score] = {
+    "distance_over_confidence": Score(Gate.HARD_REFUSAL, Trust.LOW),
+    "verified_ratio": Score(Gate.HARD_REFUSAL, Trust.LOW, "alpha"),
+    "unverified_ratio": Score(Gate.HARD_REFUSAL, Trust.LOW, "alpha_unverified"),
+    "nearest_distance": Score(Gate.HARD_REFUSAL, Trust.LOW),
+    "verdict_probability": Score(Gate.SOFT_REFUSAL, Trust.HIGH, "min_verdict"),
+    "answer_in_evidence": Score(Gate.SOFT_REFUSAL, Trust.HIGH),
+    "question_in_evidence": Score(Gate.SOFT_REFUSAL, Trust.HIGH),
+    "log_probability": Score(Gate.SOFT_REFUSAL, Trust.HIGH),
+}
