@@ -3,9 +3,10 @@
 Importing this package imports torch: whoever may run without a model imports it late.
 """
 
-from probes.language_model.copying import Copied, copy_span
+from probes.language_model.copying import Copied, copy_span, copy_whole
 from probes.language_model.loading import load_model, load_model_from
 from probes.language_model.model import WhiteBoxModel
+from probes.language_model.passages import Passage
 from probes.language_model.tokens import Tokens, Turn
 from probes.language_model.values import Choice, Context, Generated, Scored
 
@@ -14,11 +15,13 @@ __all__ = [
     "Context",
     "Copied",
     "Generated",
+    "Passage",
     "Scored",
     "Tokens",
     "Turn",
     "WhiteBoxModel",
     "copy_span",
+    "copy_whole",
     "load_model",
     "load_model_from",
 ]

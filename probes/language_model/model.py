@@ -19,6 +19,7 @@ from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
 from probes.exceptions import TooManyTokensError
+from probes.language_model.passages import Passage, Passages, cut, joined, side_by_side
 from probes.language_model.tokens import Tokens
 from probes.language_model.values import (
     Choice,
@@ -60,6 +61,7 @@ class WhiteBoxModel:
         self.fingerprint = fingerprint
         self._lock = threading.RLock()
         self._prefixes: OrderedDict[tuple[int, ...], Context] = OrderedDict()
+        self._passages = Passages()
 
     @property
     def dtype(self) -> torch.dtype:
@@ -116,6 +118,87 @@ class WhiteBoxModel:
                 cache,
             )
 
+    def read_passage(self, ids: Sequence[int], prefix: Context) -> Context | Passage:
+        """Read a passage after a fixed prefix; one that was read lately is there already.
+
+        Returns:
+            The passage, or the context of both for a model whose cache can't be cut.
+        """
+        with self._lock:
+            found = self._passages.find(ids, prefix)
+            if found is not None:
+                return found
+            context = self.read(ids, prefix)
+            passage = cut(context, prefix)
+            if passage is None:
+                return context
+            self._passages.keep(passage)
+            return passage
+
+    def resume(self, passage: Context | Passage) -> Context:
+        """Return a passage and its prefix as a context to read on from."""
+        if isinstance(passage, Context):
+            return passage
+        return joined(passage, self._model.config)
+
+    def score_each(
+        self,
+        options: Sequence[Sequence[int]],
+        after: Sequence[Context | Passage],
+        *,
+        stops: Sequence[int] = (),
+        skips: Sequence[int] | None = None,
+    ) -> tuple[Scored, ...]:
+        """Return how likely each option is to follow its own passage, in one pass.
+
+        Args:
+            options: Continuations, none of them empty.
+            after: For each option what it follows; the passages share one prefix.
+            stops: Tokens any of which may end a continuation.
+            skips: For each option how many tokens at its beginning are read and not
+                scored.
+        """
+        skipped = skips or [0] * len(options)
+        passages = [passage for passage in after if isinstance(passage, Passage)]
+        with self._lock:
+            if len(passages) == len(after):
+                return self._score_side_by_side(options, passages, stops, skipped)
+            return tuple(
+                self.score_all([option], self.resume(own), stops=stops, skips=[skip])[0]
+                for option, own, skip in zip(options, after, skipped, strict=True)
+            )
+
+    def _score_side_by_side(
+        self,
+        options: Sequence[Sequence[int]],
+        passages: Sequence[Passage],
+        stops: Sequence[int],
+        skips: Sequence[int],
+    ) -> tuple[Scored, ...]:
+        cache, is_real = side_by_side(passages, self._model.config)
+        width = max(map(len, options))
+        base = max(min(skips) - 1, 0)
+        self._require_room(is_real.shape[1] + width)
+        rows = [[*option, *[0] * (width - len(option))] for option in options]
+        # Padding behind an option is never looked at, padding before it is masked.
+        mask = torch.cat([is_real, torch.ones(len(rows), width, dtype=torch.long)], 1)
+        positions = is_real.sum(1, keepdim=True) + torch.arange(width)
+        with torch.inference_mode():
+            logits = self._model(
+                input_ids=torch.tensor(rows, dtype=torch.long, device=self.device),
+                attention_mask=mask.to(self.device),
+                position_ids=positions.to(self.device),
+                past_key_values=cache,
+                use_cache=True,
+                logits_to_keep=width - base,
+            ).logits
+        return tuple(
+            _score_row(option, skip, base, row, passage.next_log_probabilities, stops)
+            for option, skip, row, passage in zip(
+                options, skips, logits, passages, strict=True
+            )
+        )
+
     def score(
         self, ids: Sequence[int], after: Context, *, stops: Sequence[int] = ()
     ) -> Scored:
@@ -165,13 +248,9 @@ class WhiteBoxModel:
         # Padding stands to the right, where causal attention never looks.
         rows = [[*option, *[0] * (width - len(option))] for option in options]
         logits, _ = self._forward_rows(rows, after, keep=width - base)
+        first = after.next_log_probabilities
         return [
-            score_rows(
-                option[skip:],
-                row[skip - 1 - base] if skip else after.next_log_probabilities,
-                row[skip - base :],
-                stops,
-            )
+            _score_row(option, skip, base, row, first, stops)
             for option, skip, row in zip(options, skips, logits, strict=True)
         ]
 
@@ -233,13 +312,7 @@ class WhiteBoxModel:
         self, rows: Sequence[Sequence[int]], after: Context | None, *, keep: int
     ) -> tuple[torch.Tensor, DynamicCache]:
         """Return logits of the last `keep` positions, (rows, keep, vocabulary)."""
-        total = len(rows[0]) + (len(after) if after else 0)
-        if total > self.context_length:
-            msg = (
-                f"{total} tokens do not fit the {self.context_length} of {self.name}. "
-                "Ask with less evidence or use a model with a longer context."
-            )
-            raise TooManyTokensError(msg)
+        self._require_room(len(rows[0]) + (len(after) if after else 0))
         cache = (
             DynamicCache(config=self._model.config)
             if after is None
@@ -255,6 +328,27 @@ class WhiteBoxModel:
                 logits_to_keep=keep,
             )
         return output.logits, output.past_key_values
+
+    def _require_room(self, total: int) -> None:
+        if total > self.context_length:
+            msg = (
+                f"{total} tokens do not fit the {self.context_length} of {self.name}. "
+                "Ask with less evidence or use a model with a longer context."
+            )
+            raise TooManyTokensError(msg)
+
+
+def _score_row(
+    option: Sequence[int],
+    skip: int,
+    base: int,
+    row: torch.Tensor,
+    first: torch.Tensor,
+    stops: Sequence[int],
+) -> Scored:
+    """Score what follows the first `skip` tokens; `row` begins after token `base`."""
+    before = row[skip - 1 - base] if skip else first
+    return score_rows(option[skip:], before, row[skip - base :], stops)
 
 
 def _rows_at_once(options: Sequence[Sequence[int]]) -> int:

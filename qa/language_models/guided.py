@@ -20,7 +20,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from probes.language_model import Context, Copied, WhiteBoxModel, copy_span
+from probes.language_model import (
+    Context,
+    Copied,
+    Passage,
+    WhiteBoxModel,
+    copy_span,
+    copy_whole,
+)
 from qa.language_models.evidence_text import flatten, sentence_spans
 from qa.language_models.guided_text import EXAMPLES, NO_NOTE, reasoning
 from qa.pipeline.types import Evidence, Generation, Prompt
@@ -94,9 +101,13 @@ class GuidedLanguageModel:
             prefix = self._model.read_prefix(
                 self._model.tokens.encode_text(self.examples)
             )
-            reading = self._read(question, prompt.evidence, prefix)
+            notes = [
+                self._model.read_passage(self._note(piece), prefix)
+                for piece in prompt.evidence
+            ]
+            reading = self._read(question, notes, prefix)
             piece = prompt.evidence[reading.index]
-            answer, copied = self._copy(question, piece, prefix)
+            answer, copied = self._copy(question, piece, notes[reading.index])
         number = reading.index + 1
         can_answer = reading.verdict >= 0.5
         why = reasoning(
@@ -119,18 +130,17 @@ class GuidedLanguageModel:
         )
 
     def _read(
-        self, question: str, evidence: Sequence[Evidence], prefix: Context
+        self, question: str, notes: Sequence[Context | Passage], prefix: Context
     ) -> _Reading:
         tokens = self._model.tokens
-        notes = [self._note(piece) for piece in evidence]
+        compared_notes = [*notes]
         if len(notes) < _COMPARED_PIECES:
-            notes.append(tokens.encode_text(f"Note: {NO_NOTE}\nQuestion:"))
+            none = tokens.encode_text(f"Note: {NO_NOTE}\nQuestion:")
+            compared_notes.append(self._model.read_passage(none, prefix))
         asked = tokens.encode_text(f" {question}")[:_LONGEST_QUESTION_TOKENS]
-        scored = self._model.score_all(
-            [[*note, *asked] for note in notes], prefix, skips=[*map(len, notes)]
-        )
+        scored = self._model.score_each([asked] * len(compared_notes), compared_notes)
         surprises = [-row.total for row in scored]
-        found = surprises[: len(evidence)]
+        found = surprises[: len(notes)]
         index = min(range(len(found)), key=found.__getitem__)
         unrelated = surprises[-1] * _UNRELATED_SHARE
         compared = [*found, *[unrelated] * (_COMPARED_PIECES - len(found))]
@@ -138,20 +148,20 @@ class GuidedLanguageModel:
             index=index,
             share=1 / sum(math.exp(found[index] - surprise) for surprise in found),
             verdict=_verdict(found[index], compared),
-            tokens=sum(len(note) + len(asked) for note in notes),
+            tokens=sum(
+                len(note) - (len(prefix) if isinstance(note, Context) else 0)
+                for note in compared_notes
+            )
+            + len(asked) * len(compared_notes),
         )
 
     def _copy(
-        self, question: str, piece: Evidence, prefix: Context
+        self, question: str, piece: Evidence, note: Context | Passage
     ) -> tuple[str, Copied]:
         model, tokens = self._model, self._model.tokens
-        context = model.read(
-            [
-                *self._note(piece),
-                *tokens.encode_text(f" {question}")[:_LONGEST_QUESTION_TOKENS],
-                *tokens.encode_text("\nAnswer:"),
-            ],
-            prefix,
+        lead = (
+            *tokens.encode_text(f" {question}")[:_LONGEST_QUESTION_TOKENS],
+            *tokens.encode_text("\nAnswer:"),
         )
         text = f" {flatten(piece.text)}"
         source, offsets = tokens.encode_with_offsets(text)
@@ -162,13 +172,18 @@ class GuidedLanguageModel:
         spans = _sentences_within(text, offsets[-1][1])
         first = [_token_at(offsets, start) for start, _ in spans]
         last = [_token_before(offsets, end) for _, end in spans]
+        stops = sorted(tokens.end_ids | {tokens.encode_text("\n")[0]})
+        if len(spans) == 1:
+            (start, end), only = spans[0], source[first[0] : last[0]]
+            copied = copy_whole(model, note, lead, only, stops=stops)
+            return piece.text[start - 1 : end - 1], copied
         copied = copy_span(
             model,
-            context,
+            model.read(lead, model.resume(note)),
             source,
             starts=first,
             ends=last,
-            stops=sorted(tokens.end_ids | {tokens.encode_text("\n")[0]}),
+            stops=stops,
         )
         start = spans[first.index(copied.start)][0]
         end = spans[last.index(copied.end)][1]

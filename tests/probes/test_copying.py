@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from probes.language_model import copy_span
+from probes.language_model import copy_span, copy_whole
 from tests.probes import tiny_models
 
 MODEL = tiny_models.model("llama")
@@ -38,3 +38,19 @@ def test_one_allowed_span_is_copied_however_unlikely():
 def test_no_end_behind_a_start_is_an_error():
     with pytest.raises(ValueError, match="Nothing may be copied"):
         copy_span(MODEL, MODEL.read([5]), SOURCE, starts=[9], ends=[4], stops=STOPS)
+
+
+def test_copying_the_whole_source_is_what_the_only_span_gives():
+    prefix = MODEL.read_prefix(range(5, 25))
+    passage, lead = MODEL.read_passage((30, 31, 32), prefix), (40, 41)
+
+    whole = copy_whole(MODEL, passage, lead, SOURCE, stops=STOPS)
+
+    context = MODEL.read(lead, MODEL.resume(passage))
+    ends = [len(SOURCE)]
+    only = copy_span(MODEL, context, SOURCE, starts=[0], ends=ends, stops=STOPS)
+    assert (whole.start, whole.end) == (only.start, only.end) == (0, len(SOURCE))
+    assert whole.log_probabilities == pytest.approx(only.log_probabilities, abs=1e-4)
+    assert whole.end_log_probability == pytest.approx(
+        only.end_log_probability, abs=1e-4
+    )

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from probes.exceptions import TooManyTokensError
-from probes.language_model import WhiteBoxModel
+from probes.language_model import Passage, WhiteBoxModel
 from tests.probes import tiny_models
 
 PREFIX = tuple(range(40, 75))
@@ -58,6 +58,36 @@ def test_continuations_of_unequal_length_are_scored_as_if_alone(model):
         np.testing.assert_allclose(scored.log_probabilities, expected, atol=1e-4)
         stops = np.logaddexp(table[:, 10], table[:, 11])
         np.testing.assert_allclose(scored.stops, stops, atol=1e-4)
+
+
+def test_options_after_passages_of_unequal_length_are_scored_as_if_alone(model):
+    prefix = model.read_prefix(PREFIX)
+    notes = [QUESTION[:11], QUESTION[2:5], QUESTION[4:20]]
+    options = [QUESTION[:4], QUESTION[3:12], QUESTION[5:7]]
+    skips = [1, 3, 1]
+    passages = [model.read_passage(note, prefix) for note in notes]
+
+    together = model.score_each(options, passages, stops=[10, 11], skips=skips)
+
+    for note, option, skip, scored in zip(notes, options, skips, together, strict=True):
+        table = plain_log_probabilities(model, PREFIX + note + option)
+        table = table[len(PREFIX + note) + skip - 1 :]
+        expected = [table[i, number] for i, number in enumerate(option[skip:])]
+        np.testing.assert_allclose(scored.log_probabilities, expected, atol=1e-4)
+        stops = np.logaddexp(table[:, 10], table[:, 11])
+        np.testing.assert_allclose(scored.stops, stops, atol=1e-4)
+
+
+def test_a_passage_read_again_is_read_on_from_as_the_first_time(model):
+    prefix = model.read_prefix(PREFIX)
+    first, second = (model.read_passage(QUESTION[:9], prefix) for _ in range(2))
+
+    after = model.read(QUESTION[9:], model.resume(second))
+
+    expected = plain_log_probabilities(model, PREFIX + QUESTION)[-1]
+    np.testing.assert_allclose(after.next_log_probabilities, expected, atol=1e-4)
+    if isinstance(first, Passage):
+        assert second is first
 
 
 def test_what_is_skipped_is_read_and_not_scored(model):
