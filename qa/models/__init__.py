@@ -1,5 +1,6 @@
 """The rows of what was asked and how it was decided."""
 
+from .activation import PolicyActivation
 from .answer import Answer, AnswerEvidence, AnswerQuerySet
 from .certificate import Certificate
 from .evaluation import EvaluationResult, EvaluationRun
@@ -14,6 +15,7 @@ __all__ = [
     "EvaluationResult",
     "EvaluationRun",
     "Policy",
+    "PolicyActivation",
     "RefusalWording",
     "Vote",
 ]

@@ -9,7 +9,7 @@ from django.db.models import Max
 
 from kb.models import KnowledgeBase
 from qa.exceptions import PolicyError
-from qa.models import Policy
+from qa.models import Policy, PolicyActivation
 
 # The fingerprint of the bundled embedder, which the default thresholds were chosen for.
 DEFAULTS_SET_FOR = "01b8e73530d9716e4fe49653e90b46837f86e9622026994e5c30f2ace2498e80"
@@ -103,13 +103,29 @@ def new_version(
     return made
 
 
-def activate(policy: Policy) -> Policy:
-    """Let this version decide from now on, in place of the one before."""
+def activate(
+    policy: Policy, *, by: AbstractBaseUser | None = None, rolls_back: bool = False
+) -> Policy:
+    """Let this version decide from now on, in place of the one before; kept on record.
+
+    Args:
+        by: Who let it, if a person did.
+        rolls_back: Whether it undoes an activation.
+    """
     with transaction.atomic():
         KnowledgeBase.objects.select_for_update().get(pk=policy.knowledge_base_id)
         siblings = Policy.objects.filter(knowledge_base_id=policy.knowledge_base_id)
-        siblings.filter(is_active=True).exclude(pk=policy.pk).update(is_active=False)
-        siblings.filter(pk=policy.pk).update(is_active=True)
+        before = siblings.filter(is_active=True).first()
+        if before != policy:
+            siblings.filter(is_active=True).update(is_active=False)
+            siblings.filter(pk=policy.pk).update(is_active=True)
+            PolicyActivation.objects.create(
+                knowledge_base_id=policy.knowledge_base_id,
+                policy=policy,
+                replaced=before,
+                is_rollback=rolls_back,
+                by=by if isinstance(by, User) else None,
+            )
     policy.is_active = True
     return policy
 
