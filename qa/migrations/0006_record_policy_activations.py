@@ -4,7 +4,6 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-
 # What decided when is history: only that its author was deleted may change.
 FORWARD = """
 CREATE FUNCTION qa_refuse_activation_change() RETURNS trigger LANGUAGE plpgsql AS $$
