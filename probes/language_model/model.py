@@ -6,7 +6,6 @@ old one as it was, so a fixed prefix is read once and shared by every question, 
 several continuations of one context can be compared.
 """
 
-import copy
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -15,11 +14,10 @@ from typing import Final
 
 import numpy as np
 import torch
-from transformers import DynamicCache, PreTrainedModel
-from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
+from transformers import PreTrainedModel
 
-from probes.exceptions import TooManyTokensError
-from probes.language_model.passages import Passage, Passages, cut, joined, side_by_side
+from probes.language_model.network import Network
+from probes.language_model.passages import Passage, Passages, cut, joined
 from probes.language_model.tokens import Tokens
 from probes.language_model.values import (
     Choice,
@@ -34,8 +32,6 @@ from probes.language_model.values import (
 _PREFIXES_KEPT: Final = 4
 # Positions of one pass whose output is held, 100 MB at 50,000 tokens in bfloat16.
 _POSITIONS_AT_ONCE: Final = 1_024
-# These layers replace their tensors when they grow, so a shallow copy is a snapshot.
-_APPENDING_LAYERS: Final = (DynamicLayer, DynamicSlidingWindowLayer)
 
 Allowed = Callable[[Sequence[int]], Collection[int]]
 
@@ -54,8 +50,7 @@ class WhiteBoxModel:
         self, model: PreTrainedModel, tokens: Tokens, *, name: str, fingerprint: str
     ) -> None:
         """Take over a loaded model, which must not be trained meanwhile."""
-        model.train(mode=False)
-        self._model = model
+        self._network = Network(model, name=name)
         self.tokens = tokens
         self.name = name
         self.fingerprint = fingerprint
@@ -66,18 +61,17 @@ class WhiteBoxModel:
     @property
     def dtype(self) -> torch.dtype:
         """The type that the weights are held in."""
-        return next(self._model.parameters()).dtype
+        return self._network.dtype
 
     @property
     def device(self) -> torch.device:
         """Where the weights are."""
-        return next(self._model.parameters()).device
+        return self._network.device
 
     @property
     def context_length(self) -> int:
         """How many tokens prompt and answer may have together."""
-        configuration = self._model.config.get_text_config()
-        return int(getattr(configuration, "max_position_embeddings", 2**31))
+        return self._network.context_length
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -111,7 +105,7 @@ class WhiteBoxModel:
                 raise ValueError(msg)
             return after
         with self._lock:
-            logits, cache = self._forward(ids, after, keep=1)
+            logits, cache = self._network.after([ids], after, keep=1)
             return Context(
                 (*(after.ids if after else ()), *ids),
                 log_softmax(logits[0, -1]),
@@ -139,7 +133,7 @@ class WhiteBoxModel:
         """Return a passage and its prefix as a context to read on from."""
         if isinstance(passage, Context):
             return passage
-        return joined(passage, self._model.config)
+        return joined(passage, self._network.configuration)
 
     def score_each(
         self,
@@ -175,23 +169,10 @@ class WhiteBoxModel:
         stops: Sequence[int],
         skips: Sequence[int],
     ) -> tuple[Scored, ...]:
-        cache, is_real = side_by_side(passages, self._model.config)
         width = max(map(len, options))
         base = max(min(skips) - 1, 0)
-        self._require_room(is_real.shape[1] + width)
         rows = [[*option, *[0] * (width - len(option))] for option in options]
-        # Padding behind an option is never looked at, padding before it is masked.
-        mask = torch.cat([is_real, torch.ones(len(rows), width, dtype=torch.long)], 1)
-        positions = is_real.sum(1, keepdim=True) + torch.arange(width)
-        with torch.inference_mode():
-            logits = self._model(
-                input_ids=torch.tensor(rows, dtype=torch.long, device=self.device),
-                attention_mask=mask.to(self.device),
-                position_ids=positions.to(self.device),
-                past_key_values=cache,
-                use_cache=True,
-                logits_to_keep=width - base,
-            ).logits
+        logits = self._network.after_each(rows, passages, keep=width - base)
         return tuple(
             _score_row(option, skip, base, row, passage.next_log_probabilities, stops)
             for option, skip, row, passage in zip(
@@ -247,7 +228,7 @@ class WhiteBoxModel:
         base = max(min(skips) - 1, 0)
         # Padding stands to the right, where causal attention never looks.
         rows = [[*option, *[0] * (width - len(option))] for option in options]
-        logits, _ = self._forward_rows(rows, after, keep=width - base)
+        logits, _ = self._network.after(rows, after, keep=width - base)
         first = after.next_log_probabilities
         return [
             _score_row(option, skip, base, row, first, stops)
@@ -303,40 +284,6 @@ class WhiteBoxModel:
         numbers = sorted(self.tokens.control_ids - self.tokens.end_ids)
         return torch.tensor(numbers, dtype=torch.long, device=self.device)
 
-    def _forward(
-        self, ids: Sequence[int], after: Context | None, *, keep: int
-    ) -> tuple[torch.Tensor, DynamicCache]:
-        return self._forward_rows([list(ids)], after, keep=keep)
-
-    def _forward_rows(
-        self, rows: Sequence[Sequence[int]], after: Context | None, *, keep: int
-    ) -> tuple[torch.Tensor, DynamicCache]:
-        """Return logits of the last `keep` positions, (rows, keep, vocabulary)."""
-        self._require_room(len(rows[0]) + (len(after) if after else 0))
-        cache = (
-            DynamicCache(config=self._model.config)
-            if after is None
-            else _fork(after.cache)
-        )
-        if len(rows) > 1:
-            cache.batch_repeat_interleave(len(rows))
-        with torch.inference_mode():
-            output = self._model(
-                input_ids=torch.tensor(rows, dtype=torch.long, device=self.device),
-                past_key_values=cache,
-                use_cache=True,
-                logits_to_keep=keep,
-            )
-        return output.logits, output.past_key_values
-
-    def _require_room(self, total: int) -> None:
-        if total > self.context_length:
-            msg = (
-                f"{total} tokens do not fit the {self.context_length} of {self.name}. "
-                "Ask with less evidence or use a model with a longer context."
-            )
-            raise TooManyTokensError(msg)
-
 
 def _score_row(
     option: Sequence[int],
@@ -360,16 +307,6 @@ def _rows_at_once(options: Sequence[Sequence[int]]) -> int:
             break
         count += 1
     return count
-
-
-def _fork(cache: DynamicCache) -> DynamicCache:
-    """Return a cache that may grow without the given one noticing."""
-    fork = copy.copy(cache)
-    fork.layers = [
-        copy.copy(layer) if type(layer) in _APPENDING_LAYERS else copy.deepcopy(layer)
-        for layer in cache.layers
-    ]
-    return fork
 
 
 def _best(

@@ -21,7 +21,9 @@ def model(request) -> WhiteBoxModel:
 def plain_log_probabilities(model: WhiteBoxModel, ids) -> np.ndarray:
     """What the network says with no cache at all, (len(ids), vocabulary)."""
     with torch.inference_mode():
-        logits = model._model(input_ids=torch.tensor([list(ids)]), use_cache=False)
+        logits = model._network.module(
+            input_ids=torch.tensor([list(ids)]), use_cache=False
+        )
     return torch.log_softmax(logits.logits[0].float(), -1).numpy()
 
 

@@ -1,0 +1,129 @@
+"""The forward passes of a causal language model, with what it has read before."""
+
+import copy
+from collections.abc import Sequence
+from typing import Final
+
+import torch
+from transformers import DynamicCache, PreTrainedConfig, PreTrainedModel
+from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
+
+from probes.exceptions import TooManyTokensError
+from probes.language_model.passages import Passage, side_by_side
+from probes.language_model.values import Context
+
+# These layers replace their tensors when they grow, so a shallow copy is a snapshot.
+_APPENDING_LAYERS: Final = (DynamicLayer, DynamicSlidingWindowLayer)
+
+
+class Network:
+    """The weights and what they are run on; not safe for several threads at once."""
+
+    def __init__(self, model: PreTrainedModel, *, name: str) -> None:
+        """Take over a loaded model, which must not be trained meanwhile."""
+        model.train(mode=False)
+        self.module = model
+        self._name = name
+
+    @property
+    def configuration(self) -> PreTrainedConfig:
+        """The model's own configuration."""
+        return self.module.config
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type that the weights are held in."""
+        return next(self.module.parameters()).dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.module.parameters()).device
+
+    @property
+    def context_length(self) -> int:
+        """How many tokens prompt and answer may have together."""
+        configuration = self.configuration.get_text_config()
+        return int(getattr(configuration, "max_position_embeddings", 2**31))
+
+    def after(
+        self, rows: Sequence[Sequence[int]], context: Context | None, *, keep: int
+    ) -> tuple[torch.Tensor, DynamicCache]:
+        """Read rows of one width, each after the same context.
+
+        Returns:
+            Logits of the last `keep` positions, (rows, keep, vocabulary), and the grown
+            cache; the context's own stays as it was.
+
+        Raises:
+            TooManyTokensError: They do not fit the model's context.
+        """
+        self._require_room(len(rows[0]) + (len(context) if context else 0))
+        cache = (
+            _fork(context.cache) if context else DynamicCache(config=self.configuration)
+        )
+        if len(rows) > 1:
+            cache.batch_repeat_interleave(len(rows))
+        with torch.inference_mode():
+            output = self.module(
+                input_ids=self._numbers(rows),
+                past_key_values=cache,
+                use_cache=True,
+                logits_to_keep=keep,
+            )
+        return output.logits, output.past_key_values
+
+    def after_each(
+        self,
+        rows: Sequence[Sequence[int]],
+        passages: Sequence[Passage],
+        *,
+        keep: int,
+    ) -> torch.Tensor:
+        """Read rows of one width, each after its own passage of one prefix.
+
+        Returns:
+            Logits of the last `keep` positions, (rows, keep, vocabulary).
+
+        Raises:
+            TooManyTokensError: They do not fit the model's context.
+        """
+        cache, is_real = side_by_side(passages, self.configuration)
+        width = len(rows[0])
+        self._require_room(is_real.shape[1] + width)
+        # Padding behind a row is never looked at; padding of its passage is masked.
+        mask = torch.cat([is_real, torch.ones(len(rows), width, dtype=torch.long)], 1)
+        positions = is_real.sum(1, keepdim=True) + torch.arange(width)
+        with torch.inference_mode():
+            output = self.module(
+                input_ids=self._numbers(rows),
+                attention_mask=mask.to(self.device),
+                position_ids=positions.to(self.device),
+                past_key_values=cache,
+                use_cache=True,
+                logits_to_keep=keep,
+            )
+        logits: torch.Tensor = output.logits
+        return logits
+
+    def _numbers(self, rows: Sequence[Sequence[int]]) -> torch.Tensor:
+        numbers = [list(row) for row in rows]
+        return torch.tensor(numbers, dtype=torch.long, device=self.device)
+
+    def _require_room(self, total: int) -> None:
+        if total > self.context_length:
+            msg = (
+                f"{total} tokens do not fit the {self.context_length} of {self._name}. "
+                "Ask with less evidence or use a model with a longer context."
+            )
+            raise TooManyTokensError(msg)
+
+
+def _fork(cache: DynamicCache) -> DynamicCache:
+    """Return a cache that may grow without the given one noticing."""
+    fork = copy.copy(cache)
+    fork.layers = [
+        copy.copy(layer) if type(layer) in _APPENDING_LAYERS else copy.deepcopy(layer)
+        for layer in cache.layers
+    ]
+    return fork
