@@ -58,3 +58,9 @@ class EvaluationDataError(NescioError):
     """Labelled questions that can't be read, or that can't be asked here."""
 
     code = "invalid_evaluation_data"
+
+
+class CalibrationError(NescioError):
+    """Labelled answers that can't be calibrated on, or a promise that can't be asked."""
+
+    code = "invalid_calibration"

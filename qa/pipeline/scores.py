@@ -23,11 +23,13 @@ class Score:
         trust: Which values speak for the answer.
         threshold: The policy's field that it is held against; "" for none, in which
             case it is recorded and can be evaluated, but no policy enforces it.
+        limits: What the threshold may be, both ends included.
     """
 
     gate: Gate
     trust: Trust
     threshold: str = ""
+    limits: tuple[float, float] = (0.0, 1.0)
 
     def oriented(self, value: float) -> float:
         """Return the value so that higher is always better."""
@@ -41,8 +43,10 @@ class Score:
 # By the name under which answers store them. A new signal (a probe) is one more line.
 SCORES: Mapping[str, Score] = {
     "distance_over_confidence": Score(Gate.HARD_REFUSAL, Trust.LOW),
-    "verified_ratio": Score(Gate.HARD_REFUSAL, Trust.LOW, "alpha"),
-    "unverified_ratio": Score(Gate.HARD_REFUSAL, Trust.LOW, "alpha_unverified"),
+    "verified_ratio": Score(Gate.HARD_REFUSAL, Trust.LOW, "alpha", (0.0, 2.0)),
+    "unverified_ratio": Score(
+        Gate.HARD_REFUSAL, Trust.LOW, "alpha_unverified", (0.0, 2.0)
+    ),
     "nearest_distance": Score(Gate.HARD_REFUSAL, Trust.LOW),
     "verdict_probability": Score(Gate.SOFT_REFUSAL, Trust.HIGH, "min_verdict"),
     "answer_in_evidence": Score(Gate.SOFT_REFUSAL, Trust.HIGH),

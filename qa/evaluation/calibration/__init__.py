@@ -1,0 +1,16 @@
+"""Thresholds from labelled answers: with a promise, or by cost. Nothing here is stored."""
+
+from .choice import CALIBRATABLE, calibrate
+from .cost import choose_by_cost
+from .values import Certified, CostChoice, Method, NotCertified, Tested
+
+__all__ = [
+    "CALIBRATABLE",
+    "Certified",
+    "CostChoice",
+    "Method",
+    "NotCertified",
+    "Tested",
+    "calibrate",
+    "choose_by_cost",
+]
