@@ -8,7 +8,7 @@ from qa.models import Answer
 from qa.services.asking import decide
 
 from .cases import Case
-from .report import as_json
+from .report.cases import as_json
 from .results import result_of
 from .suites import Suite, open_suite
 

@@ -5,9 +5,6 @@ from io import StringIO
 
 import pytest
 from django.core.management import CommandError, call_command
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.stats import binomtest
 
 from kb.demonstration.loader import load_demonstration
 from qa.evaluation.cases import Case, read_cases
@@ -16,8 +13,7 @@ from qa.evaluation.demonstration import (
     Demonstration,
     ensure_demonstration_users,
 )
-from qa.evaluation.metrics import metrics_of, wilson_interval
-from qa.evaluation.results import Result, evaluate
+from qa.evaluation.results import evaluate
 from qa.exceptions import EvaluationDataError
 from qa.models import Answer
 from qa.pipeline.types import Gate, Reason
@@ -38,21 +34,6 @@ def make_case(is_answerable=True, **changes):
         "asker": "agent",
     }
     return Case(**values | changes)
-
-
-def make_result(is_answerable, is_answered, *, is_correct=None):
-    return Result(
-        case=make_case(is_answerable),
-        answer_id="",
-        is_answered=is_answered,
-        gate="" if is_answered else "hard_refusal",
-        reason="" if is_answered else "too_far",
-        text="",
-        cited=(),
-        is_correct=is_correct,
-        milliseconds={},
-        seconds=0.1,
-    )
 
 
 def test_the_demonstration_shows_every_kind_of_outcome():
@@ -95,55 +76,6 @@ def test_a_line_that_is_no_case_is_named(tmp_path, lines, told):
         read_cases(file)
 
     assert told in str(caught.value)
-
-
-@given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
-def test_the_interval_is_wilsons(counts):
-    count, total = counts
-
-    low, high = wilson_interval(count, total)
-
-    reference = binomtest(count, total).proportion_ci(0.95, method="wilson")
-    assert low == pytest.approx(reference.low, abs=1e-9)
-    assert high == pytest.approx(reference.high, abs=1e-9)
-    assert 0 <= low <= count / total <= high <= 1
-
-
-@pytest.mark.parametrize(("count", "total"), [(0, 0), (2, 1), (-1, 3)])
-def test_what_is_no_share_has_no_interval(count, total):
-    with pytest.raises(ValueError, match="no share"):
-        wilson_interval(count, total)
-
-
-def test_the_rates_count_what_they_say():
-    results = [
-        make_result(True, True, is_correct=True),
-        make_result(True, True, is_correct=True),
-        make_result(True, True, is_correct=False),
-        make_result(True, False),
-        make_result(False, True, is_correct=False),
-        make_result(False, False),
-        make_result(False, False),
-    ]
-
-    metrics = metrics_of(results)
-
-    def share(rate):
-        return rate.count, rate.total
-
-    assert share(metrics.false_answers) == (1, 3)
-    assert share(metrics.false_refusals) == (1, 4)
-    assert share(metrics.wrong_answers) == (2, 4)
-    assert share(metrics.right) == (4, 7)
-    assert share(metrics.correct) == (2, 3)
-
-
-def test_nothing_counted_has_no_rate():
-    metrics = metrics_of([make_result(True, False)])
-
-    assert metrics.wrong_answers.value is None
-    assert metrics.wrong_answers.interval is None
-    assert metrics.false_refusals.value == 1.0
 
 
 @pytest.mark.django_db

@@ -11,8 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.progress import TimeRemainingColumn as Remaining
 
 from accounts.exceptions import NescioError
-from qa.evaluation.metrics import metrics_of
-from qa.evaluation.report import RATES, as_json, print_report
+from qa.evaluation.report.cases import RATES, as_json, metrics_of, print_report
 from qa.evaluation.results import Result, evaluate
 from qa.evaluation.suites import SUITES, open_suite
 

@@ -1,15 +1,59 @@
 """An evaluation for people (tables) and for scripts (JSON)."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from .metrics import Metrics, Rate, metrics_of
-from .results import Result
+from qa.evaluation.metrics.rates import Rate
+from qa.evaluation.results import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """What an evaluation comes to.
+
+    Attributes:
+        false_answers: Of the questions to be refused, those that were answered.
+        false_refusals: Of the questions to be answered, those that were refused.
+        wrong_answers: Of all shown answers, those that are wrong: false answers and
+            answers that do not hold or cite what they should.
+        right: Of all questions, those that came out right.
+        table: (should be answered, was answered) -> count.
+        correct: Of the questions rightly answered, how many answers are correct.
+        confusion: (expected label, actual label) -> count.
+    """
+
+    false_answers: Rate
+    false_refusals: Rate
+    wrong_answers: Rate
+    right: Rate
+    correct: Rate
+    table: Counter[tuple[bool, bool]]
+    confusion: Counter[tuple[str, str]]
+
+
+def metrics_of(results: Sequence[Result]) -> Metrics:
+    """Count the results."""
+    table = Counter((r.case.is_answerable, r.is_answered) for r in results)
+    answered = [r for r in results if r.is_answered]
+    due = [r for r in answered if r.case.is_answerable]
+    refusable = table[False, True] + table[False, False]
+    answerable = table[True, True] + table[True, False]
+    return Metrics(
+        false_answers=Rate(table[False, True], refusable),
+        false_refusals=Rate(table[True, False], answerable),
+        wrong_answers=Rate(sum(not r.is_right for r in answered), len(answered)),
+        right=Rate(sum(r.is_right for r in results), len(results)),
+        correct=Rate(sum(r.is_right for r in due), len(due)),
+        table=table,
+        confusion=Counter((r.expected, r.actual) for r in results),
+    )
+
 
 # Name, field of Metrics, what it means; the order in which they are printed.
 RATES = (
