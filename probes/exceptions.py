@@ -31,3 +31,10 @@ class TooManyTokensError(ModelError):
 
     code = "too_many_tokens"
     status = 400
+
+
+class LayerError(ModelError):
+    """A block, or the part of one, that the model does not have."""
+
+    code = "no_such_layer"
+    status = 400

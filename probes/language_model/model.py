@@ -8,7 +8,7 @@ several continuations of one context can be compared.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -18,22 +18,21 @@ from transformers import PreTrainedModel
 
 from probes.language_model.network import Network
 from probes.language_model.passages import Passage, Passages, cut, joined
+from probes.language_model.taps import Tap
 from probes.language_model.tokens import Tokens
 from probes.language_model.values import (
     Choice,
     Context,
     Generated,
     Scored,
-    log_softmax,
     score_rows,
 )
+from probes.language_model.writing import Allowed, write
 
 # A few forms, each with its fixed prefix.
 _PREFIXES_KEPT: Final = 4
 # Positions of one pass whose output is held, 100 MB at 50,000 tokens in bfloat16.
 _POSITIONS_AT_ONCE: Final = 1_024
-
-Allowed = Callable[[Sequence[int]], Collection[int]]
 
 
 class WhiteBoxModel:
@@ -105,12 +104,7 @@ class WhiteBoxModel:
                 raise ValueError(msg)
             return after
         with self._lock:
-            logits, cache = self._network.after([ids], after, keep=1)
-            return Context(
-                (*(after.ids if after else ()), *ids),
-                log_softmax(logits[0, -1]),
-                cache,
-            )
+            return self._network.read(ids, after)
 
     def read_passage(self, ids: Sequence[int], prefix: Context) -> Context | Passage:
         """Read a passage after a fixed prefix; one that was read lately is there already.
@@ -252,6 +246,7 @@ class WhiteBoxModel:
         max_tokens: int,
         stop: Sequence[str] = (),
         allowed: Allowed | None = None,
+        taps: Sequence[Tap] = (),
     ) -> Generated:
         """Write greedily until the turn ends, a stop string appears or it is enough.
 
@@ -259,30 +254,22 @@ class WhiteBoxModel:
             stop: Strings that end the text and are not part of it.
             allowed: Given the tokens written so far, those that may come next; an end
                 token among them allows the end. Control tokens are never written.
-        """
-        ids: list[int] = []
-        log_probabilities: list[float] = []
-        text, finished, context = "", False, after
-        with self._lock:
-            banned = self._banned()
-            while not finished and len(ids) < max_tokens:
-                scores = context.next_log_probabilities
-                number = _best(scores, banned, allowed(ids) if allowed else None)
-                if number in self.tokens.end_ids:
-                    finished = True
-                    break
-                ids.append(number)
-                log_probabilities.append(float(scores[number]))
-                text = self.tokens.decode(ids)
-                cut = min((at for at in map(text.find, stop) if at >= 0), default=-1)
-                finished = cut >= 0
-                text = text[:cut] if finished else text
-                context = self.read([number], context)
-        return Generated(tuple(ids), text, tuple(log_probabilities), finished, context)
+            taps: Where activations are kept while it writes.
 
-    def _banned(self) -> torch.Tensor:
-        numbers = sorted(self.tokens.control_ids - self.tokens.end_ids)
-        return torch.tensor(numbers, dtype=torch.long, device=self.device)
+        Raises:
+            TooManyTokensError: It grew longer than the model's context.
+            LayerError: A tap does not exist in this model.
+        """
+        with self._lock:
+            return write(
+                self._network,
+                self.tokens,
+                after,
+                max_tokens=max_tokens,
+                stop=stop,
+                allowed=allowed,
+                taps=taps,
+            )
 
 
 def _score_row(
@@ -307,15 +294,3 @@ def _rows_at_once(options: Sequence[Sequence[int]]) -> int:
             break
         count += 1
     return count
-
-
-def _best(
-    scores: torch.Tensor, banned: torch.Tensor, allowed: Collection[int] | None
-) -> int:
-    if allowed is None:
-        return int(scores.index_fill(0, banned, -torch.inf).argmax())
-    if not allowed:
-        msg = "A constraint allows no token at all, not even the end."
-        raise ValueError(msg)
-    choices = sorted(allowed)
-    return choices[int(scores[choices].argmax())]

@@ -10,7 +10,7 @@ from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
 from probes.exceptions import TooManyTokensError
 from probes.language_model.passages import Passage, side_by_side
-from probes.language_model.values import Context
+from probes.language_model.values import Context, log_softmax
 
 # These layers replace their tensors when they grow, so a shallow copy is a snapshot.
 _APPENDING_LAYERS: Final = (DynamicLayer, DynamicSlidingWindowLayer)
@@ -45,6 +45,16 @@ class Network:
         """How many tokens prompt and answer may have together."""
         configuration = self.configuration.get_text_config()
         return int(getattr(configuration, "max_position_embeddings", 2**31))
+
+    def read(self, ids: Sequence[int], context: Context | None) -> Context:
+        """Read `ids`, at least one, and return the context that they make.
+
+        Raises:
+            TooManyTokensError: They do not fit the model's context.
+        """
+        logits, cache = self.after([ids], context, keep=1)
+        before = context.ids if context else ()
+        return Context((*before, *ids), log_softmax(logits[0, -1]), cache)
 
     def after(
         self, rows: Sequence[Sequence[int]], context: Context | None, *, keep: int

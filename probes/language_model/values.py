@@ -1,12 +1,14 @@
 """What reading, scoring and writing give back."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from transformers import DynamicCache
+
+from probes.language_model.taps import Activations, Tap
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,6 +74,9 @@ class Generated:
             the whole vocabulary, whatever was allowed.
         finished: Whether it ended by itself and not at `max_tokens`.
         context: What was read and written, to go on from.
+        activations: For each tap that was asked for, float32 of shape (len(ids) + 1,
+            width): of every written token and of the end token, as they were read. One
+            row fewer where no end token was written.
     """
 
     ids: tuple[int, ...]
@@ -79,6 +84,7 @@ class Generated:
     log_probabilities: tuple[float, ...]
     finished: bool
     context: Context
+    activations: Mapping[Tap, Activations]
 
 
 def score_rows(

@@ -1,0 +1,106 @@
+"""Activations of texts that were written elsewhere: one pass, no further than needed.
+
+For answers of a server that shows no activations, scored with this model as surrogate,
+and for training. Answers written by this model have theirs from writing them.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import torch
+
+from probes.exceptions import TooManyTokensError
+from probes.language_model.network import Network
+from probes.language_model.taps import Activations, PassStopped, Tap, tapped
+
+# Positions of one pass, padding counted.
+_POSITIONS_AT_ONCE: Final = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class Passing:
+    """A text to be read, of which the positions `start` to `end` are kept.
+
+    Attributes:
+        ids: Its tokens: instruction, question, evidence, answer, end token.
+        start: First kept position, 0-based.
+        end: Position after the last kept one.
+    """
+
+    ids: tuple[int, ...]
+    start: int
+    end: int
+
+    def __post_init__(self) -> None:
+        """Refuse an empty or impossible span."""
+        if not 0 <= self.start < self.end <= len(self.ids):
+            msg = f"positions {self.start} to {self.end} of {len(self.ids)} tokens"
+            raise ValueError(msg)
+
+
+def read_activations(
+    network: Network, passings: Sequence[Passing], taps: Sequence[Tap]
+) -> Iterator[tuple[int, Mapping[Tap, Activations]]]:
+    """Yield (index, activations of its kept positions) for each text, in any order.
+
+    Texts of like length share a pass, padded on the right and masked, and every pass
+    ends at the deepest tap.
+
+    Args:
+        network: The model; nothing else may run on it meanwhile.
+        taps: Where to read, at least one.
+
+    Yields:
+        For each tap float32 of shape (end - start, width).
+
+    Raises:
+        TooManyTokensError: A text does not fit the model's context.
+        LayerError: A tap does not exist in this model.
+    """
+    order = sorted(range(len(passings)), key=lambda index: -len(passings[index].ids))
+    for index in order[:1]:
+        if len(passings[index].ids) > network.context_length:
+            msg = (
+                f"Text {index} has {len(passings[index].ids)} tokens and "
+                f"{network.context_length} fit; shorten its evidence."
+            )
+            raise TooManyTokensError(msg)
+    with tapped(network.module, taps, truncate=True) as flow:
+        for first, last in pairwise(_bounds([len(passings[i].ids) for i in order])):
+            batch = order[first:last]
+            _run(network, [passings[index].ids for index in batch])
+            for row, index in enumerate(batch):
+                kept = slice(passings[index].start, passings[index].end)
+                yield index, {tap: flow.row(tap, row, kept) for tap in taps}
+
+
+def _run(network: Network, rows: Sequence[Sequence[int]]) -> None:
+    width = max(map(len, rows))
+    numbers = torch.zeros(len(rows), width, dtype=torch.long)
+    mask = torch.zeros(len(rows), width, dtype=torch.long)
+    for index, row in enumerate(rows):
+        numbers[index, : len(row)] = torch.tensor(list(row))
+        mask[index, : len(row)] = 1
+    try:
+        with torch.inference_mode():
+            network.module(
+                input_ids=numbers.to(network.device),
+                attention_mask=mask.to(network.device),
+                use_cache=False,
+            )
+    except PassStopped:
+        return
+
+
+def _bounds(lengths: Sequence[int]) -> list[int]:
+    """Cut descending lengths into batches whose padded size is bounded."""
+    bounds = [0]
+    for index, length in enumerate(lengths):
+        widest = lengths[bounds[-1]] if index > bounds[-1] else length
+        if (index + 1 - bounds[-1]) * widest > _POSITIONS_AT_ONCE and index > bounds[
+            -1
+        ]:
+            bounds.append(index)
+    return [*bounds, len(lengths)] if lengths else bounds

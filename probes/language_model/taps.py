@@ -1,0 +1,199 @@
+"""Taps into a causal language model's blocks: read activations, steer, stop early.
+
+Forward hooks on the asked blocks only. A `layer` is a 0-based block everywhere, and its
+activation is the block's output before any final norm: `layer` 0 of n is the first
+block's output, n - 1 the last one's.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+from transformers import PreTrainedModel
+from transformers.pytorch_utils import Conv1D
+
+from probes.exceptions import LayerError
+
+Activations = NDArray[np.float32]
+
+
+class Part(StrEnum):
+    """What of a block is read: its output, or what its feed-forward part holds inside."""
+
+    BLOCK = "block"
+    FFN = "ffn"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Tap:
+    """A place in a model: a 0-based block and what of it."""
+
+    layer: int
+    part: Part = Part.BLOCK
+
+
+Watch = Callable[[Tap, torch.Tensor], bool]
+# Some families' blocks return a tuple, with the hidden states first.
+_Output = torch.Tensor | tuple[torch.Tensor, ...]
+
+
+@dataclass(slots=True)
+class Flow:
+    """What the last forward pass left at the taps.
+
+    Attributes:
+        at: For each tap its activations, shape (rows, positions, width), detached.
+        is_stopped: Whether the pass ended before its logits.
+    """
+
+    at: dict[Tap, torch.Tensor] = field(default_factory=dict)
+    is_stopped: bool = False
+
+    def row(self, tap: Tap, index: int, positions: slice) -> Activations:
+        """Return a copy of one row's activations as float32, (positions, width)."""
+        kept = self.at[tap][index, positions].float().cpu().numpy()
+        return np.array(kept, dtype=np.float32)
+
+
+class PassStopped(Exception):  # noqa: N818  # no error: how a hook leaves a forward pass
+    """Nothing behind the deepest tap is wanted."""
+
+
+_NO_STEERING: Final[Mapping[int, torch.Tensor]] = {}
+
+
+@contextmanager
+def tapped(
+    module: PreTrainedModel,
+    taps: Sequence[Tap] = (),
+    *,
+    steering: Mapping[int, torch.Tensor] = _NO_STEERING,
+    watch: Watch | None = None,
+    truncate: bool = False,
+) -> Iterator[Flow]:
+    """Read at `taps` in every forward pass until the context ends.
+
+    Args:
+        taps: Where to read. Reading comes after steering of the same block.
+        steering: For each block a direction, shape (width,), that is added to its
+            output at every position.
+        watch: Called at each tap in mid-pass; False stops the pass there, and nothing
+            behind it is computed.
+        truncate: Stop every pass at its deepest tap.
+
+    Yields:
+        What the latest pass left; a stopped pass raises `PassStopped` from the model.
+
+    Raises:
+        LayerError: A block or its part does not exist in this model.
+    """
+    blocks = blocks_of(module)
+    for layer in {*steering, *(tap.layer for tap in taps)}:
+        if not 0 <= layer < len(blocks):
+            msg = (
+                f"Layer {layer} does not exist: {module.config.model_type} has "
+                f"{len(blocks)} blocks, 0 to {len(blocks) - 1}."
+            )
+            raise LayerError(msg)
+    flow, deepest = Flow(), max(taps, key=_depth, default=None) if truncate else None
+    with ExitStack() as hooks:
+        for layer, direction in steering.items():
+            handle = blocks[layer].register_forward_hook(_steer(direction))
+            hooks.callback(handle.remove)
+        for tap in sorted(taps, key=_depth):
+            keep = _keeper(flow, tap, watch, is_last=tap == deepest)
+            hooks.callback(_attach(blocks[tap.layer], tap, keep))
+        start = module.register_forward_pre_hook(_forget(flow))
+        hooks.callback(start.remove)
+        yield flow
+
+
+def blocks_of(module: PreTrainedModel) -> nn.ModuleList:
+    """Return a model's decoder blocks, first to last.
+
+    Raises:
+        LayerError: The model keeps its blocks in no list that can be told.
+    """
+    count = module.config.get_text_config().num_hidden_layers
+    lists = (
+        (name, part)
+        for name, part in module.named_modules()
+        if isinstance(part, nn.ModuleList) and len(part) == count
+    )
+    # The outermost: a block may hold lists of its own.
+    found = min(lists, key=lambda named: named[0].count("."), default=None)
+    if found is None:
+        msg = f"{module.config.model_type} has no list of {count} blocks."
+        raise LayerError(msg)
+    return found[1]
+
+
+def _depth(tap: Tap) -> tuple[int, bool]:
+    """Order taps as a pass reaches them: a block's inside before its output."""
+    return tap.layer, tap.part is Part.BLOCK
+
+
+def _attach(
+    block: nn.Module, tap: Tap, keep: Callable[[torch.Tensor], None]
+) -> Callable[[], None]:
+    if tap.part is Part.BLOCK:
+        handle = block.register_forward_hook(lambda _m, _a, out: keep(_tensor(out)))
+    else:
+        inner = _down_projection(block, tap)
+        handle = inner.register_forward_pre_hook(lambda _m, given: keep(given[0]))
+    return handle.remove
+
+
+def _keeper(
+    flow: Flow, tap: Tap, watch: Watch | None, *, is_last: bool
+) -> Callable[[torch.Tensor], None]:
+    def keep(values: torch.Tensor) -> None:
+        flow.at[tap] = values.detach()
+        if is_last or (watch is not None and not watch(tap, flow.at[tap])):
+            flow.is_stopped = True
+            raise PassStopped
+
+    return keep
+
+
+def _forget(flow: Flow) -> Callable[..., None]:
+    def forget(*_given: object) -> None:
+        flow.at.clear()
+        flow.is_stopped = False
+
+    return forget
+
+
+def _steer(direction: torch.Tensor) -> Callable[..., _Output]:
+    def add(_module: nn.Module, _given: object, out: _Output) -> _Output:
+        values = _tensor(out)
+        moved = values + direction.to(values.device, values.dtype)
+        return (moved, *out[1:]) if isinstance(out, tuple) else moved
+
+    return add
+
+
+def _tensor(out: _Output) -> torch.Tensor:
+    return out[0] if isinstance(out, tuple) else out
+
+
+def _down_projection(block: nn.Module, tap: Tap) -> nn.Module:
+    """Return the layer whose input is the feed-forward part's inner activation."""
+    mlp = getattr(block, "mlp", None)
+    layers = (
+        [part for part in mlp.modules() if isinstance(part, nn.Linear | Conv1D)]
+        if isinstance(mlp, nn.Module)
+        else []
+    )
+    if not layers:
+        msg = (
+            f"Block {tap.layer} has no feed-forward part called mlp to read inside of."
+        )
+        raise LayerError(msg)
+    return layers[-1]

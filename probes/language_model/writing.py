@@ -1,0 +1,90 @@
+"""Writing greedily, token by token, with the activations of what is written."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+
+import numpy as np
+import torch
+
+from probes.language_model.network import Network
+from probes.language_model.taps import Activations, Flow, PassStopped, Tap, tapped
+from probes.language_model.tokens import Tokens
+from probes.language_model.values import Context, Generated
+
+Allowed = Callable[[Sequence[int]], Collection[int]]
+
+
+def write(
+    network: Network,
+    tokens: Tokens,
+    after: Context,
+    *,
+    max_tokens: int,
+    stop: Sequence[str],
+    allowed: Allowed | None,
+    taps: Sequence[Tap],
+) -> Generated:
+    """Write as `WhiteBoxModel.generate` says; the caller holds the model.
+
+    Activations are those of the pass that reads each written token to write the next,
+    so that they cost no pass of their own. Only the end token, which is read for them
+    alone, takes one, and that ends at the deepest tap.
+    """
+    ids: list[int] = []
+    log_probabilities: list[float] = []
+    kept: dict[Tap, list[Activations]] = {tap: [] for tap in taps}
+    text, finished, context = "", False, after
+    numbers = sorted(tokens.control_ids - tokens.end_ids)
+    banned = torch.tensor(numbers, dtype=torch.long, device=network.device)
+    with tapped(network.module, taps) as flow:
+        while not finished and len(ids) < max_tokens:
+            scores = context.next_log_probabilities
+            number = _best(scores, banned, allowed(ids) if allowed else None)
+            if number in tokens.end_ids:
+                _keep(kept, _read_end(network, number, context, taps))
+                finished = True
+                break
+            ids.append(number)
+            log_probabilities.append(float(scores[number]))
+            text = tokens.decode(ids)
+            cut = min((at for at in map(text.find, stop) if at >= 0), default=-1)
+            finished = cut >= 0
+            text = text[:cut] if finished else text
+            context = network.read([number], context)
+            _keep(kept, flow)
+    activations = _stacked(kept)
+    return Generated(
+        tuple(ids), text, tuple(log_probabilities), finished, context, activations
+    )
+
+
+def _read_end(
+    network: Network, number: int, context: Context, taps: Sequence[Tap]
+) -> Flow:
+    if not taps:
+        return Flow()
+    with tapped(network.module, taps, truncate=True) as flow:
+        with suppress(PassStopped):
+            network.read([number], context)
+        return Flow(dict(flow.at))
+
+
+def _keep(kept: Mapping[Tap, list[Activations]], flow: Flow) -> None:
+    for tap, rows in kept.items():
+        rows.append(flow.row(tap, 0, slice(-1, None)))
+
+
+def _stacked(kept: Mapping[Tap, Sequence[Activations]]) -> dict[Tap, Activations]:
+    return {tap: np.concatenate(rows) for tap, rows in kept.items() if rows}
+
+
+def _best(
+    scores: torch.Tensor, banned: torch.Tensor, allowed: Collection[int] | None
+) -> int:
+    if allowed is None:
+        return int(scores.index_fill(0, banned, -torch.inf).argmax())
+    if not allowed:
+        msg = "A constraint allows no token at all, not even the end."
+        raise ValueError(msg)
+    choices = sorted(allowed)
+    return choices[int(scores[choices].argmax())]
