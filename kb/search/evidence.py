@@ -14,6 +14,7 @@ from kb.embedding import embed_question
 from kb.types import Hit, QuestionVector, Route, Scope, SearchResult
 from kb.vector_index import EXACT_LIMIT, INDEX_IS_READY, index_name
 
+from .nearness import COMPARED, CROWD, INDEXED, LOOKED_UP
 from .scope import (
     VISIBLE,
     Parameter,
@@ -22,9 +23,6 @@ from .scope import (
     vector_parameters,
 )
 from .words import common_words
-
-# So many vectors are fetched one by one; for more, reading all of the model's is faster.
-_LOOKED_UP = 4_000
 
 _FUSION_K = 60
 _EF_SEARCH = 200
@@ -41,43 +39,6 @@ _WORD_MATCHES_ALWAYS = 3
 _WORD_MATCHES_LIMIT = 200
 _UNBOUNDED = 2**31 - 1
 _TEXT_CANDIDATES = 100  # that get their distance measured
-
-_VISIBLE_ROWS = f"""
-visible AS MATERIALIZED (
-    SELECT e.id, e.confidence FROM kb_entry e WHERE {VISIBLE} LIMIT %(bound)s
-),
-head AS MATERIALIZED (
-    SELECT count(*) AS visible, count(*) < %(bound)s AS is_within FROM visible
-),
-near AS (
-    SELECT visible.id, visible.confidence, v.distance
-    FROM visible CROSS JOIN LATERAL (
-        SELECT v.vector <-> (SELECT vector FROM question) AS distance FROM kb_entryembedding v
-        WHERE v.entry_id = visible.id AND v.model_id = %(model)s
-    ) v
-    WHERE (SELECT visible <= {_LOOKED_UP} FROM head)
-    UNION ALL
-    SELECT visible.id, visible.confidence, v.distance
-    FROM visible JOIN (
-        -- OFFSET keeps the join from carrying vectors about instead of distances.
-        SELECT v.entry_id, v.vector <-> (SELECT vector FROM question) AS distance
-        FROM kb_entryembedding v WHERE v.model_id = %(model)s OFFSET 0
-    ) v ON v.entry_id = visible.id
-    WHERE (SELECT visible > {_LOOKED_UP} AND is_within FROM head)
-)
-"""  # noqa: S608  # own constants
-
-_INDEXED_ROWS = f"""
-head AS MATERIALIZED (SELECT %(exact_limit)s AS visible, true AS is_within),
-near AS MATERIALIZED (
-    SELECT e.id, e.confidence, v.vector <-> (SELECT vector FROM question) AS distance
-    FROM kb_entryembedding v
-    JOIN kb_entry e ON e.id = v.entry_id
-    WHERE v.model_id = %(model)s AND {VISIBLE}
-    ORDER BY v.vector::vector({{dimensions}}) <-> (SELECT vector FROM question)::vector({{dimensions}})
-    LIMIT %(indexed)s
-)
-"""  # noqa: S608  # own constants
 
 _LOOK = f"""
 WITH question AS MATERIALIZED (SELECT %(vector)s::vector AS vector),
@@ -205,12 +166,12 @@ def search(
         vector, question_text, scope=scope, top_k=top_k, exact_limit=exact_limit
     )
     route = Route.EXACT
-    rows = execute(_LOOK.format(rows=_VISIBLE_ROWS), parameters)
+    rows = execute(_LOOK.format(rows=COMPARED), parameters)
     is_within, has_index = rows[0][1:3] if rows else (True, False)
     if not is_within:
         if has_index:
             route = Route.HNSW
-            near = _INDEXED_ROWS.format(dimensions=len(vector.values))
+            near = INDEXED.format(dimensions=len(vector.values))
             with transaction.atomic():
                 prepare_index_scan(deep=deep)
                 indexed = max(_DEEP_POOL, top_k) if deep else parameters["pool"]
@@ -219,7 +180,7 @@ def search(
                 )
         else:  # slower, and complete
             rows = execute(
-                _LOOK.format(rows=_VISIBLE_ROWS), {**parameters, "bound": _UNBOUNDED}
+                _LOOK.format(rows=COMPARED), {**parameters, "bound": _UNBOUNDED}
             )
     if not rows:  # not even a head: another model became active meanwhile
         return search(
@@ -274,6 +235,8 @@ def look_parameters(
         "bound": exact_limit + 1,
         "top_k": top_k,
         "pool": max(_POOL, top_k),
+        "looked_up": LOOKED_UP,
+        "crowd": CROWD * max(_POOL, top_k),
         "indexed": max(_POOL, top_k),
         "fusion_k": _FUSION_K,
         "text_candidates": _TEXT_CANDIDATES,

@@ -12,7 +12,8 @@ from kb import vector_index
 from kb.embedding import active_model
 from kb.models import Audience, Section
 from kb.search import embed_question, evidence, nearest_excluded, search, words
-from kb.search.evidence import _LOOK, _VISIBLE_ROWS
+from kb.search.evidence import _LOOK
+from kb.search.nearness import COMPARED, INDEXED
 from kb.services.entries import edit_entry
 from kb.services.entry_states import retire_entry
 from kb.types import Exclusion, Route, Scope, SearchResult
@@ -314,12 +315,10 @@ def test_the_plans_are_those_that_were_measured():
         embed_question(ASKED), ASKED, scope=scope(), top_k=4, exact_limit=10
     )
 
-    exact = plan_of(_LOOK.format(rows=_VISIBLE_ROWS), parameters)
+    exact = plan_of(_LOOK.format(rows=COMPARED), parameters)
     with transaction.atomic():
         evidence.prepare_index_scan()
-        indexed = plan_of(
-            _LOOK.format(rows=evidence._INDEXED_ROWS.format(dimensions=384)), parameters
-        )
+        indexed = plan_of(_LOOK.format(rows=INDEXED.format(dimensions=384)), parameters)
 
     assert f"Index Scan using {vector_index.index_name(model.pk)}" not in exact
     assert f"Index Scan using {vector_index.index_name(model.pk)}" in indexed
