@@ -3,6 +3,7 @@
 from .activation import PolicyActivation
 from .answer import Answer, AnswerEvidence, AnswerQuerySet
 from .certificate import Certificate
+from .drift import DriftReading
 from .evaluation import EvaluationResult, EvaluationRun
 from .policy import Policy, RefusalWording
 from .vote import Vote
@@ -12,6 +13,7 @@ __all__ = [
     "AnswerEvidence",
     "AnswerQuerySet",
     "Certificate",
+    "DriftReading",
     "EvaluationResult",
     "EvaluationRun",
     "Policy",

@@ -32,6 +32,18 @@ class Certificate(models.Model):
         validators=_SHARE, help_text="Upper bound on the risk, at 1 - delta."
     )
     coverage = models.FloatField(validators=_SHARE)
+    learnt = models.PositiveIntegerField(
+        default=0, help_text="Labelled answers that the thresholds were looked for on."
+    )
+    groups = models.PositiveIntegerField(
+        default=0, help_text="Groups (articles) among the labelled answers tested on."
+    )
+    group_bound = models.FloatField(
+        null=True,
+        validators=_SHARE,
+        help_text="Bound on the risk when groups are resampled whole; no guarantee.",
+    )
+    warnings = models.JSONField(default=list, help_text="Sentences.")
     thresholds = models.JSONField(default=dict)
     labels_sha256 = models.CharField(max_length=64)
     labels_source = models.CharField(max_length=200)

@@ -44,7 +44,8 @@ class PolicyChanges(TypedDict, total=False):
     is_calibrated: bool
 
 
-_COPIED = tuple(PolicyChanges.__annotations__)
+# That thresholds come from labelled answers is said of those very ones, never inherited.
+_COPIED = tuple(PolicyChanges.__annotations__.keys() - {"is_calibrated"})
 
 
 def active_policy(knowledge_base: KnowledgeBase) -> Policy:
@@ -82,6 +83,9 @@ def new_version(
     policy: Policy, *, by: AbstractBaseUser | None, **changes: Unpack[PolicyChanges]
 ) -> Policy:
     """Make an inactive version from `policy` with some values set otherwise.
+
+    It is not calibrated unless the changes say so, and a certificate stays with the
+    version that earned it.
 
     Raises:
         PolicyError: A value is out of its range, or two contradict each other.

@@ -160,7 +160,9 @@ class Table:
 
     def _is_fit(self, policy: Thresholds) -> BoolArray:
         """Tell what neither the soft gate nor the support check would refuse."""
-        fit = (self.values["readable"] != 0) & (self.values["answer_characters"] != 0)
+        fit: BoolArray = (self.values["readable"] != 0) & (
+            self.values["answer_characters"] != 0
+        )
         if policy.soft_refusal:
             likely = self.values[_VERDICT]
             word = self.values["verdict"] == 1.0

@@ -149,7 +149,13 @@ class NotCertified:
             f"The best bound reached is {best.bound:.1%}, at a coverage of "
             f"{best.coverage:.1%} ({best.wrong} wrong of {best.shown} shown)."
         )
-        if self.needed_at_best_risk is None:
+        if best.bound <= self.epsilon:
+            lines.append(
+                "That would be enough, but it is known with hindsight only: the order "
+                "of testing, which may not look, began elsewhere and was stopped. "
+                "More labels make such bad luck rare."
+            )
+        elif self.needed_at_best_risk is None:
             lines.append(
                 f"Even there {best.risk:.1%} are wrong: more labels alone will not "
                 "help, better signals or a better model would."

@@ -1,0 +1,101 @@
+"""How signals are distributed, in a form that is small enough to keep with a promise."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from qa.evaluation.labelled import LabelledAnswer
+from qa.pipeline.replay import Signals, replay
+from qa.pipeline.scores import SCORES
+from qa.pipeline.types import Gate, Policy
+
+from .bounds import FloatArray
+
+STEPS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """A signal on many answers that reached the gate which measures it.
+
+    Attributes:
+        measured: Answers that have a value.
+        missing: Answers that have none.
+        quantiles: At 0, 1 / STEPS, ..., 1; empty where nothing is measured.
+    """
+
+    measured: int
+    missing: int
+    quantiles: FloatArray
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what `distribution_from` reads."""
+        return {
+            "measured": self.measured,
+            "missing": self.missing,
+            "quantiles": self.quantiles.tolist(),
+        }
+
+    def at(self, values: FloatArray, *, side: str) -> FloatArray:
+        """Return the share of values at most (side "right") or below ("left") each."""
+        q = self.quantiles
+        after = np.searchsorted(q, values, side=side)  # type: ignore[call-overload]  # one of two words
+        inside = np.clip(after, 1, STEPS)
+        width = q[inside] - q[inside - 1]
+        part = (values - q[inside - 1]) / np.where(width > 0, width, 1.0)
+        level = (inside - 1 + np.clip(part, 0.0, 1.0)) / STEPS
+        return np.where(after == 0, 0.0, np.where(after > STEPS, 1.0, level))
+
+
+def distribution_from(stored: Mapping[str, Any]) -> Distribution:
+    """Return what `as_json` was made from."""
+    return Distribution(
+        measured=int(stored["measured"]),
+        missing=int(stored["missing"]),
+        quantiles=np.array(stored["quantiles"], np.float64),
+    )
+
+
+def distributions_of(
+    labelled: Sequence[LabelledAnswer], policy: Policy
+) -> dict[str, Distribution]:
+    """Return how each signal is distributed where `policy` lets a question reach it.
+
+    Live questions are measured under enforced gates, so that labelled ones, measured in
+    shadow, count for a gate only where the one before would have let them pass.
+    """
+    found = {}
+    for name, score in SCORES.items():
+        reached = [
+            answer.signals
+            for answer in labelled
+            if reaches(answer.signals, score.gate)
+            and (
+                score.gate is Gate.HARD_REFUSAL
+                or replay(answer.signals, policy).gate is not Gate.HARD_REFUSAL
+            )
+        ]
+        values = values_of(reached, name)
+        found[name] = Distribution(
+            measured=len(values),
+            missing=len(reached) - len(values),
+            quantiles=np.quantile(values, np.linspace(0, 1, STEPS + 1))
+            if len(values)
+            else np.array([], np.float64),
+        )
+    return {name: each for name, each in found.items() if each.measured}
+
+
+def reaches(signals: Signals, gate: Gate) -> bool:
+    """Tell whether a question got as far as this gate."""
+    if gate is Gate.HARD_REFUSAL:
+        return "distance_over_confidence" in signals or "verified_ratio" in signals
+    return signals.get("readable") is not None
+
+
+def values_of(signals: Sequence[Signals], name: str) -> FloatArray:
+    """Return the values of one signal, where it has any."""
+    found = [each.get(name) for each in signals]
+    return np.array([value for value in found if value is not None], np.float64)

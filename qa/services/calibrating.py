@@ -1,0 +1,249 @@
+"""Policy versions from labelled answers: with a certificate, or why none is earned."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+
+from qa.evaluation.calibration import (
+    CALIBRATABLE,
+    Certified,
+    CostChoice,
+    Method,
+    NotCertified,
+    calibrate,
+    choose_by_cost,
+)
+from qa.evaluation.calibration.choice import measured_of
+from qa.evaluation.calibration.distribution import distributions_of
+from qa.evaluation.labelled import LabelledAnswer
+from qa.exceptions import CalibrationError
+from qa.models import Certificate, EvaluationRun, Policy
+from qa.pipeline.types import Policy as PolicyValue
+
+from .policies import PolicyChanges, new_version
+from .running import what_runs
+
+# What stored signals were measured under, and no replay can change.
+_MEASURED_UNDER = ("top_k", "unverified_floor", "verbatim_distance")
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """Labelled answers, and by what they were measured.
+
+    Attributes:
+        source: Where the labels come from, for people.
+        policy: The version that they were measured under.
+        embedder: Fingerprint.
+        language_model: Fingerprint; several are separated by spaces.
+        retrieval: The way of searching, and its metric.
+        run: The evaluation, where they are of one.
+    """
+
+    answers: Sequence[LabelledAnswer]
+    source: str
+    policy: Policy
+    embedder: str
+    language_model: str
+    retrieval: str
+    run: EvaluationRun | None = None
+
+    @property
+    def sha256(self) -> str:
+        """Digest of ids, groups, labels and signals, in whatever order they come."""
+        rows = sorted(
+            (a.id, a.group, a.is_answerable, a.is_correct, sorted(a.signals.items()))
+            for a in self.answers
+        )
+        return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+
+
+def labels_of_run(run: EvaluationRun) -> Labels:
+    """Return the labelled answers of an evaluation (one query).
+
+    Raises:
+        CalibrationError: It is not finished, or asked no knowledge base.
+    """
+    if run.state != EvaluationRun.State.FINISHED:
+        raise CalibrationError(f"Run {run.pk} ({run}) is not finished; go on with it.")
+    if run.policy is None or run.knowledge_base is None:
+        raise CalibrationError(
+            f"Run {run.pk} ({run}) asked no knowledge base under a policy; its signals "
+            "are not those that a policy is held against. Evaluate another suite."
+        )
+    rows = run.results.order_by("case_id")
+    return Labels(
+        answers=[
+            LabelledAnswer(
+                row.case_id, row.group, row.signals, row.is_answerable, row.is_correct
+            )
+            for row in rows
+        ],
+        source=f"run {run.pk}: {run}",
+        policy=run.policy,
+        embedder=run.embedder,
+        language_model=run.language_model,
+        retrieval=run.retrieval,
+        run=run,
+    )
+
+
+def certify(
+    policy: Policy,
+    labels: Labels,
+    *,
+    epsilon: float,
+    delta: float,
+    by: AbstractBaseUser | None,
+    signals: Sequence[str] = CALIBRATABLE,
+    method: Method = Method.LEARN_THEN_TEST,
+    seed: int = 0,
+    name: str = "",
+) -> Policy | NotCertified:
+    """Make an inactive version with its certificate, or tell why none is earned.
+
+    Args:
+        policy: What the new version is made from, but for the chosen thresholds.
+        labels: Measured by what runs now.
+        epsilon: The promised risk, wrong among shown, in (0, 1).
+        delta: Probability that the promise is broken, in (0, 1).
+        by: Who makes it.
+        signals: Those whose thresholds are chosen.
+        method: How; learn-then-test for several thresholds.
+        seed: Of the split.
+        name: Of the new version; the policy's if empty.
+
+    Raises:
+        CalibrationError: The labels were measured by other models or under a policy that
+            measures otherwise, or can't be calibrated on.
+        PolicyError: The name is no name.
+    """
+    _check(policy, labels)
+    found = calibrate(
+        labels.answers,
+        base=policy.as_value(),
+        epsilon=epsilon,
+        delta=delta,
+        signals=signals,
+        method=method,
+        seed=seed,
+    )
+    if isinstance(found, NotCertified):
+        return found
+    with transaction.atomic():
+        made = _version(policy, labels, found.policy, by=by, name=name)
+        _certificate(made, labels, found).save(force_insert=True)
+    return made
+
+
+def make_by_cost(
+    policy: Policy,
+    labels: Labels,
+    *,
+    wrong_cost: float,
+    refused_cost: float,
+    by: AbstractBaseUser | None,
+    signals: Sequence[str] = CALIBRATABLE,
+    seed: int = 0,
+    name: str = "",
+) -> tuple[Policy, CostChoice]:
+    """Make an inactive version with the thresholds of the least cost; no certificate.
+
+    Raises:
+        CalibrationError: As `certify`; or the costs are none.
+        PolicyError: The name is no name.
+    """
+    _check(policy, labels)
+    choice = choose_by_cost(
+        labels.answers,
+        base=policy.as_value(),
+        wrong_cost=wrong_cost,
+        refused_cost=refused_cost,
+        signals=signals,
+        seed=seed,
+    )
+    return _version(policy, labels, choice.policy, by=by, name=name), choice
+
+
+def _version(
+    policy: Policy,
+    labels: Labels,
+    chosen: PolicyValue,
+    *,
+    by: AbstractBaseUser | None,
+    name: str,
+) -> Policy:
+    changes = PolicyChanges(
+        alpha=chosen.alpha,
+        alpha_unverified=chosen.alpha_unverified,
+        horizon=chosen.horizon,
+        hard_refusal=chosen.hard_refusal,
+        soft_refusal=chosen.soft_refusal,
+        min_verdict=chosen.min_verdict,
+        calibrated_embedder=labels.embedder,
+        calibrated_language_model=labels.language_model,
+        calibrated_retrieval=labels.retrieval,
+        is_calibrated=True,
+    )
+    if name:
+        changes["name"] = name
+    return new_version(policy, by=by, **changes)
+
+
+def _certificate(policy: Policy, labels: Labels, found: Certified) -> Certificate:
+    tested = found.tested
+    spread = distributions_of(measured_of(labels.answers), found.policy)
+    return Certificate(
+        policy=policy,
+        run=labels.run,
+        method=found.method.value,
+        epsilon=found.epsilon,
+        delta=found.delta,
+        learnt=found.learnt,
+        labelled=tested.labelled,
+        shown=tested.shown,
+        wrong=tested.wrong,
+        bound=tested.bound,
+        coverage=tested.coverage,
+        groups=found.groups,
+        group_bound=found.group_bound,
+        warnings=list(found.warnings),
+        thresholds=dict(found.thresholds),
+        labels_sha256=labels.sha256,
+        labels_source=labels.source[:200],
+        signal_quantiles={name: each.as_json() for name, each in spread.items()},
+        embedder=labels.embedder,
+        language_model=labels.language_model,
+        retrieval=labels.retrieval,
+    )
+
+
+def _check(policy: Policy, labels: Labels) -> None:
+    """Refuse labels that say nothing about this policy under what runs now."""
+    if policy.knowledge_base_id != labels.policy.knowledge_base_id:
+        raise CalibrationError(
+            f"The labelled answers are of {labels.policy.knowledge_base} and {policy} is "
+            f"of {policy.knowledge_base}; name a policy of the former."
+        )
+    running = what_runs()
+    for what, measured_by, runs in (
+        ("embedding model", labels.embedder, running.embedder),
+        ("way of searching", labels.retrieval, running.retrieval),
+        ("language model", labels.language_model, running.language_model),
+    ):
+        if measured_by and runs and runs not in measured_by.split():
+            raise CalibrationError(
+                f"The labelled answers were measured by the {what} {measured_by}, and "
+                f"{runs} runs now; evaluate the suite again and calibrate on that run."
+            )
+    for field in _MEASURED_UNDER:
+        was, now = getattr(labels.policy, field), getattr(policy, field)
+        if was != now:
+            raise CalibrationError(
+                f"The labelled answers were measured with {field} {was}, and {policy} "
+                f"has {now}; calibrate {labels.policy}, or evaluate under {policy}."
+            )
