@@ -189,6 +189,7 @@ def _card(
     ratio = row.distance / row.confidence
     is_verified = revision.state == Entry.State.VERIFIED
     verifier = entry.verified_by if is_verified else None
+    limit = _limit(policy, is_verified=is_verified) if policy else None
     document = None if row.is_withheld else entry.document
     section = None if row.is_withheld else entry.section
     return Card(
@@ -213,10 +214,14 @@ def _card(
         if policy
         else "",
         ratio=f"{ratio:.2f}",
-        limit=f"{policy.alpha:.2f}" if policy else "",
-        is_within_limit=policy is not None and ratio < policy.alpha,
+        limit="" if limit is None else f"{limit:.2f}",
+        is_within_limit=limit is not None and ratio < limit,
         changes=_changes(row, at),
     )
+
+
+def _limit(policy: Policy, *, is_verified: bool) -> float:
+    return policy.alpha if is_verified else min(policy.alpha, policy.alpha_unverified)
 
 
 def _quoted(text: str, quote: str, number: int) -> tuple[Piece, ...]:

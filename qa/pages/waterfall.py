@@ -7,6 +7,7 @@ from qa.models import Answer
 from qa.pipeline.types import Gate
 
 from . import wording
+from .shadow import in_shadow, shadow_verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,18 +21,26 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class SignalLine:
-    """One measured number in words."""
+    """One measured number in words.
+
+    `passed` is None where no gate judges by it; in shadow it is what would have been.
+    """
 
     label: str
     value: str
     rule: str
     passed: bool | None
     bar: Bar | None
+    is_shadow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of the waterfall: passed, answered, refused, none (went on) or skipped."""
+    """One step of the waterfall.
+
+    Its state is passed, answered, refused, shadow (would have refused), none (went on)
+    or skipped.
+    """
 
     name: str
     question: str
@@ -80,16 +89,17 @@ def waterfall(answer: Answer) -> tuple[Step, ...]:
         )
     ]
     start = spent
+    shadow = in_shadow(answer)
     for gate in Gate:
         signals = [s for s in answer.signals if s["gate"] == gate]
         if gate is Gate.ABSTENTION and not signals:
             continue  # no probe was asked
         spent = _spent(answer, _STAGES_OF_GATE[gate])
         state, verdict = _gate_state(gate, answer, bool(signals))
-        enforced = [
+        judged = [
             s
             for s in signals
-            if s["passed"] is not None
+            if (s["passed"] is not None or s["name"] in shadow)
             # Without any question to compare there is nothing to tell.
             and not (gate is Gate.VERBATIM and s["value"] is None)
         ]
@@ -100,7 +110,7 @@ def waterfall(answer: Answer) -> tuple[Step, ...]:
                 question=wording.GATES[gate].question,
                 state=state,
                 verdict=verdict,
-                signals=tuple(_signal_line(signal) for signal in enforced),
+                signals=tuple(_signal_line(signal, shadow) for signal in judged),
                 time=wording.time_in_words(spent) if reached else "",
                 bar=_share(start, spent, total) if reached else None,
             )
@@ -123,17 +133,27 @@ def _gate_state(gate: Gate, answer: Answer, measured: bool) -> tuple[str, str]:
         return "skipped", "Not reached"
     if gate is Gate.VERBATIM:
         return "none", "No: went on"
+    match shadow_verdict(gate, answer):
+        case False:
+            return "shadow", "Would have refused; in shadow"
+        case True:
+            return "passed", "Would have passed; in shadow"
     return "passed", "Yes: passed"
 
 
-def _signal_line(signal: dict[str, object]) -> SignalLine:
+def _signal_line(
+    signal: dict[str, object], shadow: frozenset[str] = frozenset()
+) -> SignalLine:
     value, threshold, passed = signal["value"], signal["threshold"], signal["passed"]
     name = str(signal["name"])
     words = wording.SIGNALS.get(name) or wording.SignalWords(name.replace("_", " "))
     number = float(value) if isinstance(value, int | float) else None
     limit = float(threshold) if isinstance(threshold, int | float) else None
-    is_enforced = isinstance(passed, bool)
-    shows_limit = is_enforced and limit is not None and bool(words.rule)
+    is_shadow = name in shadow and passed is None
+    if is_shadow:
+        passed = wording.meets(number, limit, words)
+    is_judged = isinstance(passed, bool)
+    shows_limit = is_judged and limit is not None and bool(words.rule)
     return SignalLine(
         label=words.label,
         value=wording.number_in_words(number, words.kind),
@@ -144,6 +164,7 @@ def _signal_line(signal: dict[str, object]) -> SignalLine:
         bar=_signal_bar(number, limit)
         if shows_limit and words.kind is wording.Kind.NUMBER
         else None,
+        is_shadow=is_shadow,
     )
 
 
@@ -191,10 +212,12 @@ def _share(start: float, spent: float, total: float) -> Bar:
 
 def recorded_signals(answer: Answer) -> tuple[SignalLine, ...]:
     """Return what was measured and not held against anything."""
+    shadow = in_shadow(answer)
     return tuple(
         _signal_line(signal)
         for signal in answer.signals
         if signal["passed"] is None
         and signal["name"] != _VISIBLE
+        and signal["name"] not in shadow
         and signal["value"] is not None
     )

@@ -54,8 +54,17 @@ SIGNALS = {
     "distance_over_confidence": SignalWords(
         "Best evidence: distance ÷ confidence", rule="below"
     ),
-    "verified_ratio": SignalWords("The same of verified evidence alone"),
-    "unverified_ratio": SignalWords("The same of unverified evidence alone"),
+    "verified_ratio": SignalWords("Best verified evidence: distance ÷ confidence"),
+    "unverified_ratio": SignalWords("Best unverified evidence: distance ÷ confidence"),
+    "ratio_if_not_expired": SignalWords(
+        "Distance ÷ confidence, had the entry not expired"
+    ),
+    "ratio_if_verified": SignalWords(
+        "Distance ÷ confidence, had the entry been verified"
+    ),
+    "ratio_if_entitled": SignalWords(
+        "Distance ÷ confidence, had you been entitled to the entry"
+    ),
     "answer_characters": SignalWords("Characters of the draft", Kind.COUNT),
     "nearest_distance": SignalWords("Distance of the nearest entry"),
     "visible_entries": SignalWords("Entries that you may see", Kind.COUNT),
@@ -174,6 +183,24 @@ STAGES = {
     "abstention": ("Judging the answer", "Answer judged"),
     "outcome": ("Finishing", "Stored"),
 }
+
+
+def meets(value: float | None, limit: float | None, words: SignalWords) -> bool | None:
+    """Hold a number against its limit as the rule says; a yes or no must be the limit.
+
+    None where either is missing.
+    """
+    if value is None or limit is None:
+        return None
+    match words.rule:
+        case "below":
+            return value < limit
+        case "at most":
+            return value <= limit
+        case "at least":
+            return value >= limit
+        case _:
+            return value == limit
 
 
 def distance_in_words(distance: float, policy: Policy) -> str:
