@@ -38,3 +38,22 @@ class LayerError(ModelError):
 
     code = "no_such_layer"
     status = 400
+
+
+class TooFewLabelsError(ModelError):
+    """There is not enough, or nothing but one kind, to learn from."""
+
+    code = "too_few_labels"
+    status = 400
+
+
+class ProbeFileError(ModelError):
+    """A probe's files are missing or damaged; answering goes on without it."""
+
+    code = "probe_unusable"
+
+
+class ProbeMismatchError(ProbeFileError):
+    """A probe that was fitted for another language model; it never serves this one."""
+
+    code = "probe_of_another_model"

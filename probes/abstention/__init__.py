@@ -1,0 +1,23 @@
+"""Abstention: whether an answer is to be shown, told from the model's own activations.
+
+Importing this package imports torch.
+
+References:
+    "Confidence-based response abstinence" (the paper in the project's mission): an LSTM
+    over the activations of the answer's tokens, regularised by a Huber term.
+"""
+
+from probes.abstention.files import load_probe, save_probe
+from probes.abstention.fitting import FitSettings, fit
+from probes.abstention.networks import Kind
+from probes.abstention.probe import AbstentionProbe, Labelled
+
+__all__ = [
+    "AbstentionProbe",
+    "FitSettings",
+    "Kind",
+    "Labelled",
+    "fit",
+    "load_probe",
+    "save_probe",
+]

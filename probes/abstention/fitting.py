@@ -1,0 +1,207 @@
+"""Fitting a probe: seeded, stopped early, its temperature set on held-out answers."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from probes.abstention.loss import abstention_loss
+from probes.abstention.networks import (
+    Kind,
+    LstmClassifier,
+    MeanLinearClassifier,
+    SequenceClassifier,
+    last_of_each,
+)
+from probes.abstention.probe import AbstentionProbe, Labelled, pack
+from probes.exceptions import TooFewLabelsError
+from probes.language_model.taps import Tap
+
+_LEAST_LABELS: Final = 100
+_LEAST_OF_EACH: Final = 20
+_TEMPERATURES: Final = (0.05, 20.0)
+
+
+@dataclass(frozen=True, slots=True)
+class FitSettings:
+    """How a probe is fitted; the same settings and data give the same weights.
+
+    Attributes:
+        hidden: Width of the LSTM's state.
+        projected: Width that activations are projected to before the LSTM.
+        dropout: Share in [0, 1) of numbers dropped while fitting.
+        huber_weight: The paper's lambda; 0 for plain cross-entropy.
+        huber_delta: Gap in (0, 1] from which its penalty is linear.
+        patience: Epochs without a better held-out loss before it stops.
+    """
+
+    kind: Kind = Kind.LSTM
+    hidden: int = 64
+    projected: int = 64
+    dropout: float = 0.3
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-2
+    batch: int = 64
+    epochs: int = 60
+    patience: int = 8
+    huber_weight: float = 1.0
+    huber_delta: float = 0.1
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """How far fitting is: 1-based, of `total` at most, with the held-out loss."""
+
+    number: int
+    total: int
+    loss: float
+    is_best: bool
+
+
+def fit(
+    training: Sequence[Labelled],
+    held_out: Sequence[Labelled],
+    *,
+    language_model: str,
+    tap: Tap,
+    settings: FitSettings,
+    on_epoch: Callable[[Epoch], None] = lambda _epoch: None,
+) -> AbstentionProbe:
+    """Fit on `training`; stop, and set the temperature, by `held_out`.
+
+    What is reported of a probe must come from a third set: the held-out answers chose
+    its epoch and its temperature.
+
+    Raises:
+        TooFewLabelsError: There are too few answers, or nearly all are right or wrong.
+        ValueError: The activations have several widths.
+    """
+    require_labels(training, "to fit on")
+    require_labels(held_out, "held out")
+    width = training[0].activations.shape[1]
+    # The caller's random numbers are none of our business.
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.seed)
+        network = new_network(width, settings)
+        network.standardise(
+            torch.from_numpy(np.concatenate([row.activations for row in training]))
+        )
+        _fit_weights(network, training, held_out, settings, on_epoch)
+    network.train(mode=False)
+    with torch.no_grad():
+        temperature = fit_temperature(*_logits(network, held_out))
+    return AbstentionProbe(settings.kind, language_model, tap, temperature, network)
+
+
+def require_labels(rows: Sequence[Labelled], what: str) -> None:
+    """Refuse to start on what nothing can be learnt from.
+
+    Raises:
+        TooFewLabelsError: There are too few answers, or nearly all are right or wrong.
+    """
+    right = sum(row.is_right for row in rows)
+    if len(rows) < _LEAST_LABELS or min(right, len(rows) - right) < _LEAST_OF_EACH:
+        msg = (
+            f"{len(rows)} labelled answers {what}, {right} of them right: at least "
+            f"{_LEAST_LABELS} are needed, {_LEAST_OF_EACH} of them right and "
+            f"{_LEAST_OF_EACH} wrong. Label more answers of the kind that is missing."
+        )
+        raise TooFewLabelsError(msg)
+
+
+def fit_temperature(logits: torch.Tensor, is_right: torch.Tensor) -> float:
+    """Return the temperature in [0.05, 20] with the least cross-entropy.
+
+    The loss is convex in the inverse temperature, so a golden-section search finds it.
+
+    References:
+        Guo et al., "On calibration of modern neural networks" (ICML 2017).
+    """
+
+    def loss(inverse: float) -> float:
+        return float(functional.cross_entropy(logits * inverse, is_right))
+
+    low, high = 1 / _TEMPERATURES[1], 1 / _TEMPERATURES[0]
+    ratio = (math.sqrt(5) - 1) / 2
+    while high - low > 1e-4:
+        left, right = high - ratio * (high - low), low + ratio * (high - low)
+        if loss(left) <= loss(right):
+            high = right
+        else:
+            low = left
+    return 2 / (low + high)
+
+
+def _fit_weights(
+    network: SequenceClassifier,
+    training: Sequence[Labelled],
+    held_out: Sequence[Labelled],
+    settings: FitSettings,
+    on_epoch: Callable[[Epoch], None],
+) -> None:
+    """Leave the weights of the epoch with the least held-out loss in `network`."""
+    optimiser = torch.optim.AdamW(
+        network.parameters(),
+        lr=settings.learning_rate,
+        weight_decay=settings.weight_decay,
+    )
+    best, best_loss, waited = _copy(network), math.inf, 0
+    for number in range(1, settings.epochs + 1):
+        network.train()
+        for batch in _batches(training, settings.batch):
+            optimiser.zero_grad()
+            loss = abstention_loss(
+                *_logits(network, batch),
+                huber_weight=settings.huber_weight,
+                huber_delta=settings.huber_delta,
+            )
+            loss.backward()  # type: ignore[no-untyped-call]  # untyped in torch
+            torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+            optimiser.step()
+        network.train(mode=False)
+        with torch.no_grad():
+            now = float(functional.cross_entropy(*_logits(network, held_out)))
+        is_best = now < best_loss
+        if is_best:
+            best, best_loss, waited = _copy(network), now, 0
+        else:
+            waited += 1
+        on_epoch(Epoch(number, settings.epochs, now, is_best))
+        if waited > settings.patience:
+            break
+    network.load_state_dict(best)
+
+
+def new_network(width: int, settings: FitSettings) -> SequenceClassifier:
+    """Return a network of that kind with random weights from torch's current seed."""
+    if settings.kind is Kind.LINEAR:
+        return MeanLinearClassifier(width, dropout=settings.dropout)
+    return LstmClassifier(
+        width,
+        projected=settings.projected,
+        hidden=settings.hidden,
+        dropout=settings.dropout,
+    )
+
+
+def _logits(
+    network: SequenceClassifier, rows: Sequence[Labelled]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    packed = pack([row.activations for row in rows], network.width)
+    is_right = torch.tensor([int(row.is_right) for row in rows])
+    return last_of_each(network(packed)), is_right
+
+
+def _batches(rows: Sequence[Labelled], size: int) -> Iterator[list[Labelled]]:
+    order = torch.randperm(len(rows)).tolist()
+    for first in range(0, len(order), size):
+        yield [rows[index] for index in order[first : first + size]]
+
+
+def _copy(network: SequenceClassifier) -> dict[str, torch.Tensor]:
+    return {name: value.clone() for name, value in network.state_dict().items()}

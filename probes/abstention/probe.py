@@ -1,0 +1,90 @@
+"""A fitted probe: from an answer's activations to the confidence that it is right."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn.utils.rnn import PackedSequence, pack_sequence, pad_packed_sequence
+
+from probes.abstention.networks import RIGHT, Kind, SequenceClassifier
+from probes.language_model.taps import Activations, Tap
+
+_ROWS_AT_ONCE: Final = 256
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Labelled:
+    """One answer's activations and whether it was right.
+
+    Attributes:
+        activations: Of its tokens and its end token, shape (positions, width).
+        is_right: What somebody who knows said of it.
+    """
+
+    activations: Activations
+    is_right: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AbstentionProbe:
+    """Confidence in [0, 1] that an answer is right.
+
+    Attributes:
+        kind: What network it is.
+        language_model: Fingerprint of the model whose activations it was fitted on; it
+            never serves another.
+        tap: Where in that model they were read.
+        temperature: Divides the logits, fitted on held-out answers.
+        network: The fitted weights.
+    """
+
+    kind: Kind
+    language_model: str
+    tap: Tap
+    temperature: float
+    network: SequenceClassifier
+
+    @property
+    def width(self) -> int:
+        """Numbers a position."""
+        return self.network.width
+
+    def confidences(self, answers: Sequence[Activations]) -> NDArray[np.float64]:
+        """Return each answer's confidence after its last position, shape (answers,).
+
+        Raises:
+            ValueError: An answer has no position, or activations of another width.
+        """
+        return np.array([along[-1] for along in self.along(answers)])
+
+    def along(self, answers: Sequence[Activations]) -> Iterator[NDArray[np.float64]]:
+        """Yield for each answer the confidence after each of its positions.
+
+        The last number is the answer's; those before it are what the probe thought on
+        the way, from the LSTM's running state.
+        """
+        for first in range(0, len(answers), _ROWS_AT_ONCE):
+            packed = pack(answers[first : first + _ROWS_AT_ONCE], self.width)
+            with torch.inference_mode():
+                logits = self.network(packed)
+            rows, lengths = pad_packed_sequence(logits, batch_first=True)
+            shares = (rows / self.temperature).softmax(-1)[..., RIGHT].double().numpy()
+            for row, length in zip(shares, lengths.tolist(), strict=True):
+                yield row[:length]
+
+
+def pack(answers: Sequence[Activations], width: int) -> PackedSequence:
+    """Pack answers of any lengths, checked.
+
+    Raises:
+        ValueError: An answer has no position, or activations of another width.
+    """
+    for answer in answers:
+        if answer.ndim != 2 or answer.shape[0] == 0 or answer.shape[1] != width:
+            msg = f"activations of shape {answer.shape}, not (positions, {width})"
+            raise ValueError(msg)
+    rows = [torch.from_numpy(np.ascontiguousarray(a, np.float32)) for a in answers]
+    return pack_sequence(rows, enforce_sorted=False)
