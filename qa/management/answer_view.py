@@ -1,6 +1,7 @@
 """An answer in the terminal: what was said, on what evidence, and which gate decided."""
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from django.contrib.auth.models import User
 from rich.box import SIMPLE_HEAD
@@ -10,6 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from qa.models import Answer, AnswerEvidence
+from qa.pages.shadow import in_shadow
+from qa.pages.wording import SIGNALS, meets
 from qa.pipeline.types import Gate
 
 _VERDICTS = {True: "pass", False: "stop", None: "noted"}
@@ -71,6 +74,7 @@ def _gates(answer: Answer) -> Table:
         numeric = name in {"value", "threshold", "ms"}
         table.add_column(name, justify="right" if numeric else "left")
     before = ""
+    shadow = in_shadow(answer)
     for signal in answer.signals:
         gate, passed = signal["gate"], signal["passed"]
         is_first = gate != before
@@ -81,7 +85,7 @@ def _gates(answer: Answer) -> Table:
             signal["name"],
             _number(signal["value"]),
             _number(signal["threshold"]),
-            _verdict(gate, passed),
+            _shadowed(signal) if signal["name"] in shadow else _verdict(gate, passed),
             f"{spent:.1f}" if is_first and spent is not None else "",
         )
     return table
@@ -91,6 +95,13 @@ def _verdict(gate: str, passed: bool | None) -> Text:
     if gate == Gate.VERBATIM:
         return Text(_MATCHES[passed], style="green" if passed else "dim")
     return Text(_VERDICTS[passed], style=_STYLES[passed])
+
+
+def _shadowed(signal: Mapping[str, Any]) -> Text:
+    """Say what the gate would have done, had it been enforced."""
+    words = SIGNALS[signal["name"]]
+    would = _VERDICTS[meets(signal["value"], signal["threshold"], words)]
+    return Text(f"would {would} (shadow)", style="yellow")
 
 
 def _number(value: float | None) -> str:

@@ -1,9 +1,12 @@
 """The page of an answer whose gates were in shadow: what they would have done."""
 
+from io import StringIO
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from qa.management.answer_view import print_answer
 from qa.models import Policy
 from qa.pages.waterfall import Step, recorded_signals, waterfall
 from qa.services.policies import ensure_default_policy, new_version
@@ -135,3 +138,18 @@ def test_the_page_shows_the_shadow(client):
 
     assert "Would have refused; in shadow" in page
     assert "not met, in shadow" in page
+
+
+def test_the_command_prints_the_shadow():
+    answer = row(shadowed(*ALL), distance_over_confidence=1.1, verified_ratio=1.1)
+    out = StringIO()
+
+    print_answer(answer, answer.asker, Console(file=out, width=160))
+
+    lines = {
+        line.split()[0]: line for line in out.getvalue().splitlines() if line.split()
+    }
+    printed = out.getvalue()
+    assert "would stop (shadow)" in printed
+    assert "would pass (shadow)" in lines["verdict_probability"]
+    assert "shadow" not in lines["nearest_distance"]
