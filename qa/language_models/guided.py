@@ -44,18 +44,20 @@ _LONGEST_ENTRY_TOKENS: Final = 512
 _LONGEST_QUESTION_TOKENS: Final = 256
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
     """Which piece fits, and how well.
 
     Attributes:
         index: The piece that fits best, 0-based.
+        note: That piece after the fixed prefix, up to where the question begins.
         share: Its probability in [0, 1] against the other pieces.
         verdict: Probability in [0, 1] that it answers the question.
         tokens: How many tokens were read.
     """
 
     index: int
+    note: Context | Passage
     share: float
     verdict: float
     tokens: int
@@ -81,6 +83,11 @@ class GuidedLanguageModel:
         ).hexdigest()
 
     @property
+    def model(self) -> WhiteBoxModel:
+        """The white-box model itself."""
+        return self._model
+
+    @property
     def fingerprint(self) -> str:
         """64 hex digits: the model's fingerprint and the form."""
         return self._fingerprint
@@ -98,16 +105,9 @@ class GuidedLanguageModel:
         began = time.perf_counter()
         question = flatten(prompt.question).strip()
         with self._model.turn():
-            prefix = self._model.read_prefix(
-                self._model.tokens.encode_text(self.examples)
-            )
-            notes = [
-                self._model.read_passage(self._note(piece), prefix)
-                for piece in prompt.evidence
-            ]
-            reading = self._read(question, notes, prefix)
+            reading = self.read(question, prompt.evidence)
             piece = prompt.evidence[reading.index]
-            answer, copied = self._copy(question, piece, notes[reading.index])
+            answer, copied = self._copy(question, piece, reading.note)
         number = reading.index + 1
         can_answer = reading.verdict >= 0.5
         why = reasoning(
@@ -124,14 +124,32 @@ class GuidedLanguageModel:
             repaired=False,
             log_probability=_mean(copied.log_probabilities),
             raw=f"Note: {number}\nVerdict: {reading.verdict:.3f}\nAnswer: {answer}",
-            prompt_tokens=len(prefix) + reading.tokens,
+            prompt_tokens=reading.tokens,
             answer_tokens=copied.end - copied.start,
             milliseconds=(time.perf_counter() - began) * 1000,
         )
 
-    def _read(
+    def read(self, question: str, evidence: Sequence[Evidence]) -> Reading:
+        """Do the form's first two steps: which piece fits a question, and how well.
+
+        Args:
+            question: On one line.
+            evidence: At least one piece.
+
+        Raises:
+            TooManyTokensError: An entry does not fit the model's context.
+        """
+        model = self._model
+        with model.turn():
+            prefix = model.read_prefix(model.tokens.encode_text(self.examples))
+            notes = [
+                model.read_passage(self._note(piece), prefix) for piece in evidence
+            ]
+            return self._compare(question, notes, prefix)
+
+    def _compare(
         self, question: str, notes: Sequence[Context | Passage], prefix: Context
-    ) -> _Reading:
+    ) -> Reading:
         tokens = self._model.tokens
         compared_notes = [*notes]
         if len(notes) < _COMPARED_PIECES:
@@ -144,11 +162,13 @@ class GuidedLanguageModel:
         index = min(range(len(found)), key=found.__getitem__)
         unrelated = surprises[-1] * _UNRELATED_SHARE
         compared = [*found, *[unrelated] * (_COMPARED_PIECES - len(found))]
-        return _Reading(
+        return Reading(
             index=index,
+            note=notes[index],
             share=1 / sum(math.exp(found[index] - surprise) for surprise in found),
             verdict=_verdict(found[index], compared),
-            tokens=sum(
+            tokens=len(prefix)
+            + sum(
                 len(note) - (len(prefix) if isinstance(note, Context) else 0)
                 for note in compared_notes
             )
