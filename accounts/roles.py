@@ -11,6 +11,8 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from accounts.groups import remembered_groups
+
 
 class Role(StrEnum):
     """The four roles, least first; each is the name of a Django group."""
@@ -25,15 +27,18 @@ _RANK = {role: rank for rank, role in enumerate(Role)}
 
 
 def has_role(user: AbstractBaseUser | AnonymousUser, least: Role) -> bool:
-    """Tell whether an active `user` holds `least` or a role above it (one query).
+    """Tell whether an active `user` holds `least` or a role above it.
 
-    A superuser holds every role.
+    A superuser holds every role. One query where the groups are not remembered.
     """
     if not isinstance(user, User) or not user.is_active:
         return False
     if user.is_superuser:
         return True
     enough = [role.value for role in Role if _RANK[role] >= _RANK[least]]
+    names = remembered_groups(user)
+    if names is not None:
+        return not names.isdisjoint(enough)
     return user.groups.filter(name__in=enough).exists()
 
 

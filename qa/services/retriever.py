@@ -1,6 +1,6 @@
 """Search on behalf of one asker, in the pipeline's terms."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.utils import timezone
@@ -39,8 +39,11 @@ class KnowledgeRetriever:
     The question is embedded once however often it is looked for.
     """
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(
+        self, scope: Scope, embed: Callable[[str], QuestionVector] = embed_question
+    ) -> None:
         self._scope = scope
+        self._embed = embed
         self._vectors: dict[str, QuestionVector] = {}
 
     def look(self, question: str, *, top_k: int, deep: bool) -> Retrieval:
@@ -70,7 +73,7 @@ class KnowledgeRetriever:
 
     def _vector(self, question: str) -> QuestionVector:
         if question not in self._vectors:
-            self._vectors[question] = embed_question(question)
+            self._vectors[question] = self._embed(question)
         return self._vectors[question]
 
 

@@ -201,8 +201,17 @@ def test_an_admin_sees_and_revokes_everybodys_tokens(agent):
 def test_authentication_is_one_query(agent, django_assert_num_queries):
     client = with_token(create_token(user=agent).secret)
 
-    with django_assert_num_queries(3):  # the token, the role, the tokens
+    with django_assert_num_queries(2):  # the token with its user's groups, the tokens
         client.get("/api/v1/tokens")
+
+
+def test_a_role_taken_away_is_gone_with_the_next_request(agent):
+    client = with_token(create_token(user=agent).secret)
+    assert client.get("/api/v1/answers").status_code == 200
+
+    agent.groups.clear()
+
+    assert client.get("/api/v1/answers").status_code == 403
 
 
 def test_the_command_prints_a_token_alone(agent, capsys):
