@@ -90,7 +90,7 @@ def thresholds_of(column: FloatArray, score: Score, size: int) -> list[float]:
 
 
 def testing_order(
-    shown: IntArray, wrong: IntArray, *, epsilon: float, scale: float
+    shown: IntArray, wrong: FloatArray, *, epsilon: float, scale: float
 ) -> IntArray:
     """Return which candidates to test, in which order, by what was learnt of them.
 
@@ -100,14 +100,14 @@ def testing_order(
 
     Args:
         shown: How many each candidate shows of the answers that are learnt from.
-        wrong: How many of them are wrong.
+        wrong: How many of them are wrong, as well as it is known.
         epsilon: The risk to be certified.
         scale: How many times as many answers it is tested on.
     """
     # Among equals the first stays, which is the strictest.
     by_shown = np.lexsort((np.arange(len(shown)), wrong, -shown))
     best_so_far = np.minimum.accumulate(
-        np.concatenate(([np.iinfo(np.int64).max], wrong[by_shown][:-1]))
+        np.concatenate(([np.inf], wrong[by_shown][:-1]))
     )
     frontier = by_shown[wrong[by_shown] < best_so_far]
     p = p_values(wrong[frontier] * scale, shown[frontier] * scale, epsilon)

@@ -82,33 +82,36 @@ class Table:
         wrong = decided.unknown | (decided.answered & self.wrong)
         return decided.answered | decided.unknown, wrong
 
-    def count(self, policies: Sequence[Thresholds]) -> tuple[IntArray, IntArray]:
+    def count(
+        self, policies: Sequence[Thresholds], errors: FloatArray | None = None
+    ) -> tuple[IntArray, FloatArray]:
         """Return for each policy how many rows `outcomes` shows, and how many wrong.
 
         A grid repeats the same few bounds at each gate, so each is held once, and all
         pairs are counted as a product of matrices.
+
+        Args:
+            policies: Thresholds of a grid.
+            errors: How wrong each row counts, in [0, 1]; by its label if None.
         """
+        weights = self.wrong if errors is None else errors
         outer = {self._outer_key(policy): policy for policy in policies}
         inner = {self._inner_key(policy): policy for policy in policies}
         passed = np.array(
-            [self._passes_hard_gate(policy) for policy in outer.values()], np.float32
+            [self._passes_hard_gate(policy) for policy in outer.values()], np.float64
         )
         behind = [self._behind_it(policy) for policy in inner.values()]
-        shows = np.array([b.answered | b.unknown for b in behind], np.float32)
-        fails = np.array(
-            [b.unknown | (b.answered & self.wrong) for b in behind], np.float32
-        )
+        shows = np.array([b.answered | b.unknown for b in behind], np.float64)
+        fails = np.array([b.unknown + b.answered * weights for b in behind], np.float64)
         row = {key: number for number, key in enumerate(outer)}
         column = {key: number for number, key in enumerate(inner)}
         cells = (
             [row[self._outer_key(policy)] for policy in policies],
             [column[self._inner_key(policy)] for policy in policies],
         )
-        shown, wrong = (
-            (passed @ flags.T)[cells].round().astype(np.int64)
-            for flags in (shows, fails)
-        )
-        return shown, wrong
+        shown: FloatArray = (passed @ shows.T)[cells]
+        wrong: FloatArray = (passed @ fails.T)[cells]
+        return shown.round().astype(np.int64), wrong
 
     def _outer_key(self, policy: Thresholds) -> tuple[object, ...]:
         return (policy.hard_refusal, policy.alpha, *self._bounds(policy, hard=True))

@@ -21,11 +21,12 @@ from qa.pipeline.types import Policy
 from .bounds import upper_bound, upper_bounds
 from .candidates import candidates, testing_order
 from .decisions import Table
+from .smoothing import smoothed_errors
 from .values import Tested
 
 # What was best in simulations (docs/explanation/calibration.md): an order needs fewer
 # answers than a test does. And few, well spaced steps: each may be stopped by bad luck.
-LEARN_SHARE = 0.3
+LEARN_SHARE = 0.25
 _STEPS = 40
 
 
@@ -57,9 +58,9 @@ def learn_then_test(
 ) -> Course:
     """Order candidates on `learn`, test them on `test`, stop at the first that fails."""
     policies = candidates(learn, base, scores)
-    order = testing_order(
-        *learn.count(policies), epsilon=epsilon, scale=len(test) / max(len(learn), 1)
-    )
+    shown, wrong = learn.count(policies, smoothed_errors(learn, scores))
+    scale = len(test) / max(len(learn), 1)
+    order = testing_order(shown, wrong, epsilon=epsilon, scale=scale)
     steps = np.unique(np.linspace(0, len(order) - 1, _STEPS).round().astype(int))
     sequence: list[Tested] = []
     passed: list[Policy] = []
