@@ -176,11 +176,6 @@ def load_embedder(name: str, *, anew: bool = False) -> Embedder:
     return embedder
 
 
-def is_loaded(model: EmbeddingModel) -> bool:
-    """Tell whether `embedder_of` has the model's embedder at hand."""
-    return model.fingerprint in _by_fingerprint
-
-
 def embedder_of(model: EmbeddingModel) -> Embedder:
     """Load the embedder of a registered model, making sure that it is the same one.
 

@@ -6,26 +6,17 @@ of the same one.
 
 import hashlib
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Literal
 
-import numpy as np
 from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from kb.embedder import (
-    EmbedderUnavailableError,
-    embedder_of,
-    is_loaded,
-    load_embedder,
-)
+from kb.embedder import EmbedderUnavailableError, embedder_of, load_embedder
 from kb.models import EmbeddingModel, Entry
 from kb.types import QuestionVector
 
 _last_active: dict[Literal["model"], EmbeddingModel] = {}
-# One thread: an embedder takes one question after the other anyway.
-_ahead = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embed-ahead")
 
 
 def embedding_text(entry: Entry) -> str:
@@ -126,38 +117,3 @@ def embed_question(text: str, *, anew: bool = False) -> QuestionVector:
         fingerprint=model.fingerprint,
         milliseconds=(time.perf_counter() - begun) * 1000,
     )
-
-
-class EmbeddingAhead:
-    """Embeds one question in another thread, while its asker's rights are being read.
-
-    The model's products leave the interpreter to others. Called with the question it
-    waits for the vector; any other text it embeds there and then, and the question too
-    where no model was active in this process yet.
-    """
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._model = _last_active.get("model")
-        self._values: Future[np.ndarray] | None = None
-        if self._model is not None and is_loaded(self._model):
-            embedder = embedder_of(self._model)
-            self._values = _ahead.submit(embedder.encode_question, text)
-
-    def __call__(self, text: str) -> QuestionVector:
-        """Return the embedded text; `milliseconds` is what was waited for it.
-
-        Raises:
-            EmbedderUnavailableError: As `embed_question` does.
-        """
-        if self._values is None or self._model is None or text != self._text:
-            return embed_question(text)
-        begun = time.perf_counter()
-        values = self._values.result()
-        return QuestionVector(
-            text=text,
-            values=values,
-            model_id=self._model.pk,
-            fingerprint=self._model.fingerprint,
-            milliseconds=(time.perf_counter() - begun) * 1000,
-        )

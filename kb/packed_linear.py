@@ -20,7 +20,7 @@ def can_pack() -> bool:
     """
     return (
         platform.machine() in _MACHINES
-        and torch.backends.mkldnn.is_available()
+        and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]  # the library has no hints
         and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
         and hasattr(torch.ops.mkldnn, "_linear_pointwise")
     )
@@ -40,7 +40,8 @@ class PackedLinear(torch.nn.Module):
         self.out_features = layer.out_features
         weight = layer.weight.detach().contiguous()
         self.weight = torch.ops.mkldnn._reorder_linear_weight(weight)
-        self.bias = None if layer.bias is None else layer.bias.detach()
+        bias: torch.Tensor | None = layer.bias  # the library's hint forgets None
+        self.bias = None if bias is None else bias.detach()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return x W^T + b."""

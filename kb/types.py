@@ -30,7 +30,7 @@ class QuestionVector:
         text: What was embedded.
         values: float32 of shape (dimensions,), of unit length.
         model_id: Primary key of the EmbeddingModel.
-        milliseconds: How long the question waited for its embedding.
+        milliseconds: What embedding took.
     """
 
     text: str

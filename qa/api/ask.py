@@ -10,6 +10,7 @@ from rest_framework.response import Response
 
 from accounts.roles import IsAgent
 from jobs.api.events import EVENT_SCHEMA, EventStreamRenderer
+from kb.models import KnowledgeBase
 from qa.api.event_stream import stream
 from qa.api.requests import QuestionSerializer
 from qa.models import Answer
@@ -94,14 +95,16 @@ def read_question(request: Request) -> dict[str, Any]:
 
     Raises:
         ValidationError: It is not as described.
+        KnowledgeBaseNotFoundError: There is no such knowledge base.
     """
     asked = QuestionSerializer(data=request.data)
     asked.is_valid(raise_exception=True)
     given = asked.validated_data
+    knowledge_base: KnowledgeBase = asking.find_knowledge_base(given["knowledge_base"])
     return {
         "text": given["question"],
         "asker": request.user,
-        "knowledge_base": given["knowledge_base"],
+        "knowledge_base": knowledge_base,
         "language": given["language"],
     }
 

@@ -12,9 +12,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts.exceptions import UnavailableError
-from kb.embedding import EmbeddingAhead, embed_question
 from kb.models import KnowledgeBase
-from kb.types import QuestionVector
 from qa import pipeline
 from qa.exceptions import (
     AnswerDecidedError,
@@ -28,7 +26,7 @@ from qa.pipeline.clean import clean_question
 from qa.pipeline.types import Decision, LanguageModel, Outcome, StageValue
 
 from .policies import active_policy
-from .recording import own_wordings, record_failure, record_outcome
+from .recording import record_failure, record_outcome
 from .retriever import KnowledgeRetriever, scope_of
 
 logger = logging.getLogger(__name__)
@@ -44,7 +42,7 @@ def ask(
     text: str,
     *,
     asker: AbstractBaseUser | AnonymousUser,
-    knowledge_base: KnowledgeBase | str | None = None,
+    knowledge_base: KnowledgeBase | None = None,
     language: str | None = None,
     channel: str,
 ) -> Answer:
@@ -59,10 +57,8 @@ def ask(
         UnavailableError: A model is down; the question is kept as failed and `decide`
             may be called on it again.
     """
-    question = _validated(text)
-    embed = EmbeddingAhead(question)
-    answer = _new_row(question, asker, knowledge_base, language, channel)
-    for _ in decide(answer, embed=embed):
+    answer = new_question(text, asker, knowledge_base, language, channel)
+    for _ in decide(answer):
         pass
     return answer
 
@@ -71,7 +67,7 @@ def keep_question(
     text: str,
     *,
     asker: AbstractBaseUser | AnonymousUser,
-    knowledge_base: KnowledgeBase | str | None = None,
+    knowledge_base: KnowledgeBase | None = None,
     language: str | None = None,
     channel: str,
 ) -> Answer:
@@ -91,7 +87,6 @@ def decide(
     *,
     language_model: Callable[[], LanguageModel] | None = None,
     policy: Policy | None = None,
-    embed: Callable[[str], QuestionVector] | None = None,
 ) -> Generator[StageValue]:
     """Yield each stage's value; the outcome is stored before it is yielded, last.
 
@@ -99,7 +94,6 @@ def decide(
         answer: Pending or failed; carries the stored outcome afterwards.
         language_model: Loads the model; the configured one if None.
         policy: Decides; the knowledge base's active one if None.
-        embed: Embeds the question; beside what must be read before it if None.
 
     Raises:
         AnswerDecidedError: It was decided before.
@@ -108,21 +102,19 @@ def decide(
     """
     if answer.outcome not in (Answer.Outcome.PENDING, Answer.Outcome.FAILED):
         raise _decided_before(answer)
-    embed = embed or EmbeddingAhead(answer.question)
     policy = policy or active_policy(answer.knowledge_base)
-    wordings = own_wordings(answer)  # while the question is being embedded
     load = language_model or _configured_model
 
     def load_without_connection() -> LanguageModel:
         release_connection()
         return load()
 
-    stages = stages_of(answer, policy, load_without_connection, embed)
+    stages = stages_of(answer, policy, load_without_connection)
     failure = "It was broken off; ask again."
     try:
         for value in stages:
             if isinstance(value, Outcome):
-                record_outcome(answer, value, policy, wordings)
+                record_outcome(answer, value, policy)
                 failure = ""
             elif isinstance(value, Decision) and not value.refused:
                 _keep(answer)
@@ -188,19 +180,15 @@ def release_connection() -> None:
 
 
 def stages_of(
-    answer: Answer,
-    policy: Policy,
-    language_model: Callable[[], LanguageModel],
-    embed: Callable[[str], QuestionVector] = embed_question,
+    answer: Answer, policy: Policy, language_model: Callable[[], LanguageModel]
 ) -> Iterator[StageValue]:
     """Run the pipeline on a question on behalf of its asker; writes nothing."""
     asker = answer.asker or AnonymousUser()
     frozen = policy.as_value()
-    scope = scope_of(asker, answer.knowledge_base, frozen)
     return pipeline.answer(
         answer.question,
         language=answer.language,
-        retriever=KnowledgeRetriever(scope, embed),
+        retriever=KnowledgeRetriever(scope_of(asker, answer.knowledge_base, frozen)),
         language_model=language_model,
         policy=frozen,
     )
@@ -225,7 +213,7 @@ def find_knowledge_base(slug: str = "") -> KnowledgeBase:
 def new_question(
     text: str,
     asker: AbstractBaseUser | AnonymousUser,
-    knowledge_base: KnowledgeBase | str | None,
+    knowledge_base: KnowledgeBase | None,
     language: str | None,
     channel: str,
 ) -> Answer:
@@ -235,19 +223,8 @@ def new_question(
         InvalidQuestionError: The text is empty, too long or no text.
         KnowledgeBaseNotFoundError: There is none to ask.
     """
-    return _new_row(_validated(text), asker, knowledge_base, language, channel)
-
-
-def _new_row(
-    question: str,
-    asker: AbstractBaseUser | AnonymousUser,
-    knowledge_base: KnowledgeBase | str | None,
-    language: str | None,
-    channel: str,
-) -> Answer:
-    asked = knowledge_base
-    if not isinstance(asked, KnowledgeBase):
-        asked = find_knowledge_base(asked or "")
+    question = _validated(text)
+    asked = knowledge_base or find_knowledge_base()
     return Answer(
         knowledge_base=asked,
         asker=asker if isinstance(asker, User) else None,

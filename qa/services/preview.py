@@ -36,7 +36,7 @@ def preview(
     text: str,
     *,
     asker: AbstractBaseUser | AnonymousUser,
-    knowledge_base: KnowledgeBase | str | None = None,
+    knowledge_base: KnowledgeBase | None = None,
     language: str | None = None,
 ) -> Preview:
     """Run a question up to hard refusal.

@@ -1,10 +1,11 @@
 """Store what a question came to, whole, so that it can be explained and replayed."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
 from django.db import DatabaseError, transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from qa.exceptions import AnswerDecidedError
@@ -12,29 +13,19 @@ from qa.models import Answer, AnswerEvidence, Policy, RefusalWording
 from qa.pipeline.types import Generation, Outcome
 from qa.pipeline.wording import refusal_text
 
-Overrides = Mapping[tuple[str, str], str]  # (language, reason) to text
-
 _OPEN = (Answer.Outcome.PENDING, Answer.Outcome.FAILED)
 
 
-def record_outcome(
-    answer: Answer,
-    outcome: Outcome,
-    policy: Policy,
-    wordings: Overrides | None = None,
-) -> None:
+def record_outcome(answer: Answer, outcome: Outcome, policy: Policy) -> None:
     """Write the decided row and its evidence in one transaction.
 
     A question that was not kept before is inserted as it was decided; one that was kept
     is completed, once.
 
-    Args:
-        wordings: What `own_wordings` returned for the answer, if it was asked before.
-
     Raises:
         AnswerDecidedError: Somebody else decided it meanwhile; theirs stands.
     """
-    fields = _fields(answer, outcome, policy, wordings)
+    fields = _fields(answer, outcome, policy)
     rows = list(_evidence_rows(answer, outcome))
     if not rows:  # one statement needs no transaction, and nothing is left to fetch
         _write(answer, fields)
@@ -55,26 +46,17 @@ def record_failure(answer: Answer, error: Exception | str) -> None:
     _write(answer, {"outcome": Answer.Outcome.FAILED, "error": str(error)})
 
 
-def own_wordings(answer: Answer) -> Overrides:
-    """Return the knowledge base's own words for refusals in the answer's language."""
-    own = RefusalWording.objects.filter(
-        knowledge_base_id=answer.knowledge_base_id, language=answer.language
-    ).values_list("language", "reason", "text")
-    return {(language, reason): text for language, reason, text in own}
-
-
-def shown_text(
-    answer: Answer, outcome: Outcome, wordings: Overrides | None = None
-) -> str:
-    """Return what the asker reads: the answer, or why there is none.
-
-    One query for a refusal whose `wordings` are not given.
-    """
+def shown_text(answer: Answer, outcome: Outcome) -> str:
+    """Return what the asker reads: the answer, or why there is none (one query)."""
     if outcome.shown_reason is None:
         return outcome.answer
-    if wordings is None:
-        wordings = own_wordings(answer)
-    return refusal_text(outcome.shown_reason, answer.language, wordings)
+    own = RefusalWording.objects.filter(
+        Q(reason=outcome.shown_reason.value) | Q(reason=""),
+        knowledge_base_id=answer.knowledge_base_id,
+        language=answer.language,
+    ).values_list("language", "reason", "text")
+    overrides = {(language, reason): text for language, reason, text in own}
+    return refusal_text(outcome.shown_reason, answer.language, overrides)
 
 
 def _write(answer: Answer, fields: dict[str, Any]) -> None:
@@ -91,16 +73,14 @@ def _write(answer: Answer, fields: dict[str, Any]) -> None:
         answer.save(force_insert=True)
 
 
-def _fields(
-    answer: Answer, outcome: Outcome, policy: Policy, wordings: Overrides | None
-) -> dict[str, Any]:
+def _fields(answer: Answer, outcome: Outcome, policy: Policy) -> dict[str, Any]:
     is_answered = outcome.answered
     return {
         "outcome": Answer.Outcome.ANSWERED if is_answered else Answer.Outcome.REFUSED,
         "gate": outcome.gate.value if outcome.gate else "",
         "reason": outcome.reason.value if outcome.reason else "",
         "shown_reason": outcome.shown_reason.value if outcome.shown_reason else "",
-        "text": shown_text(answer, outcome, wordings),
+        "text": shown_text(answer, outcome),
         "reasoning": outcome.reasoning if is_answered else "",
         "policy": policy,
         "calibration": outcome.calibration.value,

@@ -1,6 +1,6 @@
 """Search on behalf of one asker, in the pipeline's terms."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.utils import timezone
@@ -39,11 +39,8 @@ class KnowledgeRetriever:
     The question is embedded once however often it is looked for.
     """
 
-    def __init__(
-        self, scope: Scope, embed: Callable[[str], QuestionVector] = embed_question
-    ) -> None:
+    def __init__(self, scope: Scope) -> None:
         self._scope = scope
-        self._embed = embed
         self._vectors: dict[str, QuestionVector] = {}
 
     def look(self, question: str, *, top_k: int, deep: bool) -> Retrieval:
@@ -73,7 +70,7 @@ class KnowledgeRetriever:
 
     def _vector(self, question: str) -> QuestionVector:
         if question not in self._vectors:
-            self._vectors[question] = self._embed(question)
+            self._vectors[question] = embed_question(question)
         return self._vectors[question]
 
 

@@ -10,13 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kb.embedder import EmbedderUnavailableError, embedder_of, load_embedder
-from kb.embedding import (
-    EmbeddingAhead,
-    active_model,
-    embed_question,
-    embedding_text,
-    text_sha256,
-)
+from kb.embedding import active_model, embed_question, embedding_text, text_sha256
 from kb.models import EmbeddingModel, Entry
 from kb.services.embedding import EMBEDDED_TEXT_SQL
 from tests.factories import make_entry
@@ -187,52 +181,6 @@ def test_a_question_is_embedded_by_the_active_model(tiny: Path):
 
     assert vector.values.shape == (DIMENSIONS,)
     assert (vector.model_id, vector.fingerprint) == (model.pk, embedder.fingerprint)
-
-
-@pytest.mark.django_db
-def test_a_question_embedded_ahead_gets_the_same_vector(django_assert_num_queries):
-    expected = embed_question(QUESTION)
-
-    with django_assert_num_queries(0):
-        ahead = EmbeddingAhead(QUESTION)
-        found, again, other = ahead(QUESTION), ahead(QUESTION), ahead("Fees?")
-
-    assert np.array_equal(found.values, expected.values)
-    assert np.array_equal(again.values, expected.values)
-    assert np.array_equal(other.values, embed_question("Fees?").values)
-    assert (found.text, other.text) == (QUESTION, "Fees?")
-    assert (found.model_id, found.fingerprint) == (
-        expected.model_id,
-        expected.fingerprint,
-    )
-    assert found.milliseconds >= 0
-
-
-@pytest.mark.django_db
-def test_nothing_is_embedded_ahead_before_a_model_is_known():
-    ahead = EmbeddingAhead(QUESTION)
-
-    assert not EmbeddingModel.objects.exists()
-    assert ahead(QUESTION).model_id == EmbeddingModel.objects.get().pk
-
-
-@pytest.mark.django_db
-def test_what_fails_ahead_fails_where_the_vector_is_wanted(tiny: Path, monkeypatch):
-    embedder = load_embedder(str(tiny), anew=True)
-    EmbeddingModel.objects.create(
-        name=str(tiny),
-        fingerprint=embedder.fingerprint,
-        dimensions=DIMENSIONS,
-        state=EmbeddingModel.State.ACTIVE,
-    )
-    embed_question(QUESTION)
-    with monkeypatch.context() as damaged:
-        zeros = np.zeros(DIMENSIONS, dtype=np.float32)
-        damaged.setattr(embedder, "_encode_question", lambda text: zeros)
-        ahead = EmbeddingAhead(QUESTION)
-
-        with pytest.raises(EmbedderUnavailableError, match="damaged"):
-            ahead(QUESTION)
 
 
 @pytest.mark.django_db

@@ -41,12 +41,13 @@ def test_a_packed_layer_computes_what_it_was_made_of(rows: int, bias: bool):
 def test_only_plain_float32_layers_are_packed():
     plain, nested = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
     own, double = OwnLinear(4, 4), torch.nn.Linear(4, 4).double()
-    model = torch.nn.Sequential(plain, torch.nn.Sequential(nested), own, double)
+    inner = torch.nn.Sequential(nested)
+    model = torch.nn.Sequential(plain, inner, own, double)
 
     pack(model)
 
     assert isinstance(model[0], PackedLinear)
-    assert isinstance(model[1][0], PackedLinear)
+    assert isinstance(inner[0], PackedLinear)
     assert model[2] is own
     assert model[3] is double
 
