@@ -217,6 +217,8 @@ def _load_model(name: str) -> "SentenceTransformer":
     _pin_threads()
     from sentence_transformers import SentenceTransformer  # noqa: PLC0415  # with torch
 
+    from kb.packed_linear import lay_out_for_short_texts  # noqa: PLC0415  # with torch
+
     source = name
     if name == BUNDLED:
         source = str(_directory(name))
@@ -239,27 +241,8 @@ def _load_model(name: str) -> "SentenceTransformer":
         raise EmbedderUnavailableError(msg) from err
     model = model.float().eval()
     if model.device.type == "cpu":
-        _lay_out_for_short_texts(model)
+        lay_out_for_short_texts(model)
     return model
-
-
-def _lay_out_for_short_texts(model: "SentenceTransformer") -> None:
-    """Store the weights as the product with a question's dozen tokens reads them.
-
-    Where oneDNN cannot pack them they are at least kept turned: a linear layer multiplies
-    by the transposed weight, and for so few rows turning it costs as much as the product.
-    """
-    import torch  # noqa: PLC0415  # see _pin_threads
-
-    from kb.packed_linear import can_pack, pack  # noqa: PLC0415  # imports torch
-
-    if can_pack():
-        pack(model)
-        return
-    for layer in model.modules():
-        if isinstance(layer, torch.nn.Linear):
-            turned = layer.weight.detach().t().contiguous().t()
-            layer.weight = torch.nn.Parameter(turned, requires_grad=False)
 
 
 @cache

@@ -60,3 +60,18 @@ def pack(model: torch.nn.Module) -> None:
         for name, layer in list(parent.named_children()):
             if type(layer) is torch.nn.Linear and layer.weight.dtype == torch.float32:
                 setattr(parent, name, PackedLinear(layer))
+
+
+def lay_out_for_short_texts(model: torch.nn.Module) -> None:
+    """Store a CPU's weights as the product with a question's dozen tokens reads them.
+
+    Where they cannot be packed they are at least kept turned: a linear layer multiplies
+    by the transposed weight, and for so few rows turning it costs as much as the product.
+    """
+    if can_pack():
+        pack(model)
+        return
+    for layer in model.modules():
+        if isinstance(layer, torch.nn.Linear):
+            turned = layer.weight.detach().t().contiguous().t()
+            layer.weight = torch.nn.Parameter(turned, requires_grad=False)

@@ -7,8 +7,9 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 
+from kb import packed_linear
 from kb.embedder import load_embedder
-from kb.packed_linear import PackedLinear, can_pack, pack
+from kb.packed_linear import PackedLinear, can_pack, lay_out_for_short_texts, pack
 from tests.kb.tiny_embedder import save_tiny_embedder
 
 needs_packing = pytest.mark.skipif(not can_pack(), reason="oneDNN cannot pack here")
@@ -50,6 +51,20 @@ def test_only_plain_float32_layers_are_packed():
     assert isinstance(inner[0], PackedLinear)
     assert model[2] is own
     assert model[3] is double
+
+
+def test_what_cannot_be_packed_is_turned_and_computes_the_same(monkeypatch):
+    monkeypatch.setattr(packed_linear, "can_pack", lambda: False)
+    model = torch.nn.Sequential(torch.nn.Linear(384, 96))
+    x = torch.randn(3, 384)
+
+    with torch.inference_mode():
+        expected = model(x)
+        lay_out_for_short_texts(model)
+        found = model(x)
+
+    assert model[0].weight.stride() == (1, 96)
+    torch.testing.assert_close(found, expected, atol=2e-6, rtol=1e-5)
 
 
 @pytest.mark.parametrize("text", QUESTIONS)
