@@ -1,20 +1,28 @@
+from dataclasses import asdict
 from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.auth.models import User
-from django.db.models import Count, QuerySet
+from django.db.models import Count, QuerySet, Value
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import reverse
+from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 
 from accounts.admin_confirmation import confirmed
+from accounts.exceptions import NescioError
 from jobs.services import enqueue
 from qa.models import Policy
+from qa.services.activations import roll_back
 from qa.services.policies import activate, active_policy, new_version
+from qa.services.running import Running, what_runs
+from qa.services.threshold_effects import has_drifted
+
+from . import calibration_words as words
+from .calibration import CalibrationPages
+from .calibration_desk import author_of
 
 _CHOSEN = (
     "knowledge_base", "name", "hard_refusal", "alpha", "alpha_unverified", "horizon",
@@ -49,13 +57,13 @@ class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
 
     form = PolicyForm
     list_display: ClassVar = [
-        "__str__", "knowledge_base", "in_use", "alpha", "top_k", "verbatim_distance",
-        "unverified_floor", "answered", "created_by", "created_at",
+        "__str__", "knowledge_base", "in_use", "standing", "shadow", "alpha",
+        "min_verdict", "answered", "created_by", "created_at",
     ]  # fmt: skip
     list_filter = ["knowledge_base", "is_active"]
-    list_select_related = ["knowledge_base", "created_by"]
-    actions_detail = ["make_new_version", "activate_this"]
-    actions_list = ["evaluate"]
+    list_select_related = ["knowledge_base", "created_by", "certificate"]
+    actions_detail = ["try_this", "make_new_version", "activate_this"]
+    actions_list = ["open_calibration", "evaluate"]
     fieldsets = [
         (None, {"fields": ["knowledge_base", "name"]}),
         (
@@ -83,10 +91,22 @@ class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         "calibrated_language_model", "created_by", "created_at",
     ]  # fmt: skip
 
+    def get_urls(self) -> list[URLPattern]:
+        """Add the calibration pages."""
+        back = path(
+            "<int:object_id>/roll-back",
+            self.admin_site.admin_view(self.roll_back_this),
+            name="qa_policy_roll_back_this",
+        )
+        return [back, *CalibrationPages(self).urls(), *super().get_urls()]
+
     def get_queryset(self, request: HttpRequest) -> QuerySet[Policy]:
-        """Count the answers of each version."""
+        """Count the answers of each version, and note what runs now beside it."""
         rows: QuerySet[Policy] = super().get_queryset(request)
-        return rows.annotate(answers_count=Count("answers"))
+        running = {name: Value(value) for name, value in asdict(what_runs()).items()}
+        return rows.annotate(
+            answers_count=Count("answers"), has_drifted=has_drifted(), **running
+        )
 
     def get_fieldsets(
         self, request: HttpRequest, obj: Policy | None = None
@@ -118,10 +138,9 @@ class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         """Make the version through the service that numbers it."""
         if change:
             return
-        author = request.user if isinstance(request.user, User) else None
         changes = {name: form.cleaned_data[name] for name in _CHOSEN[1:]}
         base = active_policy(form.cleaned_data["knowledge_base"])
-        made = new_version(base, by=author, **changes)
+        made = new_version(base, by=author_of(request), is_calibrated=False, **changes)
         obj.pk, obj.version = made.pk, made.version
         message = f"{made} is made. It decides nothing until it is activated."
         self.message_user(request, message, messages.INFO)
@@ -149,6 +168,31 @@ class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         """Show whether it decides now."""
         return "active" if policy.is_active else "inactive"
 
+    @display(  # type: ignore[untyped-decorator]  # unfold ships no types
+        description="thresholds",
+        label={
+            "certified": "success",
+            "calibrated": "success",
+            "hand-set": "info",
+            "stale": "danger",
+            "drifted": "danger",
+        },
+    )
+    def standing(self, policy: Policy) -> tuple[str, str]:
+        """Show where the thresholds come from, and whether they still hold."""
+        names = ("embedder", "retrieval", "language_model")
+        running = Running(*[getattr(policy, name) for name in names])
+        standing = words.standing(policy, running).text
+        if getattr(policy, "has_drifted", None):
+            return "drifted", f"{standing}, drifted"
+        return standing, standing
+
+    @display(description="in shadow", label="warning")  # type: ignore[untyped-decorator]  # unfold ships no types
+    def shadow(self, policy: Policy) -> str | None:
+        """Show which gates refuse nothing."""
+        gates = (gate.split()[0] for gate in words.shadow_gates(policy))
+        return ", ".join(gates) or None
+
     @admin.display(description="answers", ordering="answers_count")
     def answered(self, policy: Policy) -> int:
         """Show how many questions it decided."""
@@ -163,10 +207,38 @@ class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     @confirmed("Let this policy decide every question of its knowledge base?")
     def activate_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Let this version decide from now on."""
-        policy = activate(get_object_or_404(Policy, pk=object_id))
+        policy = activate(
+            get_object_or_404(Policy, pk=object_id), by=author_of(request)
+        )
         message = f"{policy} decides every question of {policy.knowledge_base} now."
         self.message_user(request, message, messages.SUCCESS)
         return redirect("admin:qa_policy_change", object_id)
+
+    @action(description="Roll back", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @confirmed("Let the version that decided before this one decide again?")
+    def roll_back_this(self, request: HttpRequest, object_id: int) -> HttpResponse:
+        """Let the version before this one decide again."""
+        policy = get_object_or_404(Policy, pk=object_id)
+        try:
+            before = roll_back(policy, by=author_of(request))
+        except NescioError as error:
+            self.message_user(request, str(error), messages.ERROR)
+            return redirect("admin:qa_policy_change", object_id)
+        message = f"Rolled back: {before} decides again, in place of {policy}."
+        self.message_user(request, message, messages.SUCCESS)
+        return redirect("admin:qa_policy_calibrate", policy.knowledge_base_id)
+
+    @action(description="Try thresholds from this", permissions=["view"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    def try_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Open the calibration page, starting from this version."""
+        policy = get_object_or_404(Policy, pk=object_id)
+        address = reverse("admin:qa_policy_calibrate", args=[policy.knowledge_base_id])
+        return redirect(f"{address}?base={policy.pk}")
+
+    @action(description="Calibration", permissions=["view"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    def open_calibration(self, request: HttpRequest) -> HttpResponse:
+        """Open the calibration page."""
+        return redirect("admin:qa_policy_calibration")
 
     @action(description="Evaluate the demonstration", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Ask the demonstration questions in the background?")
@@ -175,7 +247,7 @@ class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         job = enqueue(
             "qa.evaluate",
             {"suite": "demo"},
-            owner=request.user if isinstance(request.user, User) else None,
+            owner=author_of(request),
             idempotency_key="qa.evaluate demo",
         )
         message = format_html(

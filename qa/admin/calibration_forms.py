@@ -1,0 +1,136 @@
+"""What the calibration pages ask for: thresholds to try, and a promise to certify."""
+
+from typing import Any
+
+from django import forms
+
+from qa.models import Policy
+from qa.services.policies import PolicyChanges
+
+_BOUND = 2.0  # the greatest distance of two unit vectors
+
+
+def _slider(label: str, help_text: str, *, most: float) -> forms.FloatField:
+    # Any step: a certificate's threshold has more places than a slider.
+    widget = forms.NumberInput(attrs={"step": "any"})
+    return forms.FloatField(
+        label=label, help_text=help_text, min_value=0.0, max_value=most, widget=widget
+    )
+
+
+class ThresholdsForm(forms.Form):
+    """Thresholds to try, and which gates are in shadow; starts from a version."""
+
+    alpha = _slider(
+        "alpha",
+        "Refused unless the best distance / confidence is below it. Smaller refuses "
+        "more.",
+        most=_BOUND,
+    )
+    alpha_unverified = _slider(
+        "alpha for unverified evidence",
+        "The same for evidence that nobody verified, where it is the lower one.",
+        most=_BOUND,
+    )
+    min_verdict = _slider(
+        "least verdict",
+        "Refused unless the model is this sure that the evidence answers. Greater "
+        "refuses more.",
+        most=1.0,
+    )
+    hard_shadow = forms.BooleanField(
+        label="Hard refusal in shadow",
+        help_text="The distance is measured and refuses nothing.",
+        required=False,
+    )
+    soft_shadow = forms.BooleanField(
+        label="Soft refusal in shadow",
+        help_text="The model's verdict is measured and refuses nothing.",
+        required=False,
+    )
+    support_shadow = forms.BooleanField(
+        label="Support check in shadow",
+        help_text="What the evidence does not carry is found and shown all the same.",
+        required=False,
+    )
+
+    def __init__(self, data: Any, *, base: Policy) -> None:  # noqa: ANN401  # a QueryDict
+        # Nothing tried yet: the version as it is.
+        super().__init__(data if "alpha" in data else None, initial=_initial(base))
+        # What is near enough to answer may not count as unrelated.
+        field = self.fields["alpha"]
+        field.widget.attrs["max"] = field.max_value = base.horizon  # type: ignore[attr-defined]
+        self.horizon = base.horizon
+        for name in self.errors:
+            self.fields[name].widget.attrs["aria-invalid"] = "true"
+
+    @property
+    def sliders(self) -> list[forms.BoundField]:
+        """The numbers."""
+        return [self[name] for name in ("alpha", "alpha_unverified", "min_verdict")]
+
+    @property
+    def switches(self) -> list[forms.BoundField]:
+        """The gates."""
+        return [self[name] for name in ("hard_shadow", "soft_shadow", "support_shadow")]
+
+    def clean_alpha(self) -> float:
+        """Hold alpha against the horizon, beyond which everything is unrelated."""
+        alpha: float = self.cleaned_data["alpha"]
+        if alpha > self.horizon:
+            msg = (
+                f"{alpha:g} is above this version's horizon {self.horizon:g}: what is "
+                "near enough to answer would count as unrelated. Make a version with a "
+                "wider horizon first."
+            )
+            raise forms.ValidationError(msg)
+        return alpha
+
+    def tried(self) -> PolicyChanges | None:
+        """Return what is tried, or None where it makes no sense."""
+        if not self.is_bound:
+            values = dict(self.initial)
+        elif self.is_valid():
+            values = self.cleaned_data
+        else:
+            return None
+        return PolicyChanges(
+            alpha=values["alpha"],
+            alpha_unverified=values["alpha_unverified"],
+            min_verdict=values["min_verdict"],
+            hard_refusal=not values["hard_shadow"],
+            soft_refusal=not values["soft_shadow"],
+            support_check=not values["support_shadow"],
+        )
+
+
+class PromiseForm(forms.Form):
+    """A promise: at most this share wrong, with this certainty."""
+
+    epsilon = forms.FloatField(
+        label="Wrong answers, at most (epsilon)",
+        help_text="Share of the shown answers: 0.05 is one in twenty.",
+        min_value=0.001,
+        max_value=0.5,
+        initial=0.05,
+        widget=forms.NumberInput(attrs={"step": "any"}),
+    )
+    delta = forms.FloatField(
+        label="Doubt (delta)",
+        help_text="How often such a promise may fail: 0.05 is 95 % certainty.",
+        min_value=0.001,
+        max_value=0.5,
+        initial=0.05,
+        widget=forms.NumberInput(attrs={"step": "any"}),
+    )
+
+
+def _initial(base: Policy) -> dict[str, Any]:
+    return {
+        "alpha": base.alpha,
+        "alpha_unverified": base.alpha_unverified,
+        "min_verdict": base.min_verdict,
+        "hard_shadow": not base.hard_refusal,
+        "soft_shadow": not base.soft_refusal,
+        "support_shadow": not base.support_check,
+    }
