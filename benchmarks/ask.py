@@ -286,7 +286,7 @@ def _unanswerable(count: int) -> list[str]:
 
 def _answerable(count: int) -> list[str]:
     from qa.evaluation.cases import read_cases
-    from qa.evaluation.demonstration import QUESTIONS
+    from qa.evaluation.suites.demo import QUESTIONS
 
     cases = read_cases(QUESTIONS)
     known = [case.question for case in cases if case.is_answerable and not case.gate]

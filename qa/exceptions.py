@@ -48,6 +48,12 @@ class PolicyError(NescioError):
     code = "invalid_policy"
 
 
+class PolicyNotFoundError(NotFoundError):
+    """There is no such version of a policy."""
+
+    code = "policy_not_found"
+
+
 class KnowledgeBaseNotFoundError(NotFoundError):
     """There is no such knowledge base, or none at all yet."""
 
@@ -64,3 +70,9 @@ class CalibrationError(NescioError):
     """Labelled answers that can't be calibrated on, or a promise that can't be asked."""
 
     code = "invalid_calibration"
+
+
+class EvaluationBusyError(ConflictError):
+    """Two processes would ask the same questions of the same run."""
+
+    code = "evaluation_busy"

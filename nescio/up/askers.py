@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from accounts.models import ApiToken
 from accounts.services.tokens import create_token
-from qa.evaluation.demonstration import ensure_demonstration_users
+from qa.evaluation.suites.demo import ensure_demonstration_users
 
 _TOKEN_LIFE = timedelta(hours=1)
 

@@ -30,7 +30,7 @@ from nescio.up.readiness import wait_until_ready
 from nescio.up.signals import Stop, stop_gate
 from nescio.up.supervisor import Supervisor
 from qa.evaluation.cases import read_cases
-from qa.evaluation.demonstration import QUESTIONS
+from qa.evaluation.suites.demo import QUESTIONS
 
 GRACE_SECONDS = 30.0
 # Every kind of outcome at the first start; later ones only prove that it answers.

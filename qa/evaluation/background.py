@@ -1,64 +1,92 @@
 """Evaluating as a background job of the kind "qa.evaluate"."""
 
-from uuid import UUID
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from django.contrib.auth.models import User
 
 from jobs.run import JobRun
 from qa.exceptions import EvaluationDataError
-from qa.models import Answer
-from qa.services.asking import decide
+from qa.models import EvaluationRun
 
-from .cases import Case
-from .report.cases import as_json
-from .results import result_of
-from .suites import Suite, open_suite
+from .judged import Suite
+from .policy_names import find_policy
+from .runs import begin, finish, go_on
+from .suites import open_suite
+from .suites.options import SuiteOptions
 
-_OPEN = (Answer.Outcome.PENDING, Answer.Outcome.FAILED)
+KIND = "qa.evaluate"
 
 
 def evaluate_in_background(run: JobRun) -> dict[str, object]:
-    """Ask a suite's questions and return the report.
+    """Ask a suite's questions and return the report, without its single results.
 
-    The parameters are `suite`, and `limit` for the first so many questions. Each question
-    is kept in the step that remembers it, and decided after it: whatever happens in
-    between, the run that goes on decides that very question and asks none twice.
+    The parameters are `suite`, and as for the command `data`, `limit`, `seed`, `shadow`,
+    `policy` and `knowledge_base`. Each question's rows and the job's progress are written
+    in one step: whatever happens, the run goes on behind the last of them.
 
     Raises:
         EvaluationDataError: The parameters are wrong, or the suite can't be asked here.
     """
-    suite = open_suite(str(run.parameters.get("suite", "")))
-    cases = suite.cases[: _limit(run)]
-    answers = [_decided(run, suite, case, len(cases)) for case in cases]
-    with run.step() as step:
-        step.advance(done=len(cases), total=len(cases))
-    results = [
-        result_of(case, answer, key_of=suite.key_of, seconds=_seconds(answer))
-        for case, answer in zip(cases, answers, strict=True)
-    ]
-    return as_json(str(run.parameters["suite"]), results)
+    owner = User.objects.filter(pk=run.owner_id).first() if run.owner_id else None
+    suite = _suite(run, owner)
+    evaluation = _evaluation(run, suite, owner)
+    done = evaluation.results.count()
 
-
-def _decided(run: JobRun, suite: Suite, case: Case, total: int) -> Answer:
-    asked: dict[str, str] = run.cursor.get("answers", {})
-    if case.id not in asked:
+    @contextmanager
+    def writing() -> Iterator[None]:
+        nonlocal done
         with run.step() as step:
-            kept = suite.keep(case)
-            asked = {**asked, case.id: str(kept.pk)}
-            # The one that is kept now is not done yet.
-            step.advance(done=len(asked) - 1, total=total, cursor={"answers": asked})
-    answer = Answer.objects.get(pk=UUID(asked[case.id]))
-    if answer.outcome in _OPEN:
-        for _ in decide(answer):
+            yield
+            done += 1
+            step.advance(done=done, total=evaluation.total)
+
+    for _ in go_on(evaluation, suite, writing=writing):
+        pass
+    with run.step() as step:
+        step.advance(done=evaluation.total, total=evaluation.total)
+        finished = finish(evaluation)
+    return {"run": finished.pk, "suite": finished.suite, **finished.report}
+
+
+def _evaluation(run: JobRun, suite: Suite, owner: User | None) -> EvaluationRun:
+    """Return the run that an earlier attempt of this job began, or begin one."""
+    found = EvaluationRun.objects.filter(
+        pk=run.cursor.get("run", 0), state=EvaluationRun.State.RUNNING
+    ).first()
+    if found:
+        return found
+    with run.step() as step:
+        begun = begin(suite, by=owner)
+        step.advance(total=begun.total, cursor={"run": begun.pk})
+    return begun
+
+
+def _suite(run: JobRun, owner: User | None) -> Suite:
+    def loading(done: int, total: int) -> None:
+        # Stops here if that was asked for; what is loaded stays.
+        with run.step():
             pass
-    return answer
+
+    given = run.parameters
+    options = SuiteOptions(
+        limit=_limit(given.get("limit")),
+        seed=int(given.get("seed") or 0),
+        shadow=given.get("shadow") is True,
+        loading=loading,
+        by=owner,
+    )
+    if data := str(given.get("data") or ""):
+        options["data"] = Path(data)
+    if slug := str(given.get("knowledge_base") or ""):
+        options["knowledge_base"] = slug
+    if policy := str(given.get("policy") or ""):
+        options["policy"] = find_policy(policy)
+    return open_suite(str(given.get("suite", "")), **options)
 
 
-def _limit(run: JobRun) -> int | None:
-    limit = run.parameters.get("limit")
+def _limit(limit: object) -> int | None:
     if limit is not None and (not isinstance(limit, int) or limit < 1):
         raise EvaluationDataError(f"limit {limit!r} is not a positive number.")
     return limit
-
-
-def _seconds(answer: Answer) -> float:
-    stages: dict[str, float] = answer.milliseconds
-    return sum(ms for stage, ms in stages.items() if "." not in stage) / 1000

@@ -1,12 +1,15 @@
 """Labelled questions: what should become of them, read from JSON Lines."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from qa.exceptions import EvaluationDataError
 from qa.pipeline.types import Gate, Reason
+
+Row = TypeVar("Row")
 
 ANSWERED = "answered"
 REFUSED = "refused"
@@ -18,23 +21,28 @@ class Case:
 
     Attributes:
         id: Unique in its suite; results are joined by it, never by position.
-        is_answerable: Whether it should be answered.
+        is_answerable: Whether it should be answered; None where nobody can tell, and
+            only the answer is judged.
         gate: Where it should be decided; None says nothing about that, but that an
             answer should come from the language model.
         reason: Why it should be refused; None says nothing about that.
         evidence: Keys of the entries of which one must be cited; empty for no claim.
         answer_contains: The answer must hold one of these; empty for no claim.
-        asker: Who asks, by the suite's own names.
+        asker: Who asks, by the suite's own names; "" for the evaluation's own user.
+        references: Right answers, of which each is one; empty where none is known.
+        group: What must not be torn apart by resampling or splitting (an article).
     """
 
     id: str
     question: str
-    is_answerable: bool
-    gate: Gate | None
-    reason: Reason | None
-    evidence: tuple[str, ...]
-    answer_contains: tuple[str, ...]
-    asker: str
+    is_answerable: bool | None
+    gate: Gate | None = None
+    reason: Reason | None = None
+    evidence: tuple[str, ...] = ()
+    answer_contains: tuple[str, ...] = ()
+    asker: str = ""
+    references: tuple[str, ...] = ()
+    group: str = ""
 
 
 def read_cases(file: Path) -> tuple[Case, ...]:
@@ -44,12 +52,7 @@ def read_cases(file: Path) -> tuple[Case, ...]:
         EvaluationDataError: A line is no case, or an id stands twice; names the line.
     """
     cases: dict[str, Case] = {}
-    for number, line in _lines(file):
-        try:
-            case = _case(json.loads(line))
-        except (ValueError, KeyError, TypeError) as error:
-            msg = f"{file.name}, line {number}: {error!r} in {line[:120]!r}."
-            raise EvaluationDataError(msg) from error
+    for number, case in read_lines(file, _case):
         if case.id in cases:
             msg = f"{file.name}, line {number}: the id {case.id!r} stands twice."
             raise EvaluationDataError(msg)
@@ -57,11 +60,26 @@ def read_cases(file: Path) -> tuple[Case, ...]:
     return tuple(cases.values())
 
 
-def _lines(file: Path) -> Iterator[tuple[int, str]]:
+def read_lines(
+    file: Path, read: Callable[[Mapping[str, object]], Row]
+) -> Iterator[tuple[int, Row]]:
+    """Yield what `read` makes of every line of a JSON Lines file, with its number.
+
+    Raises:
+        EvaluationDataError: A line is no JSON, or `read` can't read it; names the line.
+    """
     with file.open(encoding="utf-8") as stream:
         for number, line in enumerate(stream, start=1):
-            if line.strip():
-                yield number, line.strip()
+            if not line.strip():
+                continue
+            try:
+                made = read(json.loads(line))
+            except (ValueError, KeyError, TypeError) as error:
+                msg = (
+                    f"{file.name}, line {number}: {error!r} in {line.strip()[:120]!r}."
+                )
+                raise EvaluationDataError(msg) from error
+            yield number, made
 
 
 def _case(row: Mapping[str, object]) -> Case:
@@ -70,26 +88,39 @@ def _case(row: Mapping[str, object]) -> Case:
         msg = f'expect must be "{ANSWERED}" or "{REFUSED}", not {expected!r}'
         raise ValueError(msg)
     return Case(
-        id=_text(row["id"]),
-        question=_text(row["question"]),
+        id=as_text(row["id"]),
+        question=as_text(row["question"]),
         is_answerable=expected == ANSWERED,
-        gate=Gate(_text(row["gate"])) if row.get("gate") else None,
-        reason=Reason(_text(row["reason"])) if row.get("reason") else None,
-        evidence=_texts(row.get("evidence", [])),
-        answer_contains=_texts(row.get("answer_contains", [])),
-        asker=_text(row["as"]),
+        gate=Gate(as_text(row["gate"])) if row.get("gate") else None,
+        reason=Reason(as_text(row["reason"])) if row.get("reason") else None,
+        evidence=as_texts(row.get("evidence", [])),
+        answer_contains=as_texts(row.get("answer_contains", [])),
+        asker=as_text(row["as"]) if row.get("as") else "",
+        references=as_texts(row.get("references", [])),
+        group=as_text(row["group"]) if row.get("group") else "",
     )
 
 
-def _text(value: object) -> str:
+def as_text(value: object) -> str:
+    """Return a text that says something.
+
+    Raises:
+        ValueError: It is none.
+    """
     if not isinstance(value, str) or not value.strip():
         msg = f"{value!r} is no text"
         raise ValueError(msg)
     return value
 
 
-def _texts(value: object) -> tuple[str, ...]:
+def as_texts(value: object) -> tuple[str, ...]:
+    """Return a list of texts.
+
+    Raises:
+        TypeError: It is no list.
+        ValueError: One of them says nothing.
+    """
     if not isinstance(value, list):
         msg = f"{value!r} is no list of texts"
         raise TypeError(msg)
-    return tuple(_text(item) for item in value)
+    return tuple(as_text(item) for item in value)

@@ -1,38 +1,94 @@
 """Ask labelled questions and print how often the answers and refusals are right."""
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from json import dumps
 from pathlib import Path
+from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-from rich.progress import TimeRemainingColumn as Remaining
 
-from accounts.exceptions import NescioError
-from qa.evaluation.report.cases import RATES, as_json, metrics_of, print_report
-from qa.evaluation.results import Result, evaluate
-from qa.evaluation.suites import SUITES, open_suite
+from accounts.exceptions import NescioError, UnavailableError
+from qa.evaluation.judged import Judged
+from qa.evaluation.policy_names import find_policy
+from qa.evaluation.report import print_report
+from qa.evaluation.runs import begin, finish, go_on, judged_of, report_of
+from qa.evaluation.suites import open_suite, suites
+from qa.evaluation.suites.joined import JOIN
+from qa.evaluation.suites.options import SuiteOptions
+from qa.management.progress import Bar
+from qa.models import EvaluationRun
+
+# What --fail-over holds against its rate.
+_HELD = ("false_answers", "false_refusals", "wrong_answers")
 
 
 class Command(BaseCommand):
     """`manage.py evaluate SUITE`."""
 
     help = (
-        "Ask the labelled questions of a suite, as the users that they name, and print "
-        "false answers, false refusals and every wrong result. Exit code: 0, or 1 with "
-        "--fail-over if a rate is above it, 2 if the suite can't be run."
+        "Ask the labelled questions of a suite and print how often answers and refusals "
+        "are right. A run that is broken off goes on with the same command. Exit code: "
+        "0, or 1 with --fail-over if a rate is above it, 2 if the suite can't be run."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the suite and what to do with the result."""
-        parser.add_argument("suite", choices=sorted(SUITES))
+        """Declare the suite, what it is asked of and what to do with the result."""
+        known = ", ".join(sorted(suites()))
+        parser.add_argument(
+            "suite", type=_suite, help=f"One of {known}; several joined by {JOIN}."
+        )
+        parser.add_argument(
+            "--data",
+            type=Path,
+            metavar="PATH",
+            help="The data set's file, its directory, or a directory of data sets.",
+        )
+        parser.add_argument(
+            "--policy",
+            default="",
+            metavar="NAME:VERSION",
+            help="What decides, instead of the knowledge base's active policy.",
+        )
+        parser.add_argument(
+            "--shadow",
+            action="store_true",
+            help="Let all gates measure and none refuse: one run for every ablation.",
+        )
+        parser.add_argument(
+            "--limit", type=_positive, metavar="N", help="Ask a sample of N questions."
+        )
+        parser.add_argument("--seed", type=int, default=0, help="Of the sample.")
+        parser.add_argument(
+            "--knowledge-base", default="", metavar="SLUG", help="Ask this one."
+        )
+        parser.add_argument(
+            "--knowledge",
+            type=Path,
+            metavar="PATH",
+            help="A file of facts to ask against (suite own).",
+        )
+        parser.add_argument(
+            "--articles", type=_names, default=(), help="These alone (suite squad2)."
+        )
+        parser.add_argument(
+            "--exclude-articles", type=_names, default=(), help="All but these."
+        )
+        parser.add_argument(
+            "--anew",
+            action="store_true",
+            help="Start over instead of going on with a run that was broken off.",
+        )
         parser.add_argument(
             "--json", type=Path, metavar="PATH", help="Also write the report there."
         )
         parser.add_argument(
-            "--limit", type=_positive, metavar="N", help="Ask only the first N."
+            "--markdown", type=Path, metavar="PATH", help="Also write it as Markdown."
+        )
+        parser.add_argument(
+            "--plots", type=Path, metavar="DIR", help="Also write its plots there."
         )
         parser.add_argument(
             "--fail-over",
@@ -43,57 +99,127 @@ class Command(BaseCommand):
             "answers wrong.",
         )
 
-    def handle(
-        self,
-        *,
-        suite: str,
-        json: Path | None,
-        limit: int | None,
-        fail_over: float | None,
-        **_options: object,
-    ) -> None:
+    def handle(self, *, suite: str, anew: bool, **options: Any) -> None:  # noqa: ANN401  # as declared
         """Run the suite, print, write and judge it."""
         console = Console(file=self.stdout)  # type: ignore[arg-type]  # a text stream but by name
+        errors = Console(file=self.stderr)  # type: ignore[arg-type]  # the same
         try:
-            chosen = open_suite(suite)
-            cases = chosen.cases[:limit]
-            asked = evaluate(cases, ask=chosen.ask, key_of=chosen.key_of)
-            results = tuple(_shown(asked, len(cases)))
+            run = _run(suite, _suite_options(options), anew=anew, errors=errors)
+        except UnavailableError as error:
+            kept = "What was asked is kept: the same command goes on with it."
+            raise CommandError(f"{error} {kept}", returncode=2) from error
         except NescioError as error:
             raise CommandError(str(error), returncode=2) from error
-        print_report(results, console)
-        if json:
-            report = dumps(as_json(suite, results), indent=2, ensure_ascii=False)
-            json.write_text(f"{report}\n", encoding="utf-8")
-        if fail_over is not None:
-            _judge(results, fail_over)
+        rows = judged_of(run)
+        report = report_of(run, rows)
+        console.print(run.protocol, style="dim")
+        print_report(report, console)
+        heading = _heading(run)
+        if path := options["json"]:
+            _write(path, dumps({**heading, **report}, indent=2, ensure_ascii=False))
+        if path := options["markdown"]:
+            _write_markdown(path, report, heading)
+        if directory := options["plots"]:
+            _write_plots(directory, run, rows)
+        if options["fail_over"] is not None:
+            _judge(report, options["fail_over"])
 
 
-def _shown(results: Iterator[Result], total: int) -> Iterator[Result]:
-    """Pass the results on and show progress on standard error."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        Remaining(),
+def _run(
+    name: str, options: SuiteOptions, *, anew: bool, errors: Console
+) -> EvaluationRun:
+    with Bar("Loading knowledge", errors) as loading:
+        options["loading"] = loading.at
+        suite = open_suite(name, **options)
+    run = begin(suite, anew=anew)
+    done = run.results.count()
+    if done:
+        errors.print(
+            f"Going on with the run of {timezone.localtime(run.started_at):%H:%M}: "
+            f"{done:,} of {run.total:,} done.",
+            highlight=False,
+        )
+    with Bar("Asking", errors) as asking:
+        asking.at(done, run.total)
+        for number, _ in enumerate(go_on(run, suite), start=done + 1):
+            asking.at(number, run.total)
+    return finish(run)
+
+
+def _suite_options(options: Mapping[str, Any]) -> SuiteOptions:
+    policy = options["policy"]
+    return SuiteOptions(
+        data=options["data"],
+        policy=find_policy(policy) if policy else None,
+        limit=options["limit"],
+        seed=options["seed"],
+        shadow=options["shadow"],
+        knowledge_base=options["knowledge_base"],
+        knowledge=options["knowledge"],
+        articles=options["articles"],
+        exclude_articles=options["exclude_articles"],
     )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task("Asking", total=total)
-        for result in results:
-            progress.update(task, advance=1, description=result.case.id)
-            yield result
 
 
-def _judge(results: Sequence[Result], limit: float) -> None:
-    metrics = metrics_of(results)
+def _heading(run: EvaluationRun) -> dict[str, object]:
+    return {
+        "suite": run.suite,
+        "run": run.pk,
+        "started_at": run.started_at.isoformat(timespec="seconds"),
+        "protocol": run.protocol,
+        "parameters": run.parameters,
+        "policy": str(run.policy) if run.policy else "",
+        "embedder": run.embedder,
+        "language_model": run.language_model,
+        "retrieval": run.retrieval,
+    }
+
+
+def _write_markdown(
+    path: Path, report: Mapping[str, Any], heading: Mapping[str, object]
+) -> None:
+    # Of use to who asks for it alone.
+    from qa.evaluation.report import as_markdown  # noqa: PLC0415
+
+    _write(path, as_markdown(report, heading))
+
+
+def _write_plots(directory: Path, run: EvaluationRun, rows: Sequence[Judged]) -> None:
+    # Pulls in matplotlib, which takes a second.
+    from qa.evaluation.report import write_plots  # noqa: PLC0415
+
+    directory.mkdir(parents=True, exist_ok=True)
+    write_plots(rows, directory, policy=run.policy.as_value() if run.policy else None)
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{text.rstrip()}\n", encoding="utf-8")
+
+
+def _judge(report: Mapping[str, Any], limit: float) -> None:
+    rates = {name: report["rates"].get(name, {}).get("rate") for name in _HELD}
     over = [
-        f"{name} {getattr(metrics, field).value:.3f}"
-        for name, field, _ in RATES[:3]
-        if (getattr(metrics, field).value or 0.0) > limit
+        f"{name.replace('_', ' ')} {rate:.3f}"
+        for name, rate in rates.items()
+        if rate is not None and rate > limit
     ]
     if over:
         msg = f"Above --fail-over {limit}: {', '.join(over)}."
         raise CommandError(msg, returncode=1)
+
+
+def _suite(text: str) -> str:
+    known = suites()
+    for name in text.split(JOIN):
+        if name not in known:
+            msg = f"there is no suite {name!r}; there are: {', '.join(sorted(known))}"
+            raise argparse.ArgumentTypeError(msg)
+    return text
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def _positive(text: str) -> int:

@@ -3,19 +3,24 @@
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from django.contrib.auth.models import Group, User
 
 from accounts.roles import Role
 from kb.demonstration.loader import KNOWLEDGE
-from kb.models import KnowledgeBase
+from kb.models import Entry, KnowledgeBase
+from qa.evaluation.asked import AskedSuite
+from qa.evaluation.cases import read_cases
+from qa.evaluation.judged import Suite
+from qa.evaluation.scoring import by_expectation
 from qa.exceptions import EvaluationDataError, KnowledgeBaseNotFoundError
-from qa.models import Answer
-from qa.services.asking import decide, find_knowledge_base, keep_question
+from qa.services.asking import find_knowledge_base
 
-from .cases import Case, read_cases
+from .files import digest_of
+from .options import SuiteOptions, deciding_policy, refuse_others
 
+NAME = "demo"
 QUESTIONS = Path(__file__).with_name("demonstration.jsonl")
 
 # Who asks, by the names that the questions use, and the groups beside the role agent.
@@ -25,43 +30,40 @@ ASKERS: Mapping[str, tuple[str, ...]] = {
     "lead": ("team-leads",),
 }
 
+PROTOCOL = (
+    "The demonstration's questions, asked of the demonstration's knowledge base by its "
+    "own users. An answer is right if it holds and cites what the question asks for. "
+    "Known to leak: the default thresholds were chosen on these questions."
+)
 
-class Demonstration:
-    """The demonstration's questions, and asking them as its users."""
 
-    def __init__(self) -> None:
-        """Read the questions and the knowledge base that they are asked against.
+def open_demo(**options: Unpack[SuiteOptions]) -> Suite:
+    """Return the demonstration's questions; a limit asks the first so many.
 
-        Raises:
-            EvaluationDataError: The demonstration is not loaded.
-        """
-        knowledge = json.loads(KNOWLEDGE.read_text(encoding="utf-8"))
-        self.cases: tuple[Case, ...] = read_cases(QUESTIONS)
-        self._keys: dict[str, str] = {
-            entry["text"]: entry["key"] for entry in _entries(knowledge)
-        }
-        self._knowledge_base = _loaded(knowledge["knowledge_base"]["slug"])
-        self._askers = ensure_demonstration_users()
-
-    def ask(self, case: Case) -> Answer:
-        """Ask one question as the user that it names."""
-        answer = self.keep(case)
-        for _ in decide(answer):
-            pass
-        return answer
-
-    def keep(self, case: Case) -> Answer:
-        """Keep one question, pending, as asked by the user that it names."""
-        return keep_question(
-            case.question,
-            asker=self._askers[case.asker],
-            knowledge_base=self._knowledge_base,
-            channel=Answer.Channel.EVALUATION,
-        )
-
-    def key_of(self, text: str) -> str:
-        """Return the key of the entry that says `text`; "" for one that was changed."""
-        return self._keys.get(text, "")
+    Raises:
+        EvaluationDataError: The demonstration is not loaded.
+    """
+    refuse_others(NAME, options, frozenset())
+    knowledge = json.loads(KNOWLEDGE.read_text(encoding="utf-8"))
+    knowledge_base = _loaded(knowledge["knowledge_base"]["slug"])
+    keys = {entry["text"]: entry["key"] for entry in _entries(knowledge)}
+    entries = Entry.objects.filter(knowledge_base=knowledge_base, text__in=keys)
+    limit = options.get("limit")
+    return AskedSuite(
+        name=NAME,
+        protocol=PROTOCOL,
+        knowledge_base=knowledge_base,
+        policy=deciding_policy(knowledge_base, options),
+        cases=read_cases(QUESTIONS)[:limit],
+        scoring=by_expectation,
+        about={
+            "data": digest_of(QUESTIONS),
+            "limit": limit,
+            "shadow": bool(options.get("shadow")),
+        },
+        askers=ensure_demonstration_users(),
+        keys={pk: keys[text] for pk, text in entries.values_list("pk", "text")},
+    )
 
 
 def ensure_demonstration_users() -> Mapping[str, User]:

@@ -1,0 +1,211 @@
+"""What labelled questions are asked against: loaded once, whole, and found again.
+
+Written through the same services as everybody's knowledge. Only the evaluation's own user
+sees it, so that no page of the product answers from a data set.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from django.contrib.auth.models import Group, User
+from django.db import connection, transaction
+from django.db.models import Count, Max
+
+from accounts.roles import Role
+from kb.models import Audience, Document, Entry, KnowledgeBase, Revision
+from kb.services.documents import create_document
+from kb.services.entries import NewEntry, create_entries
+from kb.services.entry_values import (
+    QUESTION_LIMIT,
+    TEXT_LIMIT,
+    UNVERIFIED_CONFIDENCE,
+)
+from qa.exceptions import EvaluationDataError, KnowledgeBaseNotFoundError
+from qa.services.asking import find_knowledge_base
+
+USERNAME = "evaluation"
+EMPTY = "eval-empty"
+_AUDIENCE = "evaluation"
+_ENTRIES_AT_ONCE = 256  # written in one transaction: what a kill loses at most
+
+Loading = Callable[[int, int], None]
+"""Called while knowledge is loaded with how many sources are written, and of how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One entry: a statement, or with `question` the exact answer to it.
+
+    Attributes:
+        key: What cases cite it by; "" for nothing.
+        confidence: In (0, 1); None for what is verified.
+    """
+
+    text: str
+    question: str = ""
+    key: str = ""
+    confidence: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One document of a data set; `key` is its own in the data set."""
+
+    key: str
+    title: str
+    facts: Sequence[Fact]
+
+
+def ensure_knowledge(
+    slug: str,
+    name: str,
+    sources: Sequence[Source],
+    *,
+    loading: Loading | None = None,
+) -> KnowledgeBase:
+    """Return the knowledge base `slug`, which says what `sources` say.
+
+    What stands there already is not written again, so that loading goes on where it was
+    broken off; two processes that load at the same time write everything once.
+
+    Args:
+        slug: Names the content too (a digest): the same one holds the same.
+
+    Raises:
+        InvalidKnowledgeError: A fact that may not be written.
+    """
+    knowledge_base, _ = KnowledgeBase.objects.get_or_create(
+        slug=slug, defaults={"name": name}
+    )
+    done = _written(knowledge_base)
+    if len(done) >= len(sources):
+        return knowledge_base
+    for batch in _batches([source for source in sources if source.key not in done]):
+        if loading:
+            loading(len(done), len(sources))
+        _write(knowledge_base, batch)
+        done.update(source.key for source in batch)
+    if loading:
+        loading(len(done), len(sources))
+    _gather_statistics()
+    return knowledge_base
+
+
+def given_or_empty(slug: str) -> KnowledgeBase:
+    """Return the knowledge base `slug`, or one that knows nothing where none is named.
+
+    Raises:
+        EvaluationDataError: There is no such knowledge base.
+    """
+    if not slug:
+        return ensure_knowledge(EMPTY, "Evaluation: nothing", ())
+    try:
+        return find_knowledge_base(slug)
+    except KnowledgeBaseNotFoundError as error:
+        raise EvaluationDataError(str(error)) from error
+
+
+def state_of(knowledge_base: KnowledgeBase) -> str:
+    """Return what changes whenever an entry is written: the entries and the last revision."""
+    entries = Entry.objects.filter(knowledge_base=knowledge_base).aggregate(
+        n=Count("pk")
+    )
+    last = Revision.objects.filter(entry__knowledge_base=knowledge_base)
+    return f"{entries['n']} entries, revision {last.aggregate(last=Max('pk'))['last']}"
+
+
+def evaluation_user(groups: Sequence[str] = ()) -> User:
+    """Return a user who asks on behalf of evaluations, made on first use.
+
+    An agent who can't sign in. With `groups`, one who is in these besides.
+
+    Raises:
+        EvaluationDataError: There is no such group.
+    """
+    rows = {row.name: row for row in Group.objects.filter(name__in=groups)}
+    missing = [name for name in groups if name not in rows]
+    if missing:
+        raise EvaluationDataError(f"There is no group {missing[0]!r}; make it first.")
+    username = "-".join((USERNAME, *groups))[:150]
+    user, is_new = User.objects.get_or_create(username=username)
+    if is_new:
+        user.set_unusable_password()
+        user.save(update_fields=["password"])
+        own = [Group.objects.get_or_create(name=n)[0] for n in (Role.AGENT, USERNAME)]
+        user.groups.set([*own, *rows.values()])
+    return user
+
+
+def _written(knowledge_base: KnowledgeBase) -> set[str]:
+    rows = Document.objects.filter(knowledge_base=knowledge_base)
+    return set(rows.values_list("source", flat=True))
+
+
+def _batches(sources: Iterable[Source]) -> Iterator[list[Source]]:
+    """Yield sources with about so many facts together as are written at once."""
+    batch: list[Source] = []
+    size = 0
+    for source in sources:
+        batch.append(source)
+        size += len(source.facts)
+        if size >= _ENTRIES_AT_ONCE:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+@transaction.atomic
+def _write(knowledge_base: KnowledgeBase, sources: Sequence[Source]) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_advisory_xact_lock(hashtext(%s))", [knowledge_base.slug]
+        )
+    done = _written(knowledge_base)  # by another process, meanwhile
+    author, audience = evaluation_user(), _audience()
+    new: list[NewEntry] = []
+    for source in sources:
+        if source.key in done:
+            continue
+        document = create_document(
+            knowledge_base=knowledge_base,
+            title=source.title,
+            source=source.key,
+            audience=audience,
+            author=author,
+        )
+        new += [_new_entry(fact, document) for fact in source.facts]
+    create_entries(new, author=author)
+
+
+def _new_entry(fact: Fact, document: Document) -> NewEntry:
+    # A verified entry's confidence is 1, whatever is said here.
+    confidence = UNVERIFIED_CONFIDENCE if fact.confidence is None else fact.confidence
+    is_verified = fact.confidence is None
+    return NewEntry(
+        knowledge_base=document.knowledge_base,
+        audience=document.audience,
+        document=document,
+        text=fact.text[:TEXT_LIMIT],
+        question=fact.question[:QUESTION_LIMIT],
+        origin=Entry.Origin.IMPORTED,
+        verify=is_verified,
+        state=Entry.State.DRAFT if is_verified else Entry.State.IN_REVIEW,
+        confidence=confidence,
+        reason="Evaluation data.",
+    )
+
+
+def _audience() -> Audience:
+    audience, is_new = Audience.objects.get_or_create(
+        slug=_AUDIENCE, defaults={"name": "Evaluation"}
+    )
+    if is_new:
+        audience.groups.set([Group.objects.get_or_create(name=USERNAME)[0]])
+    return audience
+
+
+def _gather_statistics() -> None:
+    """Let the planner know of thousands of new rows before it is asked for them."""
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE kb_entry, kb_entryembedding, kb_revision")

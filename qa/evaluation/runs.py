@@ -1,0 +1,243 @@
+"""Runs of suites: kept question by question, so that one that is killed goes on.
+
+A run is known by what is asked and by what decides: the suite's name and parameters (the
+data's digest among them), the policy's thresholds and the models' fingerprints.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict
+from typing import Any, Protocol, runtime_checkable
+
+from django.contrib.auth.models import AbstractBaseUser, User
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.utils import timezone
+
+from kb.embedding import active_model
+from kb.search import METHOD
+from qa.exceptions import EvaluationBusyError, EvaluationDataError
+from qa.models import EvaluationResult, EvaluationRun, Policy
+
+from .asked import Considered
+from .judged import Judged, Suite
+
+_NAMES = ("name", "version")  # of a policy: what decides is what it says
+_LOCKS = 0x4E455343  # the class of this module's advisory locks
+_PATIENCE_SECONDS = 10.0
+
+
+@runtime_checkable
+class ConsideringSuite(Protocol):
+    """A suite that leaves it to the run when its answers are written."""
+
+    def consider(self, case_ids: Iterable[str]) -> Iterator[Considered]:
+        """Ask questions and judge them, writing nothing."""
+        ...
+
+
+def begin(
+    suite: Suite, *, by: AbstractBaseUser | None = None, anew: bool = False
+) -> EvaluationRun:
+    """Return the suite's unfinished run, to be gone on with, or a new one.
+
+    Args:
+        by: Who starts it.
+        anew: Drop what an unfinished run has and start over.
+
+    Raises:
+        UnavailableError: A model that is to be asked can't be loaded.
+    """
+    model = _language_model(suite)
+    embedder = active_model().fingerprint
+    identity = {
+        "suite": suite.name,
+        "parameters": dict(suite.parameters),
+        "policy": _thresholds(suite.policy),
+        "embedder": embedder,
+        "language_model": model,
+        "retrieval": METHOD,
+    }
+    key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+    rows = EvaluationRun.objects.filter(state=EvaluationRun.State.RUNNING)
+    with transaction.atomic():
+        if anew:
+            rows.filter(key=key).delete()
+        run, _ = rows.get_or_create(
+            key=key,
+            defaults={
+                "state": EvaluationRun.State.RUNNING,
+                "suite": suite.name,
+                "parameters": dict(suite.parameters),
+                "protocol": suite.protocol,
+                "knowledge_base": suite.knowledge_base,
+                "policy": suite.policy,
+                "total": len(suite.case_ids),
+                "embedder": embedder,
+                "language_model": model,
+                "retrieval": METHOD,
+                "started_by": by if isinstance(by, User) else None,
+            },
+        )
+    return run
+
+
+def go_on(
+    run: EvaluationRun,
+    suite: Suite,
+    *,
+    writing: Callable[[], AbstractContextManager[None]] = transaction.atomic,
+) -> Iterator[Judged]:
+    """Ask what the run has no result of yet; yield each question once it is stored.
+
+    A question's result is stored with its answer, in one transaction, and counted once.
+
+    Args:
+        writing: Opens the transaction that a question's rows are written in.
+
+    Raises:
+        EvaluationBusyError: Another process goes on with this run.
+        UnavailableError: A model is down; what was asked stays, and the run goes on
+            later.
+    """
+    with _alone(run):
+        done = set(run.results.values_list("case_id", flat=True))
+        waiting = [case_id for case_id in suite.case_ids if case_id not in done]
+        for considered in considered_of(suite, waiting):
+            with writing():
+                considered.write()
+                _store(run, considered.judged)
+            yield considered.judged
+
+
+def finish(run: EvaluationRun) -> EvaluationRun:
+    """Store the report of a run that has asked everything.
+
+    Its results stand in rows of their own, and are not repeated in the stored report.
+
+    Raises:
+        EvaluationDataError: Some questions have no result yet.
+    """
+    rows = judged_of(run)
+    if len(rows) < run.total:
+        raise EvaluationDataError(
+            f"The run has asked {len(rows):,} of its {run.total:,} questions; go on "
+            "with it first."
+        )
+    report = report_of(run, rows)
+    report.pop("results", None)
+    run.report = report
+    run.state = EvaluationRun.State.FINISHED
+    run.finished_at = timezone.now()
+    run.save(update_fields=["report", "state", "finished_at"])
+    return run
+
+
+def report_of(run: EvaluationRun, rows: list[Judged]) -> dict[str, Any]:
+    """Return the report on what a run has asked so far, its results by id."""
+    # Statistics and plotting, which a process that only asks never pays for.
+    from .report import build_report  # noqa: PLC0415
+
+    policy = run.policy.as_value() if run.policy else None
+    return build_report(rows, policy=policy)
+
+
+def judged_of(run: EvaluationRun) -> list[Judged]:
+    """Return what became of the run's questions, in the order in which they were asked."""
+    return [_judged(row) for row in run.results.order_by("pk").iterator()]
+
+
+def considered_of(suite: Suite, case_ids: list[str]) -> Iterator[Considered]:
+    """Ask questions of any suite; one that judges at once has written what it writes."""
+    if isinstance(suite, ConsideringSuite):
+        yield from suite.consider(case_ids)
+        return
+    for case_id in case_ids:
+        yield Considered(suite.judge(case_id), lambda: None)
+
+
+def _store(run: EvaluationRun, judged: Judged) -> None:
+    EvaluationResult.objects.create(
+        run=run,
+        case_id=judged.id,
+        group=judged.group,
+        answer_id=judged.answer_id,
+        is_answerable=judged.is_answerable,
+        is_answered=judged.is_answered,
+        gate=judged.gate,
+        reason=judged.reason,
+        is_correct=judged.is_correct,
+        signals=dict(judged.signals),
+        measures=dict(judged.measures),
+        milliseconds=judged.milliseconds,
+        model_milliseconds=judged.model_milliseconds,
+    )
+
+
+def _judged(row: EvaluationResult) -> Judged:
+    return Judged(
+        id=row.case_id,
+        group=row.group,
+        signals=row.signals,
+        is_answerable=row.is_answerable,
+        is_correct=row.is_correct,
+        is_answered=row.is_answered,
+        gate=row.gate,
+        reason=row.reason,
+        measures=row.measures,
+        milliseconds=row.milliseconds,
+        model_milliseconds=row.model_milliseconds,
+        answer_id=row.answer_id,
+    )
+
+
+def _thresholds(policy: Policy | None) -> dict[str, Any] | None:
+    if policy is None:
+        return None
+    values = asdict(policy.as_value())
+    return {name: value for name, value in values.items() if name not in _NAMES}
+
+
+def _language_model(suite: Suite) -> str:
+    """Return the fingerprint of the model that is asked; "" where none is."""
+    if suite.policy is None:
+        return ""
+    # Pulls in torch, which a suite that asks no model never pays for.
+    from qa.language_models import load_language_model  # noqa: PLC0415
+
+    return load_language_model().fingerprint
+
+
+@contextmanager
+def _alone(run: EvaluationRun) -> Iterator[None]:
+    """Keep other processes from this run; ends with this process, however that ends."""
+    # The lock is the connection's: it needs one that nobody gives back meanwhile.
+    held = connections.create_connection(DEFAULT_DB_ALIAS)
+    try:
+        _lock(held, run)
+        try:
+            yield
+        finally:
+            with held.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [_LOCKS, run.pk])
+    finally:
+        held.close()
+
+
+def _lock(held: BaseDatabaseWrapper, run: EvaluationRun) -> None:
+    """Take the run's lock; one that was killed a moment ago may hold it still."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    with held.cursor() as cursor:
+        while True:
+            cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [_LOCKS, run.pk])
+            if cursor.fetchone()[0]:
+                return
+            if time.monotonic() > deadline:
+                raise EvaluationBusyError(
+                    f"Another process goes on with the run of {run.suite} that started "
+                    f"at {run.started_at:%H:%M}; wait for it or stop it."
+                )
+            time.sleep(0.1)

@@ -1,0 +1,120 @@
+"""The open-domain sets: questions about the world, asked of whatever is known here.
+
+References:
+    Joshi et al., TriviaQA (ACL 2017). Kwiatkowski et al., Natural Questions (TACL 2019),
+    and Lee et al. (ACL 2019) for its open form. Mallen et al., PopQA (ACL 2023). Berant
+    et al., WebQuestions (EMNLP 2013).
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Unpack
+
+from qa.evaluation.asked import AskedSuite
+from qa.evaluation.cases import Case, read_lines
+from qa.evaluation.judged import Suite
+from qa.evaluation.knowledge import given_or_empty
+from qa.evaluation.sampling import sample
+from qa.evaluation.scoring import by_references
+
+from .files import digest_of, find_file, misread, read_json
+from .options import SuiteFactory, SuiteOptions, deciding_policy, refuse_others
+
+GIVEN = (
+    "The questions are asked against the knowledge base {slug} as it stands. Whether it "
+    "holds an answer is not known, so that only drafts are judged and no refusal is: an "
+    "answer is right if a reference stands in it, both in lower case and without "
+    "punctuation and articles. Known to leak: nothing is added to the knowledge base; "
+    "what it says of these questions already is not checked."
+)
+EMPTY = (
+    "The questions are asked against a knowledge base that knows nothing: every one is "
+    "to be refused, and every answer is a false one. To measure answers name a knowledge "
+    "base with --knowledge-base."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Where a data set keeps what; `id` is None where the line's number is the id."""
+
+    files: tuple[str, ...]
+    question: str
+    answers: str
+    id: str | None
+    group: str | None = None
+
+
+_LAYOUTS: Mapping[str, _Layout] = {
+    "triviaqa": _Layout(("triviaqa/*.jsonl",), "question", "answers", "id"),
+    "nq-open": _Layout(("nq_open/NQ-open.dev.jsonl",), "question", "answer", None),
+    "popqa": _Layout(("popqa/*.jsonl",), "question", "answers", "id", "prop"),
+    "webquestions": _Layout(("webquestions/test.json",), "qText", "answers", "qId"),
+}
+
+
+def open_open_domain(name: str, **options: Unpack[SuiteOptions]) -> Suite:
+    """Return the suite over one of the open-domain sets.
+
+    Raises:
+        EvaluationDataError: The file is missing or laid out otherwise, or there is no
+            such knowledge base.
+    """
+    refuse_others(name, options, frozenset({"knowledge_base"}))
+    layout = _LAYOUTS[name]
+    file = find_file(name, options.get("data"), *layout.files)
+    slug = options.get("knowledge_base", "")
+    knowledge_base = given_or_empty(slug)
+    is_answerable = None if slug else False
+    try:
+        cases = [
+            _case(row, layout, number, is_answerable)
+            for number, row in enumerate(_rows(file), start=1)
+        ]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise misread(file, name) from error
+    seed, limit = options.get("seed", 0), options.get("limit")
+    return AskedSuite(
+        name=name,
+        protocol=(GIVEN if slug else EMPTY).format(slug=slug),
+        knowledge_base=knowledge_base,
+        policy=deciding_policy(knowledge_base, options),
+        cases=sample(cases, limit, seed=seed, stratum=lambda case: case.group),
+        scoring=by_references,
+        about={
+            "data": digest_of(file),
+            "limit": limit,
+            "seed": seed,
+            "shadow": bool(options.get("shadow")),
+        },
+    )
+
+
+OPEN_DOMAIN: Mapping[str, SuiteFactory] = {
+    name: partial(open_open_domain, name) for name in _LAYOUTS
+}
+
+
+def _rows(file: Path) -> Sequence[Mapping[str, Any]]:
+    if file.suffix == ".jsonl":
+        return [row for _, row in read_lines(file, dict)]
+    rows: Sequence[Mapping[str, Any]] = read_json(file)
+    return rows
+
+
+def _case(
+    row: Mapping[str, Any], layout: _Layout, number: int, is_answerable: bool | None
+) -> Case:
+    answers = row[layout.answers]
+    if isinstance(answers, str):  # a list that was written as JSON once more
+        answers = json.loads(answers)
+    return Case(
+        id=str(row[layout.id]) if layout.id else f"line-{number}",
+        question=row[layout.question],
+        is_answerable=is_answerable,
+        references=tuple(str(answer) for answer in answers),
+        group=str(row[layout.group]) if layout.group else "",
+    )

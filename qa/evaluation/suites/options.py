@@ -1,0 +1,99 @@
+"""What a suite may be opened with, and the checks that all suites have in common."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol, TypedDict, Unpack
+
+from django.contrib.auth.models import AbstractBaseUser
+
+from kb.models import KnowledgeBase
+from qa.evaluation.judged import Suite
+from qa.evaluation.knowledge import Loading
+from qa.exceptions import EvaluationDataError
+from qa.models import Policy
+from qa.services.policies import active_policy, new_version
+
+# The gates that only measure in a run from which every ablation can be played again.
+_IN_SHADOW: Mapping[str, bool] = {
+    "hard_refusal": False,
+    "soft_refusal": False,
+    "support_check": False,
+    "refuse_when_stale": False,
+}
+_UNCOPIED = frozenset({"id", "knowledge_base", "version", "is_active", "created_by", "created_at"})  # fmt: skip
+_SHADOW_NAME = "shadow"
+
+
+class SuiteOptions(TypedDict, total=False):
+    """How a suite is opened; one that is absent has the suite's own default.
+
+    Attributes:
+        data: The data set's file, its directory, or one that holds several data sets.
+        policy: What decides; the active policy of the knowledge base by default.
+        limit: Ask a seeded sample of so many questions.
+        seed: Of the sample and of the order.
+        shadow: Let all gates measure and none refuse.
+        knowledge_base: Slug of one that is there already, to be asked.
+        knowledge: File of facts to be asked (suite own).
+        articles: Ask and know these groups alone.
+        exclude_articles: Ask and know all but these groups.
+        loading: Told how far loading the knowledge is.
+        by: Who opens it.
+    """
+
+    data: Path | None
+    policy: Policy | None
+    limit: int | None
+    seed: int
+    shadow: bool
+    knowledge_base: str
+    knowledge: Path | None
+    articles: tuple[str, ...]
+    exclude_articles: tuple[str, ...]
+    loading: Loading | None
+    by: AbstractBaseUser | None
+
+
+class SuiteFactory(Protocol):
+    """Opens one suite."""
+
+    def __call__(self, **options: Unpack[SuiteOptions]) -> Suite:
+        """Return the suite, ready to be asked.
+
+        Raises:
+            EvaluationDataError: It can't be asked here, or not with these options.
+        """
+        ...
+
+
+COMMON = frozenset({"data", "policy", "limit", "seed", "shadow", "loading", "by"})
+
+
+def refuse_others(name: str, options: SuiteOptions, taken: frozenset[str]) -> None:
+    """Refuse an option that says something and that the suite has no use for.
+
+    Raises:
+        EvaluationDataError: Names the option.
+    """
+    for option, value in options.items():
+        if value and option not in taken | COMMON:
+            flag = option.replace("_", "-")
+            raise EvaluationDataError(
+                f"The suite {name} has no use for --{flag} {value!r}; leave it out."
+            )
+
+
+def deciding_policy(knowledge_base: KnowledgeBase, options: SuiteOptions) -> Policy:
+    """Return the policy that decides: the given one or the active one, or its shadow."""
+    policy = options.get("policy") or active_policy(knowledge_base)
+    if not options.get("shadow"):
+        return policy
+    copied = {
+        field.name: getattr(policy, field.name)
+        for field in Policy._meta.concrete_fields
+        if field.name not in _UNCOPIED
+    }
+    wanted = {**copied, **_IN_SHADOW, "name": _SHADOW_NAME}
+    found = Policy.objects.filter(knowledge_base=knowledge_base, **wanted).first()
+    base = active_policy(knowledge_base)
+    return found or new_version(base, by=options.get("by"), **wanted)

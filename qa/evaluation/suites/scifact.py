@@ -1,0 +1,203 @@
+"""The suite "scifact": whether what speaks to a claim is found; no model is asked.
+
+References:
+    Wadden et al., "Fact or Fiction: Verifying Scientific Claims" (EMNLP 2020), in the
+    layout and with the measures of Thakur et al., BEIR (NeurIPS 2021).
+"""
+
+import csv
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Unpack
+
+from django.contrib.auth.models import User
+
+from kb.models import Entry, KnowledgeBase
+from kb.search import embed_question, search
+from kb.types import Scope
+from qa.evaluation.cases import Case, as_text, read_lines
+from qa.evaluation.judged import Judged, Parameter, Suite
+from qa.evaluation.knowledge import (
+    Fact,
+    Source,
+    ensure_knowledge,
+    evaluation_user,
+    state_of,
+)
+from qa.evaluation.metrics.retrieval import ndcg_at, recall_at, reciprocal_rank
+from qa.evaluation.sampling import sample
+from qa.exceptions import EvaluationDataError
+from qa.models import Policy
+from qa.services.policies import active_policy
+from qa.services.retriever import scope_of
+
+from .files import digest_of, find_file, misread
+from .options import SuiteOptions, refuse_others
+
+NAME = "scifact"
+_DEPTH = 100  # ranks that are measured
+_RECALLS = (1, 5, 10, 100)
+_HIT = 10
+
+PROTOCOL = (
+    "Every abstract of the corpus is one verified entry, title and text; an embedding "
+    "model sees of it what fits its window, the words are all looked up. The test claims "
+    "are searched for as questions are, to {depth} ranks; no language model is asked. "
+    "A claim counts as answered if anything was found, and as right if a relevant "
+    "abstract is among the first {hit}. Known to leak: the claims were written from "
+    "sentences that cite these abstracts."
+)
+
+
+@dataclass(kw_only=True, eq=False)
+class RetrievalSuite:
+    """`judged.Suite` of queries with the documents that are relevant to them.
+
+    Attributes:
+        gains: By case id, the relevance of documents.
+        documents: What document an entry is, by the entry's id.
+    """
+
+    name: str
+    protocol: str
+    knowledge_base: KnowledgeBase
+    cases: Sequence[Case]
+    gains: Mapping[str, Mapping[str, float]]
+    documents: Mapping[int, str]
+    about: Mapping[str, Parameter]
+    policy: Policy | None = field(default=None, init=False)
+
+    @cached_property
+    def parameters(self) -> Mapping[str, Parameter]:
+        """What makes two runs the same one, with what the knowledge base holds."""
+        return {
+            **self.about,
+            "knowledge_base": self.knowledge_base.slug,
+            "knowledge": state_of(self.knowledge_base),
+        }
+
+    @property
+    def case_ids(self) -> Sequence[str]:
+        """The queries' ids in the order in which they are searched for."""
+        return [case.id for case in self.cases]
+
+    def judge(self, case_id: str) -> Judged:
+        """Search for one claim and measure the ranks of what is relevant."""
+        began = time.perf_counter()
+        case = self._by_id[case_id]
+        found = search(
+            embed_question(case.question),
+            case.question,
+            scope=self._scope,
+            top_k=_DEPTH,
+        )
+        ranked = [self.documents[hit.entry_id] for hit in found.hits]
+        gains = self.gains[case_id]
+        relevant = gains.keys()
+        nearest = min((hit.distance for hit in found.hits), default=None)
+        return Judged(
+            id=case_id,
+            group="",
+            signals={"nearest_distance": nearest},
+            is_answerable=None,
+            is_correct=recall_at(ranked, relevant, _HIT) > 0 if ranked else None,
+            is_answered=bool(ranked),
+            gate="",
+            reason="",
+            measures={
+                **{f"recall_at_{k}": recall_at(ranked, relevant, k) for k in _RECALLS},
+                "ndcg_at_10": ndcg_at(ranked, gains, 10),
+                "reciprocal_rank": reciprocal_rank(ranked, relevant),
+            },
+            milliseconds=(time.perf_counter() - began) * 1000,
+            model_milliseconds=0.0,
+            answer_id=None,
+        )
+
+    @cached_property
+    def _by_id(self) -> Mapping[str, Case]:
+        return {case.id: case for case in self.cases}
+
+    @cached_property
+    def _asker(self) -> User:
+        return evaluation_user()
+
+    @cached_property
+    def _scope(self) -> Scope:
+        policy = active_policy(self.knowledge_base).as_value()
+        return scope_of(self._asker, self.knowledge_base, policy)
+
+
+def open_scifact(**options: Unpack[SuiteOptions]) -> Suite:
+    """Return the suite over SciFact's test claims.
+
+    Raises:
+        EvaluationDataError: A file is missing or laid out otherwise.
+    """
+    refuse_others(NAME, options, frozenset())
+    data = options.get("data")
+    corpus = find_file(NAME, data, "scifact/corpus.jsonl")
+    queries = find_file(NAME, corpus.parent, "queries.jsonl")
+    judgements = find_file(NAME, corpus.parent, "qrels/test.tsv")
+    sources = [source for _, source in read_lines(corpus, _source)]
+    gains = _gains(judgements)
+    cases = [case for _, case in read_lines(queries, _case) if case.id in gains]
+    known = {source.key for source in sources}
+    missing = [key for wanted in gains.values() for key in wanted if key not in known]
+    if missing or len(cases) != len(gains):
+        what = f"document {missing[0]}" if missing else "a query"
+        raise EvaluationDataError(
+            f"{judgements.name} names {what}, which is not there."
+        )
+    digest = digest_of(corpus)
+    knowledge_base = ensure_knowledge(
+        f"eval-scifact-{digest[:8]}",
+        "Evaluation: SciFact",
+        sources,
+        loading=options.get("loading"),
+    )
+    entries = Entry.objects.filter(knowledge_base=knowledge_base)
+    seed, limit = options.get("seed", 0), options.get("limit")
+    return RetrievalSuite(
+        name=NAME,
+        protocol=PROTOCOL.format(depth=_DEPTH, hit=_HIT),
+        knowledge_base=knowledge_base,
+        cases=sample(cases, limit, seed=seed),
+        gains=gains,
+        documents=dict(entries.values_list("pk", "document__source")),
+        about={
+            "data": digest_of(corpus, queries, judgements),
+            "limit": limit,
+            "seed": seed,
+        },
+    )
+
+
+def _source(row: Mapping[str, object]) -> Source:
+    title = " ".join(str(row.get("title") or "").split())
+    text = f"{title}\n{as_text(row['text'])}".strip()
+    key = as_text(row["_id"])
+    return Source(key=key, title=title[:300] or key, facts=[Fact(text)])
+
+
+def _case(row: Mapping[str, object]) -> Case:
+    return Case(
+        id=as_text(row["_id"]), question=as_text(row["text"]), is_answerable=None
+    )
+
+
+def _gains(file: Path) -> dict[str, dict[str, float]]:
+    gains: dict[str, dict[str, float]] = {}
+    with file.open(encoding="utf-8", newline="") as stream:
+        for row in csv.DictReader(stream, delimiter="\t"):
+            try:
+                gain = float(row["score"])
+                query, document = row["query-id"], row["corpus-id"]
+            except (KeyError, TypeError, ValueError) as error:
+                raise misread(file, "BEIR's judgements") from error
+            if gain > 0:
+                gains.setdefault(query, {})[document] = gain
+    return gains

@@ -1,0 +1,137 @@
+"""The suite "squad2": answerable and unanswerable questions about the same articles.
+
+References:
+    Rajpurkar, Jia, Liang: "Know What You Don't Know: Unanswerable Questions for SQuAD"
+    (ACL 2018).
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Unpack
+
+from qa.evaluation.asked import AskedSuite
+from qa.evaluation.cases import Case
+from qa.evaluation.judged import Suite
+from qa.evaluation.knowledge import Fact, Source, ensure_knowledge
+from qa.evaluation.sampling import sample
+from qa.evaluation.scoring import by_references
+from qa.exceptions import EvaluationDataError
+from qa.language_models.evidence_text import flatten, sentence_spans
+
+from .files import digest_of, find_file, misread, read_json
+from .options import SuiteOptions, deciding_policy, refuse_others
+
+NAME = "squad2"
+_FILES = ("squad/squad-v2*.json", "squad/dev-v2*.json", "*.json")
+
+PROTOCOL = (
+    "Each question is asked against the sentences of all paragraphs of {articles} "
+    "articles ({facts} entries, verified); no question and no marked answer is in the "
+    "knowledge base. An answer is right if a reference stands in it, both in lower case "
+    "and without punctuation and articles; offsets are not used. To a question without "
+    "an answer every answer is wrong. Known to leak: the questions were written by "
+    "people who had the paragraph before them and share its words, and those without "
+    "an answer were written to look like the others; a question may be answered by an "
+    "article other than its own, which counts as right only where a reference stands."
+)
+
+
+def open_squad2(**options: Unpack[SuiteOptions]) -> Suite:
+    """Return the suite over SQuAD 2.0, its knowledge loaded once per selection of data.
+
+    Raises:
+        EvaluationDataError: The file is missing or laid out otherwise, or there is no
+            article of a given name.
+    """
+    refuse_others(NAME, options, frozenset({"articles", "exclude_articles"}))
+    file = find_file(NAME, options.get("data"), *_FILES)
+    chosen = _chosen(_articles(file), options)
+    digest = digest_of(file)
+    selection = hashlib.sha256(
+        "\n".join([digest, *sorted(chosen)]).encode()
+    ).hexdigest()
+    try:
+        sources = [_source(title, paragraphs) for title, paragraphs in chosen.items()]
+        cases = [case for title, rows in chosen.items() for case in _cases(title, rows)]
+    except (KeyError, TypeError) as error:
+        raise misread(file, "SQuAD 2.0") from error
+    knowledge_base = ensure_knowledge(
+        f"eval-squad2-{selection[:8]}",
+        f"Evaluation: SQuAD 2.0, {len(chosen)} articles",
+        sources,
+        loading=options.get("loading"),
+    )
+    seed, limit = options.get("seed", 0), options.get("limit")
+    return AskedSuite(
+        name=NAME,
+        protocol=PROTOCOL.format(
+            articles=len(chosen), facts=f"{sum(len(s.facts) for s in sources):,}"
+        ),
+        knowledge_base=knowledge_base,
+        policy=deciding_policy(knowledge_base, options),
+        cases=sample(
+            cases, limit, seed=seed, stratum=lambda c: (c.group, c.is_answerable)
+        ),
+        scoring=by_references,
+        about={
+            "data": digest,
+            "selection": selection,
+            "limit": limit,
+            "seed": seed,
+            "shadow": bool(options.get("shadow")),
+        },
+    )
+
+
+def _articles(file: Path) -> dict[str, Sequence[Mapping[str, Any]]]:
+    content = read_json(file)
+    try:
+        return {article["title"]: article["paragraphs"] for article in content["data"]}
+    except (KeyError, TypeError) as error:
+        raise misread(file, "SQuAD 2.0") from error
+
+
+def _chosen(
+    articles: Mapping[str, Sequence[Mapping[str, Any]]], options: SuiteOptions
+) -> dict[str, Sequence[Mapping[str, Any]]]:
+    wanted = options.get("articles") or tuple(articles)
+    unwanted = options.get("exclude_articles") or ()
+    for title in (*wanted, *unwanted):
+        if title not in articles:
+            known = ", ".join(sorted(articles))
+            raise EvaluationDataError(
+                f"There is no article {title!r}; there are: {known}."
+            )
+    return {
+        title: paragraphs
+        for title, paragraphs in articles.items()
+        if title in wanted and title not in unwanted
+    }
+
+
+def _source(title: str, paragraphs: Sequence[Mapping[str, Any]]) -> Source:
+    """Return an article's sentences, from its paragraphs' text and nothing else."""
+    facts = [Fact(text) for row in paragraphs for text in _sentences(row["context"])]
+    return Source(key=title, title=title.replace("_", " ") or "untitled", facts=facts)
+
+
+def _sentences(paragraph: str) -> Iterator[str]:
+    text = flatten(paragraph)
+    for start, end in sentence_spans(text):
+        if any(character.isalnum() for character in text[start:end]):
+            yield text[start:end]
+
+
+def _cases(title: str, paragraphs: Sequence[Mapping[str, Any]]) -> Iterator[Case]:
+    for row in paragraphs:
+        for question in row["qas"]:
+            is_answerable = not question.get("is_impossible", False)
+            answers = question["answers"] if is_answerable else []
+            yield Case(
+                id=str(question["id"]),
+                question=question["question"],
+                is_answerable=is_answerable,
+                references=tuple(dict.fromkeys(a["text"] for a in answers)),
+                group=title,
+            )
