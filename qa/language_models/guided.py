@@ -142,10 +142,19 @@ class GuidedLanguageModel:
         model = self._model
         with model.turn():
             prefix = model.read_prefix(model.tokens.encode_text(self.examples))
-            notes = [
-                model.read_passage(self._note(piece), prefix) for piece in evidence
-            ]
+            notes = [self.read_note(piece) for piece in evidence]
             return self._compare(question, notes, prefix)
+
+    def read_note(self, piece: Evidence) -> Context | Passage:
+        """Read one piece after the fixed prefix, up to where the question begins.
+
+        Raises:
+            TooManyTokensError: It does not fit the model's context.
+        """
+        model = self._model
+        with model.turn():
+            prefix = model.read_prefix(model.tokens.encode_text(self.examples))
+            return model.read_passage(self._note(piece), prefix)
 
     def _compare(
         self, question: str, notes: Sequence[Context | Passage], prefix: Context

@@ -16,13 +16,13 @@ import hashlib
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from probes.language_model import Context
 from qa.language_models.evidence_text import flatten
-from qa.language_models.guided import GuidedLanguageModel, Reading
+from qa.language_models.guided import GuidedLanguageModel
 from qa.pipeline.types import Evidence
 
 from .values import Choice, ChoiceQuestion
@@ -31,36 +31,55 @@ _ANSWER: Final = "Answer:"
 # Beyond these nothing is read: time and memory stay bounded whatever is asked.
 _LONGEST_QUESTION_TOKENS: Final = 512
 _LONGEST_OPTION_TOKENS: Final = 128
-# Floats by option: a few MB, and as many as all questions at all shares of knowledge.
+# Floats: a few MB, and as many as all questions at all shares of knowledge.
 _SCORES_KEPT: Final = 20_000
+# 45,000 tokens of the bundled model, as many as a thousand entries have.
+_PASSAGE_BYTES: Final = 2**30
 _RULE: Final = "mean token log-ratio to the bare answer; several: above the mean; 1"
 
 _Scores = dict[str, float]
+Value = TypeVar("Value")
+
+
+class _Kept(Generic[Value]):
+    """The values that were made last, by what they were made of."""
+
+    def __init__(self) -> None:
+        self._values: OrderedDict[tuple[object, ...], Value] = OrderedDict()
+
+    def get(self, key: tuple[object, ...], make: Callable[[], Value]) -> Value:
+        """Return the value of `key`, made on first use."""
+        if key not in self._values:
+            self._values[key] = make()
+            while len(self._values) > _SCORES_KEPT:
+                self._values.popitem(last=False)
+        return self._values[key]
 
 
 @dataclass(frozen=True, slots=True)
-class _Judged:
-    """The scores of all of a question's options after the evidence that fits best."""
+class _Verdict:
+    """Which piece of the evidence fits, 0-based, and whether it answers."""
 
-    scores: _Scores
-    cited: tuple[int, ...]
-    share: float | None
-    verdict: float | None
+    index: int
+    probability: float
 
 
 class WhiteBoxChoiceModel:
     """`values.ChoiceModel` on the guided form's white-box model.
 
     Which piece of evidence fits, and whether it answers, is the guided form's own
-    reading (query likelihood), the same that the product asks with.
+    reading (query likelihood), the same that the product asks with. What was scored
+    after the same piece is not scored again: not for another task on the same options,
+    nor with another share of the knowledge.
     """
 
     def __init__(self, guided: GuidedLanguageModel) -> None:
-        """Take over a loaded model."""
+        """Take over a loaded model, and let it keep the pieces that it has read."""
         self._guided = guided
         self._model = guided.model
-        self._kept: OrderedDict[tuple[object, ...], _Judged] = OrderedDict()
-        self._bare: OrderedDict[tuple[str, ...], _Scores] = OrderedDict()
+        self._model.keep_passages(_PASSAGE_BYTES)
+        self._verdicts: _Kept[_Verdict] = _Kept()
+        self._scores: _Kept[_Scores] = _Kept()
         self._fingerprint = hashlib.sha256(
             f"{guided.fingerprint}\n{_RULE}".encode()
         ).hexdigest()
@@ -77,62 +96,59 @@ class WhiteBoxChoiceModel:
             TooManyTokensError: An entry does not fit the model's context.
         """
         began = time.perf_counter()
-        judged = self._judge(question, evidence)
-        scores = tuple(judged.scores[option] for option in question.options)
+        with self._model.turn():
+            verdict = self._judge(question, evidence) if evidence else None
+            piece = evidence[verdict.index] if verdict else None
+            here = self._log_ratios(question, piece)
+        scores = tuple(here[option] for option in question.options)
         return Choice(
             scores=scores,
             chosen=choose_by(scores, several=question.several),
-            cited=judged.cited,
+            cited=(verdict.index + 1,) if verdict else (),
             reasoning="",
-            can_answer=judged.verdict is None or judged.verdict >= 0.5,
-            verdict_probability=judged.verdict,
+            can_answer=verdict is None or verdict.probability >= 0.5,
+            verdict_probability=verdict.probability if verdict else None,
             readable=True,
             repaired=False,
             milliseconds=(time.perf_counter() - began) * 1000,
         )
 
-    def _judge(self, question: ChoiceQuestion, evidence: Sequence[Evidence]) -> _Judged:
+    def _judge(
+        self, question: ChoiceQuestion, evidence: Sequence[Evidence]
+    ) -> _Verdict:
+        def read() -> _Verdict:
+            reading = self._guided.read(_asked(question), evidence)
+            return _Verdict(reading.index, reading.verdict)
+
         pieces = tuple((piece.question, piece.text) for piece in evidence)
-        key = (question.question, question.scored, pieces)
-        judged = self._kept.get(key)
-        if judged is None:
-            with self._model.turn():
-                judged = self._read(question, evidence)
-            self._kept[key] = judged
-            while len(self._kept) > _SCORES_KEPT:
-                self._kept.popitem(last=False)
-        return judged
+        return self._verdicts.get((question.question, pieces), read)
 
-    def _read(self, question: ChoiceQuestion, evidence: Sequence[Evidence]) -> _Judged:
-        model, tokens = self._model, self._model.tokens
-        asked = flatten(question.question).strip()
-        if not evidence:
-            ids = tokens.encode_text(f"Question: {asked}")[:_LONGEST_QUESTION_TOKENS]
-            context = model.read((*ids, *tokens.encode_text(f"\n{_ANSWER}")))
-            return _Judged(self._score(question.scored, context), (), None, None)
-        reading: Reading = self._guided.read(asked, evidence)
-        ids = tokens.encode_text(f" {asked}")[:_LONGEST_QUESTION_TOKENS]
-        context = model.read(
-            (*ids, *tokens.encode_text(f"\n{_ANSWER}")), model.resume(reading.note)
-        )
-        return _Judged(
-            self._score(question.scored, context),
-            (reading.index + 1,),
-            reading.share,
-            reading.verdict,
-        )
-
-    def _score(self, options: tuple[str, ...], context: Context) -> _Scores:
+    def _log_ratios(self, question: ChoiceQuestion, piece: Evidence | None) -> _Scores:
         """Return each option's mean log-ratio per token, in nats."""
-        bare = self._bare.get(options)
-        if bare is None:
-            prefix = self._model.tokens.encode_text(_ANSWER)
-            bare = self._means(options, self._model.read_prefix(prefix))
-            self._bare[options] = bare
-            while len(self._bare) > _SCORES_KEPT:
-                self._bare.popitem(last=False)
-        here = self._means(options, context)
+        options = question.scored
+        key = (question.question, options, piece and (piece.question, piece.text))
+        here = self._scores.get(
+            key, lambda: self._means(options, self._after(question, piece))
+        )
+        bare = self._scores.get(
+            ("", options, None), lambda: self._means(options, self._nothing())
+        )
         return {option: here[option] - bare[option] for option in options}
+
+    def _after(self, question: ChoiceQuestion, piece: Evidence | None) -> Context:
+        """Read a piece, if there is one, and the question after it."""
+        model, tokens = self._model, self._model.tokens
+        lead = " " if piece else "Question: "
+        ids = (
+            *tokens.encode_text(f"{lead}{_asked(question)}")[:_LONGEST_QUESTION_TOKENS],
+            *tokens.encode_text(f"\n{_ANSWER}"),
+        )
+        if piece is None:
+            return model.read(ids)
+        return model.read(ids, model.resume(self._guided.read_note(piece)))
+
+    def _nothing(self) -> Context:
+        return self._model.read_prefix(self._model.tokens.encode_text(_ANSWER))
 
     def _means(self, options: Sequence[str], context: Context) -> _Scores:
         rows = [
@@ -146,6 +162,10 @@ class WhiteBoxChoiceModel:
             option: row.total / max(1, len(row.log_probabilities))
             for option, row in zip(options, scored, strict=True)
         }
+
+
+def _asked(question: ChoiceQuestion) -> str:
+    return flatten(question.question).strip()
 
 
 def choose_by(scores: Sequence[float], *, several: bool) -> tuple[int, ...]:
