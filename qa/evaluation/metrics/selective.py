@@ -12,20 +12,22 @@ References:
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Scores = Sequence[float | None]
-Numbers = NDArray[np.float64]
+Numbers = NDArray[np.floating[Any]]
+_TINY = 1e-30  # keeps 0 / 0 a 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranking:
     """Answers in the order of a score, the most trusted first.
 
-    Its methods take weights of shape (draws, answers), in the answers' original order
-    (how often each answer stands in each resampled set), and return one number a draw.
+    Its methods take weights of shape (draws, answers), in the answers' original order:
+    how often each answer stands in each resampled set.
 
     Attributes:
         order: Positions of the answers, the most trusted first.
@@ -41,7 +43,7 @@ class Ranking:
 
     def steps(self, weights: Numbers) -> tuple[Numbers, Numbers]:
         """Return how many answers each step adds, and how many wrong ones."""
-        shown = weights[:, self.order]
+        shown = np.take(weights, self.order, axis=1)
         bad = shown * self.wrong
         if len(self.starts) == len(self.order):
             return shown, bad
@@ -50,23 +52,19 @@ class Ranking:
             np.add.reduceat(bad, self.starts, axis=1),
         )
 
-    def aurc(self, weights: Numbers) -> Numbers:
-        """Return the mean over all answers of the risk at the step that shows each."""
+    def areas(self, weights: Numbers) -> Numbers:
+        """Return AURC and AUROC, of shape (2, draws); AUROC is NaN without both kinds."""
         shown, bad = self.steps(weights)
-        so_far = np.cumsum(shown, axis=1)
-        risk = np.cumsum(bad, axis=1) / np.maximum(so_far, 1e-300)
-        areas: Numbers = (shown * risk).sum(axis=1) / so_far[:, -1]
-        return areas
-
-    def auroc(self, weights: Numbers) -> Numbers:
-        """Return P(a right answer ranks above a wrong one), ties half; NaN without both."""
-        shown, bad = self.steps(weights)
-        good = shown - bad
-        above = np.cumsum(good, axis=1) - good / 2
-        pairs = good.sum(axis=1) * bad.sum(axis=1)
-        won = (bad * above).sum(axis=1)
-        areas: Numbers = np.where(pairs > 0, won / np.maximum(pairs, 1e-300), np.nan)
-        return areas
+        so_far, bad_so_far = np.cumsum(shown, axis=1), np.cumsum(bad, axis=1)
+        totals, wrongs = so_far[:, -1], bad_so_far[:, -1]
+        # Right answers above each step, and half of those in it.
+        above = so_far - bad_so_far - (shown - bad) / 2
+        won = np.einsum("ds,ds->d", bad, above)
+        pairs = wrongs * (totals - wrongs)
+        risk = bad_so_far / np.maximum(so_far, _TINY)
+        aurc = np.einsum("ds,ds->d", shown, risk) / totals
+        auroc = np.where(pairs > 0, won / np.maximum(pairs, _TINY), np.nan)
+        return np.stack([aurc, auroc])
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +143,7 @@ def rank(scores: Scores, wrong: Sequence[bool]) -> Ranking:
     order = np.argsort(-values, kind="stable")
     ordered = values[order]
     starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-    bad = np.asarray(wrong, dtype=np.float64)[order]
+    bad = np.asarray(wrong, dtype=np.float32)[order]
     return Ranking(order, starts, bad, ordered[starts])
 
 
@@ -174,7 +172,7 @@ def aurc(scores: Scores, wrong: Sequence[bool]) -> float:
     rate.
     """
     ranking = rank(scores, wrong)
-    return float(ranking.aurc(_once(ranking))[0])
+    return float(ranking.areas(_once(ranking))[0, 0])
 
 
 def least_aurc(wrong: Sequence[bool]) -> float:
@@ -198,7 +196,7 @@ def auroc(scores: Scores, wrong: Sequence[bool]) -> float | None:
     is trusted more, equal scores counting half. None where all are right or all wrong.
     """
     ranking = rank(scores, wrong)
-    area = float(ranking.auroc(_once(ranking))[0])
+    area = float(ranking.areas(_once(ranking))[1, 0])
     return None if np.isnan(area) else area
 
 

@@ -10,20 +10,18 @@ from qa.evaluation.judged import Judged
 from qa.evaluation.metrics.intervals import clusters_of
 
 Flags = NDArray[np.bool_]
-Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """One entry a row, in the rows' order; rows are in the order of their ids.
+    """One entry a row; rows are in the order of their ids.
 
     Attributes:
         due: Should be answered.
         undue: Should be refused; neither holds where only drafts are judged.
         answered: Was answered by the run's own policy.
-        wrong_if_shown: Showing the draft would show something wrong.
-        correct: The draft is right.
-        has_draft: A draft was written and judged.
+        wrong: Showing the draft would show something wrong.
+        has_draft: A draft was written.
         clusters: Rows with the same number are of one group.
     """
 
@@ -31,22 +29,31 @@ class Columns:
     due: Flags
     undue: Flags
     answered: Flags
-    wrong_if_shown: Flags
-    correct: Flags
+    wrong: Flags
     has_draft: Flags
     clusters: NDArray[np.intp]
 
     @property
     def right(self) -> Flags:
-        """Answered and right to be, or refused where it should be."""
+        """Answered, and rightly so, or refused where it should be."""
         refused_rightly = ~self.answered & self.undue
-        rightly: Flags = (self.answered & ~self.wrong_if_shown) | refused_rightly
-        return rightly
+        right: Flags = (self.answered & ~self.wrong) | refused_rightly
+        return right
+
+    @property
+    def all(self) -> Flags:
+        """Every row."""
+        return np.ones(len(self.rows), dtype=np.bool_)
 
     @property
     def is_clustered(self) -> bool:
         """Whether any group holds several rows."""
         return len(np.unique(self.clusters)) < len(self.rows)
+
+    @property
+    def should_answer(self) -> list[bool | None]:
+        """Whether each should be answered, where that is known."""
+        return [row.is_answerable for row in self.rows]
 
 
 def columns_of(rows: Sequence[Judged]) -> Columns:
@@ -58,14 +65,12 @@ def columns_of(rows: Sequence[Judged]) -> Columns:
     ordered = tuple(sorted(rows, key=lambda row: row.id))
     if len({row.id for row in ordered}) != len(ordered):
         raise ValueError("an id stands twice among the results")
-
     return Columns(
         rows=ordered,
         due=_flags([row.is_answerable is True for row in ordered]),
         undue=_flags([row.is_answerable is False for row in ordered]),
         answered=_flags([row.is_answered for row in ordered]),
-        wrong_if_shown=_flags([row.is_wrong_if_shown for row in ordered]),
-        correct=_flags([row.is_correct is True for row in ordered]),
+        wrong=_flags([row.is_wrong_if_shown for row in ordered]),
         has_draft=_flags([row.is_correct is not None for row in ordered]),
         clusters=clusters_of([(row.id, row.group) for row in ordered]),
     )

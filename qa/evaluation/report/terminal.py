@@ -5,11 +5,35 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
+
+from .tables import TextTable, tables
 
 
-def print_report(report: Mapping[str, Any], console: Console) -> None:
-    """Print the rates."""
-    table = Table("", "count", "of", title="Rates", title_justify="left")
-    for name, rate in report["rates"].items():
-        table.add_row(name.replace("_", " "), str(rate["count"]), str(rate["of"]))
-    console.print(table)
+def print_report(
+    report: Mapping[str, Any],
+    console: Console,
+    *,
+    questions: Mapping[str, str] | None = None,
+) -> None:
+    """Print every table of the report, and what has to be known to read it.
+
+    Args:
+        report: As `build_report` returns it, with or without its results.
+        console: Where to.
+        questions: The questions' texts by id, to print beside what came out wrong.
+    """
+    for table in tables(report, questions):
+        console.print(_as_rich(table))
+    for note in report["notes"]:
+        console.print(Text(note, style="dim"))
+
+
+def _as_rich(table: TextTable) -> Table:
+    shown = Table(title=table.title, title_justify="left", title_style="bold")
+    for place, name in enumerate(table.columns):
+        shown.add_column(name, justify="left" if place < table.words else "right")
+    for row in table.rows:
+        # A question may hold what rich takes for markup.
+        shown.add_row(*(Text(cell) for cell in row))
+    return shown

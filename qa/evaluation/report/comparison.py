@@ -1,0 +1,146 @@
+"""Two runs beside each other, question by question."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from qa.evaluation.judged import Judged
+from qa.evaluation.metrics.abstention import abstention_f1
+from qa.evaluation.metrics.intervals import Numbers, Statistic, mean, share
+from qa.evaluation.metrics.paired import Difference, differences, mcnemar
+from qa.evaluation.metrics.selective import rank
+from qa.exceptions import EvaluationDataError
+
+from .columns import Columns, columns_of
+from .counts import Part
+from .signals import scores_of
+
+# Name: whether more of it is better.
+BETTER_MORE = {
+    "right": True,
+    "answered": None,
+    "accuracy": True,
+    "false_answers": False,
+    "false_refusals": False,
+    "wrong_answers": False,
+    "abstention_f1": True,
+}
+
+
+def compare(first: Sequence[Judged], second: Sequence[Judged]) -> dict[str, Any]:
+    """Compare two runs on the questions that both asked, joined by id.
+
+    A difference is the second run's figure minus the first's; its interval draws the same
+    questions, in whole groups, for both. AURC is compared for every signal that both have.
+
+    Raises:
+        EvaluationDataError: No question is in both, or one means another thing in each.
+        ValueError: An id stands twice in a run.
+    """
+    one, two = columns_of(first), columns_of(second)
+    shared = {row.id for row in one.rows} & {row.id for row in two.rows}
+    if not shared:
+        raise EvaluationDataError(
+            f"The runs have no question in common: {len(one.rows):,} ids and "
+            f"{len(two.rows):,} ids, none of them alike. Compare runs of one suite."
+        )
+    only = len(one.rows) - len(shared), len(two.rows) - len(shared)
+    one = columns_of([row for row in one.rows if row.id in shared])
+    two = columns_of([row for row in two.rows if row.id in shared])
+    _check_labels(one, two)
+    statistics = {
+        name: (make(one), make(two)) for name, make in _statistics(one, two).items()
+    }
+    found = differences(list(statistics.values()), one.clusters)
+    table = mcnemar(one.right.tolist(), two.right.tolist())
+    return {
+        "questions": len(shared),
+        "only_in_first": only[0],
+        "only_in_second": only[1],
+        "right_or_wrong": asdict(table) | {"p_value": table.p_value},
+        "differences": {
+            name: _difference(name, difference)
+            for name, difference in zip(statistics, found, strict=True)
+        },
+    }
+
+
+def worse(comparison: dict[str, Any]) -> list[str]:
+    """Name the figures in which the second run is worse, and not by chance (95 %)."""
+    return [
+        name for name, part in comparison["differences"].items() if part["is_worse"]
+    ]
+
+
+def _statistics(
+    first: Columns, second: Columns
+) -> dict[str, Callable[[Columns], Statistic]]:
+    """Return how to make each statistic that both runs have."""
+    made: dict[str, Callable[[Columns], Statistic]] = {
+        "right": lambda run: share(run.right, run.all),
+        "answered": lambda run: share(run.answered, run.all),
+        "accuracy": lambda run: share(~run.wrong, run.answered),
+        "wrong_answers": lambda run: share(run.wrong, run.answered),
+    }
+    if first.due.any():
+        made["false_refusals"] = lambda run: share(~run.answered, run.due)
+    if first.undue.any():
+        made["false_answers"] = lambda run: share(run.answered, run.undue)
+        made["abstention_f1"] = lambda run: abstention_f1(
+            run.should_answer, run.answered.tolist()
+        )
+    for name in sorted(_measures(first) & _measures(second)):
+        made[f"mean {name}"] = _mean_of(name)
+    for name in scores_of(first.rows).keys() & scores_of(second.rows).keys():
+        made[f"AURC of {name}"] = _aurc_of(name)
+    return dict(sorted(made.items()))
+
+
+def _measures(run: Columns) -> set[str]:
+    return {name for row in run.rows for name in row.measures}
+
+
+def _mean_of(name: str) -> Callable[[Columns], Statistic]:
+    def make(run: Columns) -> Statistic:
+        values = np.array([row.measures.get(name, np.nan) for row in run.rows])
+        return mean(values, ~np.isnan(values))
+
+    return make
+
+
+def _aurc_of(name: str) -> Callable[[Columns], Statistic]:
+    def make(run: Columns) -> Statistic:
+        ranking = rank(scores_of(run.rows)[name], run.wrong.tolist())
+
+        def aurc(weights: Numbers) -> Numbers:
+            area: Numbers = ranking.areas(weights)[0]
+            return area
+
+        return aurc
+
+    return make
+
+
+def _difference(name: str, found: Difference) -> Part:
+    is_more_better = BETTER_MORE.get(name, name.startswith("mean "))
+    low, high = found.interval or (0.0, 0.0)
+    is_lower, is_higher = high < 0, low > 0
+    return {
+        "first": found.first,
+        "second": found.second,
+        "difference": found.value,
+        "bootstrap_95": found.interval,
+        "is_worse": is_more_better is not None
+        and (is_lower if is_more_better else is_higher),
+    }
+
+
+def _check_labels(first: Columns, second: Columns) -> None:
+    for one, two in zip(first.rows, second.rows, strict=True):
+        if one.is_answerable != two.is_answerable:
+            raise EvaluationDataError(
+                f"The question {one.id[:80]!r} should be answered in one run and not in "
+                "the other: the ids name different questions, so nothing is compared."
+            )

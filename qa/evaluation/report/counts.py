@@ -1,0 +1,182 @@
+"""The parts of a report that count what the run's own policy decided."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qa.evaluation.metrics.abstention import abstention_f1, two_by_two
+from qa.evaluation.metrics.intervals import Interval, bootstrap, mean, share
+from qa.evaluation.metrics.rates import Rate
+
+from .columns import Columns, Flags
+
+# Name, what it means; the order in which they are printed.
+RATES = {
+    "false_answers": "answered, of the questions to be refused",
+    "false_refusals": "refused, of the questions to be answered",
+    "wrong_answers": "wrong, of all answers shown",
+    "right": "answered rightly or rightly refused, of all questions",
+    "answered": "answered, of all questions (coverage)",
+    "accuracy": "right, of all answers shown",
+    "recall": "shown, of all right drafts",
+    "masked": "not shown, of all drafts",
+    "masked_right": "right, of the drafts that were not shown",
+}
+Part = dict[str, Any]
+
+
+def rates(columns: Columns) -> Part:
+    """Return every rate with its Wilson interval, and one that heeds groups."""
+    answered, wrong, drafted = columns.answered, columns.wrong, columns.has_draft
+    masked = drafted & ~answered
+    pairs: dict[str, tuple[Flags, Flags]] = {
+        "false_answers": (answered, columns.undue),
+        "false_refusals": (~answered, columns.due),
+        "wrong_answers": (wrong, answered),
+        "right": (columns.right, columns.all),
+        "answered": (answered, columns.all),
+        "accuracy": (~wrong, answered),
+        "recall": (answered, ~wrong),
+        "masked": (~answered, drafted),
+        "masked_right": (~wrong, masked),
+    }
+    clustered: list[Interval | None] = []
+    if columns.is_clustered:
+        statistics = [share(*pair) for pair in pairs.values()]
+        clustered = bootstrap(statistics, columns.clusters)
+    parts = {name: rate(*pair) for name, pair in pairs.items()}
+    for name, interval in zip(parts, clustered, strict=False):
+        parts[name]["clustered_95"] = interval
+    return parts
+
+
+def rate(counted: Flags, among: Flags) -> Part:
+    """Return how many of `among` are `counted`, with the share and its interval."""
+    found = Rate(int((counted & among).sum()), int(among.sum()))
+    return {
+        "count": found.count,
+        "of": found.total,
+        "rate": found.value,
+        "wilson_95": found.interval,
+    }
+
+
+def outcomes(columns: Columns) -> Part:
+    """Return the 2 x 2 table of questions known to be answerable or not."""
+    table = two_by_two(columns.should_answer, columns.answered.tolist())
+    correct = columns.answered & columns.due & ~columns.wrong
+    return {
+        "answered_rightly_due": table.due_answered,
+        "answered_and_correct": int(correct.sum()),
+        "false_refusals": table.due_refused,
+        "false_answers": table.undue_answered,
+        "refused_rightly": table.undue_refused,
+    }
+
+
+def abstention(columns: Columns) -> Part | None:
+    """Return precision, recall and F1 of refusing; None where nothing is to be refused."""
+    if not columns.undue.any():
+        return None
+    answered = columns.answered.tolist()
+    table = two_by_two(columns.should_answer, answered)
+    known = columns.due | columns.undue
+    statistics = [
+        share(columns.undue, known & ~columns.answered),
+        share(~columns.answered, columns.undue),
+        abstention_f1(columns.should_answer, answered),
+    ]
+    intervals = bootstrap(statistics, columns.clusters)
+    values = (table.precision, table.recall, table.f1)
+    names = ("precision", "recall", "f1")
+    return {
+        name: {"value": value, "bootstrap_95": interval}
+        for name, value, interval in zip(names, values, intervals, strict=True)
+    }
+
+
+def confusion(columns: Columns) -> list[Part]:
+    """Count where questions that should go one way or the other ended, and why."""
+    found = Counter(
+        (_expected(row.is_answerable), row.is_answered, row.gate, row.reason)
+        for row in columns.rows
+    )
+    return [
+        {
+            "expected": expected,
+            "outcome": "answered" if is_answered else "refused",
+            "gate": gate,
+            "reason": reason,
+            "count": count,
+        }
+        for (expected, is_answered, gate, reason), count in sorted(found.items())
+    ]
+
+
+def measures(columns: Columns) -> Part:
+    """Return the mean of each measure over all, shown and masked answers that have it."""
+    names = sorted({name for row in columns.rows for name in row.measures})
+    masked = columns.has_draft & ~columns.answered
+    sets = {"all": columns.all, "shown": columns.answered, "masked": masked}
+    held = {
+        name: np.array([row.measures.get(name, np.nan) for row in columns.rows])
+        for name in names
+    }
+    chosen = {
+        (name, title): inside & ~np.isnan(held[name])
+        for name in names
+        for title, inside in sets.items()
+    }
+    intervals = bootstrap(
+        [mean(held[name], among) for (name, _), among in chosen.items()],
+        columns.clusters,
+    )
+    parts: Part = {name: {} for name in names}
+    for ((name, title), among), interval in zip(chosen.items(), intervals, strict=True):
+        values = held[name][among]
+        parts[name][title] = {
+            "count": len(values),
+            "mean": float(values.mean()) if len(values) else None,
+            "bootstrap_95": interval,
+        }
+    return parts
+
+
+def times(columns: Columns) -> Part:
+    """Return how long questions took, and how much of it was not the language model.
+
+    The overhead is what comes on top of the language model's own time, as a share of
+    it, over the questions that asked one.
+    """
+    whole = np.array([row.milliseconds for row in columns.rows])
+    model = np.array([row.model_milliseconds for row in columns.rows])
+    asked = model > 0
+    own, spent = float(model[asked].sum()), float(whole[asked].sum())
+    return {
+        "question": _spread(whole),
+        "question_without_model": _spread(whole[~asked]),
+        "question_with_model": _spread(whole[asked]),
+        "model": _spread(model[asked]),
+        "overhead_share": (spent - own) / own if own else None,
+    }
+
+
+def _expected(is_answerable: bool | None) -> str:
+    if is_answerable is None:
+        return "either"
+    return "answered" if is_answerable else "refused"
+
+
+def _spread(milliseconds: NDArray[np.float64]) -> Part | None:
+    if not len(milliseconds):
+        return None
+    middle, late = np.quantile(milliseconds, (0.5, 0.95))
+    return {
+        "count": len(milliseconds),
+        "median_ms": float(middle),
+        "p95_ms": float(late),
+        "mean_ms": float(np.mean(milliseconds)),
+        "total_ms": float(np.sum(milliseconds)),
+    }

@@ -1,0 +1,121 @@
+"""Compare two evaluation runs on the questions that both asked."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from rich.console import Console
+from rich.table import Table
+
+from accounts.exceptions import NescioError
+from qa.evaluation.judged import Judged
+from qa.evaluation.report import judged_from
+from qa.evaluation.report.comparison import compare, worse
+from qa.evaluation.runs import judged_of
+from qa.exceptions import EvaluationDataError
+from qa.models import EvaluationRun
+
+
+class Command(BaseCommand):
+    """`manage.py compare_evaluations FIRST SECOND`."""
+
+    help = (
+        "Compare two evaluation runs question by question: how often only one of them is "
+        "right, and by how much their figures differ, with 95 % intervals. Exit code: 0, "
+        "1 with --fail-if-worse if the second is worse in some figure and not by chance, "
+        "2 if they can't be compared."
+    )
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the two runs and what to do with the result."""
+        told = "the number of a stored run, or a report that `evaluate --json` wrote"
+        parser.add_argument("first", metavar="FIRST", help=f"The older run: {told}.")
+        parser.add_argument("second", metavar="SECOND", help=f"The newer run: {told}.")
+        parser.add_argument(
+            "--json", type=Path, metavar="PATH", help="Also write the comparison there."
+        )
+        parser.add_argument(
+            "--fail-if-worse",
+            action="store_true",
+            help="Exit with 1 if the second run is worse in a figure, by an interval "
+            "that leaves out no difference.",
+        )
+
+    def handle(
+        self,
+        *,
+        first: str,
+        second: str,
+        json: Path | None,
+        fail_if_worse: bool,
+        **_options: object,
+    ) -> None:
+        """Read both runs, print, write and judge the comparison."""
+        try:
+            comparison = compare(_rows(first), _rows(second))
+        except NescioError as error:
+            raise CommandError(str(error), returncode=2) from error
+        _show(comparison, Console(file=self.stdout))  # type: ignore[arg-type]  # a text stream but by name
+        if json:
+            _write(comparison, json)
+        names = worse(comparison)
+        if fail_if_worse and names:
+            msg = f"The second run is worse in: {', '.join(names)}."
+            raise CommandError(msg, returncode=1)
+
+
+def _rows(named: str) -> list[Judged]:
+    if named.isdecimal():
+        run = EvaluationRun.objects.filter(pk=int(named)).first()
+        if run is None:
+            raise EvaluationDataError(f"There is no evaluation run {named}.")
+        return judged_of(run)
+    try:
+        report = json.loads(Path(named).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise EvaluationDataError(f"{named} is no report: {error}") from error
+    if not isinstance(report, dict):
+        raise EvaluationDataError(f"{named} is no report: it holds no JSON object.")
+    return judged_from(report)
+
+
+def _write(comparison: dict[str, Any], file: Path) -> None:
+    text = json.dumps(comparison, indent=2, ensure_ascii=False)
+    file.write_text(f"{text}\n", encoding="utf-8")
+
+
+def _show(comparison: dict[str, Any], console: Console) -> None:
+    counts = comparison["right_or_wrong"]
+    console.print(
+        f"{comparison['questions']:,} questions in both runs; "
+        f"{comparison['only_in_first']:,} in the first alone, "
+        f"{comparison['only_in_second']:,} in the second alone, left out."
+    )
+    console.print(
+        f"Right in both {counts['both']:,}, in the first alone {counts['only_first']:,}, "
+        f"in the second alone {counts['only_second']:,}, in neither "
+        f"{counts['neither']:,}; McNemar's exact p = {counts['p_value']:.3g}."
+    )
+    table = Table(title="Second minus first", title_justify="left", title_style="bold")
+    for name in ("", "first", "second", "difference", "95 % interval", ""):
+        table.add_column(name, justify="right" if name else "left")
+    for name, part in comparison["differences"].items():
+        table.add_row(
+            name.replace("_", " "),
+            _number(part["first"]),
+            _number(part["second"]),
+            _number(part["difference"], sign="+"),
+            _interval(part["bootstrap_95"]),
+            "worse" if part["is_worse"] else "",
+        )
+    console.print(table)
+
+
+def _number(value: float | None, *, sign: str = "") -> str:
+    return "-" if value is None else f"{value:{sign}.3f}"
+
+
+def _interval(interval: tuple[float, float] | None) -> str:
+    return f"{interval[0]:+.3f} to {interval[1]:+.3f}" if interval else "-"
