@@ -1,0 +1,192 @@
+"""Run Learn to Refuse's experiments and print them beside the paper's figures."""
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from json import dumps
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from rich.console import Console
+
+from accounts.exceptions import NescioError, UnavailableError
+from qa.evaluation.judged import Judged, Suite
+from qa.evaluation.multiple_choice.reproduction import (
+    FIGURES,
+    MC1,
+    MC2,
+    RATIOS,
+    TABLES,
+    Table,
+    as_json,
+    as_markdown,
+)
+from qa.evaluation.multiple_choice.suites import open_truthfulqa
+from qa.evaluation.multiple_choice.tallies import L2R
+from qa.evaluation.report.plots import precision_recall_svg, refusals_against_alpha_svg
+from qa.evaluation.runs import begin, finish, go_on, judged_of
+from qa.evaluation.suites import open_suite
+from qa.evaluation.suites.options import SuiteOptions
+from qa.exceptions import EvaluationDataError
+from qa.management.progress import Bar
+from qa.models import EvaluationRun
+
+_OTHERS = ("commonsenseqa", "medqa")
+_CORPUS = "medqa-corpus"
+
+
+class Command(BaseCommand):
+    """`manage.py reproduce_l2r --data DIR`."""
+
+    help = (
+        "Ask TruthfulQA's MC1 and MC2 against gold knowledge at five ratios, and "
+        "CommonsenseQA and MedQA, all gates in shadow, and print Learn to Refuse's "
+        "tables and figures with intervals beside the paper's numbers. A run that is "
+        "broken off goes on with the same command."
+    )
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the data, what is remade and where it is written."""
+        parser.add_argument("--data", type=Path, required=True, metavar="DIR")
+        parser.add_argument("--tables", type=_numbers(TABLES), default=(1, 3, 4))
+        parser.add_argument("--figures", type=_numbers(FIGURES), default=(5, 6))
+        parser.add_argument("--limit", type=int, metavar="N", help="N questions each.")
+        parser.add_argument(
+            "--seed", type=int, default=0, help="Of the options' order."
+        )
+        parser.add_argument(
+            "--corpus", type=Path, metavar="PATH", help="Texts for MedQA (Table 2)."
+        )
+        parser.add_argument(
+            "--knowledge-base",
+            default="",
+            metavar="SLUG",
+            help="Ask CommonsenseQA and MedQA against this one (Table 2).",
+        )
+        parser.add_argument("--output", type=Path, metavar="DIR")
+        parser.add_argument(
+            "--anew", action="store_true", help="Use no run that was made before."
+        )
+
+    def handle(self, **options: Any) -> None:  # noqa: ANN401  # as declared
+        """Run what the tables need, print and write them."""
+        errors = Console(file=self.stderr)  # type: ignore[arg-type]  # a text stream but by name
+        try:
+            runs = {
+                (suite.name, ratio): _run(suite, errors, anew=options["anew"])
+                for suite, ratio in _suites(options)
+            }
+        except UnavailableError as error:
+            kept = "What was asked is kept: the same command goes on with it."
+            raise CommandError(f"{error} {kept}", returncode=2) from error
+        except NescioError as error:
+            raise CommandError(str(error), returncode=2) from error
+        rows = {key: judged_of(run) for key, run in runs.items()}
+        tables = [TABLES[number](rows) for number in options["tables"]]
+        tables += [FIGURES[number](rows) for number in options["figures"]]
+        heading = _heading(list(runs.values()), rows, options)
+        self.stdout.write(as_markdown(tables, heading))
+        if options["output"]:
+            _write(options["output"], tables, heading, rows)
+
+
+def _suites(options: Mapping[str, Any]) -> Iterator[tuple[Suite, float | None]]:
+    """Yield the suites that the tables and figures need; MC1 and MC2 share their work."""
+    common: SuiteOptions = {
+        "data": options["data"],
+        "limit": options["limit"],
+        "seed": options["seed"],
+        "shadow": True,
+    }
+    tables, figures = set(options["tables"]), set(options["figures"])
+    ratios = RATIOS if 4 in tables else RATIOS[:1] if tables & {1, 3} or figures else ()
+    for ratio in ratios:
+        for several in (False, True):
+            yield open_truthfulqa(several=several, ratio=ratio, **common), ratio
+    if 2 not in tables:
+        return
+    for name in _OTHERS:
+        yield (
+            open_suite(name, knowledge_base=options["knowledge_base"], **common),
+            None,
+        )
+    if options["corpus"]:
+        yield open_suite(_CORPUS, knowledge=options["corpus"], **common), None
+
+
+def _run(suite: Suite, errors: Console, *, anew: bool) -> EvaluationRun:
+    """Return the finished run of a suite: one that is there, or gone on with, or new."""
+    run = begin(suite, anew=anew)
+    finished = EvaluationRun.objects.filter(
+        key=run.key, state=EvaluationRun.State.FINISHED
+    ).first()
+    done = run.results.count()
+    if finished and not done and not anew:
+        run.delete()
+        return finished
+    label = f"{suite.name} {suite.parameters.get('ratio') or ''}"
+    with Bar(label, errors) as bar:
+        bar.at(done, run.total)
+        for number, _ in enumerate(go_on(run, suite), start=done + 1):
+            bar.at(number, run.total)
+    return finish(run)
+
+
+def _heading(
+    runs: Sequence[EvaluationRun],
+    rows: Mapping[tuple[str, float | None], Sequence[Judged]],
+    options: Mapping[str, Any],
+) -> dict[str, object]:
+    judged = [row for part in rows.values() for row in part]
+    seconds = sum(row.milliseconds for row in judged) / 1000
+    model = sum(row.model_milliseconds for row in judged) / 1000
+    return {
+        "language model": runs[0].language_model if runs else "",
+        "embedder": runs[0].embedder if runs else "",
+        "alpha": f"{L2R.alpha:.4f} on the Euclidean distance, {L2R.alpha**2:.2f} squared",
+        "seed of the options' order": options["seed"],
+        "questions asked": len(judged),
+        "seconds": f"{seconds:.0f}, of them {model:.0f} in the language model",
+        **{
+            f"protocol of {run.suite}, ratio {run.parameters.get('ratio')}": run.protocol
+            for run in runs
+        },
+    }
+
+
+def _write(
+    directory: Path,
+    tables: Sequence[Table],
+    heading: Mapping[str, object],
+    rows: Mapping[tuple[str, float | None], Sequence[Judged]],
+) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    made = dumps(as_json(tables, heading), indent=2, ensure_ascii=False)
+    (directory / "l2r.json").write_text(f"{made}\n", encoding="utf-8")
+    (directory / "l2r.md").write_text(as_markdown(tables, heading), encoding="utf-8")
+    for suite in (MC1, MC2):
+        asked = rows.get((suite, 1.0))
+        if not asked:
+            continue
+        files = {
+            f"figure-5-{suite}.svg": lambda rows=asked: refusals_against_alpha_svg(
+                rows, policy=L2R
+            ),
+            f"figure-6-{suite}.svg": lambda rows=asked: precision_recall_svg(rows),
+        }
+        for name, draw in files.items():
+            try:
+                (directory / name).write_bytes(draw())
+            except EvaluationDataError:
+                continue  # these rows hold nothing of this plot
+
+
+def _numbers(known: Mapping[int, object]) -> Any:  # noqa: ANN401  # as argparse takes it
+    def read(text: str) -> tuple[int, ...]:
+        numbers = tuple(int(part) for part in text.split(",") if part.strip())
+        if not set(numbers) <= known.keys():
+            names = ", ".join(map(str, known))
+            raise argparse.ArgumentTypeError(f"{text} is not of {names}")
+        return numbers
+
+    return read
