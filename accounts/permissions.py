@@ -30,6 +30,7 @@ _ADDED: Mapping[Role, Mapping[str, Mapping[str, tuple[str, ...]]]] = {
             "answerevidence": _READ,
             "vote": _READ,
             "policy": _READ,
+            "certificate": _READ,
             "refusalwording": _READ,
         },
     },
@@ -53,7 +54,11 @@ _ADDED: Mapping[Role, Mapping[str, Mapping[str, tuple[str, ...]]]] = {
             "document": _ALL,
             "embeddingmodel": ("view", "change"),
         },
-        "qa": {"policy": _WRITE, "refusalwording": _ALL},
+        "qa": {
+            "policy": _WRITE,
+            "refusalwording": _ALL,
+            "driftreading": _READ,
+        },
     },
 }
 

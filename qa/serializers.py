@@ -7,7 +7,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from kb.models import Entry
-from qa.models import Answer, AnswerEvidence, Policy
+from qa.models import Answer, AnswerEvidence
 from qa.pipeline.types import Calibration, Gate, Reason
 
 Role = AnswerEvidence.Role
@@ -224,21 +224,3 @@ def _pieces(
     for one.number, row in enumerate(rows, start=1):
         shown.append(one.to_representation(row))
     return shown
-
-
-class PolicySerializer(serializers.ModelSerializer[Policy]):
-    """A version of a knowledge base's thresholds."""
-
-    knowledge_base = serializers.CharField(source="knowledge_base.slug")
-
-    class Meta:
-        model = Policy
-        fields = [
-            "id", "knowledge_base", "name", "version", "is_active", "hard_refusal",
-            "alpha", "alpha_unverified", "horizon", "top_k", "verbatim_distance",
-            "unverified_floor", "soft_refusal", "min_verdict", "support_check",
-            "reveal_not_entitled", "refuse_when_stale", "calibrated_embedder",
-            "calibrated_language_model", "calibrated_retrieval", "is_calibrated",
-            "created_at",
-        ]  # fmt: skip
-        read_only_fields = fields

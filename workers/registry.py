@@ -3,9 +3,11 @@
 from jobs.run import Handler
 from kb.services.embedding import embed_and_switch, tidy_vectors
 from qa.evaluation.background import evaluate_in_background
+from qa.services.drift import watch_drift
 
 HANDLERS: dict[str, Handler] = {
     "kb.embed": embed_and_switch,
     "kb.tidy_vectors": tidy_vectors,
     "qa.evaluate": evaluate_in_background,
+    "qa.watch_drift": watch_drift,
 }

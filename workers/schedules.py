@@ -5,6 +5,7 @@ Two beats do no harm: every task here may run twice at the same time.
 
 from datetime import timedelta
 
+from celery.schedules import crontab
 from django.conf import settings
 
 
@@ -31,5 +32,10 @@ def schedules() -> dict[str, dict[str, object]]:
             "task": "workers.fail_abandoned_questions",
             "schedule": timedelta(minutes=5),
             "options": {"expires": 300},
+        },
+        "watch_drift": {
+            "task": "workers.watch_drift",
+            "schedule": crontab(hour=3, minute=20),
+            "options": {"expires": 6 * 3600},
         },
     }

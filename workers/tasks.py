@@ -9,7 +9,7 @@ from django.conf import settings
 
 from jobs.bell import RUN_TASK
 from jobs.run import run_job as run
-from jobs.services import prune_finished
+from jobs.services import enqueue, prune_finished
 from jobs.sweep import sweep as ring_again
 from kb import vector_index
 from kb.embedding import active_model
@@ -54,6 +54,12 @@ def fail_abandoned_questions() -> None:
     failed = fail_abandoned()
     if failed:
         logger.warning("Marked %d abandoned questions as failed.", failed)
+
+
+@shared_task(name="workers.watch_drift")
+def watch_drift() -> None:
+    """Have live signals compared with those that certificates rest on."""
+    enqueue("qa.watch_drift", {}, idempotency_key="qa.watch_drift")
 
 
 @worker_ready.connect

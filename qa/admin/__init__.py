@@ -1,8 +1,15 @@
 """Answers to look at, policies to make and activate, the words of refusals."""
 
 from .answer import AnswerAdmin
+from .drift import DriftReadingAdmin
 from .policy import PolicyAdmin
 from .vote import VoteAdmin
 from .wording import RefusalWordingAdmin
 
-__all__ = ["AnswerAdmin", "PolicyAdmin", "RefusalWordingAdmin", "VoteAdmin"]
+__all__ = [
+    "AnswerAdmin",
+    "DriftReadingAdmin",
+    "PolicyAdmin",
+    "RefusalWordingAdmin",
+    "VoteAdmin",
+]

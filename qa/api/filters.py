@@ -6,7 +6,7 @@ import django_filters
 from django import forms
 from drf_spectacular.utils import extend_schema_field
 
-from qa.models import Answer, Policy
+from qa.models import Answer, DriftReading, Policy
 from qa.pipeline.types import Gate, Reason
 
 
@@ -50,5 +50,19 @@ class PolicyFilter(django_filters.FilterSet):
 
     class Meta:
         model = Policy
+        fields: list[str] = []
+        form = _NonEmptyForm
+
+
+class DriftFilter(django_filters.FilterSet):
+    """By whether something has drifted."""
+
+    has_drifted = _TruthFilter(
+        choices=[("true", "true"), ("false", "false")],
+        coerce=lambda value: value == "true",
+    )
+
+    class Meta:
+        model = DriftReading
         fields: list[str] = []
         form = _NonEmptyForm

@@ -35,6 +35,12 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
         rows = self.all() if has_role(user, Role.SME) else self.asked_by(user)
         return rows.seen_by(user)
 
+    def decided_live_by(self, policy: Policy) -> Self:
+        """Those that this very version answered or refused, but for evaluations'."""
+        decided = (Answer.Outcome.ANSWERED, Answer.Outcome.REFUSED)
+        rows = self.filter(policy=policy, outcome__in=decided)
+        return rows.exclude(channel=Answer.Channel.EVALUATION)
+
     def seen_by(self, viewer: AbstractBaseUser | AnonymousUser) -> Self:
         """Add `is_withheld`: whether it cites an entry that the viewer may not see."""
         cited = AnswerEvidence.objects.filter(

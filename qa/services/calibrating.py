@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
@@ -177,21 +178,15 @@ def _version(
     by: AbstractBaseUser | None,
     name: str,
 ) -> Policy:
-    changes = PolicyChanges(
-        alpha=chosen.alpha,
-        alpha_unverified=chosen.alpha_unverified,
-        horizon=chosen.horizon,
-        hard_refusal=chosen.hard_refusal,
-        soft_refusal=chosen.soft_refusal,
-        min_verdict=chosen.min_verdict,
-        calibrated_embedder=labels.embedder,
-        calibrated_language_model=labels.language_model,
-        calibrated_retrieval=labels.retrieval,
-        is_calibrated=True,
-    )
-    if name:
-        changes["name"] = name
-    return new_version(policy, by=by, **changes)
+    fields = PolicyChanges.__annotations__.keys() & PolicyValue.__dataclass_fields__
+    changes = {field: getattr(chosen, field) for field in fields} | {
+        "calibrated_embedder": labels.embedder,
+        "calibrated_language_model": labels.language_model,
+        "calibrated_retrieval": labels.retrieval,
+        "is_calibrated": True,
+        "name": name or policy.name,
+    }
+    return new_version(policy, by=by, **cast(PolicyChanges, changes))
 
 
 def _certificate(policy: Policy, labels: Labels, found: Certified) -> Certificate:

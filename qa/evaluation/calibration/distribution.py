@@ -23,7 +23,7 @@ class Distribution:
     Attributes:
         measured: Answers that have a value.
         missing: Answers that have none.
-        quantiles: At 0, 1 / STEPS, ..., 1; empty where nothing is measured.
+        quantiles: At 0, 1 / STEPS, ..., 1.
     """
 
     measured: int
@@ -78,14 +78,19 @@ def distributions_of(
             )
         ]
         values = values_of(reached, name)
-        found[name] = Distribution(
-            measured=len(values),
-            missing=len(reached) - len(values),
-            quantiles=np.quantile(values, np.linspace(0, 1, STEPS + 1))
-            if len(values)
-            else np.array([], np.float64),
-        )
-    return {name: each for name, each in found.items() if each.measured}
+        if len(values):
+            found[name] = distribution_of(values, len(reached) - len(values))
+    return found
+
+
+def distribution_of(values: FloatArray, missing: int) -> Distribution:
+    """Return how values are distributed, of which there is one at least.
+
+    Quantiles are values that occur: between two that are frequent there is nothing.
+    """
+    levels = np.linspace(0, 1, STEPS + 1)
+    quantiles = np.quantile(values, levels, method="inverted_cdf")
+    return Distribution(len(values), missing, quantiles)
 
 
 def reaches(signals: Signals, gate: Gate) -> bool:

@@ -37,16 +37,15 @@ def group_bound(
     """
     if not wrong.any():
         return None
-    weights = resampled_groups(int(groups.max()) + 1, seed=seed)
+    count = int(groups.max()) + 1
+    weights = resampled_groups(count, seed=seed, resamples=_RESAMPLES)
     shows = weights @ np.bincount(groups, shown)
     fails = weights @ np.bincount(groups, wrong)
     risks = fails[shows > 0] / shows[shows > 0]
     return float(np.quantile(risks, 1 - delta))
 
 
-def resampled_groups(
-    count: int, *, seed: int, resamples: int = _RESAMPLES
-) -> FloatArray:
+def resampled_groups(count: int, *, seed: int, resamples: int) -> FloatArray:
     """Return how often each resample holds each group, shape (resamples, count)."""
     rng = np.random.default_rng(seed)
     drawn = rng.multinomial(count, np.full(count, 1 / count), size=resamples)

@@ -55,11 +55,11 @@ def draw(
 ) -> list[LabelledAnswer]:
     """Draw answers whose two signals tell right from wrong in a known way.
 
-    Ratio r and verdict v are uniform on [0, 1]; with probability (r^2 + (1 - v)^2) / 2
+    Ratio r and verdict v are uniform on [0, 1]; with probability 0.8 r^2 + 0.2 (1 - v)^2
     an answer is wrong, so `risk_of` thresholds is known exactly.
     """
     ratio, verdict = rng.random(count), rng.random(count)
-    wrong = rng.random(count) < (ratio**2 + (1 - verdict) ** 2) / 2
+    wrong = rng.random(count) < 0.8 * ratio**2 + 0.2 * (1 - verdict) ** 2
     return [
         make_labelled(
             f"q{i}",
@@ -74,4 +74,4 @@ def draw(
 
 def risk_of(alpha: float, min_verdict: float) -> float:
     """Return the true risk of what `draw` draws: shown are r < alpha, v >= min_verdict."""
-    return (min(alpha, 1.0) ** 2 + (1 - min_verdict) ** 2) / 6
+    return (0.8 * min(alpha, 1.0) ** 2 + 0.2 * (1 - min_verdict) ** 2) / 3

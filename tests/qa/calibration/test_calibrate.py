@@ -231,9 +231,9 @@ def test_smoothed_errors_lie_between_label_and_trend(drawn):
     assert ((model > 0) & (model < 1)).all()
     assert model.mean() == pytest.approx(table.wrong.mean(), abs=0.005)
     true = (
-        table.values["verified_ratio"] ** 2
-        + (1 - table.values["verdict_probability"]) ** 2
-    ) / 2
+        0.8 * table.values["verified_ratio"] ** 2
+        + 0.2 * (1 - table.values["verdict_probability"]) ** 2
+    )
     assert np.corrcoef(model, true)[0, 1] > 0.9
 
 
@@ -252,16 +252,16 @@ def test_smoothing_bears_one_label_alone_and_missing_values(right):
 
 
 def test_guaranteed_risk_finds_one_threshold_on_all_answers(drawn):
-    base = replace(_BASE, alpha=0.6)
+    base = replace(_BASE, min_verdict=0.2)
     found = certified(
         drawn,
         base=base,
-        signals=("verdict_probability",),
+        signals=("verified_ratio",),
         method=Method.GUARANTEED_RISK,
     )
 
     assert (found.learnt, found.tested.labelled) == (0, 2_000)
-    assert found.policy.alpha == 0.6
+    assert found.policy.min_verdict == 0.2
     # Each step is tested at a part of delta, so that the bound is the wider one.
     tested = found.tested
     assert upper_bound(tested.wrong, tested.shown, 0.05) < tested.bound <= 0.15

@@ -1,70 +1,27 @@
 """Versions with certificates, made from an evaluation's labelled answers."""
 
-import numpy as np
 import pytest
-from django.utils import timezone
 
 from kb.embedding import active_model
 from kb.search import METHOD
 from qa.evaluation.calibration import NotCertified
 from qa.exceptions import CalibrationError, PolicyError
-from qa.models import Certificate, EvaluationResult, EvaluationRun, Policy
+from qa.models import Certificate, EvaluationRun, Policy
 from qa.pipeline.types import Calibration
 from qa.services.calibrating import certify, labels_of_run, make_by_cost
 from qa.services.policies import activate, ensure_default_policy, new_version
 from qa.services.running import Running, calibration_state, what_runs
 from tests.factories import make_knowledge_base, make_user
 from tests.qa.answer_rows import make_answer
-from tests.qa.calibration.labelled_answers import draw, risk_of
+from tests.qa.calibration.labelled_answers import risk_of
+from tests.qa.calibration.runs import MODEL, certified_version, make_run
 
 pytestmark = pytest.mark.django_db
-
-MODEL = "m" * 64
 
 
 @pytest.fixture
 def policy() -> Policy:
     return ensure_default_policy(make_knowledge_base())
-
-
-def make_run(policy: Policy, /, count: int = 1500, **fields) -> EvaluationRun:
-    """Store a finished run of drawn answers, as if asked with every gate in shadow."""
-    values = {
-        "suite": "drawn",
-        "key": f"key{EvaluationRun.objects.count()}",
-        "state": EvaluationRun.State.FINISHED,
-        "knowledge_base": policy.knowledge_base,
-        "policy": new_version(
-            policy, by=None, hard_refusal=False, soft_refusal=False, support_check=False
-        ),
-        "total": count,
-        "embedder": active_model().fingerprint,
-        "language_model": MODEL,
-        "retrieval": METHOD,
-        "finished_at": timezone.now(),
-    }
-    run = EvaluationRun.objects.create(**{**values, **fields})
-    EvaluationResult.objects.bulk_create(
-        EvaluationResult(
-            run=run,
-            case_id=answer.id,
-            group=answer.group,
-            is_answerable=answer.is_answerable,
-            is_answered=True,
-            is_correct=answer.is_correct,
-            signals=answer.signals,
-            milliseconds=1.0,
-        )
-        for answer in draw(np.random.default_rng(1), count, per_group=3)
-    )
-    return run
-
-
-def certified_version(policy: Policy) -> Policy:
-    labels = labels_of_run(make_run(policy))
-    made = certify(policy, labels, epsilon=0.15, delta=0.05, by=None)
-    assert isinstance(made, Policy)
-    return made
 
 
 def test_a_certified_version_is_new_inactive_and_has_its_certificate(policy):

@@ -1,0 +1,175 @@
+"""Whether live signals are still distributed as the labelled ones were.
+
+References:
+    Two-sample Kolmogorov-Smirnov test (asymptotic p-value); population stability index,
+    whose sum over bins is asymptotically chi-squared under no drift: Yurdakul (2018),
+    "Statistical properties of population stability index", Western Michigan University;
+    Holm (1979) for testing several signals at once.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import chdtrc, kolmogorov
+
+from qa.pipeline.replay import Signals
+from qa.pipeline.scores import SCORES
+
+from .calibration.bounds import FloatArray
+from .calibration.distribution import STEPS, Distribution, reaches, values_of
+
+LEAST_LIVE = 100
+LEAST_REFERENCE = 50
+# At most so often is drift seen anywhere where there is none.
+ALPHA = 0.01
+# And a shift this small is none to act on, however surely it is seen: PSI's customary
+# mark of a moderate one, and as much of the distribution on another side.
+LEAST_PSI = 0.1
+LEAST_DISTANCE = 0.1
+_BINS = 10
+_EMPTY = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """One signal, live against labelled.
+
+    Attributes:
+        reference: Labelled answers that reached its gate.
+        live: Live answers that did.
+        distance: Kolmogorov-Smirnov distance of the measured values, in [0, 1]; None
+            where too few have a value.
+        psi: Population stability index, with "not measured" as a bin of its own.
+        p_distance: p-value of the distance, adjusted for all tests made at once.
+        p_psi: p-value of the index, adjusted likewise.
+        has_drifted: Whether one is both significant and large enough to act on.
+    """
+
+    reference: int
+    live: int
+    distance: float | None
+    psi: float
+    p_distance: float | None
+    p_psi: float
+    has_drifted: bool
+
+
+def compare(
+    references: Mapping[str, Distribution], live: Sequence[Signals]
+) -> dict[str, Drift]:
+    """Compare each signal that enough live answers reached; {} where none was."""
+    measured = {
+        name: found
+        for name, reference in references.items()
+        if name in SCORES and (found := _measure(name, reference, live)) is not None
+    }
+    tests = [
+        (name, which, p)
+        for name, found in measured.items()
+        for which, p in (("distance", found.p_distance), ("psi", found.p_psi))
+        if p is not None
+    ]
+    adjusted = dict(
+        zip(
+            [(name, which) for name, which, _ in tests],
+            holm([p for *_, p in tests]),
+            strict=True,
+        )
+    )
+    return {
+        name: _judged(found, adjusted.get((name, "distance")), adjusted[name, "psi"])
+        for name, found in measured.items()
+    }
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return the p-values adjusted by Holm's method, in the order given."""
+    order = np.argsort(p_values, kind="stable")
+    count = len(p_values)
+    stepped = np.asarray(p_values, np.float64)[order] * (count - np.arange(count))
+    adjusted = np.empty(count)
+    adjusted[order] = np.minimum(np.maximum.accumulate(stepped), 1.0)
+    return [float(p) for p in adjusted]
+
+
+def ks_distance(reference: Distribution, values: FloatArray) -> float:
+    """Return the largest gap between the two distribution functions.
+
+    The reference is known at its quantiles, to 1 / STEPS, by which the gap is lessened.
+    """
+    live = np.sort(values)
+    points = np.union1d(live, reference.quantiles)
+    gaps = [
+        np.abs(
+            np.searchsorted(live, points, side=side) / len(live)
+            - reference.at(points, side=side)
+        ).max()
+        for side in ("left", "right")
+    ]
+    return max(float(max(gaps)) - 1 / STEPS, 0.0)
+
+
+def psi(reference: Distribution, values: FloatArray, missing: int) -> tuple[float, int]:
+    """Return the population stability index and how many bins it is of.
+
+    The bins are tenths of the reference, and one for what is not measured; an empty one
+    counts as half an answer.
+    """
+    edges = np.unique(reference.quantiles[STEPS // _BINS : -1 : STEPS // _BINS])
+    below = np.concatenate(([0.0], reference.at(edges, side="right"), [1.0]))
+    expected = np.append(np.diff(below) * reference.measured, reference.missing)
+    bins = np.searchsorted(edges, values, side="left")
+    actual = np.append(np.bincount(bins, minlength=len(edges) + 1), missing)
+    is_used = (expected > 0) | (actual > 0)
+    shares = [
+        np.maximum(counts[is_used], _EMPTY) / np.maximum(counts[is_used], _EMPTY).sum()
+        for counts in (expected, actual)
+    ]
+    index = ((shares[1] - shares[0]) * np.log(shares[1] / shares[0])).sum()
+    return float(index), int(is_used.sum())
+
+
+def _measure(
+    name: str, reference: Distribution, live: Sequence[Signals]
+) -> Drift | None:
+    reached = [signals for signals in live if reaches(signals, SCORES[name].gate)]
+    labelled = reference.measured + reference.missing
+    if len(reached) < LEAST_LIVE or labelled < LEAST_REFERENCE:
+        return None
+    values = values_of(reached, name)
+    index, bins = psi(reference, values, len(reached) - len(values))
+    scale = 1 / len(reached) + 1 / labelled
+    distance = p_distance = None
+    if min(len(values), reference.measured) >= LEAST_REFERENCE:
+        distance = ks_distance(reference, values)
+        size = 1 / (1 / len(values) + 1 / reference.measured)
+        p_distance = float(kolmogorov(distance * size**0.5))
+    return Drift(
+        reference=labelled,
+        live=len(reached),
+        distance=distance,
+        psi=index,
+        p_distance=p_distance,
+        p_psi=float(chdtrc(max(bins - 1, 1), index / scale)),
+        has_drifted=False,
+    )
+
+
+def _judged(found: Drift, p_distance: float | None, p_psi: float) -> Drift:
+    is_far = (
+        found.distance is not None
+        and p_distance is not None
+        and p_distance <= ALPHA
+        and found.distance >= LEAST_DISTANCE
+    )
+    is_shifted = p_psi <= ALPHA and found.psi >= LEAST_PSI
+    return Drift(
+        reference=found.reference,
+        live=found.live,
+        distance=found.distance,
+        psi=found.psi,
+        p_distance=p_distance,
+        p_psi=p_psi,
+        has_drifted=is_far or is_shifted,
+    )

@@ -1,0 +1,101 @@
+"""Policies as JSON: thresholds, the promise they carry, and whether it still holds."""
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from qa.models import Certificate, DriftReading, Policy
+from qa.pipeline.types import Calibration
+from qa.services.running import Running, calibration_state
+
+_CALIBRATIONS = [each.value for each in Calibration]
+
+
+class CertificateSerializer(serializers.ModelSerializer[Certificate]):
+    """That at most so much of what is shown is wrong, and how that is known."""
+
+    promise = serializers.CharField(source="__str__", help_text="In words.")
+    run = serializers.IntegerField(
+        source="run_id", allow_null=True, help_text="The evaluation that it rests on."
+    )
+    thresholds = serializers.DictField(child=serializers.FloatField())
+    warnings = serializers.ListField(child=serializers.CharField())
+
+    class Meta:
+        model = Certificate
+        fields = [
+            "promise", "epsilon", "delta", "method", "run", "labels_source",
+            "labels_sha256", "learnt", "labelled", "shown", "wrong", "bound",
+            "coverage", "groups", "group_bound", "thresholds", "warnings", "embedder",
+            "language_model", "retrieval", "created_at",
+        ]  # fmt: skip
+        read_only_fields = fields
+
+
+class PolicySerializer(serializers.ModelSerializer[Policy]):
+    """A version of a knowledge base's thresholds; `running` is in the context."""
+
+    knowledge_base = serializers.CharField(source="knowledge_base.slug")
+    calibration = serializers.SerializerMethodField(
+        help_text="Whether the thresholds hold for what runs now."
+    )
+    certificate = serializers.SerializerMethodField(
+        help_text="null where no promise was earned."
+    )
+
+    class Meta:
+        model = Policy
+        fields = [
+            "id", "knowledge_base", "name", "version", "is_active", "hard_refusal",
+            "alpha", "alpha_unverified", "horizon", "top_k", "verbatim_distance",
+            "unverified_floor", "soft_refusal", "min_verdict", "support_check",
+            "reveal_not_entitled", "refuse_when_stale", "calibrated_embedder",
+            "calibrated_language_model", "calibrated_retrieval", "is_calibrated",
+            "calibration", "certificate", "created_at",
+        ]  # fmt: skip
+        read_only_fields = fields
+
+    @extend_schema_field(serializers.ChoiceField(_CALIBRATIONS))
+    def get_calibration(self, policy: Policy) -> str:
+        """Return how the version stands to what runs now."""
+        running: Running = self.context["running"]
+        return calibration_state(policy, running).value
+
+    @extend_schema_field(CertificateSerializer(allow_null=True))
+    def get_certificate(self, policy: Policy) -> dict[str, object] | None:
+        """Return the promise, if one was earned."""
+        found = getattr(policy, "certificate", None)
+        return CertificateSerializer(found).data if found else None
+
+
+class DriftSerializer(serializers.Serializer[object]):
+    """One signal, live against labelled."""
+
+    reference = serializers.IntegerField(help_text="Labelled answers at its gate.")
+    live = serializers.IntegerField(help_text="Live answers at its gate.")
+    distance = serializers.FloatField(
+        allow_null=True, help_text="Kolmogorov-Smirnov distance, 0 to 1."
+    )
+    psi = serializers.FloatField(help_text="Population stability index.")
+    p_distance = serializers.FloatField(
+        allow_null=True, help_text="Adjusted for all that was tested at once."
+    )
+    p_psi = serializers.FloatField(help_text="Adjusted likewise.")
+    has_drifted = serializers.BooleanField()
+
+
+class DriftReadingSerializer(serializers.ModelSerializer[DriftReading]):
+    """One look at whether live questions are still those of the certificate."""
+
+    policy = serializers.IntegerField(source="certificate.policy_id")
+    signals = serializers.DictField(
+        child=DriftSerializer(),
+        help_text="By name; empty where there were too few answers to compare.",
+    )
+
+    class Meta:
+        model = DriftReading
+        fields = [
+            "id", "policy", "answers", "first_at", "last_at", "has_drifted", "signals",
+            "checked_at",
+        ]  # fmt: skip
+        read_only_fields = fields
