@@ -225,6 +225,9 @@ MODEL_DEVICE = env.str("NESCIO_MODEL_DEVICE", default="auto")
 TORCH_THREADS = env.int(
     "NESCIO_TORCH_THREADS", default=max(1, (os.cpu_count() or 1) // 2)
 )
+# What a language model made of the entries that were read last, in MiB; 64 hold about 45
+# entries of the bundled model.
+PASSAGE_CACHE_MIB = env.int("NESCIO_PASSAGE_CACHE_MIB", default=64)
 
 # Load the models when the web server starts instead of with the first question.
 WARM_UP = env.bool("NESCIO_WARM_UP", default=True)

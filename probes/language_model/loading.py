@@ -92,6 +92,7 @@ def load_model_from(
         tokens,
         name=name,
         fingerprint=_fingerprint(directory, dtype),
+        passage_bytes=settings.PASSAGE_CACHE_MIB * 2**20,
     )
 
 

@@ -46,16 +46,25 @@ class WhiteBoxModel:
     """
 
     def __init__(
-        self, model: PreTrainedModel, tokens: Tokens, *, name: str, fingerprint: str
+        self,
+        model: PreTrainedModel,
+        tokens: Tokens,
+        *,
+        name: str,
+        fingerprint: str,
+        passage_bytes: int = 64 * 2**20,
     ) -> None:
-        """Take over a loaded model, which must not be trained meanwhile."""
+        """Take over a loaded model, which must not be trained meanwhile.
+
+        At most `passage_bytes` of memory keep the passages that were read last.
+        """
         self._network = Network(model, name=name)
         self.tokens = tokens
         self.name = name
         self.fingerprint = fingerprint
         self._lock = threading.RLock()
         self._prefixes: OrderedDict[tuple[int, ...], Context] = OrderedDict()
-        self._passages = Passages()
+        self._passages = Passages(passage_bytes)
 
     @property
     def dtype(self) -> torch.dtype:

@@ -8,7 +8,6 @@ several are laid side by side as one batch when a question is asked of them.
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import torch
 from torch.nn.functional import pad
@@ -16,9 +15,6 @@ from transformers import DynamicCache, PreTrainedConfig
 from transformers.cache_utils import DynamicLayer
 
 from .values import Context
-
-# 2,800 tokens of the bundled model, about as many entries as one subject has.
-_BYTES_KEPT: Final = 64 * 2**20
 
 Layers = tuple[tuple[torch.Tensor, torch.Tensor], ...]
 
@@ -53,7 +49,7 @@ class Passage:
 class Passages:
     """The passages that were read last, up to a bound of memory."""
 
-    def __init__(self, limit: int = _BYTES_KEPT) -> None:
+    def __init__(self, limit: int) -> None:
         """Keep at most `limit` bytes."""
         self._limit = limit
         self._bytes = 0

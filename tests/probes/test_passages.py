@@ -50,7 +50,7 @@ def test_keeping_one_twice_counts_its_memory_once():
 def test_the_same_tokens_cut_elsewhere_are_another_passage():
     model = tiny_models.model("llama")
     one = _passage(60)
-    kept = Passages()
+    kept = Passages(limit=2**20)
     kept.keep(one)
 
     longer = model.read_prefix((*PREFIX, *one.ids[:2]))
