@@ -55,7 +55,8 @@ def test_only_plain_float32_layers_are_packed():
 
 def test_what_cannot_be_packed_is_turned_and_computes_the_same(monkeypatch):
     monkeypatch.setattr(packed_linear, "can_pack", lambda: False)
-    model = torch.nn.Sequential(torch.nn.Linear(384, 96))
+    layer = torch.nn.Linear(384, 96)
+    model = torch.nn.Sequential(layer)
     x = torch.randn(3, 384)
 
     with torch.inference_mode():
@@ -63,7 +64,7 @@ def test_what_cannot_be_packed_is_turned_and_computes_the_same(monkeypatch):
         lay_out_for_short_texts(model)
         found = model(x)
 
-    assert model[0].weight.stride() == (1, 96)
+    assert layer.weight.stride() == (1, 96)
     torch.testing.assert_close(found, expected, atol=2e-6, rtol=1e-5)
 
 
