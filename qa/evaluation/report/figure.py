@@ -25,7 +25,7 @@ INK = "#767b85"
 _COLOURS = ("#2e7fc2", "#d1651b", "#158f6b", "#b0589a", "#9a7d0a", "#8276d4", "#c4504a")
 _DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (2, 2)), (0, (7, 2, 1, 2)))
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-_STYLE: dict[str, Any] = {
+_STYLE: dict[Any, Any] = {
     "svg.hashsalt": "nescio",
     "svg.fonttype": "none",  # text stays text: selectable, searchable, read aloud
     "font.family": "sans-serif",

@@ -1,0 +1,109 @@
+"""Plots: the same bytes for the same rows, told in words too."""
+
+import subprocess
+import sys
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from qa.evaluation.report import write_plots
+from qa.evaluation.report.figure import INK, styles
+from qa.evaluation.report.plots import (
+    precision_recall_svg,
+    refusals_against_alpha_svg,
+    reliability_svg,
+    risk_coverage_svg,
+)
+from qa.exceptions import EvaluationDataError
+from tests.qa.evaluation.judged_rows import make_judged, make_shadow_run
+from tests.qa.values import make_policy
+
+SHADOW = make_policy(hard_refusal=False, soft_refusal=False, support_check=False)
+PLOTS = {
+    "risk-against-coverage": risk_coverage_svg,
+    "precision-against-recall": precision_recall_svg,
+    "reliability": reliability_svg,
+    "refusals-and-accuracy-against-alpha": (
+        lambda rows: refusals_against_alpha_svg(rows, policy=SHADOW)
+    ),
+}
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_a_plot_is_an_svg_that_says_in_words_what_it_shows(name):
+    root = ET.fromstring(PLOTS[name](make_shadow_run(120)))
+
+    assert root.tag == f"{SVG}svg"
+    title, description = root.find(f"{SVG}title"), root.find(f"{SVG}desc")
+    assert root.get("aria-labelledby") == f"{name}-title {name}-text"
+    assert title is not None
+    assert title.get("id") == f"{name}-title"
+    assert description is not None
+    assert "0" in (description.text or "")
+    # Text is text, not outlines of letters.
+    assert len(list(root.iter(f"{SVG}text"))) > 8
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_the_same_rows_are_the_same_bytes(name):
+    assert PLOTS[name](make_shadow_run(60)) == PLOTS[name](make_shadow_run(60))
+
+
+def test_every_plot_is_written_as_svg_and_png(tmp_path):
+    files = write_plots(make_shadow_run(60), tmp_path / "plots", policy=SHADOW)
+
+    assert sorted(file.name for file in files) == [
+        f"{name}.{kind}"
+        for name in (
+            "precision-recall",
+            "refusals-against-alpha",
+            "reliability",
+            "risk-coverage",
+        )
+        for kind in ("png", "svg")
+    ]
+    assert all(
+        file.read_bytes().startswith(b"\x89PNG")
+        for file in files
+        if file.suffix == ".png"
+    )
+
+
+def test_plots_that_the_rows_do_not_allow_are_left_out(tmp_path):
+    assert write_plots([make_judged("a", signals={})], tmp_path, policy=None) == []
+    for draw in PLOTS.values():
+        with pytest.raises(EvaluationDataError):
+            draw([make_judged("a", signals={})])
+
+
+def test_answers_that_are_all_right_have_no_precision_recall_curve():
+    with pytest.raises(EvaluationDataError, match="both kinds"):
+        precision_recall_svg([make_judged("a"), make_judged("b")])
+
+
+def luminance(colour):
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [
+        p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_every_colour_reads_on_a_light_and_on_a_dark_page():
+    chosen = [style["color"] for style, _ in zip(styles(), range(7), strict=False)]
+
+    assert len(set(chosen)) == 7
+    for colour in (*chosen, INK):
+        own, dark = luminance(colour), luminance("#14171c")
+        assert (1.05) / (own + 0.05) >= 3, colour
+        assert (own + 0.05) / (dark + 0.05) >= 3, colour
+
+
+def test_nothing_is_loaded_for_drawing_until_something_is_drawn():
+    program = (
+        "import django; django.setup();"
+        "import sys, qa.evaluation.report.plots;"
+        "sys.exit('matplotlib' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
