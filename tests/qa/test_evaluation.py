@@ -8,16 +8,13 @@ from django.core.management import CommandError, call_command
 
 from kb.demonstration.loader import load_demonstration
 from qa.evaluation.cases import Case, read_cases
-from qa.evaluation.demonstration import (
-    QUESTIONS,
-    Demonstration,
-    ensure_demonstration_users,
-)
-from qa.evaluation.results import evaluate
+from qa.evaluation.scoring import Draft, by_expectation
+from qa.evaluation.suites import open_suite
+from qa.evaluation.suites.demo import QUESTIONS, ensure_demonstration_users
 from qa.exceptions import EvaluationDataError
 from qa.models import Answer
 from qa.pipeline.types import Gate, Reason
-from tests.factories import make_curator, make_entry, make_knowledge_base, make_user
+from tests.factories import make_curator, make_knowledge_base
 
 LINE = {"id": "a", "question": "Why?", "expect": "refused", "as": "agent"}
 
@@ -78,9 +75,8 @@ def test_a_line_that_is_no_case_is_named(tmp_path, lines, told):
     assert told in str(caught.value)
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize(
-    ("changes", "is_right"),
+    ("changes", "is_correct"),
     [
         ({}, True),
         ({"evidence": ("block",)}, True),
@@ -88,29 +84,17 @@ def test_a_line_that_is_no_case_is_named(tmp_path, lines, told):
         ({"evidence": ("fee",)}, False),
         ({"answer_contains": ("open CARDS,  block",)}, True),
         ({"answer_contains": ("12 euros",)}, False),
+        ({"references": ("the block",)}, True),
+        ({"references": ("12 euros",)}, False),
         ({"is_answerable": False}, False),
     ],
 )
 def test_an_answer_is_right_if_it_holds_and_cites_what_the_case_asks_for(
-    changes, is_right
+    changes, is_correct
 ):
-    entry = make_entry("Open Cards, Block.", question="How do I block a card?")
-    case = make_case(question="How do I block a card?", **changes)
+    draft = Draft("Open Cards, Block.", ("block",))
 
-    (result,) = evaluate(
-        [case], ask=asking_as(make_user()), key_of={entry.text: "block"}.__getitem__
-    )
-
-    assert result.is_answered
-    assert result.cited == ("block",)
-    assert result.is_right is is_right
-    assert Answer.objects.get().channel == "evaluation"
-
-
-def asking_as(user):
-    from qa.services.asking import ask
-
-    return lambda case: ask(case.question, asker=user, channel="evaluation")
+    assert by_expectation(make_case(**changes), draft).is_correct is is_correct
 
 
 @pytest.mark.django_db
@@ -118,7 +102,7 @@ def test_the_demonstration_wants_its_knowledge_base():
     make_knowledge_base("other")
 
     with pytest.raises(EvaluationDataError, match="load_demonstration"):
-        Demonstration()
+        open_suite("demo")
 
 
 @pytest.mark.django_db
@@ -137,15 +121,18 @@ def test_the_demonstration_users_see_what_their_desk_sees():
 @pytest.mark.django_db
 def test_the_verbatim_and_the_hard_refused_questions_of_the_demonstration_are_right():
     load_demonstration(author=make_curator())
-    suite = Demonstration()
+    suite = open_suite("demo")
     cases = [c for c in suite.cases if c.gate in {Gate.VERBATIM, Gate.HARD_REFUSAL}]
 
-    results = list(evaluate(cases, ask=suite.ask, key_of=suite.key_of))
+    judged = [suite.judge(case.id) for case in cases]
 
     # Thresholds are for all questions alike, so that a few may come out otherwise.
-    right = [r for r in results if r.is_right and r.actual.startswith(r.expected)]
-    assert len(right) >= 0.9 * len(results)
-    assert all(r.is_right for r in results if r.case.is_answerable)
+    assert sum(row.measures["expected_gate"] for row in judged) >= 0.9 * len(cases)
+    due = [row for row in judged if row.is_answerable]
+    assert due
+    assert all(row.is_answered and row.is_correct for row in due)
+    assert {a.channel for a in Answer.objects.all()} == {"evaluation"}
+    assert Answer.objects.count() == len(cases)
 
 
 def run_command(*arguments):

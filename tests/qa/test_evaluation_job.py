@@ -8,7 +8,7 @@ from jobs.services import enqueue
 from kb.demonstration import load_demonstration
 from qa.evaluation.background import evaluate_in_background
 from qa.exceptions import EvaluationDataError
-from qa.models import Answer
+from qa.models import Answer, EvaluationResult, EvaluationRun
 from tests.factories import make_curator
 from workers.registry import HANDLERS
 
@@ -38,17 +38,21 @@ def test_the_report_is_the_jobs_result():
 
     assert (job.state, job.done, job.total) == ("succeeded", 3, 3)
     assert job.result["rates"]["right"]["count"] == 3
-    assert set(job.result["results"]) == {"demo-01", "demo-02", "demo-03"}
+    evaluation = EvaluationRun.objects.get(pk=job.result["run"])
+    assert evaluation.state == "finished"
+    ids = evaluation.results.values_list("case_id", flat=True)
+    assert set(ids) == {"demo-01", "demo-02", "demo-03"}
 
 
 def test_an_interrupted_evaluation_goes_on_and_asks_nothing_twice():
     job = enqueue("qa.evaluate", {"suite": "demo", "limit": 4})
-    seen = iter([False, False, False, True])
+    # The run, two questions, and then the worker shuts down.
+    seen = iter([False, False, False, False, True])
 
     run(job, is_stopping=lambda: next(seen))
     assert job.state != "succeeded"
     asked = set(Answer.objects.values_list("pk", flat=True))
-    assert 0 < len(asked) < 4
+    assert len(asked) == 2
     Job.objects.filter(pk=job.pk).update(not_before=None)
 
     run(job)
@@ -56,7 +60,24 @@ def test_an_interrupted_evaluation_goes_on_and_asks_nothing_twice():
     assert job.state == "succeeded"
     assert Answer.objects.count() == 4
     assert asked < set(Answer.objects.values_list("pk", flat=True))
+    assert EvaluationResult.objects.count() == 4
+    assert EvaluationRun.objects.get().state == "finished"
     assert not Answer.objects.filter(outcome="pending").exists()
+
+
+def test_a_cancelled_evaluation_keeps_what_it_asked():
+    job = enqueue("qa.evaluate", {"suite": "demo", "limit": 3})
+    asked = iter([False, False, False])
+
+    def cancel_after_two():
+        if next(asked, None) is None:
+            Job.objects.filter(pk=job.pk).update(cancel_requested=True)
+        return False
+
+    run(job, is_stopping=cancel_after_two)
+
+    assert job.state == "cancelled"
+    assert Answer.objects.count() == EvaluationResult.objects.count() == 1
 
 
 @pytest.mark.parametrize(
