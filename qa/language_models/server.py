@@ -4,7 +4,7 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 from urllib.parse import urlsplit
@@ -50,12 +50,7 @@ _FEATURES: Final[tuple[_Feature, ...]] = (
     "max_completion_tokens",
 )
 _PARAMETERS: Final[Mapping[_Feature, Mapping[str, object]]] = {
-    "response_format": {
-        "response_format": {
-            "type": "json_schema",
-            "json_schema": {"name": "answer", "strict": True, "schema": SCHEMA},
-        }
-    },
+    "response_format": {"response_format": {"type": "json_schema"}},
     "logprobs": {"logprobs": True, "top_logprobs": 5},
     "temperature": {"temperature": 0.0},
     "max_completion_tokens": {"max_completion_tokens": _MOST_TOKENS},
@@ -77,6 +72,25 @@ class _Reply:
     choice: Choice | None
     prompt_tokens: int
     answer_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A form of the caller's own, filled in.
+
+    Attributes:
+        text: The last reply.
+        readable: Whether nothing is wrong with it.
+        repaired: Whether it took the one repair.
+        verdict_probability: Of "can_answer" being true in [0, 1]; None where the form
+            has no such field or the server does not tell.
+    """
+
+    text: str
+    readable: bool
+    repaired: bool
+    verdict_probability: float | None
+    milliseconds: float
 
 
 class ServerLanguageModel:
@@ -135,13 +149,63 @@ class ServerLanguageModel:
             reply = self._ask(messages, deadline)
         return _generation(first, reply, (time.monotonic() - began) * 1000)
 
+    def fill_in(
+        self,
+        instructions: str,
+        message: str,
+        *,
+        schema: Mapping[str, object],
+        fault_of: Callable[[str], str],
+    ) -> Filled:
+        """Have a form of the caller's own filled in, once more if it can't be read.
+
+        Args:
+            schema: The form as a JSON schema; the instructions ask for the same.
+            fault_of: Says what is wrong with a reply, in words that the model can act
+                on; "" for nothing.
+
+        Raises:
+            LanguageModelUnavailableError: It is down, too slow, or refuses the request.
+        """
+        began = time.monotonic()
+        deadline = began + self._timeout_seconds
+        messages: list[ChatCompletionMessageParam] = [
+            {"role": "system", "content": instructions},
+            {"role": "user", "content": message},
+        ]
+        text, choice = _said(self._complete(messages, deadline, schema))
+        fault = fault_of(text)
+        is_second = bool(fault)
+        if is_second:
+            messages += [
+                {"role": "assistant", "content": text or "(empty)"},
+                {"role": "user", "content": repair_message(fault)},
+            ]
+            text, choice = _said(self._complete(messages, deadline, schema))
+            fault = fault_of(text)
+        return Filled(
+            text=text,
+            readable=not fault,
+            repaired=is_second and not fault,
+            verdict_probability=verdict(choice) if choice and not fault else None,
+            milliseconds=(time.monotonic() - began) * 1000,
+        )
+
     def _ask(
         self, messages: Sequence[ChatCompletionMessageParam], deadline: float
     ) -> _Reply:
+        return _read(self._complete(messages, deadline, SCHEMA))
+
+    def _complete(
+        self,
+        messages: Sequence[ChatCompletionMessageParam],
+        deadline: float,
+        schema: Mapping[str, object],
+    ) -> ChatCompletion:
         while True:
             refused = self._refused
             try:
-                return _read(self._send(messages, refused, deadline))
+                return self._send(messages, refused, deadline, schema)
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
                 blamed = _blamed(error, refused)
                 if blamed is None:
@@ -157,6 +221,7 @@ class ServerLanguageModel:
         messages: Sequence[ChatCompletionMessageParam],
         refused: frozenset[_Feature],
         deadline: float,
+        schema: Mapping[str, object],
     ) -> ChatCompletion:
         """Send once, and again after what may pass: no connection, 429, 409, 5xx."""
         parameters = {
@@ -165,6 +230,11 @@ class ServerLanguageModel:
             if feature not in refused
             for name, value in values.items()
         }
+        if "response_format" in parameters:
+            parameters["response_format"] = {
+                "type": "json_schema",
+                "json_schema": {"name": "answer", "strict": True, "schema": schema},
+            }
         for attempt in range(self._retries + 1):
             try:
                 reply = self._client.chat.completions.create(
@@ -213,6 +283,19 @@ def _checked(reply: object) -> ChatCompletion:
         msg = "The reply is no chat completion."
         raise openai.OpenAIError(msg)
     return reply
+
+
+def _said(completion: ChatCompletion) -> tuple[str, Choice | None]:
+    """Return a complete reply's text; "" for one that was cut off, or says nothing."""
+    if not completion.choices:
+        return "", None
+    choice = completion.choices[0]
+    # The client does not check what a server replies: null or another type may come.
+    message: object = choice.message
+    content: object = getattr(message, "content", None)
+    if not isinstance(content, str) or choice.finish_reason == "length":
+        return "", None
+    return printable(content), choice
 
 
 def _read(completion: ChatCompletion) -> _Reply:

@@ -186,7 +186,12 @@ def is_right(question: ChoiceQuestion, choice: Choice) -> bool | None:
 
 
 def _accuracy(question: ChoiceQuestion, choice: Choice) -> float:
-    """Return 0 or 1 for one right option, the share labelled rightly for several."""
+    """Return 0 or 1 for one right option, the share labelled rightly for several.
+
+    What can't be read labels nothing.
+    """
+    if not choice.readable:
+        return 0.0
     if question.several:
         return question.share_right(choice.chosen)
     return float(choice.chosen == question.correct)

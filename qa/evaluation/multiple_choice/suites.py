@@ -64,12 +64,16 @@ def configured_model() -> ChoiceModel:
     # Pull in torch, which a process that never asks never pays for.
     from qa.language_models import load_language_model  # noqa: PLC0415
     from qa.language_models.guided import GuidedLanguageModel  # noqa: PLC0415
+    from qa.language_models.server import ServerLanguageModel  # noqa: PLC0415
 
+    from .server import ServerChoiceModel  # noqa: PLC0415
     from .white_box import WhiteBoxChoiceModel  # noqa: PLC0415
 
     model = load_language_model()
     if isinstance(model, GuidedLanguageModel):
         return WhiteBoxChoiceModel(model)
+    if isinstance(model, ServerLanguageModel):
+        return ServerChoiceModel(model)
     raise EvaluationDataError("This language model can't choose among options.")
 
 

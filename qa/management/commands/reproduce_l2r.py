@@ -1,7 +1,8 @@
 """Run Learn to Refuse's experiments and print them beside the paper's figures."""
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from json import dumps
 from pathlib import Path
 from typing import Any
@@ -105,13 +106,12 @@ def _suites(options: Mapping[str, Any]) -> Iterator[tuple[Suite, float | None]]:
             yield open_truthfulqa(several=several, ratio=ratio, **common), ratio
     if 2 not in tables:
         return
+    given: SuiteOptions = {**common, "knowledge_base": options["knowledge_base"]}
     for name in _OTHERS:
-        yield (
-            open_suite(name, knowledge_base=options["knowledge_base"], **common),
-            None,
-        )
+        yield open_suite(name, **given), None
     if options["corpus"]:
-        yield open_suite(_CORPUS, knowledge=options["corpus"], **common), None
+        texts: SuiteOptions = {**common, "knowledge": options["corpus"]}
+        yield open_suite(_CORPUS, **texts), None
 
 
 def _run(suite: Suite, errors: Console, *, anew: bool) -> EvaluationRun:
@@ -168,17 +168,19 @@ def _write(
         asked = rows.get((suite, 1.0))
         if not asked:
             continue
-        files = {
-            f"figure-5-{suite}.svg": lambda rows=asked: refusals_against_alpha_svg(
-                rows, policy=L2R
-            ),
-            f"figure-6-{suite}.svg": lambda rows=asked: precision_recall_svg(rows),
-        }
-        for name, draw in files.items():
-            try:
-                (directory / name).write_bytes(draw())
-            except EvaluationDataError:
-                continue  # these rows hold nothing of this plot
+        _draw(directory / f"figure-5-{suite}.svg", partial(_figure_5, asked))
+        _draw(directory / f"figure-6-{suite}.svg", partial(precision_recall_svg, asked))
+
+
+def _figure_5(rows: Sequence[Judged]) -> bytes:
+    return refusals_against_alpha_svg(rows, policy=L2R)
+
+
+def _draw(file: Path, draw: Callable[[], bytes]) -> None:
+    try:
+        file.write_bytes(draw())
+    except EvaluationDataError:
+        return  # these rows hold nothing of this plot
 
 
 def _numbers(known: Mapping[int, object]) -> Any:  # noqa: ANN401  # as argparse takes it
