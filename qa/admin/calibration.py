@@ -5,17 +5,19 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
+from django.utils.cache import add_never_cache_headers, patch_cache_control
 from django.views.decorators.http import require_GET, require_POST
 
 from accounts.exceptions import NescioError
 from kb.models import KnowledgeBase
 from qa.evaluation.calibration import NotCertified
 from qa.evaluation.effects import logged_effect
-from qa.models import Policy, PolicyActivation
+from qa.exceptions import EvaluationDataError
+from qa.models import EvaluationRun, Policy, PolicyActivation
 from qa.services.activations import version_before
 from qa.services.calibrating import certify, labels_of_run
 from qa.services.policies import new_version
@@ -24,12 +26,15 @@ from qa.services.threshold_effects import logged_of
 
 from . import calibration_words as words
 from .calibration_desk import Desk, author_of, chosen_of, read_desk
+from .calibration_figures import draw, figures
 from .calibration_forms import PromiseForm
 
 if TYPE_CHECKING:
     from .policy import PolicyAdmin
 
 _HISTORY = 20
+# A finished run and a version never change, so neither does what is drawn of them.
+_KEPT_SECONDS = 3_600
 View = Callable[..., HttpResponse]
 
 
@@ -48,11 +53,14 @@ class CalibrationPages:
             "try_on_traffic": ("calibration/<int:pk>/traffic", require_GET(self.try_on_traffic)),
             "save_tried": ("calibration/<int:pk>/save", require_POST(self.save)),
             "certify": ("calibration/<int:pk>/certify", require_POST(self.certify)),
+            "curve": ("calibration/<int:pk>/curves/<slug:name>.svg", require_GET(self.curve)),
             "compare": ("calibration/<int:pk>/compare", require_GET(self.compare)),
         }  # fmt: skip
         wrap = self._policies.admin_site.admin_view
         return [
-            path(address, wrap(view), name=f"qa_policy_{name}")
+            path(
+                address, wrap(view, cacheable=name == "curve"), name=f"qa_policy_{name}"
+            )
             for name, (address, view) in views.items()
         ]
 
@@ -154,6 +162,22 @@ class CalibrationPages:
         frame = self._frame(request, desk)
         return self._page(request, "compare", frame | context)
 
+    def curve(self, request: HttpRequest, pk: int, name: str) -> HttpResponse:
+        """Draw a curve of the chosen run under the chosen version."""
+        desk = self._desk(request, pk)
+        try:
+            drawn = draw(name, desk.answers, desk.base.as_value())
+        except EvaluationDataError as error:
+            raise Http404(str(error)) from error
+        if drawn is None:
+            raise Http404(f"There is no curve {name!r}.")
+        response = HttpResponse(drawn, content_type="image/svg+xml")
+        if desk.run and desk.run.state == EvaluationRun.State.FINISHED:
+            patch_cache_control(response, private=True, max_age=_KEPT_SECONDS)
+        else:
+            add_never_cache_headers(response)
+        return response
+
     def _calibration(
         self,
         request: HttpRequest,
@@ -173,6 +197,7 @@ class CalibrationPages:
             "by_verdict": words.threshold_cells(
                 labelled.by_min_verdict(own) if labelled else ()
             ),
+            "figures": figures(desk.answers, own),
             "threshold_heads": words.THRESHOLD_HEADS,
             "history": PolicyActivation.objects.of(desk.knowledge_base)[:_HISTORY],
         }

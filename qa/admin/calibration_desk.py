@@ -11,6 +11,7 @@ from django.shortcuts import get_object_or_404
 
 from kb.models import KnowledgeBase
 from qa.evaluation.effects import Labelled
+from qa.evaluation.labelled import LabelledAnswer
 from qa.models import EvaluationRun, Policy
 from qa.pipeline.types import Policy as PolicyValue
 from qa.services.policies import PolicyChanges, active_policy
@@ -39,10 +40,14 @@ class Desk:
         return None if tried is None else replace(self.base.as_value(), **tried)
 
     @cached_property
+    def answers(self) -> tuple[LabelledAnswer, ...]:
+        """The run's labelled answers; none without a run."""
+        return tuple(labelled_of(self.run)) if self.run else ()
+
+    @cached_property
     def labelled(self) -> Labelled | None:
-        """The run's answers; None without a run that has any."""
-        answers = labelled_of(self.run) if self.run else ()
-        return Labelled(answers) if answers else None
+        """The same as columns; None without any."""
+        return Labelled(self.answers) if self.answers else None
 
     def changes(self) -> PolicyChanges | None:
         """Return what a version of the tried thresholds sets otherwise than the base.

@@ -397,6 +397,70 @@ def test_a_look_that_had_too_few_answers_is_no_sign_of_steadiness(enter, policy)
     assert "drifted" in page
 
 
+CURVES = ["refusals", "risk-coverage", "precision-recall", "reliability"]
+
+
+def curve(name: str, **query: object) -> str:
+    base = reverse("admin:qa_policy_curve", args=[make_knowledge_base().pk, name])
+    return f"{base}?{'&'.join(f'{k}={v}' for k, v in query.items())}"
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_every_curve_is_drawn_and_told_in_words_and_numbers(enter, policy, run, name):
+    client = enter(Role.SME)
+
+    page = client.get(address("calibrate"))
+    drawn = client.get(curve(name, run=run.pk, base=policy.pk))
+
+    figures = {figure.name: figure for figure in page.context["figures"]}
+    assert list(figures) == CURVES
+    figure = figures[name]
+    assert {len(row) for row in figure.rows} == {len(figure.heads)}
+    html = page.content.decode()
+    assert f'alt="{figure.alternative}"' in html
+    assert curve(name, run=run.pk, base=policy.pk).replace("&", "&amp;") in html
+    assert drawn["Content-Type"] == "image/svg+xml"
+    assert drawn.content.startswith(b"<svg ")
+    assert drawn["Cache-Control"] == "private, max-age=3600"
+
+
+def test_the_numbers_of_the_curves_are_those_of_the_answers(enter, policy, run):
+    page = enter(Role.SME).get(address("calibrate"))
+
+    rows = {figure.name: figure.rows for figure in page.context["figures"]}
+    assert ("0.85 (own)", "0", "66.7\u00a0%", "0", "66.7\u00a0%") in rows["refusals"]
+    assert ("0.6", "2", "100.0\u00a0%", "2", "100.0\u00a0%") in rows["refusals"]
+    assert rows["reliability"] == (("0.90 to 0.90", "3", "0.90", "66.7\u00a0%"),)
+    (risk,) = [
+        row for row in rows["risk-coverage"] if row[0].startswith("Best verified")
+    ]
+    # Shown first: right (0.5), then the false one (0.75), then right (0.8).
+    assert (risk[2], risk[5], risk[-1]) == ("0.0\u00a0%", "50.0\u00a0%", "33.3\u00a0%")
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_a_curve_of_nothing_is_not_found(enter, policy, name):
+    assert enter(Role.SME).get(curve(name)).status_code == 404
+
+
+def test_an_unknown_curve_is_not_found_and_a_stranger_is_sent_away(
+    enter, client, policy, run
+):
+    stranger = client.get(curve("reliability"))
+    unknown = enter(Role.SME).get(curve("beauty"))
+
+    assert stranger.status_code == 302
+    assert unknown.status_code == 404
+
+
+def test_the_curve_of_an_unfinished_run_is_not_kept(enter, policy, run):
+    type(run).objects.update(state="running", finished_at=None)
+
+    drawn = enter(Role.SME).get(curve("reliability"))
+
+    assert "no-store" in drawn["Cache-Control"]
+
+
 @pytest.mark.parametrize(
     ("name", "most"),
     [

@@ -1,0 +1,123 @@
+"""The calibration page by keyboard, without scripts, on a phone and in the dark."""
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from accounts.roles import Role
+from qa.models import Policy
+from qa.services.policies import activate, new_version
+from tests.browser.conftest import make_signed_up
+from tests.factories import make_knowledge_base
+from tests.qa.evaluated import (
+    labelled,
+    make_logged,
+    make_run,
+    measured,
+    policy_of_default_base,
+)
+
+PHONE = {"width": 360, "height": 740}
+
+
+@pytest.fixture
+def path(transactional_db) -> str:
+    """Labelled and logged answers, an administrator, and the page's address."""
+    make_signed_up(Role.ADMIN, "boss")
+    first = policy_of_default_base()
+    make_run(
+        labelled("near", measured(0.5), answerable=True, correct=True),
+        labelled("far", measured(0.8), answerable=True, correct=True),
+        labelled("false", measured(0.75, 0.7), answerable=False, correct=None),
+    )
+    make_logged(measured(0.8)).votes.create(user=first.created_by or make_signed_up(Role.SME, "berta"), is_up=False)  # fmt: skip
+    activate(new_version(first, by=None, name="wider", horizon=1.4))
+    return f"/admin/qa/policy/calibration/{make_knowledge_base().pk}/"
+
+
+def violations(page: Page) -> list[str]:
+    """What axe finds in what is ours of the page."""
+    found = Axe().run(page, context=".cal").response["violations"]
+    return [f"{v['id']}: {v['nodes'][0]['html'][:200]}" for v in found]
+
+
+def test_a_slider_moved_by_keyboard_shows_its_effect_and_is_saved(desk, path):
+    desk.log_in("boss")
+    page = desk.open(path)
+    labelled_effect, traffic = page.locator("#labelled-sum"), page.locator("#traffic")
+    expect(labelled_effect).to_contain_text("3 are answered, 1 of them wrongly")
+
+    slider = page.get_by_label("alpha, slider", exact=True)
+    slider.focus()
+    for _ in range(15):
+        page.keyboard.press("ArrowLeft")
+
+    expect(labelled_effect).to_contain_text("1 are answered, 0 of them wrongly")
+    expect(traffic).to_contain_text("1 more refused, 1 of them had thumbs down")
+    expect(page.get_by_label("alpha", exact=True)).to_have_value("0.7")
+    assert "alpha=0.7" in page.url
+    page.reload()
+    expect(labelled_effect).to_contain_text("1 are answered, 0 of them wrongly")
+
+    page.get_by_role("button", name="Save as a new version").focus()
+    page.keyboard.press("Enter")
+
+    expect(page.get_by_text("is made, set by hand")).to_be_visible()
+    assert Policy.objects.latest("pk").alpha == 0.7
+
+
+def test_a_number_moves_its_slider_and_a_switch_takes_a_gate_off(desk, path):
+    desk.log_in("boss")
+    page = desk.open(path)
+    effect = page.locator("#labelled-sum")
+
+    page.get_by_label("alpha", exact=True).fill("0.6")
+    expect(effect).to_contain_text("1 are answered")
+    slider = page.get_by_label("alpha, slider", exact=True)
+    expect(slider).to_have_value("0.6")
+    page.get_by_label("Hard refusal in shadow").press("Space")
+
+    expect(effect).to_contain_text("3 are answered, 1 of them wrongly")
+
+
+def test_thresholds_that_make_no_sense_are_told_where_they_are_tried(desk, path):
+    desk.log_in("boss")
+    page = desk.open(path)
+
+    page.get_by_label("alpha", exact=True).fill("1.9")
+
+    expect(page.locator("#labelled").get_by_role("alert")).to_contain_text("horizon")
+    expect(page.locator("#traffic")).to_contain_text("Mend the thresholds first.")
+
+
+def test_it_works_without_scripts(make_desk, path):
+    desk = make_desk(java_script_enabled=False)
+    desk.log_in("boss")
+    page = desk.open(path)
+
+    expect(page.get_by_label("alpha, slider", exact=True)).to_be_hidden()
+    page.get_by_label("alpha", exact=True).fill("0.7")
+    page.get_by_role("button", name="Show the effect").click()
+
+    expect(page.locator("#labelled-sum")).to_contain_text("1 are answered")
+    expect(page.locator("#traffic")).to_contain_text("1 more refused")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("viewport", [None, PHONE], ids=["desktop", "phone"])
+def test_everyone_can_use_the_pages(make_desk, path, scheme, viewport):
+    options = {"viewport": viewport} if viewport else {}
+    desk = make_desk(color_scheme=scheme, reduced_motion="reduce", **options)
+    page = desk.log_in("boss")
+    found = {}
+
+    for name in ("", "?alpha=1.9&alpha_unverified=2&min_verdict=0.5", "compare"):
+        page = desk.open(path + name)
+        page.wait_for_load_state("networkidle")
+        for details in page.locator(".cal details").all():
+            details.locator("summary").click()
+        found[name] = violations(page)
+        if viewport:
+            assert page.evaluate("document.documentElement.scrollWidth") == 360
+
+    assert found == {name: [] for name in found}
