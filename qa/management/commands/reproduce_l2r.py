@@ -51,7 +51,9 @@ class Command(BaseCommand):
         parser.add_argument("--data", type=Path, required=True, metavar="DIR")
         parser.add_argument("--tables", type=_numbers(TABLES), default=(1, 3, 4))
         parser.add_argument("--figures", type=_numbers(FIGURES), default=(5, 6))
-        parser.add_argument("--limit", type=int, metavar="N", help="N questions each.")
+        parser.add_argument(
+            "--limit", type=_positive, metavar="N", help="N questions of each set."
+        )
         parser.add_argument(
             "--seed", type=int, default=0, help="Of the options' order."
         )
@@ -192,3 +194,10 @@ def _numbers(known: Mapping[int, object]) -> Any:  # noqa: ANN401  # as argparse
         return numbers
 
     return read
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return number
