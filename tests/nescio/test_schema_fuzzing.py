@@ -75,6 +75,7 @@ def test_no_generated_request_breaks_the_interface(
         "answer_id": str(asked.pk),
         "document_id": document.pk,
         "entry_id": entries[0].pk,
+        "policy_id": asked.policy_id,
         "slug": "everyone",
     }
     config = tmp_path / "schemathesis.toml"
