@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 from django.core.management import call_command
 
+from kb.models import Entry
 from qa.evaluation.multiple_choice.suites import MULTIPLE_CHOICE, open_truthfulqa
 from qa.evaluation.multiple_choice.tallies import (
     L2R,
@@ -66,7 +67,7 @@ def test_with_all_gold_knowledge_every_question_is_answered(tmp_path):
     assert all(row.is_answered and row.is_correct for row in rows)
     assert all(row.measures["accuracy"] == 1.0 for row in rows)
     assert all(row.group == "Nature" for row in rows)
-    assert all(0 < row.signals["verified_ratio"] < 0.85 for row in rows)
+    assert all(0 < (row.signals["verified_ratio"] or 0) < 0.85 for row in rows)
     assert "leak" in suite.protocol
 
 
@@ -154,7 +155,7 @@ def test_medqa_asks_its_corpus_and_needs_one(tmp_path, settings):
 
     suite = MULTIPLE_CHOICE["medqa-corpus"](data=data, knowledge=corpus)
 
-    assert suite.knowledge_base.entries.count() == 1
+    assert Entry.objects.filter(knowledge_base=suite.knowledge_base).count() == 1
     assert "release" in suite.protocol
     with pytest.raises(EvaluationDataError, match="--knowledge"):
         MULTIPLE_CHOICE["medqa-corpus"](data=data)
