@@ -229,6 +229,9 @@ TORCH_THREADS = env.int(
 # entries of the bundled model.
 PASSAGE_CACHE_MIB = env.int("NESCIO_PASSAGE_CACHE_MIB", default=64)
 
+# Where the admin finds data sets to evaluate; empty offers those that come along.
+EVALUATION_DATA = env.str("NESCIO_EVALUATION_DATA", default="")
+
 # Load the models when the web server starts instead of with the first question.
 WARM_UP = env.bool("NESCIO_WARM_UP", default=True)
 

@@ -2,6 +2,7 @@
 
 from .answer import AnswerAdmin
 from .drift import DriftReadingAdmin
+from .evaluation import EvaluationRunAdmin
 from .policy import PolicyAdmin
 from .vote import VoteAdmin
 from .wording import RefusalWordingAdmin
@@ -9,6 +10,7 @@ from .wording import RefusalWordingAdmin
 __all__ = [
     "AnswerAdmin",
     "DriftReadingAdmin",
+    "EvaluationRunAdmin",
     "PolicyAdmin",
     "RefusalWordingAdmin",
     "VoteAdmin",

@@ -13,7 +13,7 @@ from qa.evaluation.runs import begin, finish, go_on, judged_of
 from qa.evaluation.suites import open_suite
 from qa.exceptions import EvaluationBusyError, EvaluationDataError
 from qa.models import Answer, AnswerEvidence, EvaluationResult, EvaluationRun
-from qa.services.policies import active_policy, activate, new_version
+from qa.services.policies import activate, active_policy, new_version
 from tests.factories import make_entry, make_user
 from tests.qa.evaluation import data_sets
 from tests.workers.processes import Process, environment_of
