@@ -10,13 +10,14 @@ from qa.evaluation.judged import Judged
 from qa.evaluation.metrics.abstention import abstention_f1
 from qa.evaluation.metrics.intervals import Numbers, Statistic, mean, share
 from qa.evaluation.metrics.paired import Difference, differences, mcnemar
-from qa.evaluation.metrics.selective import rank
+from qa.evaluation.metrics.selective import Scores, rank
 from qa.exceptions import EvaluationDataError
 
 from .columns import Columns, columns_of
 from .counts import Part
 from .signals import scores_of
 
+Pair = tuple[Statistic, Statistic]
 # Name: whether more of it is better.
 BETTER_MORE = {
     "right": True,
@@ -50,9 +51,7 @@ def compare(first: Sequence[Judged], second: Sequence[Judged]) -> dict[str, Any]
     one = columns_of([row for row in one.rows if row.id in shared])
     two = columns_of([row for row in two.rows if row.id in shared])
     _check_labels(one, two)
-    statistics = {
-        name: (make(one), make(two)) for name, make in _statistics(one, two).items()
-    }
+    statistics = dict(sorted([*_counted(one, two).items(), *_areas(one, two).items()]))
     found = differences(list(statistics.values()), one.clusters)
     table = mcnemar(one.right.tolist(), two.right.tolist())
     return {
@@ -74,10 +73,8 @@ def worse(comparison: dict[str, Any]) -> list[str]:
     ]
 
 
-def _statistics(
-    first: Columns, second: Columns
-) -> dict[str, Callable[[Columns], Statistic]]:
-    """Return how to make each statistic that both runs have."""
+def _counted(first: Columns, second: Columns) -> dict[str, Pair]:
+    """Return each rate and mean that both runs have, of either."""
     made: dict[str, Callable[[Columns], Statistic]] = {
         "right": lambda run: share(run.right, run.all),
         "answered": lambda run: share(run.answered, run.all),
@@ -91,11 +88,20 @@ def _statistics(
         made["abstention_f1"] = lambda run: abstention_f1(
             run.should_answer, run.answered.tolist()
         )
-    for name in sorted(_measures(first) & _measures(second)):
+    for name in _measures(first) & _measures(second):
         made[f"mean {name}"] = _mean_of(name)
-    for name in scores_of(first.rows).keys() & scores_of(second.rows).keys():
-        made[f"AURC of {name}"] = _aurc_of(name)
-    return dict(sorted(made.items()))
+    return {name: (make(first), make(second)) for name, make in made.items()}
+
+
+def _areas(first: Columns, second: Columns) -> dict[str, Pair]:
+    """Return the AURC of each signal that both runs have, of either."""
+    ones, twos = scores_of(first.rows), scores_of(second.rows)
+    wrongs = first.wrong.tolist(), second.wrong.tolist()
+    return {
+        f"AURC of {name}": (_aurc(values, wrongs[0]), _aurc(twos[name], wrongs[1]))
+        for name, values in ones.items()
+        if name in twos
+    }
 
 
 def _measures(run: Columns) -> set[str]:
@@ -110,17 +116,14 @@ def _mean_of(name: str) -> Callable[[Columns], Statistic]:
     return make
 
 
-def _aurc_of(name: str) -> Callable[[Columns], Statistic]:
-    def make(run: Columns) -> Statistic:
-        ranking = rank(scores_of(run.rows)[name], run.wrong.tolist())
+def _aurc(values: Scores, wrong: Sequence[bool]) -> Statistic:
+    ranking = rank(values, wrong)
 
-        def aurc(weights: Numbers) -> Numbers:
-            area: Numbers = ranking.areas(weights)[0]
-            return area
+    def aurc(weights: Numbers) -> Numbers:
+        area: Numbers = ranking.areas(weights)[0]
+        return area
 
-        return aurc
-
-    return make
+    return aurc
 
 
 def _difference(name: str, found: Difference) -> Part:

@@ -203,14 +203,12 @@ def _times(report: Report) -> TextTable:
 
 def _wrong(report: Report, questions: Mapping[str, str]) -> TextTable:
     wrong = [
-        (name, row)
-        for name, row in report.get("results", {}).items()
-        if not _is_right(row)
+        (name, row) for name, row in report.get("results", {}).items() if _is_wrong(row)
     ]
     rows = tuple(
         (
             name,
-            questions.get(name, ""),
+            *([questions.get(name, "")] if questions else []),
             {True: "answered", False: "refused", None: "either"}[row["should_answer"]],
             "answered" if row["answered"] else "refused",
             " ".join(filter(None, (row["gate"], row["reason"]))).replace("_", " "),
@@ -218,14 +216,16 @@ def _wrong(report: Report, questions: Mapping[str, str]) -> TextTable:
         for name, row in wrong[:WRONG_SHOWN]
     )
     more = f", {WRONG_SHOWN} of {len(wrong):,}" if len(wrong) > WRONG_SHOWN else ""
-    heads = ("id", "question", "should be", "was", "where and why")
+    asked = ("question",) if questions else ()
+    heads = ("id", *asked, "should be", "was", "where and why")
     return TextTable(f"Wrong{more}", heads, rows, words=5)
 
 
-def _is_right(row: Mapping[str, Any]) -> bool:
+def _is_wrong(row: Mapping[str, Any]) -> bool:
+    """Tell whether something wrong was shown, or something due refused."""
     if row["answered"]:
-        return row["should_answer"] is not False and row["correct"] is True
-    return row["should_answer"] is False
+        return row["should_answer"] is False or row["correct"] is not True
+    return row["should_answer"] is True
 
 
 def _wider(

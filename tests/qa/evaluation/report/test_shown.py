@@ -38,6 +38,17 @@ def test_what_came_out_wrong_is_shown_with_its_question():
     assert "fine" not in text
 
 
+def test_a_refusal_of_multiple_choice_is_not_wrong():
+    rows = [
+        make_judged("masked", is_answerable=None, is_correct=False, is_answered=False),
+        make_judged("mistaken", is_answerable=None, is_correct=False),
+    ]
+    text = printed(rows)
+
+    assert "mistaken" in text
+    assert "masked  " not in text.partition("Wrong")[2]
+
+
 def test_groups_never_make_an_interval_surer():
     rows = [make_judged(f"{n}", group=f"{n % 2}") for n in range(20)]
 
