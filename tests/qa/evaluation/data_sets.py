@@ -1,6 +1,7 @@
 """Small data sets in the layouts of the public ones, made up here."""
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 HARBOUR = (
@@ -127,7 +128,7 @@ def open_domain(directory: Path) -> Path:
     return directory
 
 
-def lines(file: Path, rows: list[dict[str, object]]) -> Path:
+def lines(file: Path, rows: Sequence[Mapping[str, object]]) -> Path:
     """Write JSON Lines."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
