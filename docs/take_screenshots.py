@@ -1,14 +1,15 @@
 """Renew the pictures in docs/images from a running system: `python docs/take_screenshots.py`.
 
 Reads the address and the administrator's password from var/up.json, asks three of the
-demonstration questions in headless Chromium and takes a picture of each page.
+demonstration questions in headless Chromium and takes a picture of each page. The
+calibration page shows something once `manage.py evaluate demo --shadow` has run.
 """
 
 import json
 import os
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "images"
@@ -37,6 +38,7 @@ def main() -> None:
         page.set_viewport_size(WIDE)  # type: ignore[arg-type]  # a TypedDict of the library
         picture_of_page(page, "/admin/", "admin-dashboard")
         picture_of_page(page, "/admin/kb/entry/", "admin-entries")
+        picture_of_calibration(page)
         phone = signed_in(browser, up, scheme="dark", viewport=PHONE)
         picture_of_question(phone, VERBATIM, "ask-phone-dark")
         browser.close()
@@ -81,7 +83,17 @@ def picture_of_page(page: Page, path: str, name: str) -> None:
     save(page, name)
 
 
-def save(page: Page, name: str) -> None:
+def picture_of_calibration(page: Page) -> None:
+    """Try a stricter alpha and take what it does."""
+    page.goto("/admin/qa/policy/calibration/")
+    with page.expect_response("**/traffic?*"), page.expect_response("**/labelled?*"):
+        page.get_by_label("alpha", exact=True).fill("0.65")
+    page.wait_for_load_state("networkidle")
+    page.evaluate("document.activeElement.blur()")
+    save(page.locator(".cal-try"), "calibration")
+
+
+def save(page: Page | Locator, name: str) -> None:
     """Write a picture that is small enough for a repository."""
     file = IMAGES / f"{name}.png"
     page.screenshot(path=file, scale="css")

@@ -81,7 +81,8 @@ class CalibrationPages:
     def try_on_labelled(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Return the effect on the labelled answers, to be put into the page."""
         desk = self._desk(request, pk)
-        context = self._on_labelled(desk) | self._frame(request, desk)
+        may_steer = self._policies.has_steer_permission(request)
+        context = self._on_labelled(desk) | {"desk": desk, "may_steer": may_steer}
         response = self._part(request, "_labelled", context)
         # The address of the whole page, so that it can be kept and sent on.
         shown = reverse("admin:qa_policy_calibrate", args=[pk])
