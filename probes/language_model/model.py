@@ -132,11 +132,6 @@ class WhiteBoxModel:
             self._passages.keep(passage)
             return passage
 
-    def keep_passages(self, limit: int) -> None:
-        """Keep up to `limit` bytes of passages: for who comes back to thousands of them."""
-        with self._lock:
-            self._passages.allow(limit)
-
     def resume(self, passage: Context | Passage) -> Context:
         """Return a passage and its prefix as a context to read on from."""
         if isinstance(passage, Context):

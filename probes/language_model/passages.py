@@ -43,7 +43,8 @@ class Passage:
     @property
     def bytes(self) -> int:
         """Memory of what is kept."""
-        return sum(tensor.nbytes for layer in self.layers for tensor in layer)
+        own = sum(tensor.nbytes for layer in self.layers for tensor in layer)
+        return own + self.next_log_probabilities.nbytes
 
 
 class Passages:
@@ -54,11 +55,6 @@ class Passages:
         self._limit = limit
         self._bytes = 0
         self._kept: OrderedDict[tuple[int, ...], Passage] = OrderedDict()
-
-    def allow(self, limit: int) -> None:
-        """Keep at most `limit` bytes from now on; those asked for last stay."""
-        self._limit = limit
-        self._make_room()
 
     def find(self, ids: Sequence[int], after: Context) -> Passage | None:
         """Return the passage if it was read after this very prefix, as the latest."""
@@ -76,9 +72,6 @@ class Passages:
         replaced = self._kept.pop(key, None)
         self._bytes += passage.bytes - (replaced.bytes if replaced else 0)
         self._kept[key] = passage
-        self._make_room()
-
-    def _make_room(self) -> None:
         while self._bytes > self._limit:
             _, dropped = self._kept.popitem(last=False)
             self._bytes -= dropped.bytes

@@ -30,10 +30,14 @@ MC1: Final = "truthfulqa-mc1"
 MC2: Final = "truthfulqa-mc2"
 RATIOS: Final = (1.0, 0.75, 0.5, 0.25, 0.0)
 _ALPHAS: Final = tuple(step / 20 for step in range(1, 29))  # Euclidean, .05 to 1.4
-_STEPS: Final = "a model that is scored takes no steps"
+WITHOUT_STEPS: Final = "without steps"
+_NO_STEPS: Final = "a model that is scored takes no steps"
 
 Runs = Mapping[tuple[str, float | None], Sequence[Judged]]
-"""Rows by the suite's name and the share of gold knowledge, None where none is given."""
+"""Rows by the suite's name and the share of gold knowledge, None where none is given.
+
+A run without steps has `WITHOUT_STEPS` behind the suite's name.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +103,16 @@ def table_3(runs: Runs) -> Table:
         for label, chosen in gates.items():
             published = TABLE_3.get(label, {}).get(suite)
             lines.append(Line(label, suite, tally(rows, chosen), published))
-        steps = TABLE_3["without steps"][suite]
-        lines.append(Line("without steps", suite, None, steps, _STEPS))
+        bare = runs.get((f"{suite} {WITHOUT_STEPS}", 1.0))
+        lines.append(
+            Line(
+                WITHOUT_STEPS,
+                suite,
+                tally(bare, L2R) if bare else None,
+                TABLE_3[WITHOUT_STEPS][suite],
+                "" if bare else _NO_STEPS,
+            )
+        )
     return Table("table-3", "Ablation, with all gold knowledge.", tuple(lines))
 
 

@@ -55,8 +55,12 @@ _ONE = "A choice is right if it is the one right option."
 
 
 @cache
-def configured_model() -> ChoiceModel:
+def configured_model(*, steps: bool = True) -> ChoiceModel:
     """Return what chooses with the configured language model, made once per process.
+
+    Args:
+        steps: Whether a server is asked for evidence and reasoning before the choice; a
+            model that is scored takes none.
 
     Raises:
         UnavailableError: The model's server can't be asked.
@@ -73,7 +77,7 @@ def configured_model() -> ChoiceModel:
     if isinstance(model, GuidedLanguageModel):
         return WhiteBoxChoiceModel(model)
     if isinstance(model, ServerLanguageModel):
-        return ServerChoiceModel(model)
+        return ServerChoiceModel(model, steps=steps)
     raise EvaluationDataError("This language model can't choose among options.")
 
 

@@ -33,8 +33,6 @@ _LONGEST_QUESTION_TOKENS: Final = 512
 _LONGEST_OPTION_TOKENS: Final = 128
 # Floats: a few MB, and as many as all questions at all shares of knowledge.
 _SCORES_KEPT: Final = 20_000
-# 45,000 tokens of the bundled model, as many as a thousand entries have.
-_PASSAGE_BYTES: Final = 2**30
 _RULE: Final = "mean token log-ratio to the bare answer; several: above the mean; 1"
 
 _Scores = dict[str, float]
@@ -74,10 +72,9 @@ class WhiteBoxChoiceModel:
     """
 
     def __init__(self, guided: GuidedLanguageModel) -> None:
-        """Take over a loaded model, and let it keep the pieces that it has read."""
+        """Take over a loaded model."""
         self._guided = guided
         self._model = guided.model
-        self._model.keep_passages(_PASSAGE_BYTES)
         self._verdicts: _Kept[_Verdict] = _Kept()
         self._scores: _Kept[_Scores] = _Kept()
         self._fingerprint = hashlib.sha256(

@@ -7,6 +7,7 @@ from json import dumps
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from rich.console import Console
 
@@ -18,11 +19,12 @@ from qa.evaluation.multiple_choice.reproduction import (
     MC2,
     RATIOS,
     TABLES,
+    WITHOUT_STEPS,
     Table,
     as_json,
     as_markdown,
 )
-from qa.evaluation.multiple_choice.suites import open_truthfulqa
+from qa.evaluation.multiple_choice.suites import configured_model, open_truthfulqa
 from qa.evaluation.multiple_choice.tallies import L2R
 from qa.evaluation.report.plots import precision_recall_svg, refusals_against_alpha_svg
 from qa.evaluation.runs import begin, finish, go_on, judged_of
@@ -76,8 +78,8 @@ class Command(BaseCommand):
         errors = Console(file=self.stderr)  # type: ignore[arg-type]  # a text stream but by name
         try:
             runs = {
-                (suite.name, ratio): _run(suite, errors, anew=options["anew"])
-                for suite, ratio in _suites(options)
+                key: _run(suite, errors, anew=options["anew"])
+                for key, suite in _suites(options)
             }
         except UnavailableError as error:
             kept = "What was asked is kept: the same command goes on with it."
@@ -93,8 +95,13 @@ class Command(BaseCommand):
             _write(options["output"], tables, heading, rows)
 
 
-def _suites(options: Mapping[str, Any]) -> Iterator[tuple[Suite, float | None]]:
-    """Yield the suites that the tables and figures need; MC1 and MC2 share their work."""
+def _suites(
+    options: Mapping[str, Any],
+) -> Iterator[tuple[tuple[str, float | None], Suite]]:
+    """Yield the suites that the tables and figures need, by the key of `Runs`.
+
+    MC1 and MC2 share their work.
+    """
     common: SuiteOptions = {
         "data": options["data"],
         "limit": options["limit"],
@@ -105,15 +112,21 @@ def _suites(options: Mapping[str, Any]) -> Iterator[tuple[Suite, float | None]]:
     ratios = RATIOS if 4 in tables else RATIOS[:1] if tables & {1, 3} or figures else ()
     for ratio in ratios:
         for several in (False, True):
-            yield open_truthfulqa(several=several, ratio=ratio, **common), ratio
+            suite = open_truthfulqa(several=several, ratio=ratio, **common)
+            yield (suite.name, ratio), suite
+    if 3 in tables and settings.LANGUAGE_SERVER_URL:
+        for several in (False, True):
+            model = partial(configured_model, steps=False)
+            suite = open_truthfulqa(several=several, model=model, **common)
+            yield (f"{suite.name} {WITHOUT_STEPS}", 1.0), suite
     if 2 not in tables:
         return
     given: SuiteOptions = {**common, "knowledge_base": options["knowledge_base"]}
     for name in _OTHERS:
-        yield open_suite(name, **given), None
+        yield (name, None), open_suite(name, **given)
     if options["corpus"]:
         texts: SuiteOptions = {**common, "knowledge": options["corpus"]}
-        yield open_suite(_CORPUS, **texts), None
+        yield (_CORPUS, None), open_suite(_CORPUS, **texts)
 
 
 def _run(suite: Suite, errors: Console, *, anew: bool) -> EvaluationRun:

@@ -7,6 +7,7 @@ import pytest
 from django.core.management import call_command
 
 from kb.models import Entry
+from qa.evaluation.multiple_choice.reproduction import MC1, WITHOUT_STEPS, table_3
 from qa.evaluation.multiple_choice.suites import MULTIPLE_CHOICE, open_truthfulqa
 from qa.evaluation.multiple_choice.tallies import (
     L2R,
@@ -186,3 +187,20 @@ def test_the_tables_are_written_once_and_found_again(tmp_path):
     made = json.loads((tmp_path / "out" / "l2r.json").read_text())
     assert set(made["tables"]) == {"table-1", "table-3", "table-4", "figure-5", "figure-6"}  # fmt: skip
     assert (tmp_path / "out" / "figure-5-truthfulqa-mc1.svg").read_bytes()[:5] == b"<svg "  # fmt: skip
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_the_ablation_without_steps_is_a_run_of_its_own(tmp_path, asked):
+    suite = MULTIPLE_CHOICE["truthfulqa-mc1"](
+        data=write_truthfulqa(tmp_path), shadow=True
+    )
+    rows = [suite.judge(case_id) for case_id in suite.case_ids]
+    runs = {(MC1, 1.0): rows}
+    if asked:
+        runs[f"{MC1} {WITHOUT_STEPS}", 1.0] = rows[:3]
+
+    line = table_3(runs).lines[-1]
+
+    assert line.label == WITHOUT_STEPS
+    assert (line.ours.asked if line.ours else None) == (3 if asked else None)
+    assert bool(line.remark) is not asked
