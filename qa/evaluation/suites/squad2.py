@@ -70,8 +70,17 @@ def open_squad2(**options: Unpack[SuiteOptions]) -> Suite:
         ),
         knowledge_base=knowledge_base,
         policy=deciding_policy(knowledge_base, options),
-        cases=sample(
-            cases, limit, seed=seed, stratum=lambda c: (c.group, c.is_answerable)
+        # Questions on one article share evidence, which a model then reads once.
+        cases=tuple(
+            sorted(
+                sample(
+                    cases,
+                    limit,
+                    seed=seed,
+                    stratum=lambda c: (c.group, c.is_answerable),
+                ),
+                key=lambda case: case.group,
+            )
         ),
         scoring=by_references,
         about={
