@@ -5,6 +5,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from accounts.roles import Role
+from qa.evaluation.report.plots import reliability_svg
 from qa.models import Policy
 from qa.services.policies import activate, new_version
 from tests.browser.conftest import make_signed_up
@@ -25,11 +26,13 @@ def path(transactional_db) -> str:
     """Labelled and logged answers, an administrator, and the page's address."""
     make_signed_up(Role.ADMIN, "boss")
     first = policy_of_default_base()
-    make_run(
+    answers = (
         labelled("near", measured(0.5), answerable=True, correct=True),
         labelled("far", measured(0.8), answerable=True, correct=True),
         labelled("false", measured(0.75, 0.7), answerable=False, correct=None),
     )
+    make_run(*answers)
+    reliability_svg(answers)  # the drawing library takes seconds to load, once
     make_logged(measured(0.8)).votes.create(user=first.created_by or make_signed_up(Role.SME, "berta"), is_up=False)  # fmt: skip
     activate(new_version(first, by=None, name="wider", horizon=1.4))
     return f"/admin/qa/policy/calibration/{make_knowledge_base().pk}/"
