@@ -12,7 +12,7 @@ from qa.services.policies import active_policy
 from tests.factories import make_knowledge_base, make_user
 
 pytestmark = pytest.mark.django_db
-OPENS_A_PAGE = {"make_new_version", "open_calibration", "try_this"}
+OPENS_A_PAGE = {"make_new_version", "open_calibration", "start", "try_this"}
 
 
 def test_no_link_of_the_admin_changes_anything_when_it_is_followed():
