@@ -7,7 +7,7 @@ data's digest among them), the policy's thresholds and the models' fingerprints.
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from typing import Any, Protocol, runtime_checkable
@@ -90,7 +90,7 @@ def go_on(
     suite: Suite,
     *,
     writing: Callable[[], AbstractContextManager[None]] = transaction.atomic,
-) -> Iterator[Judged]:
+) -> Generator[Judged]:
     """Ask what the run has no result of yet; yield each question once it is stored.
 
     A question's result is stored with its answer, in one transaction, and counted once.

@@ -15,6 +15,7 @@ from qa.exceptions import EvaluationDataError
 from qa.models import Answer
 from qa.pipeline.types import Gate, Reason
 from tests.factories import make_curator, make_knowledge_base
+from tests.qa.evaluation.opening import asked_suite
 
 LINE = {"id": "a", "question": "Why?", "expect": "refused", "as": "agent"}
 
@@ -121,7 +122,7 @@ def test_the_demonstration_users_see_what_their_desk_sees():
 @pytest.mark.django_db
 def test_the_verbatim_and_the_hard_refused_questions_of_the_demonstration_are_right():
     load_demonstration(author=make_curator())
-    suite = open_suite("demo")
+    suite = asked_suite("demo")
     cases = [c for c in suite.cases if c.gate in {Gate.VERBATIM, Gate.HARD_REFUSAL}]
 
     judged = [suite.judge(case.id) for case in cases]

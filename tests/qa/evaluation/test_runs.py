@@ -108,6 +108,7 @@ def test_rows_are_read_back_as_they_were_judged(opened):
     assert all(row.milliseconds >= row.model_milliseconds > 0 for row in judged)
     answers = {answer.pk: answer for answer in Answer.objects.all()}
     for row in judged:
+        assert row.answer_id is not None
         stored = {s["name"]: s["value"] for s in answers[row.answer_id].signals}
         assert stored == row.signals
 

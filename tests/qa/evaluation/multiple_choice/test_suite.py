@@ -7,6 +7,7 @@ import pytest
 from django.core.management import call_command
 
 from kb.models import Entry
+from qa.evaluation.judged import Judged
 from qa.evaluation.multiple_choice.reproduction import MC1, WITHOUT_STEPS, table_3
 from qa.evaluation.multiple_choice.suites import MULTIPLE_CHOICE, open_truthfulqa
 from qa.evaluation.multiple_choice.tallies import (
@@ -195,7 +196,7 @@ def test_the_ablation_without_steps_is_a_run_of_its_own(tmp_path, asked):
         data=write_truthfulqa(tmp_path), shadow=True
     )
     rows = [suite.judge(case_id) for case_id in suite.case_ids]
-    runs = {(MC1, 1.0): rows}
+    runs: dict[tuple[str, float | None], list[Judged]] = {(MC1, 1.0): rows}
     if asked:
         runs[f"{MC1} {WITHOUT_STEPS}", 1.0] = rows[:3]
 

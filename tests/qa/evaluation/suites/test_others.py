@@ -12,6 +12,7 @@ from qa.evaluation.suites import open_suite, suites
 from qa.exceptions import EvaluationDataError
 from tests.factories import make_audience, make_entry, make_knowledge_base
 from tests.qa.evaluation import data_sets
+from tests.qa.evaluation.opening import asked_suite, joined_suite
 
 pytestmark = pytest.mark.django_db
 
@@ -34,7 +35,7 @@ def test_an_unknown_suite_is_told_with_those_that_there_are():
 def test_selfaware_says_that_its_sources_tell_the_label(tmp_path):
     data_sets.selfaware(tmp_path)
 
-    suite = open_suite("selfaware", data=tmp_path)
+    suite = asked_suite("selfaware", data=tmp_path)
 
     assert "source" in suite.protocol
     assert {case.id: case.is_answerable for case in suite.cases} == {
@@ -50,11 +51,11 @@ def test_selfaware_is_asked_against_the_knowledge_base_that_is_named(tmp_path):
     data_sets.selfaware(tmp_path)
     make_knowledge_base("miles")
 
-    suite = open_suite("selfaware", data=tmp_path, knowledge_base="miles")
+    suite = asked_suite("selfaware", data=tmp_path, knowledge_base="miles")
 
     assert suite.knowledge_base.slug == "miles"
     with pytest.raises(EvaluationDataError, match="'nowhere'"):
-        open_suite("selfaware", data=tmp_path, knowledge_base="nowhere")
+        asked_suite("selfaware", data=tmp_path, knowledge_base="nowhere")
 
 
 def test_an_intent_is_right_by_its_name_and_no_test_utterance_is_known(tmp_path):
@@ -79,8 +80,8 @@ def test_open_questions_are_to_be_refused_where_nothing_is_known(tmp_path, name)
     data_sets.open_domain(tmp_path)
     make_knowledge_base("lunde")
 
-    empty = open_suite(name, data=tmp_path)
-    given = open_suite(name, data=tmp_path, knowledge_base="lunde")
+    empty = asked_suite(name, data=tmp_path)
+    given = asked_suite(name, data=tmp_path, knowledge_base="lunde")
 
     assert [case.is_answerable for case in empty.cases] == [False]
     assert "knows nothing" in empty.protocol
@@ -184,7 +185,7 @@ def test_joined_suites_keep_their_ids_apart(tmp_path):
     data_sets.squad2(tmp_path)
     data_sets.selfaware(tmp_path)
 
-    suite = open_suite("squad2+selfaware", data=tmp_path, shadow=True)
+    suite = joined_suite("squad2+selfaware", data=tmp_path, shadow=True)
 
     assert suite.name == "squad2+selfaware"
     assert len(suite.case_ids) == len(set(suite.case_ids)) == 9

@@ -11,6 +11,7 @@ from qa.evaluation.suites import open_suite
 from qa.exceptions import EvaluationDataError
 from qa.models import Answer, Policy
 from tests.qa.evaluation import data_sets
+from tests.qa.evaluation.opening import asked_suite
 
 pytestmark = pytest.mark.django_db
 
@@ -23,7 +24,7 @@ public_data = pytest.mark.skipif(
 def test_the_knowledge_is_every_sentence_of_the_articles_verified(tmp_path):
     data_sets.squad2(tmp_path)
 
-    suite = open_suite("squad2", data=tmp_path)
+    suite = asked_suite("squad2", data=tmp_path)
 
     entries = Entry.objects.filter(knowledge_base=suite.knowledge_base)
     assert set(entries.values_list("text", flat=True)) == {
@@ -43,7 +44,7 @@ def test_the_knowledge_is_every_sentence_of_the_articles_verified(tmp_path):
 def test_no_question_enters_the_knowledge_base(tmp_path):
     data_sets.squad2(tmp_path)
 
-    suite = open_suite("squad2", data=tmp_path)
+    suite = asked_suite("squad2", data=tmp_path)
 
     known = Entry.objects.values_list("question", "text")
     said = {words for pair in known for words in pair}
@@ -95,7 +96,7 @@ def test_an_answer_is_judged_by_its_text_and_none_is_right_where_there_is_none(
     tmp_path,
 ):
     data_sets.squad2(tmp_path)
-    suite = open_suite("squad2", data=tmp_path, shadow=True)
+    suite = asked_suite("squad2", data=tmp_path, shadow=True)
 
     rows = {case.id: suite.judge(case.id) for case in suite.cases}
 
@@ -133,7 +134,7 @@ def test_a_sample_is_seeded_and_takes_every_stratum_by_its_share(tmp_path):
     data_sets.squad2(tmp_path, copies=10)
 
     def drawn(seed):
-        return open_suite("squad2", data=tmp_path, limit=14, seed=seed).cases
+        return asked_suite("squad2", data=tmp_path, limit=14, seed=seed).cases
 
     cases = drawn(1)
     assert [case.id for case in cases] == [case.id for case in drawn(1)]
@@ -151,8 +152,8 @@ def test_a_sample_is_seeded_and_takes_every_stratum_by_its_share(tmp_path):
 def test_articles_are_chosen_for_knowledge_and_questions_alike(tmp_path):
     data_sets.squad2(tmp_path)
 
-    only = open_suite("squad2", data=tmp_path, articles=("Tornau",))
-    rest = open_suite("squad2", data=tmp_path, exclude_articles=("Tornau",))
+    only = asked_suite("squad2", data=tmp_path, articles=("Tornau",))
+    rest = asked_suite("squad2", data=tmp_path, exclude_articles=("Tornau",))
 
     assert {case.group for case in only.cases} == {"Tornau"}
     assert {case.group for case in rest.cases} == {"Lunde_(harbour)"}

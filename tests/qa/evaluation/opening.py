@@ -1,0 +1,21 @@
+"""Suites that ask the product, opened for their tests."""
+
+from typing import Any
+
+from qa.evaluation.asked import AskedSuite
+from qa.evaluation.suites import open_suite
+from qa.evaluation.suites.joined import Joined
+
+
+def asked_suite(name: str, **options: Any) -> AskedSuite:
+    """Open one suite of the kind whose cases and knowledge base are there to be read."""
+    suite = open_suite(name, **options)
+    assert isinstance(suite, AskedSuite)
+    return suite
+
+
+def joined_suite(names: str, **options: Any) -> Joined:
+    """Open several suites as one."""
+    suite = open_suite(names, **options)
+    assert isinstance(suite, Joined)
+    return suite
