@@ -134,8 +134,16 @@ UNFOLD: dict[str, Any] = {
                 "items": [
                     _item("Answers and refusals", "question_answer", "qa", "answer"),
                     _item("Votes", "thumbs_up_down", "qa", "vote"),
-                    _item("Policies", "tune", "qa", "policy"),
                     _item("Refusal wordings", "rate_review", "qa", "refusalwording"),
+                ],
+            },
+            {
+                "title": "Thresholds",
+                "separator": True,
+                "items": [
+                    _item("Policies", "tune", "qa", "policy"),
+                    _item("Evaluations", "query_stats", "qa", "evaluationrun"),
+                    _item("Drift", "trending_down", "qa", "driftreading"),
                 ],
             },
             {

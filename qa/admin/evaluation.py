@@ -43,7 +43,7 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
     fieldsets: ClassVar = [
         (None, {"fields": ["suite", "shown_state", "progress", "protocol"]}),
         ("Report", {"fields": ["rates", "measures", "notes"]}),
-        ("Curves", {"fields": ["curves"]}),
+        ("Curves", {"fields": ["try_thresholds", "curves"]}),
         (
             "Record",
             {
@@ -193,6 +193,16 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
     def notes(self, run: EvaluationRun) -> str:
         """Show what a reader has to know."""
         return "\n".join(run.report.get("notes", ()))
+
+    @admin.display(description="thresholds")
+    def try_thresholds(self, run: EvaluationRun) -> SafeString | str:
+        """Lead to the page where thresholds are tried on this run."""
+        if run.state != EvaluationRun.State.FINISHED or run.policy_id is None:
+            return "They can be tried once a run that a policy decides is finished."
+        page = reverse("admin:qa_policy_calibrate", args=[run.knowledge_base_id])
+        return format_html(
+            '<a href="{}?run={}">Try thresholds on this run</a>', page, run.pk
+        )
 
     @admin.display(description="curves")
     def curves(self, run: EvaluationRun) -> SafeString | str:

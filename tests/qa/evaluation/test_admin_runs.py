@@ -50,6 +50,9 @@ def test_a_run_shows_its_protocol_its_rates_and_its_curves(enter, tmp_path):
     drawn = client.get(curve)
     assert drawn["Content-Type"] == "image/svg+xml"
     assert b"<svg" in drawn.content
+    tried = reverse("admin:qa_policy_calibrate", args=[run.knowledge_base_id])
+    assert f"{tried}?run={run.pk}" in page
+    assert client.get(tried, {"run": run.pk}).status_code == 200
     unknown = reverse("admin:qa_evaluationrun_curve", args=[run.pk, "nothing"])
     assert client.get(unknown).status_code == 404
 
