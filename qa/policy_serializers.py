@@ -1,5 +1,7 @@
 """Policies as JSON: thresholds, the promise they carry, and whether it still holds."""
 
+from collections.abc import Callable
+
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
@@ -32,7 +34,7 @@ class CertificateSerializer(serializers.ModelSerializer[Certificate]):
 
 
 class PolicySerializer(serializers.ModelSerializer[Policy]):
-    """A version of a knowledge base's thresholds; `running` is in the context."""
+    """A version of a knowledge base's thresholds; the context's `running` tells what runs."""
 
     knowledge_base = serializers.CharField(source="knowledge_base.slug")
     calibration = serializers.SerializerMethodField(
@@ -57,8 +59,8 @@ class PolicySerializer(serializers.ModelSerializer[Policy]):
     @extend_schema_field(serializers.ChoiceField(_CALIBRATIONS))
     def get_calibration(self, policy: Policy) -> str:
         """Return how the version stands to what runs now."""
-        running: Running = self.context["running"]
-        return calibration_state(policy, running).value
+        running: Callable[[], Running] = self.context["running"]
+        return calibration_state(policy, running()).value
 
     @extend_schema_field(CertificateSerializer(allow_null=True))
     def get_certificate(self, policy: Policy) -> dict[str, object] | None:
