@@ -21,6 +21,7 @@ from kb.services.entry_values import (
     UNVERIFIED_CONFIDENCE,
 )
 from qa.exceptions import EvaluationDataError, KnowledgeBaseNotFoundError
+from qa.pipeline.clean import clean_text
 from qa.services.asking import find_knowledge_base
 
 USERNAME = "evaluation"
@@ -36,6 +37,8 @@ Loading = Callable[[int, int], None]
 class Fact:
     """One entry: a statement, or with `question` the exact answer to it.
 
+    Data sets hold stray control characters; both texts are cleaned as questions are.
+
     Attributes:
         key: What cases cite it by; "" for nothing.
         confidence: In (0, 1); None for what is verified.
@@ -45,6 +48,11 @@ class Fact:
     question: str = ""
     key: str = ""
     confidence: float | None = None
+
+    def __post_init__(self) -> None:
+        """Clean what is stored, so that it is found again by what it says."""
+        object.__setattr__(self, "text", clean_text(self.text))
+        object.__setattr__(self, "question", clean_text(self.question))
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +177,7 @@ def _write(knowledge_base: KnowledgeBase, sources: Sequence[Source]) -> None:
             continue
         document = create_document(
             knowledge_base=knowledge_base,
-            title=source.title,
+            title=clean_text(source.title),
             source=source.key,
             audience=audience,
             author=author,

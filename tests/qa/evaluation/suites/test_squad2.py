@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from kb.exceptions import InvalidKnowledgeError
 from kb.models import Document, Entry, KnowledgeBase
 from qa.evaluation.knowledge import Fact, Source, ensure_knowledge
 from qa.evaluation.suites import open_suite
@@ -86,7 +87,7 @@ def test_knowledge_is_loaded_once_and_a_loading_broken_off_goes_on(tmp_path):
 def test_a_source_without_a_writable_fact_leaves_nothing_of_its_batch():
     good, bad = Source("a", "A", [Fact("Good.")]), Source("b", "B", [Fact("\x00")])
 
-    with pytest.raises(Exception, match="no text"):
+    with pytest.raises(InvalidKnowledgeError, match="text is empty"):
         ensure_knowledge("eval-x", "X", [good, bad])
 
     assert not Document.objects.exists()
@@ -198,3 +199,15 @@ def test_the_public_file_is_read_whole():
     assert len(cases) == len({case.id for case in cases}) == 7958
     assert sum(not case.is_answerable for case in cases) == 4048
     assert all(case.references for case in cases if case.is_answerable)
+
+
+def test_stray_control_characters_of_a_data_set_are_left_out():
+    fact = Fact("Costs 14\x96 crowns\x00.\n", "What\x85does it cost?")
+    source = Source("one", "A\x07 title", [fact])
+
+    knowledge_base = ensure_knowledge("eval-stray", "Stray", [source])
+
+    entry = Entry.objects.get(knowledge_base=knowledge_base)
+    assert (entry.text, entry.question) == (fact.text, fact.question)
+    assert fact.text == "Costs 14 crowns ."
+    assert Document.objects.get(knowledge_base=knowledge_base).title == "A title"
