@@ -30,6 +30,7 @@ from probes.language_model import (
 )
 from qa.language_models.evidence_text import flatten, sentence_spans
 from qa.language_models.guided_text import EXAMPLES, NO_NOTE, reasoning
+from qa.pipeline.activations import NO_CAPTURE, Capture
 from qa.pipeline.types import Evidence, Generation, Prompt
 
 # A logistic curve over the verdict's evidence, fitted on questions about a made-up card
@@ -92,7 +93,7 @@ class GuidedLanguageModel:
         """64 hex digits: the model's fingerprint and the form."""
         return self._fingerprint
 
-    def generate(self, prompt: Prompt) -> Generation:
+    def generate(self, prompt: Prompt, capture: Capture = NO_CAPTURE) -> Generation:
         """Fill in the form from the evidence alone.
 
         Raises:

@@ -31,6 +31,7 @@ from qa.language_models.structured_output import (
     read_form,
 )
 from qa.language_models.token_probabilities import answer_log_probability, verdict
+from qa.pipeline.activations import NO_CAPTURE, Capture
 from qa.pipeline.types import Generation, Prompt
 
 logger = logging.getLogger(__name__)
@@ -128,7 +129,7 @@ class ServerLanguageModel:
         """64 hex digits: the server's host, the model's name and the instructions."""
         return self._fingerprint
 
-    def generate(self, prompt: Prompt) -> Generation:
+    def generate(self, prompt: Prompt, capture: Capture = NO_CAPTURE) -> Generation:
         """Ask the server, once more if its first reply can't be read.
 
         Raises:

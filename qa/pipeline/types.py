@@ -10,6 +10,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
+from .activations import NO_CAPTURE, Capture, Confidence, Trace
+
 
 class Gate(StrEnum):
     """Where a question was decided, in the order in which the gates stand."""
@@ -31,6 +33,8 @@ class Reason(StrEnum):
     MODEL_DECLINED = "model_declined"
     MALFORMED_OUTPUT = "malformed_output"
     UNSUPPORTED = "unsupported"
+    LOW_CONFIDENCE = "low_confidence"
+    NO_PROBE = "no_probe"
     POLICY_STALE = "policy_stale"
 
 
@@ -218,6 +222,14 @@ class Generation:
         repaired: Whether it took the one repair.
         log_probability: Mean natural-log probability of the answer's tokens, or None.
         raw: The output as it came, for the record.
+        short_answer: The words of `answer` that answer the question; empty where the
+            model does not tell them from the rest.
+        tokens: `short_answer` (or else `answer`) as the model's tokens, for showing how
+            sure it was along the way; joined they give the text.
+        least_log_probability: Natural log of the answer's least likely token, or None.
+        entropy: Mean entropy in nats of the distributions that the answer's tokens were
+            taken from, or None.
+        trace: What was kept of the model's insides; never stored.
     """
 
     cited: tuple[int, ...]
@@ -233,6 +245,11 @@ class Generation:
     prompt_tokens: int
     answer_tokens: int
     milliseconds: float
+    short_answer: str = ""
+    tokens: tuple[str, ...] = ()
+    least_log_probability: float | None = None
+    entropy: float | None = None
+    trace: Trace | None = field(default=None, repr=False, compare=False)
 
 
 class LanguageModel(Protocol):
@@ -243,8 +260,10 @@ class LanguageModel(Protocol):
         """What tells two models (weights, adapter, dtype, server) apart."""
         ...
 
-    def generate(self, prompt: Prompt) -> Generation:
+    def generate(self, prompt: Prompt, capture: Capture = NO_CAPTURE) -> Generation:
         """Return evidence, reasoning, verdict and answer, in that order of thought.
+
+        A model that can't keep what `capture` asks for gives no trace.
 
         Raises:
             LanguageModelUnavailableError: The model's server is down or too slow.
@@ -361,7 +380,14 @@ class Outcome:
 
 
 StageValue = (
-    Question | Retrieval | VerbatimMatch | Decision | Generation | Support | Outcome
+    Question
+    | Retrieval
+    | VerbatimMatch
+    | Decision
+    | Generation
+    | Support
+    | Confidence
+    | Outcome
 )
 
 
@@ -380,5 +406,7 @@ def stage_of(value: StageValue) -> str:
             return "generate"
         case Support():
             return "support"
+        case Confidence():
+            return "confidence"
         case Outcome():
             return "outcome"
