@@ -2,6 +2,7 @@
 
 from kb.types import Excluded, Exclusion, QuestionVector, Scope
 
+from .nearness import LOOKED_UP
 from .scope import (
     CURRENT,
     ENTITLED,
@@ -22,8 +23,6 @@ _CAUSE = f"""
         ELSE 'unverified'
     END
 """
-# So many vectors are fetched one by one; for more, reading all of the model's is faster.
-_LOOKED_UP = 4_000
 
 _NEAREST = f"""
 WITH question AS MATERIALIZED (SELECT %(vector)s::vector AS vector),
@@ -33,7 +32,7 @@ excluded AS MATERIALIZED (
     WHERE {IN_KNOWLEDGE_BASE} AND {SERVABLE}
       AND NOT ({ENTITLED} AND {CURRENT} AND {TRUSTED})
 ),
-head AS MATERIALIZED (SELECT count(*) <= {_LOOKED_UP} AS is_few FROM excluded),
+head AS MATERIALIZED (SELECT count(*) <= {LOOKED_UP} AS is_few FROM excluded),
 measured AS (
     SELECT x.cause, x.confidence, v.distance
     FROM excluded x CROSS JOIN LATERAL (
