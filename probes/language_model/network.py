@@ -68,7 +68,7 @@ class Network:
         Raises:
             TooManyTokensError: They do not fit the model's context.
         """
-        self._require_room(len(rows[0]) + (len(context) if context else 0))
+        self.require_room(len(rows[0]) + (len(context) if context else 0))
         cache = (
             _fork(context.cache) if context else DynamicCache(config=self.configuration)
         )
@@ -100,7 +100,7 @@ class Network:
         """
         cache, is_real = side_by_side(passages, self.configuration)
         width = len(rows[0])
-        self._require_room(is_real.shape[1] + width)
+        self.require_room(is_real.shape[1] + width)
         # Padding behind a row is never looked at; padding of its passage is masked.
         mask = torch.cat([is_real, torch.ones(len(rows), width, dtype=torch.long)], 1)
         positions = is_real.sum(1, keepdim=True) + torch.arange(width)
@@ -116,17 +116,22 @@ class Network:
         logits: torch.Tensor = output.logits
         return logits
 
-    def _numbers(self, rows: Sequence[Sequence[int]]) -> torch.Tensor:
-        numbers = [list(row) for row in rows]
-        return torch.tensor(numbers, dtype=torch.long, device=self.device)
+    def require_room(self, total: int) -> None:
+        """Refuse more tokens than the context holds.
 
-    def _require_room(self, total: int) -> None:
+        Raises:
+            TooManyTokensError: `total` tokens do not fit the model's context.
+        """
         if total > self.context_length:
             msg = (
                 f"{total} tokens do not fit the {self.context_length} of {self._name}. "
                 "Ask with less evidence or use a model with a longer context."
             )
             raise TooManyTokensError(msg)
+
+    def _numbers(self, rows: Sequence[Sequence[int]]) -> torch.Tensor:
+        numbers = [list(row) for row in rows]
+        return torch.tensor(numbers, dtype=torch.long, device=self.device)
 
 
 def _fork(cache: DynamicCache) -> DynamicCache:

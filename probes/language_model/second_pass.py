@@ -11,7 +11,6 @@ from typing import Final
 
 import torch
 
-from probes.exceptions import TooManyTokensError
 from probes.language_model.network import Network
 from probes.language_model.taps import Activations, PassStopped, Tap, tapped
 
@@ -60,13 +59,8 @@ def read_activations(
         LayerError: A tap does not exist in this model.
     """
     order = sorted(range(len(passings)), key=lambda index: -len(passings[index].ids))
-    for index in order[:1]:
-        if len(passings[index].ids) > network.context_length:
-            msg = (
-                f"Text {index} has {len(passings[index].ids)} tokens and "
-                f"{network.context_length} fit; shorten its evidence."
-            )
-            raise TooManyTokensError(msg)
+    for longest in order[:1]:
+        network.require_room(len(passings[longest].ids))
     with tapped(network.module, taps, truncate=True) as flow:
         for first, last in pairwise(_bounds([len(passings[i].ids) for i in order])):
             batch = order[first:last]
