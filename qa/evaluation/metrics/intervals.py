@@ -39,7 +39,11 @@ def clusters_of(ids_and_groups: Sequence[tuple[str, str]]) -> NDArray[np.intp]:
 
 
 def resampled(
-    clusters: NDArray[np.intp], *, draws: int = DRAWS, seed: int = SEED
+    clusters: NDArray[np.intp],
+    *,
+    draws: int = DRAWS,
+    seed: int = SEED,
+    within: bool = False,
 ) -> Iterator[Numbers]:
     """Yield how often each row stands in each draw, some draws at a time.
 
@@ -49,6 +53,8 @@ def resampled(
         clusters: The number of each row's cluster, from 0 on without a gap.
         draws: How many draws in all.
         seed: The same seed gives the same draws.
+        within: Draw the rows of each drawn cluster too, as many as it has: what the
+            figure would be on other questions about other articles. A little wider.
     """
     generator = np.random.default_rng(seed)
     count = int(clusters.max()) + 1
@@ -57,7 +63,25 @@ def resampled(
         drawn = generator.integers(0, count, (min(step, draws - begin), count))
         times = [np.bincount(one, minlength=count) for one in drawn]
         # Whole numbers up to 2^24 are exact in single precision.
-        yield np.take(np.array(times, dtype=np.float32), clusters, axis=1)
+        counts = np.array(times, dtype=np.float32)
+        if within:
+            yield _drawn_within(counts, clusters, generator)
+        else:
+            yield np.take(counts, clusters, axis=1)
+
+
+def _drawn_within(
+    times: Numbers, clusters: NDArray[np.intp], generator: np.random.Generator
+) -> Numbers:
+    """Draw rows with replacement, from each cluster as often as it was drawn."""
+    weights = np.empty((len(times), len(clusters)), dtype=np.float32)
+    for cluster in range(times.shape[1]):
+        rows = np.flatnonzero(clusters == cluster)
+        size = times[:, cluster].astype(np.int64) * len(rows)
+        weights[:, rows] = generator.multinomial(
+            size, np.full(len(rows), 1 / len(rows))
+        )
+    return weights
 
 
 def bootstrap(
@@ -66,6 +90,7 @@ def bootstrap(
     *,
     draws: int = DRAWS,
     seed: int = SEED,
+    within: bool = False,
 ) -> list[Interval | None]:
     """Return the 95 % percentile interval of each figure, on the same draws.
 
@@ -76,7 +101,7 @@ def bootstrap(
         return [None] * len(statistics)
     found = [
         np.vstack([statistic(weights) for statistic in statistics])
-        for weights in resampled(clusters, draws=draws, seed=seed)
+        for weights in resampled(clusters, draws=draws, seed=seed, within=within)
     ]
     if clusters.max() < 1:
         return [None] * len(found[0])

@@ -87,6 +87,7 @@ def differences(
     *,
     draws: int = DRAWS,
     seed: int = SEED,
+    within: bool = False,
 ) -> list[Difference]:
     """Return what two runs differ in, each draw taking the same questions of both.
 
@@ -95,11 +96,11 @@ def differences(
         clusters: The number of each question's cluster.
         draws: How many draws.
         seed: The same seed gives the same draws.
+        within: Draw the questions of each drawn cluster too.
     """
     once = np.ones((1, len(clusters)))
-    intervals = bootstrap(
-        [_minus(*pair) for pair in pairs], clusters, draws=draws, seed=seed
-    )
+    statistics = [_minus(*pair) for pair in pairs]
+    intervals = bootstrap(statistics, clusters, draws=draws, seed=seed, within=within)
     return [
         Difference(_value(first(once)), _value(second(once)), interval)
         for (first, second), interval in zip(pairs, intervals, strict=True)

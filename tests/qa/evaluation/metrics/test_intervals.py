@@ -34,6 +34,34 @@ def test_groups_are_drawn_whole_and_as_many_as_there_are():
     assert (weights[:, 0] + weights[:, 2] + weights[:, 3] == 3).all()
 
 
+def test_rows_are_drawn_within_drawn_groups_as_many_as_these_have():
+    clusters = np.array([0, 0, 0, 1, 2, 2, 2, 2])
+
+    whole = np.concatenate(list(resampled(clusters, draws=60)))
+    drawn = np.concatenate(list(resampled(clusters, draws=60, within=True)))
+
+    for inside in (clusters == number for number in range(3)):
+        # The same groups are drawn, and each as often as its rows would have it.
+        np.testing.assert_array_equal(drawn[:, inside].sum(1), whole[:, inside].sum(1))
+    assert (drawn[:, 0] != drawn[:, 1]).any()
+
+
+def test_drawing_within_groups_adds_the_spread_of_their_rows():
+    values = np.random.default_rng(5).normal(size=400)
+    clusters = np.repeat(np.arange(40), 10)
+    statistic = mean(values, values < 99)
+
+    (whole,) = bootstrap([statistic], clusters, draws=4000)
+    (both,) = bootstrap([statistic], clusters, draws=4000, within=True)
+
+    assert whole is not None
+    assert both is not None
+    # Of independent rows the groups' means vary by sigma^2 / 10, and so does each
+    # group's drawn mean around its own: twice the variance, but for 1 - 1/10.
+    ratio = (both[1] - both[0]) / (whole[1] - whole[0])
+    assert ratio == pytest.approx(np.sqrt(1.9), rel=0.15)
+
+
 def test_the_interval_of_a_mean_is_scipys():
     values = np.random.default_rng(3).normal(size=200)
     (found,) = bootstrap([mean(values, values < 99)], alone(200), draws=4000)
