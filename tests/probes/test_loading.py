@@ -5,7 +5,7 @@ import torch
 
 from probes.exceptions import ModelFormatError, ModelLoadError
 from probes.language_model import load_model, load_model_from
-from probes.language_model.loading import choose_device, choose_dtype
+from probes.language_model.hardware import choose_device, choose_dtype
 from tests.probes import tiny_models
 
 CPU = torch.device("cpu")

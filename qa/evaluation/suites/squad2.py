@@ -23,7 +23,7 @@ from .files import digest_of, find_file, misread, read_json
 from .options import SuiteOptions, deciding_policy, refuse_others
 
 NAME = "squad2"
-_FILES = ("squad/squad-v2*.json", "squad/dev-v2*.json", "*.json")
+FILES = ("squad/squad-v2*.json", "squad/dev-v2*.json", "*.json")
 
 PROTOCOL = (
     "Each question is asked against the sentences of all paragraphs of {articles} "
@@ -45,7 +45,7 @@ def open_squad2(**options: Unpack[SuiteOptions]) -> Suite:
             article of a given name.
     """
     refuse_others(NAME, options, frozenset({"articles", "exclude_articles"}))
-    file = find_file(NAME, options.get("data"), *_FILES)
+    file = find_file(NAME, options.get("data"), *FILES)
     chosen = _chosen(_articles(file), options)
     digest = digest_of(file)
     selection = hashlib.sha256(

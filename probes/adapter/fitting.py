@@ -1,0 +1,156 @@
+"""Fitting a low-rank adapter: only what is to be written is learnt, nothing of the prompt.
+
+References:
+    Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models" (ICLR 2022).
+"""
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Final
+
+import torch
+from peft import LoraConfig, PeftModel, get_peft_model
+from torch.nn import functional
+from transformers import PreTrainedModel
+
+from probes.exceptions import TooFewLabelsError
+from probes.language_model.hardware import choose_dtype
+
+from .examples import Batch, Example, batch_of, batches_of
+
+_LEAST_EXAMPLES: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterSettings:
+    """How an adapter is fitted.
+
+    Attributes:
+        rank: Of the changes to every linear layer but the output's.
+        scale: LoRA's alpha: changes are multiplied by scale / rank.
+        dropout: Share in [0, 1) of an adapted layer's input dropped while fitting.
+        learning_rate: At its highest; it rises over the first `warm_up` share of the
+            steps and falls to nothing along a cosine.
+    """
+
+    rank: int = 16
+    scale: float = 32.0
+    dropout: float = 0.05
+    learning_rate: float = 5e-4
+    weight_decay: float = 0.0
+    warm_up: float = 0.05
+    batch: int = 8
+    epochs: int = 1
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How far fitting is: 1-based, of `total`, with this batch's mean loss in nats."""
+
+    number: int
+    total: int
+    loss: float
+
+
+def fit_adapter(
+    model: PreTrainedModel,
+    examples: Sequence[Example],
+    settings: AdapterSettings,
+    *,
+    on_step: Callable[[Step], None] = lambda _step: None,
+) -> PeftModel:
+    """Fit an adapter to a model, whose own weights stay as they are.
+
+    Raises:
+        TooFewLabelsError: There is too little to learn from.
+    """
+    if len(examples) < _LEAST_EXAMPLES:
+        msg = (
+            f"{len(examples)} examples: at least {_LEAST_EXAMPLES} are needed to fit an "
+            "adapter. Give it more questions."
+        )
+        raise TooFewLabelsError(msg)
+    devices = [model.device] if model.device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        torch.manual_seed(settings.seed)
+        adapted = _adapted(model, settings)
+        _fit(adapted, examples, settings, on_step)
+    adapted.train(mode=False)
+    return adapted
+
+
+def _adapted(model: PreTrainedModel, settings: AdapterSettings) -> PeftModel:
+    configuration = LoraConfig(
+        task_type="CAUSAL_LM",
+        r=settings.rank,
+        lora_alpha=settings.scale,  # type: ignore[arg-type]  # a whole number by its hint alone
+        lora_dropout=settings.dropout,
+        target_modules="all-linear",
+    )
+    return get_peft_model(model, configuration)
+
+
+def _fit(
+    adapted: PeftModel,
+    examples: Sequence[Example],
+    settings: AdapterSettings,
+    on_step: Callable[[Step], None],
+) -> None:
+    weights = [weight for weight in adapted.parameters() if weight.requires_grad]
+    optimiser = torch.optim.AdamW(
+        weights, lr=settings.learning_rate, weight_decay=settings.weight_decay
+    )
+    total = settings.epochs * math.ceil(len(examples) / settings.batch)
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimiser, lambda step: _share(step, total, settings.warm_up)
+    )
+    chance = random.Random(settings.seed)  # noqa: S311  # an order, nothing secret
+    number = 0
+    adapted.train()
+    for _ in range(settings.epochs):
+        for rows in batches_of(examples, settings.batch, chance):
+            loss = _loss(adapted, batch_of(rows))
+            optimiser.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]  # untyped in torch
+            torch.nn.utils.clip_grad_norm_(weights, 1.0)
+            optimiser.step()
+            schedule.step()
+            number += 1
+            on_step(Step(number, total, loss.item()))
+
+
+def _loss(adapted: PeftModel, batch: Batch) -> torch.Tensor:
+    """Return the mean loss of the answers' tokens; only they get an output."""
+    device = adapted.device
+    mask = batch.mask.to(device)
+    kept = batch.targets.shape[1]
+    with _half_where_fast(device):
+        output = adapted(
+            input_ids=batch.ids.to(device),
+            attention_mask=mask,
+            position_ids=(mask.cumsum(1) - 1).clamp(min=0),
+            use_cache=False,
+            logits_to_keep=kept + 1,
+        )
+    logits = output.logits[:, :-1].float()
+    return functional.cross_entropy(
+        logits.flatten(0, 1), batch.targets.to(device).flatten()
+    )
+
+
+def _half_where_fast(device: torch.device) -> AbstractContextManager[object]:
+    return torch.autocast(
+        device.type, torch.bfloat16, enabled=choose_dtype(device) is torch.bfloat16
+    )
+
+
+def _share(step: int, total: int, warm_up: float) -> float:
+    """Return the share of the highest learning rate at a 0-based step."""
+    rising = max(1, round(warm_up * total))
+    if step < rising:
+        return (step + 1) / rising
+    return 0.5 * (1 + math.cos(math.pi * (step - rising) / max(1, total - rising)))

@@ -1,0 +1,107 @@
+"""Merging an adapter into its model's weights, so that it costs nothing when it runs.
+
+By hand and not by peft: importing that takes seconds, which every start would pay.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import nn
+from transformers import PreTrainedModel
+from transformers.pytorch_utils import Conv1D
+
+from probes.exceptions import AdapterMismatchError
+
+from .card import CONFIGURATION, WEIGHTS, AdapterCard, damaged, read_card
+
+_PREFIX: Final = "base_model.model."
+_DOWN: Final = ".lora_A.weight"
+_UP: Final = ".lora_B.weight"
+
+
+def merge_adapter(
+    model: PreTrainedModel, directory: Path, *, base_sha256: str
+) -> AdapterCard:
+    """Add an adapter's changes to the model's own weights: W + (alpha / rank) B A.
+
+    Args:
+        base_sha256: Digest of the model's weights; the adapter must be of the same.
+
+    Returns:
+        What the adapter says of itself.
+
+    Raises:
+        AdapterFileError: A file is missing, damaged, or does not fit the model.
+        AdapterMismatchError: It was fitted to another model.
+
+    References:
+        Hu et al., "LoRA" (ICLR 2022), section 4.1.
+    """
+    card = read_card(directory)
+    if card.base_sha256 != base_sha256:
+        msg = (
+            f"The adapter in {directory} was fitted to {card.base} "
+            f"({card.base_sha256[:12]}), and the model here is {base_sha256[:12]}. Fit "
+            "one for this model (manage.py train_adapter), or set "
+            "NESCIO_LANGUAGE_ADAPTER to 'none'."
+        )
+        raise AdapterMismatchError(msg)
+    try:
+        factor = _factor(directory)
+        changes = list(_changes(load_file(directory / WEIGHTS), model))
+    except (
+        AttributeError, KeyError, OSError, SafetensorError, TypeError, ValueError,
+    ) as error:  # fmt: skip
+        raise damaged(directory, f"{type(error).__name__}: {error}") from error
+    with torch.no_grad():
+        for weight, change in changes:
+            # In float32, and rounded to the weights' own type once.
+            weight.copy_(weight.float() + factor * change.to(weight.device))
+    return card
+
+
+def _factor(directory: Path) -> float:
+    said = json.loads((directory / CONFIGURATION).read_text(encoding="utf-8"))
+    unknown = [
+        name
+        for name in (
+            "use_dora",
+            "use_rslora",
+            "modules_to_save",
+            "rank_pattern",
+            "alpha_pattern",
+        )
+        if said.get(name)
+    ]
+    if said.get("peft_type") != "LORA" or said.get("bias") != "none" or unknown:
+        msg = f"only plain LoRA can be merged, not {unknown or said.get('peft_type')}"
+        raise ValueError(msg)
+    return float(said["lora_alpha"]) / int(said["r"])
+
+
+def _changes(
+    tensors: Mapping[str, torch.Tensor], model: PreTrainedModel
+) -> Iterator[tuple[nn.Parameter, torch.Tensor]]:
+    """Yield each changed weight with the product B A, shaped like it, float32."""
+    names = {name.removesuffix(_DOWN) for name in tensors if name.endswith(_DOWN)}
+    if 2 * len(names) != len(tensors) or not names:
+        msg = f"{len(tensors)} tensors for {len(names)} layers"
+        raise ValueError(msg)
+    for name in sorted(names):
+        module = model.get_submodule(name.removeprefix(_PREFIX))
+        if not isinstance(module, nn.Linear | Conv1D):
+            msg = f"{name} is a {type(module).__name__}"
+            raise TypeError(msg)
+        change = tensors[name + _UP].float() @ tensors[name + _DOWN].float()
+        change = change.T if isinstance(module, Conv1D) else change
+        if change.shape != module.weight.shape or not bool(change.isfinite().all()):
+            msg = (
+                f"{name} changes {tuple(change.shape)} of {tuple(module.weight.shape)}"
+            )
+            raise ValueError(msg)
+        yield module.get_parameter("weight"), change
