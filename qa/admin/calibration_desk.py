@@ -12,10 +12,11 @@ from django.shortcuts import get_object_or_404
 from kb.models import KnowledgeBase
 from qa.evaluation.effects import Labelled
 from qa.evaluation.labelled import LabelledAnswer
+from qa.evaluation.runs import labelled_of
 from qa.models import EvaluationRun, Policy
 from qa.pipeline.types import Policy as PolicyValue
 from qa.services.policies import PolicyChanges, active_policy
-from qa.services.threshold_effects import has_drifted, labelled_of, runs_of
+from qa.services.threshold_effects import has_drifted, runs_of
 
 from .calibration_forms import ThresholdsForm
 

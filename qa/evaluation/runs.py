@@ -24,10 +24,17 @@ from qa.models import EvaluationResult, EvaluationRun, Policy
 
 from .asked import Considered
 from .judged import Judged, Suite
+from .labelled import LabelledAnswer
 
 _NAMES = ("name", "version")  # of a policy: what decides is what it says
 _LOCKS = 0x4E455343  # the class of this module's advisory locks
 _PATIENCE_SECONDS = 10.0
+# Columns, in the order of the values' own fields.
+_LABELLED = ("case_id", "group", "signals", "is_answerable", "is_correct")
+_DECIDED = (
+    "is_answered", "gate", "reason", "measures", "milliseconds", "model_milliseconds",
+    "answer_id",
+)  # fmt: skip
 
 
 @runtime_checkable
@@ -147,7 +154,14 @@ def report_of(run: EvaluationRun, rows: list[Judged]) -> dict[str, Any]:
 
 def judged_of(run: EvaluationRun) -> list[Judged]:
     """Return what became of the run's questions, in the order in which they were asked."""
-    return [_judged(row) for row in run.results.order_by("pk").iterator()]
+    rows = run.results.order_by("pk").values_list(*_LABELLED, *_DECIDED)
+    return [Judged(*row) for row in rows]
+
+
+def labelled_of(run: EvaluationRun) -> list[LabelledAnswer]:
+    """Return what a run has measured so far, by id (one query)."""
+    rows = run.results.order_by("case_id").values_list(*_LABELLED)
+    return [LabelledAnswer(*row) for row in rows]
 
 
 def considered_of(suite: Suite, case_ids: list[str]) -> Iterator[Considered]:
@@ -174,23 +188,6 @@ def _store(run: EvaluationRun, judged: Judged) -> None:
         measures=dict(judged.measures),
         milliseconds=judged.milliseconds,
         model_milliseconds=judged.model_milliseconds,
-    )
-
-
-def _judged(row: EvaluationResult) -> Judged:
-    return Judged(
-        id=row.case_id,
-        group=row.group,
-        signals=row.signals,
-        is_answerable=row.is_answerable,
-        is_correct=row.is_correct,
-        is_answered=row.is_answered,
-        gate=row.gate,
-        reason=row.reason,
-        measures=row.measures,
-        milliseconds=row.milliseconds,
-        model_milliseconds=row.model_milliseconds,
-        answer_id=row.answer_id,
     )
 
 

@@ -21,6 +21,7 @@ from qa.evaluation.calibration import (
 from qa.evaluation.calibration.choice import measured_of
 from qa.evaluation.calibration.distribution import distributions_of
 from qa.evaluation.labelled import LabelledAnswer
+from qa.evaluation.runs import labelled_of
 from qa.exceptions import CalibrationError
 from qa.models import Certificate, EvaluationRun, Policy
 from qa.pipeline.types import Policy as PolicyValue
@@ -76,14 +77,8 @@ def labels_of_run(run: EvaluationRun) -> Labels:
             f"Run {run.pk} ({run}) asked no knowledge base under a policy; its signals "
             "are not those that a policy is held against. Evaluate another suite."
         )
-    rows = run.results.order_by("case_id")
     return Labels(
-        answers=[
-            LabelledAnswer(
-                row.case_id, row.group, row.signals, row.is_answerable, row.is_correct
-            )
-            for row in rows
-        ],
+        answers=labelled_of(run),
         source=f"run {run.pk}: {run}",
         policy=run.policy,
         embedder=run.embedder,

@@ -1,4 +1,4 @@
-"""Reads for trying thresholds: a run's labelled answers, and what agents really asked."""
+"""Reads for trying thresholds: the runs that measured, and what agents really asked."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,8 +10,7 @@ from django.utils import timezone
 
 from kb.models import KnowledgeBase
 from qa.evaluation.effects import LoggedAnswer
-from qa.evaluation.labelled import LabelledAnswer
-from qa.models import Answer, DriftReading, EvaluationResult, EvaluationRun, Vote
+from qa.models import Answer, DriftReading, EvaluationRun, Vote
 from qa.pipeline.types import Reason
 
 PERIOD = timedelta(days=30)
@@ -64,13 +63,6 @@ def has_drifted() -> Subquery:
     looks = DriftReading.objects.filter(certificate__policy=OuterRef("pk"))
     looks = looks.exclude(signals={})
     return Subquery(looks.order_by("-checked_at", "-pk").values("has_drifted")[:1])
-
-
-def labelled_of(run: EvaluationRun) -> list[LabelledAnswer]:
-    """Return what a run has measured so far (one query)."""
-    rows = EvaluationResult.objects.filter(run=run).order_by("pk")
-    names = ("case_id", "group", "signals", "is_answerable", "is_correct")
-    return [LabelledAnswer(*row) for row in rows.values_list(*names)]
 
 
 def logged_of(knowledge_base: KnowledgeBase, *, most: int = MOST_LOGGED) -> Log:

@@ -6,8 +6,9 @@ import pytest
 from django.utils import timezone
 
 from qa.evaluation.effects import logged_effect
+from qa.evaluation.runs import labelled_of
 from qa.models import Answer, Vote
-from qa.services.threshold_effects import labelled_of, logged_of, runs_of
+from qa.services.threshold_effects import logged_of, runs_of
 from tests.factories import make_knowledge_base, make_user
 from tests.qa.evaluated import (
     kept_from_the_model,
@@ -23,12 +24,14 @@ pytestmark = pytest.mark.django_db
 REFUSED = {"reason": "too_far", "shown_reason": "too_far"}
 
 
-def test_a_runs_answers_come_back_as_they_were_measured(django_assert_num_queries):
+def test_a_runs_answers_come_back_by_id_as_they_were_measured(
+    django_assert_num_queries,
+):
     answers = (
         labelled("one", measured(0.5), answerable=True, correct=True),
         labelled("two", kept_from_the_model(1.1), answerable=False, correct=None),
     )
-    run = make_run(*answers)
+    run = make_run(*reversed(answers))
 
     with django_assert_num_queries(1):
         found = labelled_of(run)
