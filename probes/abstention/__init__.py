@@ -7,7 +7,7 @@ References:
     over the activations of the answer's tokens, regularised by a Huber term.
 """
 
-from probes.abstention.files import load_probe, save_probe
+from probes.abstention.files import probe_files, probe_from
 from probes.abstention.fitting import FitSettings, fit
 from probes.abstention.networks import Kind
 from probes.abstention.probe import AbstentionProbe, Labelled
@@ -18,6 +18,6 @@ __all__ = [
     "Kind",
     "Labelled",
     "fit",
-    "load_probe",
-    "save_probe",
+    "probe_files",
+    "probe_from",
 ]

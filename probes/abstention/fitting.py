@@ -13,16 +13,17 @@ from probes.abstention.loss import abstention_loss
 from probes.abstention.networks import (
     Kind,
     LstmClassifier,
-    MeanLinearClassifier,
+    MeanClassifier,
     SequenceClassifier,
     last_of_each,
 )
 from probes.abstention.probe import AbstentionProbe, Labelled, pack
-from probes.exceptions import TooFewLabelsError
+from probes.labels import require_labels
 from probes.language_model.taps import Tap
 
-_LEAST_LABELS: Final = 100
-_LEAST_OF_EACH: Final = 20
+# (answers, of these right and of these wrong)
+_LEAST_TO_FIT: Final = (100, 20)
+_LEAST_HELD_OUT: Final = (40, 8)
 _TEMPERATURES: Final = (0.05, 20.0)
 
 
@@ -31,7 +32,7 @@ class FitSettings:
     """How a probe is fitted; the same settings and data give the same weights.
 
     Attributes:
-        hidden: Width of the LSTM's state.
+        hidden: Width of the LSTM's state, or of the hidden layer.
         projected: Width that activations are projected to before the LSTM.
         dropout: Share in [0, 1) of numbers dropped while fitting.
         huber_weight: The paper's lambda; 0 for plain cross-entropy.
@@ -81,8 +82,8 @@ def fit(
         TooFewLabelsError: There are too few answers, or nearly all are right or wrong.
         ValueError: The activations have several widths.
     """
-    require_labels(training, "to fit on")
-    require_labels(held_out, "held out")
+    require_labels([row.is_right for row in training], "to fit on", *_LEAST_TO_FIT)
+    require_labels([row.is_right for row in held_out], "held out", *_LEAST_HELD_OUT)
     width = training[0].activations.shape[1]
     # The caller's random numbers are none of our business.
     with torch.random.fork_rng(devices=[]):
@@ -96,22 +97,6 @@ def fit(
     with torch.no_grad():
         temperature = fit_temperature(*_logits(network, held_out))
     return AbstentionProbe(settings.kind, language_model, tap, temperature, network)
-
-
-def require_labels(rows: Sequence[Labelled], what: str) -> None:
-    """Refuse to start on what nothing can be learnt from.
-
-    Raises:
-        TooFewLabelsError: There are too few answers, or nearly all are right or wrong.
-    """
-    right = sum(row.is_right for row in rows)
-    if len(rows) < _LEAST_LABELS or min(right, len(rows) - right) < _LEAST_OF_EACH:
-        msg = (
-            f"{len(rows)} labelled answers {what}, {right} of them right: at least "
-            f"{_LEAST_LABELS} are needed, {_LEAST_OF_EACH} of them right and "
-            f"{_LEAST_OF_EACH} wrong. Label more answers of the kind that is missing."
-        )
-        raise TooFewLabelsError(msg)
 
 
 def fit_temperature(logits: torch.Tensor, is_right: torch.Tensor) -> float:
@@ -179,8 +164,9 @@ def _fit_weights(
 
 def new_network(width: int, settings: FitSettings) -> SequenceClassifier:
     """Return a network of that kind with random weights from torch's current seed."""
-    if settings.kind is Kind.LINEAR:
-        return MeanLinearClassifier(width, dropout=settings.dropout)
+    if settings.kind is not Kind.LSTM:
+        hidden = settings.hidden if settings.kind is Kind.MLP else None
+        return MeanClassifier(width, hidden=hidden, dropout=settings.dropout)
     return LstmClassifier(
         width,
         projected=settings.projected,

@@ -11,10 +11,14 @@ _CLASSES = 2
 
 
 class Kind(StrEnum):
-    """What a probe is: the paper's LSTM, or the linear baseline that it has to beat."""
+    """What network a probe is.
+
+    The paper's LSTM, the linear baseline that it has to beat, or one hidden layer.
+    """
 
     LSTM = "lstm"
     LINEAR = "linear"
+    MLP = "mlp"
 
 
 class SequenceClassifier(nn.Module):
@@ -67,14 +71,21 @@ class LstmClassifier(SequenceClassifier):
         return sequences._replace(data=self.head(self.dropout(states.data)))
 
 
-class MeanLinearClassifier(SequenceClassifier):
-    """A linear head on the mean of the positions so far."""
+class MeanClassifier(SequenceClassifier):
+    """A head on the mean of the positions so far: linear, or with one hidden layer."""
 
-    def __init__(self, width: int, *, dropout: float) -> None:
-        """Make random weights from torch's current seed."""
+    def __init__(self, width: int, *, hidden: int | None, dropout: float) -> None:
+        """Make random weights from torch's current seed; `hidden` None is linear."""
         super().__init__(width)
         self.dropout = nn.Dropout(dropout)
-        self.head = nn.Linear(width, _CLASSES)
+        self.head: nn.Module = nn.Linear(width, _CLASSES)
+        if hidden is not None:
+            self.head = nn.Sequential(
+                nn.Linear(width, hidden),
+                nn.Tanh(),
+                nn.Dropout(dropout),
+                nn.Linear(hidden, _CLASSES),
+            )
 
     def along(self, sequences: PackedSequence) -> PackedSequence:
         """Return the head on the running mean."""

@@ -5,14 +5,16 @@ import json
 import numpy as np
 import pytest
 
-from probes.abstention import FitSettings, Kind, fit, load_probe, save_probe
-from probes.abstention.files import CARD, WEIGHTS, ProbeCard
+from probes.abstention import FitSettings, Kind, fit, probe_files, probe_from
+from probes.cards import CARD, ProbeCard, ProbeFiles, ProbeKind
 from probes.exceptions import ProbeFileError, ProbeMismatchError
 from probes.language_model.taps import Part, Tap
+from probes.loading import load_probe
 
-from .answers import by_level
+from .answers import WIDTH, by_level
 
 MODEL = "a" * 64
+WEIGHTS = "probe.safetensors"
 
 
 @pytest.fixture(scope="module", params=Kind)
@@ -24,28 +26,55 @@ def probe(request):
 
 
 @pytest.fixture
-def saved(probe, tmp_path):
-    made, settings = probe
-    save_probe(tmp_path, made, ProbeCard("d" * 64, settings, {"auroc": 0.75}))
+def files(probe):
+    return probe_files(
+        *probe,
+        ProbeCard(
+            kind=ProbeKind.ABSTENTION,
+            language_model="",
+            language_model_name="tiny",
+            form="grounded-1",
+            layer=None,
+            part="",
+            temperature=1.0,
+            data_sha256="d" * 64,
+            sizes={"answers": 240},
+            settings={},
+            metrics={"auroc": 0.75},
+        ),
+    )
+
+
+@pytest.fixture
+def saved(files, tmp_path):
+    files.write(tmp_path)
     return tmp_path
 
 
-def test_a_probe_is_read_back_as_it_was_written(probe, saved):
+def test_a_probe_is_read_back_as_it_was_written(probe, files, saved):
     made, settings = probe
 
-    found, card = load_probe(saved, language_model=MODEL)
+    found = ProbeFiles.read(saved)
+    loaded = load_probe(found, language_model=MODEL)
 
     answers = [row.activations for row in by_level(7, 2)]
-    np.testing.assert_array_equal(found.confidences(answers), made.confidences(answers))
-    assert (found.kind, found.tap, found.temperature) == (
+    np.testing.assert_array_equal(
+        loaded.confidences(answers), made.confidences(answers)
+    )
+    assert (loaded.kind, loaded.tap, loaded.temperature) == (
         made.kind, made.tap, made.temperature,
     )  # fmt: skip
-    assert card == ProbeCard("d" * 64, settings, {"auroc": 0.75})
+    card = found.parsed()
+    assert (card.layer, card.part) == (14, "ffn")
+    assert card.sizes == {"answers": 240, "width": WIDTH}
+    assert card.settings["hidden"] == settings.hidden
+    assert card.metrics == {"auroc": 0.75}
+    assert found.fingerprint == files.fingerprint
 
 
 def test_a_probe_never_serves_a_model_that_it_was_not_fitted_for(saved):
     with pytest.raises(ProbeMismatchError, match="train_probe"):
-        load_probe(saved, language_model="b" * 64)
+        load_probe(ProbeFiles.read(saved), language_model="b" * 64)
 
 
 def _edit(**changes):
@@ -56,10 +85,13 @@ def _edit(**changes):
     return edit
 
 
-def _resized(directory):
-    said = json.loads((directory / CARD).read_text())
-    said["settings"]["hidden"] = 10**9
-    (directory / CARD).write_text(json.dumps(said))
+def _resized(name, value):
+    def edit(directory):
+        said = json.loads((directory / CARD).read_text())
+        said["settings"][name] = value
+        (directory / CARD).write_text(json.dumps(said))
+
+    return edit
 
 
 _DAMAGES = {
@@ -69,15 +101,27 @@ _DAMAGES = {
     "no JSON": lambda d: (d / CARD).write_text("{"),
     "no object": lambda d: (d / CARD).write_text("[]"),
     "no text": lambda d: (d / CARD).write_bytes(b"\xff\xfe"),
-    "another format": _edit(format=2),
-    "huge width": _edit(width=10**12),
-    "another width": _edit(width=5),
+    "deeply nested": lambda d: (d / CARD).write_text("[" * 100_000),
+    "huge card": lambda d: (d / CARD).write_text(f'{{"a": "{"x" * (1 << 20)}"}}'),
+    "another format": _edit(format=1),
+    "unknown kind": _edit(kind="forest"),
+    "a kind without a layer": _edit(kind="joint"),
+    "huge width": _edit(sizes={"width": 10**12}),
+    "another width": _edit(sizes={"width": 5}),
+    "no width": _edit(sizes={}),
     "no settings": _edit(settings={}),
-    "unknown kind": _edit(settings={"kind": "forest"}),
+    "unknown network": _edit(settings={"kind": "forest"}),
     "no number": _edit(layer="middle"),
+    "a layer below the first": _edit(layer=-1),
     "no temperature": _edit(temperature=None),
+    "no temperature above 0": _edit(temperature=0),
+    "endless temperature": _edit(temperature=float("inf")),
+    "no temperature that fits": _edit(temperature=10**400),
+    "no fingerprint": _edit(language_model="tiny"),
+    "no data": _edit(data_sha256=None),
     "another digest": _edit(weights_sha256="0" * 64),
-    "huge state": _resized,
+    "huge state": _resized("hidden", 10**9),
+    "no whole state": _resized("projected", 4.5),
 }
 
 
@@ -85,4 +129,10 @@ _DAMAGES = {
 def test_damaged_files_are_refused_with_what_to_do(saved, damage):
     damage(saved)
     with pytest.raises(ProbeFileError, match="fit it again"):
-        load_probe(saved, language_model=MODEL)
+        load_probe(ProbeFiles.read(saved), language_model=MODEL)
+
+
+def test_weights_are_never_unpickled(files):
+    forged = ProbeFiles("a forgery", files.card, b"\x80\x04cos\nsystem\n(S'false'\ntR.")
+    with pytest.raises(ProbeFileError, match="not those that were saved"):
+        probe_from(forged, language_model=MODEL)

@@ -112,7 +112,7 @@ def test_fitting_stops_when_held_out_loss_stops_falling_and_keeps_the_best():
     assert len(seen) == best + 4 < 200
 
 
-@pytest.mark.parametrize(("count", "right"), [(40, 20), (200, 200), (200, 190), (0, 0)])
+@pytest.mark.parametrize(("count", "right"), [(90, 45), (200, 200), (200, 190), (0, 0)])
 def test_too_few_or_one_sided_labels_are_refused(count, right):
     rows = [
         Labelled(np.zeros((2, WIDTH), np.float32), index < right)

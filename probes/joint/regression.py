@@ -1,0 +1,203 @@
+"""Logistic regression over named signals, which is calibrated by how it is fitted.
+
+A signal that was not measured says nothing: it counts as its mean, and a weight of its
+own tells what it means that it is missing, where that happened often enough to be learnt.
+
+References:
+    Platt, "Probabilistic outputs for support vector machines" (1999): a logistic curve
+    over scores. Hastie, Tibshirani and Friedman, "The elements of statistical learning"
+    (2009), sections 4.4 and 9.6: the fit, and missing predictors.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from probes.labels import require_labels
+
+Signals = Mapping[str, float | None]
+Numbers = NDArray[np.float64]
+
+# (answers, of these right and of these wrong)
+_LEAST_TO_FIT: Final = (100, 20)
+# A share of missing values from which on being missing has a weight of its own.
+_OFTEN: Final = 0.005
+# Probabilities nearer to 0 and 1 than this count as this.
+_NEAREST: Final = 1e-6
+# Beyond so many deviations a signal says no more than at that many.
+_FURTHEST: Final = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class JointSettings:
+    """How a joint probe is fitted; the fit is convex, so that no seed is needed.
+
+    Attributes:
+        signals: What is read, by name; each at most once.
+        log_odds: Those of them that are probabilities and are read as log-odds.
+        strength: Penalty on the squared weights, in answers: a weight of 1 deviation
+            costs as much as half of `strength` answers' log-likelihood units.
+    """
+
+    signals: tuple[str, ...]
+    log_odds: frozenset[str] = frozenset()
+    strength: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """What one signal adds to the log-odds that an answer is right.
+
+    Attributes:
+        is_log_odds: Whether the signal is a probability that is read as log-odds.
+        mean: Of the measured values, after that.
+        deviation: Their standard deviation, above 0.
+        weight: Log-odds for each deviation above the mean.
+        missing: Log-odds where the signal was not measured.
+    """
+
+    is_log_odds: bool
+    mean: float
+    deviation: float
+    weight: float
+    missing: float
+
+    def log_odds(self, value: float | None) -> float:
+        """Return what a value, or none, adds."""
+        read = _read(value, is_log_odds=self.is_log_odds)
+        if math.isnan(read):
+            return self.missing
+        return self.weight * float(_standardised(read, self.mean, self.deviation))
+
+
+@dataclass(frozen=True, slots=True)
+class JointProbe:
+    """Confidence in [0, 1] that an answer is right, from its signals.
+
+    Attributes:
+        language_model: Fingerprint of the model whose signals it was fitted on; it
+            never serves another.
+        intercept: Log-odds where every signal is at its mean.
+        terms: By the signal's name.
+        inputs: Fingerprints of the probes whose confidences are among the signals, by
+            kind.
+    """
+
+    language_model: str
+    intercept: float
+    terms: Mapping[str, Term]
+    inputs: Mapping[str, str]
+
+    def confidence(self, signals: Signals) -> float:
+        """Return the confidence; signals that it does not know are left out."""
+        total = self.intercept + sum(
+            term.log_odds(signals.get(name)) for name, term in self.terms.items()
+        )
+        return float(expit(total))
+
+
+def fit_joint(
+    rows: Sequence[Signals],
+    is_right: Sequence[bool],
+    *,
+    language_model: str,
+    settings: JointSettings,
+    inputs: Mapping[str, str] | None = None,
+) -> JointProbe:
+    """Fit on labelled answers, given by their signals.
+
+    A signal that was never measured, or never differs, is left out.
+
+    Raises:
+        TooFewLabelsError: There are too few answers, or nearly all are right or wrong.
+    """
+    require_labels(is_right, "to fit on", *_LEAST_TO_FIT)
+    measured = {
+        name: np.array(
+            [
+                _read(row.get(name), is_log_odds=name in settings.log_odds)
+                for row in rows
+            ]
+        )
+        for name in settings.signals
+    }
+    scales = {
+        name: scale
+        for name, values in measured.items()
+        if (scale := _scale_of(values)) is not None
+    }
+    columns: dict[tuple[str, bool], Numbers] = {}
+    for name, (mean, deviation) in scales.items():
+        values = measured[name]
+        is_missing = np.isnan(values)
+        scaled = _standardised(values, mean, deviation)
+        columns[name, False] = np.where(is_missing, 0.0, scaled)
+        if _OFTEN <= is_missing.mean() <= 1 - _OFTEN:
+            columns[name, True] = is_missing.astype(np.float64)
+    table = np.column_stack([np.ones(len(rows)), *columns.values()])
+    labels = np.array(is_right, dtype=np.float64)
+    weights = _minimise(table, labels, settings.strength)
+    found = dict(zip(columns, weights[1:].tolist(), strict=True))
+    terms = {
+        name: Term(
+            name in settings.log_odds,
+            mean,
+            deviation,
+            found[name, False],
+            found.get((name, True), 0.0),
+        )
+        for name, (mean, deviation) in scales.items()
+    }
+    return JointProbe(language_model, float(weights[0]), terms, dict(inputs or {}))
+
+
+def _minimise(table: Numbers, labels: Numbers, strength: float) -> Numbers:
+    """Return the weights of the least penalised loss; the first one is not penalised."""
+    penalised = np.ones(table.shape[1])
+    penalised[0] = 0.0
+
+    def loss(weights: Numbers) -> tuple[float, Numbers]:
+        odds = table @ weights
+        value = (np.logaddexp(0.0, odds) - labels * odds).sum()
+        shrunk = strength * penalised * weights
+        gradient = table.T @ (expit(odds) - labels) + shrunk
+        return float(value + shrunk @ weights / 2), gradient
+
+    start = np.zeros(table.shape[1])
+    share = labels.mean()
+    start[0] = math.log(share / (1 - share))
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"gtol": 1e-8})
+    weights: Numbers = found.x
+    return weights
+
+
+def _scale_of(values: Numbers) -> tuple[float, float] | None:
+    held = values[~np.isnan(values)]
+    if not len(held) or np.ptp(held) < 1e-9:
+        return None
+    return float(held.mean()), float(held.std())
+
+
+def _standardised(
+    values: Numbers | float, mean: float, deviation: float
+) -> Numbers | float:
+    scaled: Numbers = np.clip(
+        (np.asarray(values) - mean) / deviation, -_FURTHEST, _FURTHEST
+    )
+    return scaled
+
+
+def _read(value: float | None, *, is_log_odds: bool) -> float:
+    """Return a signal as it is standardised; NaN where it was not measured."""
+    if value is None or math.isnan(value):
+        return math.nan
+    if not is_log_odds:
+        return max(-1e9, min(1e9, value))
+    share = min(max(value, _NEAREST), 1 - _NEAREST)
+    return math.log(share / (1 - share))
