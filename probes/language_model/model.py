@@ -8,7 +8,7 @@ several continuations of one context can be compared.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -19,7 +19,8 @@ from transformers import PreTrainedModel
 from probes.adapter.card import AdapterCard
 from probes.language_model.network import Network
 from probes.language_model.passages import Passage, Passages, cut, joined
-from probes.language_model.taps import Tap
+from probes.language_model.second_pass import Passing, read_activations
+from probes.language_model.taps import Activations, Tap
 from probes.language_model.tokens import Tokens
 from probes.language_model.values import (
     Choice,
@@ -283,6 +284,22 @@ class WhiteBoxModel:
                 allowed=allowed,
                 taps=taps,
             )
+
+    def read_activations(
+        self, passings: Sequence[Passing], taps: Sequence[Tap]
+    ) -> list[Mapping[Tap, Activations]]:
+        """Read texts that were written elsewhere, no further than the deepest tap.
+
+        Returns:
+            For each text, at each tap, float32 of shape (its kept positions, width).
+
+        Raises:
+            TooManyTokensError: A text does not fit the model's context.
+            LayerError: A tap does not exist in this model.
+        """
+        with self._lock:
+            found = dict(read_activations(self._network, passings, taps))
+        return [found[index] for index in range(len(passings))]
 
 
 def _score_row(
