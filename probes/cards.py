@@ -200,13 +200,17 @@ def card_bytes(card: ProbeCard, weights: bytes) -> bytes:
 
 def _parsed(said: object) -> ProbeCard:
     row = _mapping(said, "the card")
+    # No database keeps these: NaN, lone surrogates, NUL.
+    text = json.dumps(row, ensure_ascii=False, allow_nan=False)
+    if "\\u0000" in text or not text.encode():
+        raise ValueError("a text holds U+0000")
     if row["format"] != FORMAT:
         msg = f"format {row['format']!r} is not known"
         raise ValueError(msg)
     kind = ProbeKind(_text(row["kind"], "kind"))
     layer = row["layer"]
     is_placed = kind is not ProbeKind.JOINT
-    if is_placed != _is_count(layer) or (layer is None) != (not is_placed):
+    if not (_is_layer(layer) if is_placed else layer is None):
         msg = f"layer {layer!r} does not fit the kind {kind.value}"
         raise ValueError(msg)
     part = _text(row["part"], "part")
@@ -257,6 +261,10 @@ def _digest(value: object, name: str) -> str:
 
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_layer(value: object) -> bool:
+    return isinstance(value, int) and _is_count(value) and value < 10_000
 
 
 def _count(value: object, name: str) -> int:

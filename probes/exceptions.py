@@ -1,4 +1,9 @@
-from accounts.exceptions import NescioError, UnavailableError
+from accounts.exceptions import (
+    ConflictError,
+    NescioError,
+    NotFoundError,
+    UnavailableError,
+)
 
 
 class ModelError(NescioError):
@@ -69,3 +74,15 @@ class ProbeMismatchError(ProbeFileError):
     """A probe that was fitted for another language model; it never serves this one."""
 
     code = "probe_of_another_model"
+
+
+class ProbeNotFoundError(NotFoundError):
+    """There is no such probe."""
+
+    code = "probe_not_found"
+
+
+class ProbeStateError(ConflictError):
+    """The probe's state forbids the change."""
+
+    code = "probe_state"

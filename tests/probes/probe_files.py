@@ -1,0 +1,72 @@
+"""Small probes of made-up answers, as files."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from probes.abstention import FitSettings, Kind, Labelled, fit, probe_files
+from probes.cards import ProbeCard, ProbeFiles, ProbeKind
+from probes.joint import JointSettings, fit_joint, joint_files
+from probes.language_model.taps import Part, Tap
+
+MODEL = "a" * 64
+_CARD = ProbeCard(
+    kind=ProbeKind.ABSTENTION,
+    language_model="",
+    language_model_name="tiny",
+    form="grounded-1",
+    layer=None,
+    part="",
+    temperature=1.0,
+    data_sha256="d" * 64,
+    sizes={"answers": 160, "groups": 8},
+    settings={},
+    metrics={},
+)
+
+
+def activation_files(
+    kind=ProbeKind.ABSTENTION,
+    *,
+    language_model=MODEL,
+    layer=1,
+    part="block",
+    width=32,
+    seed=0,
+    network=Kind.LINEAR,
+    metrics=None,
+) -> ProbeFiles:
+    """Return a probe of activations in which right answers lie a little higher."""
+    settings = FitSettings(kind=network, hidden=4, projected=4, epochs=2, seed=seed)
+    random = np.random.default_rng(seed)
+    length = 1 if kind is ProbeKind.EARLY else 3
+    rows = []
+    for index in range(160):
+        values = random.normal(size=(length, width)) + (index % 2)
+        rows.append(Labelled(values.astype(np.float32), index % 2 == 1))
+    made = fit(
+        rows[:110],
+        rows[110:],
+        language_model=language_model,
+        tap=Tap(layer, Part(part)),
+        settings=settings,
+    )
+    return probe_files(made, settings, replace(_CARD, kind=kind, metrics=metrics or {}))
+
+
+def joint_probe_files(
+    *, language_model=MODEL, signals=("verdict_probability",), inputs=None
+) -> ProbeFiles:
+    """Return a joint probe that trusts every one of its signals alike."""
+    settings = JointSettings(tuple(signals))
+    random = np.random.default_rng(0)
+    rows = [{name: float(random.uniform()) for name in signals} for _ in range(400)]
+    right = [random.uniform() < np.mean(list(row.values())) for row in rows]
+    made = fit_joint(
+        rows,
+        [bool(one) for one in right],
+        language_model=language_model,
+        settings=settings,
+        inputs=inputs,
+    )
+    return joint_files(made, settings, replace(_CARD, kind=ProbeKind.JOINT, form=""))
