@@ -27,6 +27,8 @@ from kb.models import EmbeddingModel
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
+    from kb.question_encoder import QuestionEncoder
+
 logger = logging.getLogger(__name__)
 
 BUNDLED = "bundled"
@@ -74,6 +76,7 @@ class Embedder:
         self.name = name
         self.fingerprint = fingerprint
         self._model = model
+        self._question_encoder = _question_encoder(model)
         # The tokenizer's padding state may not be changed by two threads at once.
         self._lock = threading.Lock()
         self.dimensions = int(self.encode_question("width").shape[0])
@@ -129,8 +132,8 @@ class Embedder:
         """Do what the library's `encode_query` does for one text.
 
         It looks at every one of the model's tensors and modules first, which takes a
-        millisecond; only a model that shortens its vectors, or that is not on the CPU,
-        is left to it.
+        millisecond, and half of what follows is not computing either; only a model that
+        shortens its vectors, or that is not on the CPU, is left to it.
         """
         import torch  # noqa: PLC0415  # see _pin_threads
 
@@ -142,8 +145,11 @@ class Embedder:
         prompt = None if name is None else model.prompts.get(name)
         with torch.inference_mode():
             tokens = model.preprocess([text], prompt=prompt, task="query")
-            vectors = model(tokens, task="query")["sentence_embedding"]
-        return np.asarray(vectors[0].numpy(), dtype=np.float32)
+            if self._question_encoder is None:
+                vector = model(tokens, task="query")["sentence_embedding"][0]
+            else:
+                vector = self._question_encoder(tokens["input_ids"][0])
+        return np.asarray(vector.numpy(), dtype=np.float32)
 
     def _refuse_degenerate(self, vectors: np.ndarray) -> None:
         norms = np.linalg.norm(vectors, axis=1)
@@ -154,6 +160,12 @@ class Embedder:
                 "damaged. Reinstall it, or set NESCIO_EMBEDDING_MODEL to another."
             )
             raise EmbedderUnavailableError(msg)
+
+
+def _question_encoder(model: "SentenceTransformer") -> "QuestionEncoder | None":
+    from kb.question_encoder import question_encoder  # noqa: PLC0415  # with torch
+
+    return question_encoder(model)
 
 
 def load_embedder(name: str, *, anew: bool = False) -> Embedder:
