@@ -26,7 +26,7 @@ from qa.exceptions import CalibrationError
 from qa.models import Certificate, EvaluationRun, Policy
 from qa.pipeline.types import Policy as PolicyValue
 
-from .policies import PolicyChanges, new_version
+from .policies import CHANGEABLE, PolicyChanges, new_version
 from .running import what_runs
 
 # What stored signals were measured under, and no replay can change.
@@ -173,7 +173,7 @@ def _version(
     by: AbstractBaseUser | None,
     name: str,
 ) -> Policy:
-    fields = PolicyChanges.__annotations__.keys() & PolicyValue.__dataclass_fields__
+    fields = PolicyValue.__dataclass_fields__.keys() & CHANGEABLE
     changes = {field: getattr(chosen, field) for field in fields} | {
         "calibrated_embedder": labels.embedder,
         "calibrated_language_model": labels.language_model,

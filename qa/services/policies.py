@@ -44,8 +44,9 @@ class PolicyChanges(TypedDict, total=False):
     is_calibrated: bool
 
 
+CHANGEABLE = frozenset(PolicyChanges.__annotations__)
 # That thresholds come from labelled answers is said of those very ones, never inherited.
-_COPIED = tuple(PolicyChanges.__annotations__.keys() - {"is_calibrated"})
+_COPIED = CHANGEABLE - {"is_calibrated"}
 
 
 def active_policy(knowledge_base: KnowledgeBase) -> Policy:

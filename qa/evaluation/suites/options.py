@@ -11,7 +11,7 @@ from qa.evaluation.judged import Suite
 from qa.evaluation.knowledge import Loading
 from qa.exceptions import EvaluationDataError
 from qa.models import Policy
-from qa.services.policies import active_policy, new_version
+from qa.services.policies import CHANGEABLE, active_policy, new_version
 
 # The gates that only measure in a run from which every ablation can be played again.
 _IN_SHADOW: Mapping[str, bool] = {
@@ -20,7 +20,6 @@ _IN_SHADOW: Mapping[str, bool] = {
     "support_check": False,
     "refuse_when_stale": False,
 }
-_UNCOPIED = frozenset({"id", "knowledge_base", "version", "is_active", "created_by", "created_at"})  # fmt: skip
 _SHADOW_NAME = "shadow"
 
 
@@ -88,12 +87,10 @@ def deciding_policy(knowledge_base: KnowledgeBase, options: SuiteOptions) -> Pol
     policy = options.get("policy") or active_policy(knowledge_base)
     if not options.get("shadow"):
         return policy
-    copied = {
-        field.name: getattr(policy, field.name)
-        for field in Policy._meta.concrete_fields
-        if field.name not in _UNCOPIED
-    }
+    copied = {name: getattr(policy, name) for name in CHANGEABLE}
     wanted = {**copied, **_IN_SHADOW, "name": _SHADOW_NAME}
     found = Policy.objects.filter(knowledge_base=knowledge_base, **wanted).first()
+    if found:
+        return found
     base = active_policy(knowledge_base)
-    return found or new_version(base, by=options.get("by"), **wanted)
+    return new_version(base, by=options.get("by"), **wanted)
