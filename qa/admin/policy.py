@@ -3,7 +3,7 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
-from django.db.models import Count, QuerySet, Value
+from django.db.models import Count, QuerySet, TextField, Value
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path, reverse
@@ -103,7 +103,10 @@ class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     def get_queryset(self, request: HttpRequest) -> QuerySet[Policy]:
         """Count the answers of each version, and note what runs now beside it."""
         rows: QuerySet[Policy] = super().get_queryset(request)
-        running = {name: Value(value) for name, value in asdict(what_runs()).items()}
+        running = {
+            name: Value(value, output_field=TextField())
+            for name, value in asdict(what_runs()).items()
+        }
         return rows.annotate(
             answers_count=Count("answers"), has_drifted=has_drifted(), **running
         )
@@ -180,7 +183,7 @@ class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     )
     def standing(self, policy: Policy) -> tuple[str, str]:
         """Show where the thresholds come from, and whether they still hold."""
-        names = ("embedder", "retrieval", "language_model")
+        names = ("embedder", "retrieval", "language_model", "probes")
         running = Running(*[getattr(policy, name) for name in names])
         standing = words.standing(policy, running).text
         if getattr(policy, "has_drifted", None):

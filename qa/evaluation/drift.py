@@ -133,7 +133,7 @@ def psi(reference: Distribution, values: FloatArray, missing: int) -> tuple[floa
 def _measure(
     name: str, reference: Distribution, live: Sequence[Signals]
 ) -> Drift | None:
-    reached = [signals for signals in live if reaches(signals, SCORES[name].gate)]
+    reached = [signals for signals in live if reaches(signals, name)]
     labelled = reference.measured + reference.missing
     if len(reached) < LEAST_LIVE or labelled < LEAST_REFERENCE:
         return None

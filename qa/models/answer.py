@@ -155,8 +155,16 @@ class Answer(models.Model):
     generation = models.JSONField(
         default=dict, help_text="What the language model returned."
     )
+    confidence = models.JSONField(
+        default=dict,
+        help_text="{along: confidence after each of the generation's tokens and its end, "
+        "missing: why there is none}; the numbers are among the signals.",
+    )
     embedder = models.CharField(max_length=64, blank=True)
     language_model = models.CharField(max_length=200, blank=True)
+    probes = models.TextField(
+        blank=True, help_text="Fingerprints of those that were asked, if any."
+    )
     error = models.TextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     decided_at = models.DateTimeField(null=True, blank=True)

@@ -55,6 +55,9 @@ class Certificate(models.Model):
     embedder = models.CharField(max_length=64)
     language_model = models.CharField(max_length=200, blank=True)
     retrieval = models.CharField(max_length=100)
+    probes = models.TextField(
+        blank=True, help_text="Those that gave the labelled answers' confidences."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -43,6 +43,9 @@ class EvaluationRun(models.Model):
     embedder = models.CharField(max_length=64, blank=True)
     language_model = models.CharField(max_length=200, blank=True)
     retrieval = models.CharField(max_length=100, blank=True)
+    probes = models.TextField(
+        blank=True, help_text="Fingerprints of those in force, separated by spaces."
+    )
     report = models.JSONField(default=dict)
     started_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,

@@ -75,6 +75,33 @@ class Policy(models.Model):
         validators=[MinValueValidator(0.0), MaxValueValidator(1.0)],
         help_text="Least probability of the model's verdict that the evidence answers.",
     )
+    abstention = models.BooleanField(
+        default=False,
+        help_text="May too little confidence refuse, or is it in shadow?",
+    )
+    min_confidence = models.FloatField(
+        default=0.0,
+        validators=[MinValueValidator(0.0), MaxValueValidator(1.0)],
+        help_text="Least confidence of the probe that reads the answer's activations; 0 "
+        "lets all pass.",
+    )
+    min_early_confidence = models.FloatField(
+        default=0.0,
+        validators=[MinValueValidator(0.0), MaxValueValidator(1.0)],
+        help_text="Least confidence of the probe that reads question and evidence; below "
+        "it nothing is written. 0 lets all pass.",
+    )
+    min_joint_confidence = models.FloatField(
+        default=0.0,
+        validators=[MinValueValidator(0.0), MaxValueValidator(1.0)],
+        help_text="Least confidence of the probe that weighs all signals; 0 lets all "
+        "pass.",
+    )
+    answer_without_probe = models.BooleanField(
+        default=True,
+        help_text="Is an answer shown whose confidence is enforced and can't be told, "
+        "for no probe fits the language model?",
+    )
     reveal_not_entitled = models.BooleanField(
         default=False,
         help_text="May a refusal tell that there is knowledge the asker may not see?",
@@ -86,6 +113,7 @@ class Policy(models.Model):
     calibrated_embedder = models.CharField(max_length=64, blank=True)
     calibrated_language_model = models.CharField(max_length=200, blank=True)
     calibrated_retrieval = models.CharField(max_length=100, blank=True)
+    calibrated_probes = models.TextField(blank=True)
     is_calibrated = models.BooleanField(default=False)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -128,11 +156,17 @@ class Policy(models.Model):
             soft_refusal=self.soft_refusal,
             support_check=self.support_check,
             min_verdict=self.min_verdict,
+            abstention=self.abstention,
+            min_confidence=self.min_confidence,
+            min_early_confidence=self.min_early_confidence,
+            min_joint_confidence=self.min_joint_confidence,
+            answer_without_probe=self.answer_without_probe,
             reveal_not_entitled=self.reveal_not_entitled,
             refuse_when_stale=self.refuse_when_stale,
             calibrated_embedder=self.calibrated_embedder,
             calibrated_language_model=self.calibrated_language_model,
             calibrated_retrieval=self.calibrated_retrieval,
+            calibrated_probes=self.calibrated_probes,
             is_calibrated=self.is_calibrated,
         )
 

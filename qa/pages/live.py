@@ -9,6 +9,7 @@ from django.template.loader import render_to_string
 
 from accounts.exceptions import NescioError
 from qa.models import Answer
+from qa.pipeline.activations import Confidence
 from qa.pipeline.types import Decision, Outcome, Retrieval, StageValue, stage_of
 from qa.services import asking
 
@@ -25,6 +26,7 @@ _NEXT = {
     "hard_refusal": "generate",
     "generate": "support",
     "support": "soft_refusal",
+    "soft_refusal": "abstention",
 }
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
@@ -38,7 +40,8 @@ def events(request: HttpRequest, answer: Answer, *, again: bool) -> Iterator[str
     if answer.outcome in undecided:
         try:
             for value in asking.decide(answer):
-                if not isinstance(value, Outcome):
+                # The decision on a confidence comes with it.
+                if not isinstance(value, Confidence | Outcome):
                     yield _event("stage", _stage(value))
         except NescioError as error:
             logger.warning("Question %s could not be decided: %s", answer.pk, error)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from qa.models import Answer
 from qa.pipeline.replay import flat, replay
+from qa.pipeline.scores import CONFIDENCES
 from qa.pipeline.types import Gate, Policy
 
 # The policy's switches of a gate, with the signals that each one judges by.
@@ -14,6 +15,7 @@ _SWITCHES: Mapping[Gate, Mapping[str, tuple[str, ...]]] = {
         "soft_refusal": ("verdict", "verdict_probability", "not_a_refusal_in_prose"),
         "support_check": ("citations_verified", "unsupported_facts"),
     },
+    Gate.ABSTENTION: {"abstention": tuple(CONFIDENCES)},
 }
 # Recorded beside a probability, the model's word decides nothing.
 _BESIDE = {"verdict": "verdict_probability"}
@@ -47,6 +49,8 @@ def in_shadow(answer: Answer) -> frozenset[str]:
         for switch, signals in switches.items()
         if not getattr(answer.policy, switch)
         for name in signals
+        # A least confidence of 0 is none.
+        if name not in CONFIDENCES or getattr(answer.policy, CONFIDENCES[name]) > 0
     }
     measured = flat(answer.signals)
     return frozenset(
@@ -65,4 +69,5 @@ def _alone(gate: Gate, policy: Policy) -> Policy:
         hard_refusal=gate is Gate.HARD_REFUSAL,
         soft_refusal=is_soft,
         support_check=is_soft,
+        abstention=gate is Gate.ABSTENTION,
     )

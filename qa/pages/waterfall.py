@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from qa.models import Answer
+from qa.pipeline.scores import CONFIDENCES
 from qa.pipeline.types import Gate
 
 from . import wording
@@ -67,6 +68,8 @@ _STAGES_OF_GATE = {
     Gate.SOFT_REFUSAL: ("load", "generate", "support", "soft_refusal"),
     Gate.ABSTENTION: ("abstention",),
 }
+# An answer that was ended before it began was judged by nothing else.
+_STAGES_OF_ENDING = ("load", "generate", "abstention")
 _SEARCH_STAGES = ("question", "retrieve")
 # The one signal that belongs to the search; it refuses nothing.
 _VISIBLE = "visible_entries"
@@ -92,9 +95,9 @@ def waterfall(answer: Answer) -> tuple[Step, ...]:
     shadow = in_shadow(answer)
     for gate in Gate:
         signals = [s for s in answer.signals if s["gate"] == gate]
-        if gate is Gate.ABSTENTION and not signals:
-            continue  # no probe was asked
-        spent = _spent(answer, _STAGES_OF_GATE[gate])
+        if gate is Gate.ABSTENTION and not _has_probes(answer):
+            continue
+        spent = _spent(answer, _stages_of(gate, answer))
         state, verdict = _gate_state(gate, answer, bool(signals))
         judged = [
             s
@@ -119,6 +122,22 @@ def waterfall(answer: Answer) -> tuple[Step, ...]:
     return tuple(steps)
 
 
+def _has_probes(answer: Answer) -> bool:
+    """Tell whether abstention is enforced, or a probe said something."""
+    is_enforced = answer.policy is not None and answer.policy.abstention
+    return is_enforced or any(
+        signal["name"] in CONFIDENCES and signal["value"] is not None
+        for signal in answer.signals
+    )
+
+
+def _stages_of(gate: Gate, answer: Answer) -> tuple[str, ...]:
+    if "soft_refusal" in answer.milliseconds or "abstention" not in answer.milliseconds:
+        return _STAGES_OF_GATE[gate]
+    late = {Gate.SOFT_REFUSAL: (), Gate.ABSTENTION: _STAGES_OF_ENDING}
+    return late.get(gate, _STAGES_OF_GATE[gate])
+
+
 def _spent(answer: Answer, stages: tuple[str, ...]) -> float:
     return float(sum(answer.milliseconds.get(stage, 0.0) for stage in stages))
 
@@ -133,12 +152,22 @@ def _gate_state(gate: Gate, answer: Answer, measured: bool) -> tuple[str, str]:
         return "skipped", "Not reached"
     if gate is Gate.VERBATIM:
         return "none", "No: went on"
+    if gate is Gate.ABSTENTION and not _has_least(answer):
+        return "none", "Measured only"
     match shadow_verdict(gate, answer):
         case False:
             return "shadow", "Would have refused; in shadow"
         case True:
             return "passed", "Would have passed; in shadow"
     return "passed", "Yes: passed"
+
+
+def _has_least(answer: Answer) -> bool:
+    """Tell whether any confidence is held against anything, enforced or in shadow."""
+    policy = answer.policy
+    return policy is not None and any(
+        getattr(policy, field) > 0 for field in CONFIDENCES.values()
+    )
 
 
 def _signal_line(

@@ -90,6 +90,17 @@ SIGNALS = {
         "Share of the question's words that stand in the evidence"
     ),
     "log_probability": SignalWords("Mean log-probability of its words"),
+    "answer_confidence": SignalWords(
+        "Confidence, by what went on inside the model while it wrote", rule="at least"
+    ),
+    "early_confidence": SignalWords(
+        "Confidence before the first word, from question and evidence", rule="at least"
+    ),
+    "joint_confidence": SignalWords(
+        "Confidence by all signals together", rule="at least"
+    ),
+    "least_token_probability": SignalWords("Probability of its least likely word part"),
+    "mean_entropy": SignalWords("How open the choice of its words was (mean entropy)"),
 }
 
 _RETURN_TO_PERSON = "Ask a colleague who knows the subject."
@@ -160,6 +171,18 @@ REASONS = {
         "An answer was written and withheld: it said what no entry says.",
         ("Read the related entries yourself.", _RETURN_TO_PERSON, _REPORT),
     ),
+    Reason.LOW_CONFIDENCE: ReasonWords(
+        "No answer would be sure enough",
+        "What goes on inside the language model while it reads and writes did not look "
+        "like it does when its answers are right.",
+        ("Read the related entries yourself.", _RETURN_TO_PERSON, _REPORT),
+    ),
+    Reason.NO_PROBE: ReasonWords(
+        "How sure an answer is could not be told",
+        "The policy shows no answer whose confidence is not known, and no probe that "
+        "could tell it fits the language model that is running.",
+        ("Tell your administrator.", "Read the related entries yourself."),
+    ),
     Reason.POLICY_STALE: ReasonWords(
         "The limits must be set again first",
         "The models have changed since the limits were set, and the policy says not to "
@@ -180,7 +203,7 @@ STAGES = {
     "generate": ("Reading the evidence and writing", "Answer drafted"),
     "support": ("Checking every statement against the evidence", "Statements checked"),
     "soft_refusal": ("Judging the draft", "Draft judged"),
-    "abstention": ("Judging the answer", "Answer judged"),
+    "abstention": ("Judging how sure it is", "Sureness judged"),
     "outcome": ("Finishing", "Stored"),
 }
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterator
 
+from .abstain import abstain
 from .clean import clean_question
 from .clock import Clock
 from .conclude import conclude
 from .generate import generate
 from .hard_gate import judge_coverage
+from .probes import Probes
 from .retrieve import retrieve
 from .soft_gate import judge_generation
 from .support import verify_support
@@ -20,12 +22,13 @@ def answer(
     language: str = "en",
     retriever: Retriever,
     language_model: Callable[[], LanguageModel],
+    probes: Callable[[LanguageModel], Probes],
     policy: Policy,
 ) -> Iterator[StageValue]:
     """Yield the value of each stage as it is made; the last one is the Outcome.
 
-    `language_model` loads the model and is called only for a question that passed hard
-    refusal and has no verbatim answer.
+    `language_model` loads the model and `probes` those in force for it; they are called
+    only for a question that passed hard refusal and has no verbatim answer.
 
     Raises:
         LanguageModelUnavailableError: The model's server is down or too slow.
@@ -53,27 +56,60 @@ def answer(
     if hard.refused or match.evidence:
         yield conclude(question, found, match, hard, policy=policy, times=clock.times)
         return
-    model = clock.time("load", language_model)
+    model, in_force = clock.time("load", _loaded, language_model, probes)
+    by = model.fingerprint
     yield (
         generation := clock.time(
-            "generate", generate, question, found, language_model=model
+            "generate",
+            generate,
+            question,
+            found,
+            language_model=model,
+            probes=in_force,
+            policy=policy,
         )
     )
-    yield (
-        support := clock.time("support", verify_support, question, found, generation)
-    )
-    yield (
-        soft := clock.time(
-            "soft_refusal",
-            judge_generation,
+    support = soft = confidence = abstention = None
+    if not generation.is_stopped:  # nothing was written that could be judged
+        yield (
+            support := clock.time(
+                "support", verify_support, question, found, generation
+            )
+        )
+        yield (
+            soft := clock.time(
+                "soft_refusal",
+                judge_generation,
+                found,
+                generation,
+                support,
+                policy=policy,
+                language_model=by,
+            )
+        )
+    if soft is None or not soft.refused:
+        confidence, abstention = clock.time(
+            "abstention",
+            abstain,
+            question,
             found,
             generation,
-            support,
+            earlier=(*match.signals, *hard.signals, *(soft.signals if soft else ())),
+            probes=in_force,
             policy=policy,
-            language_model=model.fingerprint,
+            language_model=by,
         )
-    )
+        yield confidence
+        yield abstention
     yield conclude(
-        question, found, match, hard, generation, support, soft,
-        policy=policy, language_model=model.fingerprint, times=clock.times,
+        question, found, match, hard, generation, support, soft, confidence, abstention,
+        policy=policy, language_model=by, times=clock.times,
     )  # fmt: skip
+
+
+def _loaded(
+    language_model: Callable[[], LanguageModel],
+    probes: Callable[[LanguageModel], Probes],
+) -> tuple[LanguageModel, Probes]:
+    model = language_model()
+    return model, probes(model)

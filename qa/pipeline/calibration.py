@@ -4,24 +4,43 @@ from .types import Calibration, Policy, Retrieval
 
 
 def calibration_of(
-    policy: Policy, retrieval: Retrieval, language_model: str = ""
+    policy: Policy,
+    retrieval: Retrieval,
+    language_model: str = "",
+    *,
+    probes: str | None = None,
 ) -> Calibration:
-    """Compare what ran with what the policy was set for; "" was not recorded or needed."""
+    """Compare what ran with what the policy was set for.
+
+    Args:
+        language_model: "" was not recorded or needed.
+        probes: None for not asked.
+    """
     return calibration_under(
         policy,
         embedder=retrieval.embedder,
         retrieval=retrieval.method,
         language_model=language_model,
+        probes=probes,
     )
 
 
 def calibration_under(
-    policy: Policy, *, embedder: str, retrieval: str, language_model: str
+    policy: Policy,
+    *,
+    embedder: str,
+    retrieval: str,
+    language_model: str,
+    probes: str | None,
 ) -> Calibration:
     """Compare what is running with what the policy was set for; "" is not known.
 
     A policy may name several, separated by spaces: one model has a fingerprint for each
     dtype that it is run in.
+
+    Args:
+        probes: Those in force, separated by spaces; "" is none in force, None is not
+            known. They matter where abstention is enforced.
     """
     pairs = (
         (policy.calibrated_embedder, embedder),
@@ -31,6 +50,13 @@ def calibration_under(
     if any(
         set_for and running and running not in set_for.split()
         for set_for, running in pairs
-    ):
+    ) or _are_others(policy, probes):
         return Calibration.STALE
     return Calibration.CURRENT if policy.is_calibrated else Calibration.HAND_SET
+
+
+def _are_others(policy: Policy, probes: str | None) -> bool:
+    if probes is None or not (policy.abstention and policy.calibrated_probes):
+        return False
+    in_force = set(probes.split())
+    return not in_force or not in_force <= set(policy.calibrated_probes.split())

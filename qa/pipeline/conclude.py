@@ -1,5 +1,6 @@
-"""Stage 8: what a question came to, from everything that was measured on the way."""
+"""Stage 9: what a question came to, from everything that was measured on the way."""
 
+from .activations import Confidence
 from .calibration import calibration_of
 from .types import (
     Citation,
@@ -24,13 +25,16 @@ def conclude(
     generation: Generation | None = None,
     support: Support | None = None,
     soft: Decision | None = None,
+    confidence: Confidence | None = None,
+    abstention: Decision | None = None,
     *,
     policy: Policy,
     language_model: str = "",
     times: tuple[StageTime, ...],
 ) -> Outcome:
     """Return the outcome: refused by the first gate that refused, else answered."""
-    refusal = next((gate for gate in (hard, soft) if gate and gate.refused), None)
+    decisions = [gate for gate in (hard, soft, abstention) if gate]
+    refusal = next((gate for gate in decisions if gate.refused), None)
     match = verbatim.evidence if refusal is None else None
     seen = (match,) if match else retrieval.evidence if generation else ()
     return Outcome(
@@ -49,12 +53,21 @@ def conclude(
             for piece in retrieval.evidence
             if refusal and piece.distance <= policy.horizon
         ),
-        signals=(*verbatim.signals, *hard.signals, *(soft.signals if soft else ())),
+        signals=(
+            *verbatim.signals,
+            *(signal for gate in decisions for signal in gate.signals),
+        ),
         times=_with_parts(times, retrieval),
-        calibration=calibration_of(policy, retrieval, language_model),
+        calibration=calibration_of(
+            policy,
+            retrieval,
+            language_model,
+            probes=None if confidence is None else confidence.probes,
+        ),
         embedder=retrieval.embedder,
         language_model=language_model,
         generation=generation,
+        confidence=confidence,
     )
 
 

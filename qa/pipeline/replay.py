@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from .scores import CONFIDENCES, EARLY
 from .types import Gate
 
 Signals = Mapping[str, float | None]
@@ -52,6 +53,31 @@ class Thresholds(Protocol):
         """Whether a lack of support may refuse."""
         ...
 
+    @property
+    def abstention(self) -> bool:
+        """Whether too little confidence may refuse."""
+        ...
+
+    @property
+    def min_confidence(self) -> float:
+        """Least confidence by the answer's activations; 0 for none, as the next two."""
+        ...
+
+    @property
+    def min_early_confidence(self) -> float:
+        """The same before any answer token."""
+        ...
+
+    @property
+    def min_joint_confidence(self) -> float:
+        """The same by all signals together."""
+        ...
+
+    @property
+    def answer_without_probe(self) -> bool:
+        """Whether an answer is shown whose confidence nothing can tell."""
+        ...
+
 
 class Played(StrEnum):
     """What became of a question that was played again."""
@@ -72,7 +98,8 @@ class Replay:
 def replay(signals: Signals, policy: Thresholds) -> Replay:
     """Decide by stored signals, as the gates would with this policy's thresholds.
 
-    Staleness is not played again.
+    Staleness is not played again. An answer that its early confidence would end is
+    refused before the verdict on it, as by a language model that can be stopped.
 
     Args:
         signals: By name, as `flat` returns them.
@@ -82,18 +109,46 @@ def replay(signals: Signals, policy: Thresholds) -> Replay:
         return Replay(Played.REFUSED, Gate.HARD_REFUSAL)
     if policy.hard_refusal and not _is_covered(signals, policy):
         return Replay(Played.REFUSED, Gate.HARD_REFUSAL)
-    if signals.get("readable") is None:
-        known = _is_verbatim(signals, policy)
-        return Replay(Played.ANSWERED if known else Played.UNKNOWN)
+    is_unread = signals.get("readable") is None
+    if is_unread and _is_verbatim(signals, policy):
+        return Replay(Played.ANSWERED)
+    if ends_early(signals, policy):
+        return Replay(Played.REFUSED, Gate.ABSTENTION)
+    if is_unread:
+        return Replay(Played.UNKNOWN)
     if _is_refused_softly(signals, policy):
         return Replay(Played.REFUSED, Gate.SOFT_REFUSAL)
-    return Replay(Played.ANSWERED)
+    return _by_confidence(signals, policy)
+
+
+def ends_early(signals: Signals, policy: Thresholds) -> bool:
+    """Tell whether the answer ends before it begins, for too little early confidence."""
+    early = signals.get(EARLY)
+    is_low = early is not None and early < policy.min_early_confidence
+    return policy.abstention and is_low
 
 
 def flat(signals: object) -> dict[str, float | None]:
     """Return the values by name of a stored list of signals."""
     rows = signals if isinstance(signals, list) else []
     return {str(row["name"]): row["value"] for row in rows}
+
+
+def _by_confidence(signals: Signals, policy: Thresholds) -> Replay:
+    """Hold what the probes said; what they were not asked, the gate before prevented."""
+    held = [
+        (name, least)
+        for name, field in CONFIDENCES.items()
+        if policy.abstention and (least := getattr(policy, field)) > 0
+    ]
+    for name, least in held:
+        value = signals.get(name)
+        is_wanting = value is None and name in signals
+        is_low = value is not None and value < least
+        if is_low or (is_wanting and not policy.answer_without_probe):
+            return Replay(Played.REFUSED, Gate.ABSTENTION)
+    unknown = any(name not in signals for name, _ in held)
+    return Replay(Played.UNKNOWN if unknown else Played.ANSWERED)
 
 
 def _has_evidence(signals: Signals) -> bool:

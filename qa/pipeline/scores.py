@@ -40,7 +40,7 @@ class Score:
         return value < threshold if self.trust is Trust.LOW else value >= threshold
 
 
-# By the name under which answers store them. A new signal (a probe) is one more line.
+# By the name under which answers store them.
 SCORES: Mapping[str, Score] = {
     "distance_over_confidence": Score(Gate.HARD_REFUSAL, Trust.LOW),
     "verified_ratio": Score(Gate.HARD_REFUSAL, Trust.LOW, "alpha", (0.0, 2.0)),
@@ -52,4 +52,19 @@ SCORES: Mapping[str, Score] = {
     "answer_in_evidence": Score(Gate.SOFT_REFUSAL, Trust.HIGH),
     "question_in_evidence": Score(Gate.SOFT_REFUSAL, Trust.HIGH),
     "log_probability": Score(Gate.SOFT_REFUSAL, Trust.HIGH),
+    "least_token_probability": Score(Gate.ABSTENTION, Trust.HIGH),
+    "mean_entropy": Score(Gate.ABSTENTION, Trust.LOW),
+    "answer_confidence": Score(Gate.ABSTENTION, Trust.HIGH, "min_confidence"),
+    "early_confidence": Score(Gate.ABSTENTION, Trust.HIGH, "min_early_confidence"),
+    "joint_confidence": Score(Gate.ABSTENTION, Trust.HIGH, "min_joint_confidence"),
 }
+THRESHOLDED: Mapping[str, Score] = {
+    name: score for name, score in SCORES.items() if score.threshold
+}
+# What the probes in force say: held against a least confidence each, where that is not 0.
+CONFIDENCES: Mapping[str, str] = {
+    name: score.threshold
+    for name, score in THRESHOLDED.items()
+    if score.gate is Gate.ABSTENTION
+}
+EARLY = "early_confidence"

@@ -77,6 +77,14 @@ class Policy:
             the check is in shadow.
         min_verdict: Least probability of "can answer" in [0, 1] where the language
             model gives one.
+        abstention: Whether too little confidence may refuse, or is in shadow.
+        min_confidence: Least confidence in [0, 1] by the answer's own activations; 0
+            lets all pass, and so do the next two.
+        min_early_confidence: The same from the prompt alone; below it no answer is
+            written.
+        min_joint_confidence: The same from all signals together.
+        answer_without_probe: Whether an answer is shown whose confidence abstention
+            enforces and nothing in force can tell.
         reveal_not_entitled: Whether a refusal may tell that knowledge exists which the
             asker may not see.
         refuse_when_stale: Whether a stale policy refuses everything or answers with a
@@ -85,6 +93,8 @@ class Policy:
         calibrated_language_model: Fingerprint that min_verdict was set for; several are
             separated by spaces.
         calibrated_retrieval: Way of searching, and its metric, that alpha was set for.
+        calibrated_probes: Fingerprints, separated by spaces, of the probes that the
+            least confidences were set for.
         is_calibrated: Whether the thresholds come from labelled answers.
     """
 
@@ -100,11 +110,17 @@ class Policy:
     soft_refusal: bool
     support_check: bool
     min_verdict: float
+    abstention: bool
+    min_confidence: float
+    min_early_confidence: float
+    min_joint_confidence: float
+    answer_without_probe: bool
     reveal_not_entitled: bool
     refuse_when_stale: bool
     calibrated_embedder: str
     calibrated_language_model: str
     calibrated_retrieval: str
+    calibrated_probes: str
     is_calibrated: bool
 
     def alpha_of(self, piece: "Evidence") -> float:
@@ -112,6 +128,12 @@ class Policy:
         if piece.is_verified:
             return self.alpha
         return min(self.alpha, self.alpha_unverified)
+
+    @property
+    def least_early(self) -> float | None:
+        """The early confidence below which no answer is written; None for no such one."""
+        is_enforced = self.abstention and self.min_early_confidence > 0
+        return self.min_early_confidence if is_enforced else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +273,11 @@ class Generation:
     entropy: float | None = None
     trace: Trace | None = field(default=None, repr=False, compare=False)
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the answer was ended before its first token."""
+        return self.trace is not None and self.trace.is_stopped
+
 
 class LanguageModel(Protocol):
     """Writes an answer from evidence alone."""
@@ -358,6 +385,7 @@ class Outcome:
             empty where no model was asked.
         near_misses: Entries within the horizon that a refusal did not answer from,
             never citations. A soft refusal's are what the model saw.
+        confidence: What the probes made of the draft; None where none was asked.
     """
 
     question: Question
@@ -376,7 +404,8 @@ class Outcome:
     calibration: Calibration
     embedder: str
     language_model: str
-    generation: Generation | None = field(default=None)
+    generation: Generation | None = None
+    confidence: Confidence | None = None
 
 
 StageValue = (
@@ -392,7 +421,10 @@ StageValue = (
 
 
 def stage_of(value: StageValue) -> str:
-    """Return the name of the stage that made `value`, as `Outcome.times` calls it."""
+    """Return the name of the stage that made `value`, as `Outcome.times` calls it.
+
+    A confidence is the first half of "abstention", and is in its time.
+    """
     match value:
         case Question():
             return "question"

@@ -26,6 +26,12 @@ _DEFAULTS: Mapping[str, Mapping[Reason, str]] = {
         Reason.UNSUPPORTED: "The answer I drafted was not fully backed by the entries I "
         "found, so I am not showing it. Have a look at them yourself, or pass the "
         "question to an expert.",
+        Reason.LOW_CONFIDENCE: "I could not be sure enough of an answer to this, so I am "
+        "not showing one. Have a look at the entries I found yourself, or pass the "
+        "question to an expert.",
+        Reason.NO_PROBE: "I could not check how sure an answer to this would be, so I am "
+        "not showing one. Have a look at the entries I found yourself, and tell an "
+        "administrator.",
         Reason.POLICY_STALE: "Answers are paused because the thresholds were set for "
         "other models than the ones now running. Please tell an administrator.",
     },
@@ -53,6 +59,12 @@ _DEFAULTS: Mapping[str, Mapping[Reason, str]] = {
         Reason.UNSUPPORTED: "Mein Entwurf war durch die gefundenen Einträge nicht ganz "
         "gedeckt; deshalb zeige ich ihn nicht. Sehen Sie sie selbst an oder geben Sie "
         "die Frage an eine Fachperson weiter.",
+        Reason.LOW_CONFIDENCE: "Einer Antwort darauf könnte ich nicht sicher genug "
+        "sein; deshalb zeige ich keine. Sehen Sie die gefundenen Einträge selbst an "
+        "oder geben Sie die Frage an eine Fachperson weiter.",
+        Reason.NO_PROBE: "Wie sicher eine Antwort darauf wäre, konnte ich nicht prüfen; "
+        "deshalb zeige ich keine. Sehen Sie die gefundenen Einträge selbst an und "
+        "verständigen Sie die Administration.",
         Reason.POLICY_STALE: "Antworten sind ausgesetzt, weil die Schwellen für andere "
         "Modelle gesetzt wurden als die, die gerade laufen. Bitte verständigen Sie die "
         "Administration.",

@@ -23,6 +23,7 @@ from qa.exceptions import (
 )
 from qa.models import Answer, Policy
 from qa.pipeline.clean import clean_question
+from qa.pipeline.probes import NoProbes, Probes
 from qa.pipeline.types import Decision, LanguageModel, Outcome, StageValue
 
 from .policies import active_policy
@@ -86,6 +87,7 @@ def decide(
     answer: Answer,
     *,
     language_model: Callable[[], LanguageModel] | None = None,
+    probes: Callable[[LanguageModel], Probes] | None = None,
     policy: Policy | None = None,
 ) -> Generator[StageValue]:
     """Yield each stage's value; the outcome is stored before it is yielded, last.
@@ -93,6 +95,7 @@ def decide(
     Args:
         answer: Pending or failed; carries the stored outcome afterwards.
         language_model: Loads the model; the configured one if None.
+        probes: Returns those of a model; those in force if None.
         policy: Decides; the knowledge base's active one if None.
 
     Raises:
@@ -109,7 +112,7 @@ def decide(
         release_connection()
         return load()
 
-    stages = stages_of(answer, policy, load_without_connection)
+    stages = stages_of(answer, policy, load_without_connection, probes)
     failure = "It was broken off; ask again."
     try:
         for value in stages:
@@ -180,16 +183,27 @@ def release_connection() -> None:
 
 
 def stages_of(
-    answer: Answer, policy: Policy, language_model: Callable[[], LanguageModel]
+    answer: Answer,
+    policy: Policy,
+    language_model: Callable[[], LanguageModel],
+    probes: Callable[[LanguageModel], Probes] | None = None,
 ) -> Iterator[StageValue]:
     """Run the pipeline on a question on behalf of its asker; writes nothing."""
     asker = answer.asker or AnonymousUser()
     frozen = policy.as_value()
+    load = probes or _probes_in_force
+
+    def load_and_release(model: LanguageModel) -> Probes:
+        found = load(model)
+        release_connection()  # the model writes next
+        return found
+
     return pipeline.answer(
         answer.question,
         language=answer.language,
         retriever=KnowledgeRetriever(scope_of(asker, answer.knowledge_base, frozen)),
         language_model=language_model,
+        probes=load_and_release,
         policy=frozen,
     )
 
@@ -274,6 +288,10 @@ def _keep(answer: Answer) -> None:
     if answer._state.adding:
         with transaction.atomic():
             answer.save(force_insert=True)
+
+
+def _probes_in_force(model: LanguageModel) -> Probes:
+    return NoProbes()
 
 
 def _configured_model() -> LanguageModel:

@@ -36,11 +36,17 @@ class PolicyChanges(TypedDict, total=False):
     soft_refusal: bool
     support_check: bool
     min_verdict: float
+    abstention: bool
+    min_confidence: float
+    min_early_confidence: float
+    min_joint_confidence: float
+    answer_without_probe: bool
     reveal_not_entitled: bool
     refuse_when_stale: bool
     calibrated_embedder: str
     calibrated_language_model: str
     calibrated_retrieval: str
+    calibrated_probes: str
     is_calibrated: bool
 
 

@@ -1,7 +1,7 @@
 """Store what a question came to, whole, so that it can be explained and replayed."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from django.db import DatabaseError, transaction
@@ -10,9 +10,12 @@ from django.utils import timezone
 
 from qa.exceptions import AnswerDecidedError
 from qa.models import Answer, AnswerEvidence, Policy, RefusalWording
+from qa.pipeline.activations import Confidence
 from qa.pipeline.types import Generation, Outcome
 from qa.pipeline.wording import refusal_text
 
+# What is shown as shading; an answer may have hundreds of tokens.
+_ALONG_DECIMALS = 4
 _OPEN = (Answer.Outcome.PENDING, Answer.Outcome.FAILED)
 
 
@@ -87,15 +90,29 @@ def _fields(answer: Answer, outcome: Outcome, policy: Policy) -> dict[str, Any]:
         "signals": [asdict(signal) for signal in outcome.signals],
         "milliseconds": {t.stage: round(t.milliseconds, 3) for t in outcome.times},
         "generation": _generation(outcome.generation),
+        "confidence": _confidence(outcome.confidence),
         "embedder": outcome.embedder,
         "language_model": outcome.language_model,
+        "probes": outcome.confidence.probes if outcome.confidence else "",
         "error": "",
         "decided_at": timezone.now(),
     }
 
 
 def _generation(generation: Generation | None) -> dict[str, Any]:
-    return asdict(generation) if generation else {}
+    """Return all that the model gave back but the arrays of its insides."""
+    if generation is None:
+        return {}
+    fields = asdict(replace(generation, trace=None))
+    fields.pop("trace")
+    return fields
+
+
+def _confidence(confidence: Confidence | None) -> dict[str, Any]:
+    if confidence is None:
+        return {}
+    along = [round(value, _ALONG_DECIMALS) for value in confidence.along]
+    return {"along": along, "missing": confidence.missing}
 
 
 def _evidence_rows(answer: Answer, outcome: Outcome) -> Iterator[AnswerEvidence]:

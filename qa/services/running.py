@@ -18,21 +18,27 @@ class Running:
         retrieval: The way of searching, and its metric.
         language_model: Of the one that wrote the last answer: loading one takes seconds
             and hundreds of megabytes, which a page does not wait for.
+
+        probes: Those that the last answer's confidence was read by, separated by spaces;
+            "" for none in force, None where no answer got so far.
     """
 
     embedder: str
     retrieval: str
     language_model: str
+    probes: str | None = None
 
 
 def what_runs() -> Running:
-    """Return what runs now (two queries)."""
+    """Return what runs now (three queries)."""
     active = EmbeddingModel.objects.filter(state=EmbeddingModel.State.ACTIVE)
     written = Answer.objects.exclude(language_model="").order_by("-created_at")
+    read = written.exclude(confidence={})
     return Running(
         embedder=active.values_list("fingerprint", flat=True).first() or "",
         retrieval=METHOD,
         language_model=written.values_list("language_model", flat=True).first() or "",
+        probes=read.values_list("probes", flat=True).first(),
     )
 
 
@@ -49,4 +55,5 @@ def calibration_state(policy: Policy, running: Running | None = None) -> Calibra
         embedder=running.embedder,
         retrieval=running.retrieval,
         language_model=running.language_model,
+        probes=running.probes,
     )

@@ -16,6 +16,7 @@ from qa.exceptions import (
     LanguageModelUnavailableError,
 )
 from qa.models import Answer, RefusalWording
+from qa.pipeline.activations import NO_CAPTURE
 from qa.pipeline.types import Outcome, Reason, VerbatimMatch, stage_of
 from qa.pipeline.wording import refusal_text
 from qa.services.asking import (
@@ -41,7 +42,7 @@ FEE = "A replacement card costs 12 euros."
 
 
 class DownModel(GivenModel):
-    def generate(self, prompt):
+    def generate(self, prompt, capture=NO_CAPTURE):
         raise LanguageModelUnavailableError("The server is down. Try again later.")
 
 
@@ -83,7 +84,7 @@ def test_an_answer_is_stored_with_everything_it_was_decided_by():
     assert answer.language_model == model.fingerprint
     assert answer.generation["raw"] == "It costs 12 euros."
     assert {s["gate"] for s in answer.signals} == {
-        "verbatim", "hard_refusal", "soft_refusal",
+        "verbatim", "hard_refusal", "soft_refusal", "abstention",
     }  # fmt: skip
     roles = {e.entry_id: (e.role, e.quote) for e in answer.evidence.all()}
     assert roles == {entry.pk: ("cited", FEE), other.pk: ("unused", "")}
@@ -227,7 +228,7 @@ def test_a_question_whose_model_is_down_is_kept_and_can_be_decided_later():
 
 
 class BrokenModel(GivenModel):
-    def generate(self, prompt):
+    def generate(self, prompt, capture=NO_CAPTURE):
         raise ZeroDivisionError("a defect of ours")
 
 
@@ -247,9 +248,9 @@ def test_what_breaks_leaves_a_failed_question_that_can_be_decided_later():
 class ErasingModel(GivenModel):
     """Somebody erases the entry while the model is thinking."""
 
-    def generate(self, prompt):
+    def generate(self, prompt, capture=NO_CAPTURE):
         erase_entry(entry_id=prompt.evidence[0].entry_id)
-        return super().generate(prompt)
+        return super().generate(prompt, capture)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -283,9 +284,9 @@ def test_a_refusal_that_cannot_be_stored_says_what_broke():
 
 
 class WatchingModel(GivenModel):
-    def generate(self, prompt):
+    def generate(self, prompt, capture=NO_CAPTURE):
         assert connection.connection is None
-        return super().generate(prompt)
+        return super().generate(prompt, capture)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -167,7 +167,7 @@ def test_every_stage_of_the_pipeline_has_words():
 
     named = {"retrieve", "question", "verbatim", "generate", "support", "outcome"}
     stages = {type_.__name__ for type_ in typing.get_args(types.StageValue)}
-    assert len(stages) == 7  # a new stage needs words, and this count
+    assert len(stages) == 8  # a new stage needs words, and this count
     assert named | {gate.value for gate in Gate} <= set(wording.STAGES)
     assert stage_of(types.Question("x")) in wording.STAGES
 

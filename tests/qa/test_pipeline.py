@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qa.pipeline import answer
+from qa.pipeline.probes import NoProbes
 from qa.pipeline.types import (
     Calibration,
     Gate,
@@ -29,7 +30,7 @@ FAR = make_evidence(distance=1.0)
 UNRELATED = make_evidence(distance=1.3)
 
 
-def run(question="What is the replacement fee?", *, found=(NEAR,), hidden=(), model=never_load, second=None, route="exact", policy=None):  # fmt: skip
+def run(question="What is the replacement fee?", *, found=(NEAR,), hidden=(), model=never_load, second=None, route="exact", policy=None, probes=None):  # fmt: skip
     retriever = GivenRetriever(
         make_retrieval(*found, route=route),
         None if second is None else make_retrieval(*second, route=route, deep=True),
@@ -40,6 +41,7 @@ def run(question="What is the replacement fee?", *, found=(NEAR,), hidden=(), mo
             question,
             retriever=retriever,
             language_model=model if model is never_load else lambda: model,
+            probes=lambda _model: probes or NoProbes(),
             policy=policy or make_policy(),
         )
     )
@@ -60,7 +62,7 @@ def test_a_covered_question_is_answered_from_its_evidence():
 
     assert [stage_of(value) for value in values] == [
         "question", "retrieve", "verbatim", "hard_refusal", "generate", "support",
-        "soft_refusal", "outcome",
+        "soft_refusal", "confidence", "abstention", "outcome",
     ]  # fmt: skip
     assert outcome.answered
     assert (outcome.gate, outcome.reason, outcome.shown_reason) == (None, None, None)
@@ -366,6 +368,7 @@ def test_every_stage_is_timed_and_retrieving_tells_its_parts():
     assert [time.stage for time in outcome.times] == [
         "question", "retrieve", "retrieve.embed", "retrieve.sql", "verbatim",
         "hard_refusal", "load", "generate", "support", "soft_refusal",
+        "abstention",
     ]  # fmt: skip
     assert all(time.milliseconds >= 0 for time in outcome.times)
 

@@ -6,11 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qa import pipeline
+from qa.pipeline.activations import Confidence
+from qa.pipeline.probes import NoProbes
 from qa.pipeline.replay import Played, flat, replay
 from qa.pipeline.scores import SCORES
 from qa.pipeline.types import Gate, Generation, Outcome, Policy, Retrieval
 from tests.qa.values import (
     GivenModel,
+    GivenProbes,
     GivenRetriever,
     make_evidence,
     make_generation,
@@ -20,6 +23,7 @@ from tests.qa.values import (
 
 _share = st.floats(0, 1, allow_nan=False)
 _bound = st.floats(0, 2, allow_nan=False)
+_least = st.just(0.0) | _share
 _pieces = st.lists(
     st.builds(
         lambda distance, confidence, question: make_evidence(
@@ -39,6 +43,17 @@ _policies = st.builds(
     hard_refusal=st.booleans(),
     soft_refusal=st.booleans(),
     support_check=st.booleans(),
+    abstention=st.booleans(),
+    min_confidence=_least,
+    min_early_confidence=_least,
+    min_joint_confidence=_least,
+    answer_without_probe=st.booleans(),
+)
+_confidences = st.builds(
+    Confidence,
+    answer=st.none() | _share,
+    early=st.none() | _share,
+    joint=st.none() | _share,
 )
 _generations = st.builds(
     make_generation,
@@ -52,11 +67,17 @@ _generations = st.builds(
 )
 
 
-def _outcome(evidence: Retrieval, generation: Generation, policy: Policy) -> Outcome:
+def _outcome(
+    evidence: Retrieval,
+    generation: Generation,
+    policy: Policy,
+    confidence: Confidence | None = None,
+) -> Outcome:
     *_, last = pipeline.answer(
         "What does a card cost?",
         retriever=GivenRetriever(evidence, evidence),
         language_model=lambda: GivenModel(generation),
+        probes=lambda _model: GivenProbes(confidence) if confidence else NoProbes(),
         policy=policy,
     )
     assert isinstance(last, Outcome)
@@ -67,20 +88,88 @@ def _flat(outcome: Outcome) -> dict[str, float | None]:
     return flat([asdict(signal) for signal in outcome.signals])
 
 
-@given(pieces=_pieces, generation=_generations, policy=_policies)
+@given(
+    pieces=_pieces, generation=_generations, policy=_policies, confidence=_confidences
+)
 def test_a_replay_of_shadow_signals_is_what_the_enforced_gates_decide(
-    pieces: list[object], generation: Generation, policy: Policy
+    pieces: list[object],
+    generation: Generation,
+    policy: Policy,
+    confidence: Confidence,
 ) -> None:
     found = make_retrieval(*pieces)  # type: ignore[arg-type]
     # Shadow: everything is measured; alpha as it is, for the verbatim tier heeds it.
     shadow = replace(
-        policy, hard_refusal=False, soft_refusal=False, support_check=False
+        policy,
+        hard_refusal=False,
+        soft_refusal=False,
+        support_check=False,
+        abstention=False,
     )
-    enforced = _outcome(found, generation, policy)
-    played = replay(_flat(_outcome(found, generation, shadow)), policy)
+    enforced = _outcome(found, generation, policy, confidence)
+    measured = _outcome(found, generation, shadow, confidence)
+    played = replay(_flat(measured), policy)
 
     assert (played.outcome is Played.ANSWERED) == enforced.answered
-    assert played.gate == (None if enforced.answered else enforced.gate)
+    # What can't be read or is empty is refused in shadow too, before any probe is asked;
+    # enforced, it may have been ended before it was written.
+    if measured.confidence or not _was_ended(enforced):
+        assert played.gate == (None if enforced.answered else enforced.gate)
+
+
+def _was_ended(outcome: Outcome) -> bool:
+    return outcome.generation is not None and outcome.generation.is_stopped
+
+
+@given(
+    pieces=_pieces,
+    generation=_generations,
+    confidence=_confidences,
+    policies=st.tuples(_policies, _policies),
+)
+def test_what_an_enforced_gate_left_unmeasured_is_never_made_up(
+    pieces: list[object],
+    generation: Generation,
+    confidence: Confidence,
+    policies: tuple[Policy, Policy],
+) -> None:
+    found = make_retrieval(*pieces)  # type: ignore[arg-type]
+    before = policies[0]
+    after = replace(policies[1], alpha=before.alpha)  # the verbatim tier heeds it
+    logged = _outcome(found, generation, before, confidence)
+    really = _outcome(found, generation, after, confidence)
+
+    played = replay(_flat(logged), after)
+
+    if played.outcome is not Played.UNKNOWN:
+        assert (played.outcome is Played.ANSWERED) == really.answered
+
+
+def test_of_an_answer_that_was_ended_early_the_rest_is_unknown() -> None:
+    found = make_retrieval(make_evidence(distance=0.4))
+    unsure = Confidence(answer=0.9, early=0.2, joint=0.9)
+    strict = make_policy(abstention=True, min_early_confidence=0.3)
+    ended = _flat(_outcome(found, make_generation(), strict, unsure))
+
+    assert replay(ended, strict).gate is Gate.ABSTENTION
+    laxer = replace(strict, min_early_confidence=0.1)
+    assert replay(ended, laxer).outcome is Played.UNKNOWN
+    assert replay(ended, replace(strict, abstention=False)).outcome is Played.UNKNOWN
+
+
+def test_a_confidence_from_before_there_were_probes_is_unknown() -> None:
+    found = make_retrieval(make_evidence(distance=0.4))
+    old = {
+        name: value
+        for name, value in _flat(
+            _outcome(found, make_generation(), make_policy())
+        ).items()
+        if not name.endswith("_confidence")
+    }
+    enforced = make_policy(abstention=True, min_confidence=0.5)
+
+    assert replay(old, enforced).outcome is Played.UNKNOWN
+    assert replay(old, replace(enforced, min_confidence=0.0)).outcome is Played.ANSWERED
 
 
 def test_what_hard_refusal_kept_from_the_model_is_unknown_under_a_wider_alpha() -> None:

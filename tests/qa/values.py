@@ -1,9 +1,19 @@
 """Values of the pipeline, built for its tests: what a retriever or a model hands over."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
+from qa.pipeline.activations import (
+    NO_CAPTURE,
+    Activations,
+    Capture,
+    Confidence,
+    Place,
+    Trace,
+)
 from qa.pipeline.types import (
     Evidence,
     Generation,
@@ -15,6 +25,8 @@ from qa.pipeline.types import (
 
 EMBEDDER = "e" * 64
 MODEL = "m" * 64
+PROBES = f"{'a' * 64} {'b' * 64}"
+INSIDE: Activations = np.zeros(4, np.float32)
 
 
 def make_policy(**changes: Any) -> Policy:
@@ -31,11 +43,17 @@ def make_policy(**changes: Any) -> Policy:
         "soft_refusal": True,
         "support_check": True,
         "min_verdict": 0.5,
+        "abstention": False,
+        "min_confidence": 0.0,
+        "min_early_confidence": 0.0,
+        "min_joint_confidence": 0.0,
+        "answer_without_probe": True,
         "reveal_not_entitled": False,
         "refuse_when_stale": False,
         "calibrated_embedder": EMBEDDER,
         "calibrated_language_model": "",
         "calibrated_retrieval": "",
+        "calibrated_probes": "",
         "is_calibrated": False,
     }
     return Policy(**values | changes)
@@ -122,7 +140,10 @@ class GivenRetriever:
 
 @dataclass
 class GivenModel:
-    """Gives the generation that it was given, and keeps the prompts."""
+    """Gives the generation that it was given, and keeps the prompts.
+
+    It can be stopped, as a white-box model can; what stands inside it does not matter.
+    """
 
     generation: Generation
     prompts: list[Prompt] = field(default_factory=list)
@@ -131,9 +152,48 @@ class GivenModel:
     def fingerprint(self) -> str:
         return MODEL
 
-    def generate(self, prompt: Prompt) -> Generation:
+    def generate(self, prompt: Prompt, capture: Capture = NO_CAPTURE) -> Generation:
         self.prompts.append(prompt)
+        for place in capture.prompt:
+            if capture.watch and not capture.watch(place, INSIDE):
+                return make_generation(
+                    "", can_answer=False, trace=Trace(is_stopped=True)
+                )
         return self.generation
+
+
+@dataclass
+class GivenProbes:
+    """Gives the confidence that it was given, and keeps the signals that it was told.
+
+    A model that can be stopped is stopped by `confidence.early`.
+    """
+
+    confidence: Confidence
+    signals: list[Mapping[str, float | None]] = field(default_factory=list)
+
+    @property
+    def fingerprints(self) -> str:
+        return self.confidence.probes
+
+    def capture(self, *, least_early: float | None) -> Capture:
+        early = self.confidence.early
+        if early is None or least_early is None:
+            return NO_CAPTURE
+        return Capture(
+            prompt=(Place(0),), watch=lambda _place, _at: early >= least_early
+        )
+
+    def read(
+        self,
+        prompt: Prompt,
+        generation: Generation,
+        signals: Mapping[str, float | None],
+    ) -> Confidence:
+        self.signals.append(signals)
+        if generation.is_stopped:
+            return replace(self.confidence, answer=None, joint=None, along=())
+        return self.confidence
 
 
 def never_load() -> GivenModel:

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
 
 from qa.exceptions import CalibrationError
-from qa.pipeline.scores import Score, Trust
+from qa.pipeline.scores import THRESHOLDED, Score, Trust
 from qa.pipeline.types import Gate, Policy
 
 from .bounds import p_values
@@ -17,6 +17,7 @@ from .decisions import FloatArray, IntArray, Table
 # Learning from more combinations takes longer and finds no better ones.
 _MOST_COMBINATIONS = 8_000
 _MOST_OF_ONE = 400
+_MOST_FINE = 3  # signals whose grid is fine enough
 _DECIMALS = 6
 
 
@@ -27,12 +28,12 @@ def chosen_scores(table: Table, signals: Sequence[str]) -> dict[str, Score]:
         CalibrationError: A signal has no threshold, or none of them was ever measured.
     """
     for name in signals:
-        if name not in table.scores:
-            known = ", ".join(table.scores)
+        if name not in THRESHOLDED:
+            known = ", ".join(THRESHOLDED)
             msg = f"The signal {name!r} has no threshold; those that have: {known}."
             raise CalibrationError(msg)
     measured = {
-        name: table.scores[name]
+        name: THRESHOLDED[name]
         for name in signals
         if not np.isnan(table.values[name]).all()
     }
@@ -47,16 +48,29 @@ def candidates(table: Table, base: Policy, scores: Mapping[str, Score]) -> list[
     """Return `base` with every combination of thresholds that is worth trying.
 
     The thresholds lie at quantiles of the signals in `table` and at the ends of what is
-    allowed. The gates of the signals are switched on; everything else stays.
+    allowed. The gates of the signals are switched on; everything else stays. Where there
+    are many signals the grid of all is coarse, so that each pair and each one alone are
+    tried in finer steps too, the others letting all pass.
     """
-    size = min(_MOST_OF_ONE, int(_MOST_COMBINATIONS ** (1 / len(scores))))
-    axes = {
-        score.threshold: thresholds_of(table.values[name], score, size)
-        for name, score in scores.items()
-    }
+    tried: dict[tuple[float, ...], None] = {}
+    counts = (len(scores), 2, 1) if len(scores) > _MOST_FINE else (len(scores),)
+    for count in counts:
+        chosen = [set(names) for names in combinations(scores, count)]
+        each = _MOST_COMBINATIONS / len(chosen)
+        size = min(_MOST_OF_ONE, int(each ** (1 / count)))
+        axes = {
+            name: thresholds_of(table.values[name], score, size)
+            for name, score in scores.items()
+        }
+        for names in chosen:
+            lines = (
+                axis if name in names else axis[-1:] for name, axis in axes.items()
+            )
+            tried.update(dict.fromkeys(product(*lines)))
+    fields = [score.threshold for score in scores.values()]
     return [
-        with_thresholds(base, dict(zip(axes, values, strict=True)), scores)
-        for values in product(*axes.values())
+        with_thresholds(base, dict(zip(fields, values, strict=True)), scores)
+        for values in tried
     ]
 
 
@@ -70,6 +84,8 @@ def with_thresholds(
         changes["hard_refusal"] = True
     if Gate.SOFT_REFUSAL in gates:
         changes["soft_refusal"] = True
+    if Gate.ABSTENTION in gates:
+        changes["abstention"] = True
     # What is near enough to answer may not count as unrelated.
     changes["horizon"] = max(base.horizon, thresholds.get("alpha", base.alpha))
     return replace(base, **changes)

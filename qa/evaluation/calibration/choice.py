@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from qa.evaluation.labelled import LabelledAnswer
 from qa.exceptions import CalibrationError
-from qa.pipeline.scores import SCORES, Score
+from qa.pipeline.scores import THRESHOLDED, Score
 from qa.pipeline.types import Policy
 
 from .bounds import least_shown, shown_needed
@@ -16,7 +16,7 @@ from .guaranteed_risk import select_with_guaranteed_risk
 from .learn_then_test import LEARN_SHARE, Course, learn_then_test
 from .values import Certified, Method, NotCertified
 
-CALIBRATABLE = tuple(name for name, score in SCORES.items() if score.threshold)
+CALIBRATABLE = tuple(THRESHOLDED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ It decides exactly as `qa.pipeline.replay.replay` does (a property test holds th
 together), some thousand times faster.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,18 +12,17 @@ from numpy.typing import NDArray
 
 from qa.evaluation.labelled import LabelledAnswer
 from qa.pipeline.replay import Thresholds
-from qa.pipeline.scores import SCORES, Score, Trust
-from qa.pipeline.types import Gate
+from qa.pipeline.scores import CONFIDENCES, EARLY, THRESHOLDED
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 
 _EVIDENCE = ("verified_ratio", "unverified_ratio", "distance_over_confidence")
-_VERDICT = "verdict_probability"
 _PLAIN = (
-    "readable", "answer_characters", "verdict", "not_a_refusal_in_prose",
-    "citations_verified", "unsupported_facts", "question_distance", "same_words",
+    "readable", "answer_characters", "verdict", "verdict_probability",
+    "not_a_refusal_in_prose", "citations_verified", "unsupported_facts",
+    "question_distance", "same_words",
 )  # fmt: skip
 
 
@@ -46,15 +45,16 @@ class Table:
 
     Attributes:
         values: Signals by name; NaN where not measured.
+        unasked: By the name of a confidence, whether no probe was asked for it, which
+            is not the same as that none could tell.
         wrong: Whether showing it would show something wrong.
         groups: Number of its group, from 0 without gaps.
-        scores: The signals that have thresholds, by name.
     """
 
     values: Mapping[str, FloatArray]
+    unasked: Mapping[str, BoolArray]
     wrong: BoolArray
     groups: IntArray
-    scores: Mapping[str, Score]
 
     def __len__(self) -> int:
         return len(self.wrong)
@@ -63,9 +63,9 @@ class Table:
         """Return some of the rows."""
         return Table(
             values={name: column[rows] for name, column in self.values.items()},
+            unasked={name: column[rows] for name, column in self.unasked.items()},
             wrong=self.wrong[rows],
             groups=np.unique(self.groups[rows], return_inverse=True)[1],
-            scores=self.scores,
         )
 
     def decide(self, policy: Thresholds) -> Decided:
@@ -87,8 +87,8 @@ class Table:
     ) -> tuple[IntArray, FloatArray]:
         """Return for each policy how many rows `outcomes` shows, and how many wrong.
 
-        A grid repeats the same few bounds at each gate, so each is held once, and all
-        pairs are counted as a product of matrices.
+        Combinations repeat the same few bounds at each gate, so each is held once: all
+        that differ at the hard gate alone are counted as one product.
 
         Args:
             policies: Thresholds of a grid.
@@ -96,35 +96,31 @@ class Table:
         """
         weights = self.wrong if errors is None else errors
         outer = {self._outer_key(policy): policy for policy in policies}
-        inner = {self._inner_key(policy): policy for policy in policies}
-        passed = np.array(
-            [self._passes_hard_gate(policy) for policy in outer.values()], np.float64
-        )
-        behind = [self._behind_it(policy) for policy in inner.values()]
-        shows = np.array([b.answered | b.unknown for b in behind], np.float64)
-        fails = np.array([b.unknown + b.answered * weights for b in behind], np.float64)
-        row = {key: number for number, key in enumerate(outer)}
-        column = {key: number for number, key in enumerate(inner)}
-        cells = (
-            [row[self._outer_key(policy)] for policy in policies],
-            [column[self._inner_key(policy)] for policy in policies],
-        )
-        shown: FloatArray = (passed @ shows.T)[cells]
-        wrong: FloatArray = (passed @ fails.T)[cells]
-        return shown.round().astype(np.int64), wrong
+        place = {key: number for number, key in enumerate(outer)}
+        passed = np.array([self._passes_hard_gate(policy) for policy in outer.values()])
+        alike: dict[tuple[object, ...], list[int]] = {}
+        for number, policy in enumerate(policies):
+            alike.setdefault(self._inner_key(policy), []).append(number)
+        shown = np.zeros(len(policies), np.int64)
+        wrong = np.zeros(len(policies), np.float64)
+        for numbers in alike.values():
+            behind = self._behind_it(policies[numbers[0]])
+            shows = behind.answered | behind.unknown
+            fails = (behind.unknown + behind.answered * weights)[shows]
+            rows = [place[self._outer_key(policies[number])] for number in numbers]
+            reached = passed[rows][:, shows]
+            shown[numbers] = reached.sum(axis=1)
+            wrong[numbers] = reached.astype(np.float64) @ fails
+        return shown, wrong
 
     def _outer_key(self, policy: Thresholds) -> tuple[object, ...]:
-        return (policy.hard_refusal, policy.alpha, *self._bounds(policy, hard=True))
+        return (policy.hard_refusal, policy.alpha, policy.alpha_unverified)
 
     def _inner_key(self, policy: Thresholds) -> tuple[object, ...]:
-        switches = (policy.soft_refusal, policy.support_check)
-        bounds = self._bounds(policy, hard=False)
-        return (*switches, policy.verbatim_distance, policy.min_verdict, *bounds)
-
-    def _bounds(self, policy: Thresholds, *, hard: bool) -> Iterator[float]:
-        for score in self.scores.values():
-            if (score.gate is Gate.HARD_REFUSAL) is hard:
-                yield getattr(policy, score.threshold)
+        switches = (policy.soft_refusal, policy.support_check, policy.abstention)
+        least = (getattr(policy, field) for field in CONFIDENCES.values())
+        bounds = (policy.verbatim_distance, policy.min_verdict, *least)
+        return (*switches, *bounds, policy.answer_without_probe)
 
     def _passes_hard_gate(self, policy: Thresholds) -> BoolArray:
         passed = self._has_evidence()
@@ -134,11 +130,12 @@ class Table:
         """Decide every row as if it had passed the hard gate."""
         unread = np.isnan(self.values["readable"])
         verbatim = self._is_verbatim(policy)
-        later, unmeasured = self._passes_later(policy)
-        generated = ~unread & self._is_fit(policy) & later
+        goes_on = ~self._ends_early(policy)
+        trusted, unasked = self._is_trusted(policy)
+        generated = ~unread & goes_on & self._is_fit(policy) & trusted
         return Decided(
-            answered=(unread & verbatim) | (generated & ~unmeasured),
-            unknown=(unread & ~verbatim) | (generated & unmeasured),
+            answered=(unread & verbatim) | (generated & ~unasked),
+            unknown=(unread & ~verbatim & goes_on) | (generated & unasked),
         )
 
     def _has_evidence(self) -> BoolArray:
@@ -148,12 +145,9 @@ class Table:
         return found
 
     def _is_covered(self, policy: Thresholds) -> BoolArray:
-        covered = np.zeros(len(self), np.bool_)
-        for name, score in self.scores.items():
-            if score.gate is Gate.HARD_REFUSAL:
-                bound = min(policy.alpha, getattr(policy, score.threshold))
-                covered |= self.values[name] < bound
-        return covered
+        covered: BoolArray = self.values["verified_ratio"] < policy.alpha
+        least = min(policy.alpha, policy.alpha_unverified)
+        return covered | (self.values["unverified_ratio"] < least)
 
     def _is_verbatim(self, policy: Thresholds) -> BoolArray:
         distance = self.values["question_distance"]
@@ -167,7 +161,7 @@ class Table:
             self.values["answer_characters"] != 0
         )
         if policy.soft_refusal:
-            likely = self.values[_VERDICT]
+            likely = self.values["verdict_probability"]
             word = self.values["verdict"] == 1.0
             fit &= np.where(np.isnan(likely), word, likely >= policy.min_verdict)
             fit &= self.values["not_a_refusal_in_prose"] != 0
@@ -179,26 +173,28 @@ class Table:
             fit &= (held != 0) & (extra == 0)
         return fit
 
-    def _passes_later(self, policy: Thresholds) -> tuple[BoolArray, BoolArray]:
-        """Hold the signals of later gates (probes): (passed or not measured, the latter)."""
-        passed = np.ones(len(self), np.bool_)
-        unmeasured = np.zeros(len(self), np.bool_)
-        for name, score in self.scores.items():
-            if score.gate is Gate.HARD_REFUSAL or name == _VERDICT:
+    def _ends_early(self, policy: Thresholds) -> BoolArray:
+        low: BoolArray = self.values[EARLY] < policy.min_early_confidence
+        return low if policy.abstention else np.zeros(len(self), np.bool_)
+
+    def _is_trusted(self, policy: Thresholds) -> tuple[BoolArray, BoolArray]:
+        """Hold what the probes said: (not refused by it, some were not asked)."""
+        trusted = np.ones(len(self), np.bool_)
+        unasked = np.zeros(len(self), np.bool_)
+        for name, field in CONFIDENCES.items():
+            least = getattr(policy, field)
+            if not policy.abstention or least <= 0:
                 continue
-            column, bound = self.values[name], getattr(policy, score.threshold)
-            missing = np.isnan(column)
-            passed &= missing | _holds(score, column, bound)
-            unmeasured |= missing
-        return passed, unmeasured
+            missing = np.isnan(self.values[name])
+            free = self.unasked[name] | policy.answer_without_probe
+            trusted &= np.where(missing, free, self.values[name] >= least)
+            unasked |= self.unasked[name]
+        return trusted, unasked
 
 
-def table_of(
-    labelled: Sequence[LabelledAnswer], scores: Mapping[str, Score] = SCORES
-) -> Table:
+def table_of(labelled: Sequence[LabelledAnswer]) -> Table:
     """Return the answers as columns; an answer without a group is a group of its own."""
-    thresholded = {name: score for name, score in scores.items() if score.threshold}
-    names = dict.fromkeys((*_EVIDENCE, *_PLAIN, *thresholded))
+    names = dict.fromkeys((*_EVIDENCE, *_PLAIN, *THRESHOLDED))
     values = {name: _column(labelled, name) for name in names}
     # Stored before the two ratios were told apart: the one counts as verified.
     old = np.array(
@@ -211,20 +207,20 @@ def table_of(
     numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
     return Table(
         values=values,
+        unasked={
+            name: np.array(
+                [name not in answer.signals for answer in labelled], np.bool_
+            )
+            for name in CONFIDENCES
+        },
         wrong=np.array([answer.is_wrong_if_shown for answer in labelled], np.bool_),
         groups=np.array([numbers[key] for key in keys], np.int64),
-        scores=thresholded,
     )
 
 
 def was_measured(answer: LabelledAnswer) -> bool:
     """Tell whether it was looked for at all; without evidence the values are None."""
     return any(name in answer.signals for name in _EVIDENCE)
-
-
-def _holds(score: Score, column: FloatArray, bound: float) -> BoolArray:
-    held: BoolArray = column < bound if score.trust is Trust.LOW else column >= bound
-    return held
 
 
 def _column(labelled: Sequence[LabelledAnswer], name: str) -> FloatArray:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from qa.evaluation.labelled import LabelledAnswer
-from qa.pipeline.replay import Signals, replay
-from qa.pipeline.scores import SCORES
+from qa.pipeline.replay import Signals, ends_early, replay
+from qa.pipeline.scores import EARLY, SCORES
 from qa.pipeline.types import Gate, Policy
 
 from .bounds import FloatArray
@@ -67,15 +67,11 @@ def distributions_of(
     shadow, count for a gate only where the one before would have let them pass.
     """
     found = {}
-    for name, score in SCORES.items():
+    for name in SCORES:
         reached = [
             answer.signals
             for answer in labelled
-            if reaches(answer.signals, score.gate)
-            and (
-                score.gate is Gate.HARD_REFUSAL
-                or replay(answer.signals, policy).gate is not Gate.HARD_REFUSAL
-            )
+            if reaches(answer.signals, name) and _lets_reach(answer, policy, name)
         ]
         values = values_of(reached, name)
         if len(values):
@@ -93,11 +89,31 @@ def distribution_of(values: FloatArray, missing: int) -> Distribution:
     return Distribution(len(values), missing, quantiles)
 
 
-def reaches(signals: Signals, gate: Gate) -> bool:
-    """Tell whether a question got as far as this gate."""
+def reaches(signals: Signals, name: str) -> bool:
+    """Tell whether a question got as far as the gate that measures this signal."""
+    match SCORES[name].gate:
+        case Gate.HARD_REFUSAL:
+            return "distance_over_confidence" in signals or "verified_ratio" in signals
+        case Gate.ABSTENTION if name != EARLY:
+            return name in signals and signals.get("readable") is not None
+        case Gate.ABSTENTION:
+            return name in signals
+        case _:
+            return signals.get("readable") is not None
+
+
+def _lets_reach(answer: LabelledAnswer, policy: Policy, name: str) -> bool:
+    """Tell whether the gates before this signal's would let the question pass."""
+    gate = SCORES[name].gate
     if gate is Gate.HARD_REFUSAL:
-        return "distance_over_confidence" in signals or "verified_ratio" in signals
-    return signals.get("readable") is not None
+        return True
+    stops = {
+        Gate.HARD_REFUSAL,
+        *([Gate.SOFT_REFUSAL] if gate is Gate.ABSTENTION else []),
+    }
+    if replay(answer.signals, policy).gate in stops:
+        return False
+    return name == EARLY or not ends_early(answer.signals, policy)
 
 
 def values_of(signals: Sequence[Signals], name: str) -> FloatArray:

@@ -18,6 +18,7 @@ _IN_SHADOW: Mapping[str, bool] = {
     "hard_refusal": False,
     "soft_refusal": False,
     "support_check": False,
+    "abstention": False,
     "refuse_when_stale": False,
 }
 _SHADOW_NAME = "shadow"

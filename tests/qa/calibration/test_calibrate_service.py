@@ -15,6 +15,7 @@ from tests.factories import make_knowledge_base, make_user
 from tests.qa.answer_rows import make_answer
 from tests.qa.calibration.labelled_answers import risk_of
 from tests.qa.calibration.runs import MODEL, certified_version, make_run
+from tests.qa.values import PROBES
 
 pytestmark = pytest.mark.django_db
 
@@ -190,14 +191,29 @@ def test_a_version_is_stale_under_whatever_else_runs(policy):
         assert calibration_state(certified, other) is Calibration.STALE
 
 
+def test_a_version_that_probes_decide_for_is_stale_under_other_probes(policy):
+    changes = {"abstention": True, "calibrated_probes": PROBES}
+    by_probes = new_version(policy, by=None, **changes)
+    runs = {"embedder": "", "retrieval": METHOD, "language_model": ""}
+
+    for probes in (None, PROBES, PROBES.split()[1]):
+        same = Running(**runs, probes=probes)
+        assert calibration_state(by_probes, same) is Calibration.HAND_SET
+    for probes in ("", f"{PROBES} other"):
+        other = Running(**runs, probes=probes)
+        assert calibration_state(by_probes, other) is Calibration.STALE
+
+
 def test_what_runs_is_told_without_loading_a_model(policy, django_assert_num_queries):
     active_model()
     make_answer(make_user(), language_model="")
+    read = {"confidence": {"along": [], "missing": ""}, "probes": PROBES}
+    make_answer(make_user(), language_model=MODEL, **read)
     make_answer(make_user(), language_model=MODEL)
     make_answer(make_user(), language_model="")
 
-    with django_assert_num_queries(2):
+    with django_assert_num_queries(3):
         running = what_runs()
 
-    assert running.language_model == MODEL
+    assert (running.language_model, running.probes) == (MODEL, PROBES)
     assert running.embedder == active_model().fingerprint

@@ -1,7 +1,5 @@
 """The gates as columns decide what `replay` decides, and know what was not measured."""
 
-from dataclasses import dataclass, replace
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,21 +7,27 @@ from hypothesis import strategies as st
 from qa.evaluation.calibration.decisions import table_of
 from qa.evaluation.labelled import LabelledAnswer
 from qa.pipeline.replay import Played, replay
-from qa.pipeline.scores import SCORES, Score, Trust
-from qa.pipeline.types import Gate, Policy
+from qa.pipeline.types import Policy
 from tests.qa.calibration.labelled_answers import any_signals, make_labelled
 from tests.qa.values import make_policy
 
 _bound = st.floats(0, 2, allow_nan=False)
+_share = st.floats(0, 1, allow_nan=False)
+_least = st.just(0.0) | _share
 _policies = st.builds(
     make_policy,
     alpha=_bound,
     alpha_unverified=_bound,
     verbatim_distance=st.just(0.0) | _bound,
-    min_verdict=st.floats(0, 1, allow_nan=False),
+    min_verdict=_share,
     hard_refusal=st.booleans(),
     soft_refusal=st.booleans(),
     support_check=st.booleans(),
+    abstention=st.booleans(),
+    min_confidence=_least,
+    min_early_confidence=_least,
+    min_joint_confidence=_least,
+    answer_without_probe=st.booleans(),
 )
 _labelled = st.lists(
     st.tuples(any_signals, st.none() | st.booleans(), st.none() | st.booleans()),
@@ -83,26 +87,21 @@ def test_rows_keep_their_answers_and_groups_are_numbered_anew() -> None:
     assert table.wrong.tolist() == [True, False, False]
 
 
-@dataclass(frozen=True, slots=True)
-class _WithProbe(Policy):
-    min_probe: float = 0.5
-
-
-def test_the_signal_of_a_later_gate_is_one_more_line() -> None:
-    probe = Score(Gate.ABSTENTION, Trust.HIGH, "min_probe")
-    base = make_policy()
-    values = {name: getattr(base, name) for name in Policy.__dataclass_fields__}
-    policy = _WithProbe(**values)
+def test_a_confidence_that_nobody_could_tell_is_not_one_that_nobody_asked_for():
     rows = [
-        make_labelled("q1", probe=0.7),
-        make_labelled("q2", probe=0.5),
-        make_labelled("q3", probe=0.4),
-        make_labelled("q4", probe=None),
+        make_labelled("q1", answer_confidence=0.7),
+        make_labelled("q2", answer_confidence=0.4),
+        make_labelled("q3", answer_confidence=None),
+        make_labelled("q4"),
     ]
-    table = table_of(rows, {**SCORES, "probe": probe})
+    table = table_of(rows)
+    lax = make_policy(abstention=True, min_confidence=0.5)
+    strict = make_policy(
+        abstention=True, min_confidence=0.5, answer_without_probe=False
+    )
 
-    decided = table.decide(policy)
-    assert decided.answered.tolist() == [True, True, False, False]
-    assert decided.unknown.tolist() == [False, False, False, True]
-    laxer = replace(policy, min_probe=0.3)
-    assert table.count([policy, laxer])[0].tolist() == [3, 4]
+    assert table.decide(lax).answered.tolist() == [True, False, True, False]
+    assert table.decide(strict).answered.tolist() == [True, False, False, False]
+    for policy in (lax, strict):
+        assert table.decide(policy).unknown.tolist() == [False, False, False, True]
+    assert table.decide(make_policy(min_confidence=0.5)).answered.all()

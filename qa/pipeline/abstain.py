@@ -1,0 +1,131 @@
+"""Stage 8: refuse what the language model's own activations speak against.
+
+References:
+    Huang et al. (2025), "Confidence-Based Response Abstinence: Improving LLM
+    Trustworthiness via Activation-Based Uncertainty Estimation".
+"""
+
+import math
+from collections.abc import Mapping
+
+from .activations import Confidence
+from .calibration import calibration_of
+from .generate import prompt_of
+from .probes import Probes
+from .scores import CONFIDENCES
+from .types import (
+    Calibration,
+    Decision,
+    Gate,
+    Generation,
+    Policy,
+    Question,
+    Reason,
+    Retrieval,
+    Signal,
+)
+
+
+def abstain(
+    question: Question,
+    retrieval: Retrieval,
+    generation: Generation,
+    *,
+    earlier: tuple[Signal, ...],
+    probes: Probes,
+    policy: Policy,
+    language_model: str,
+) -> tuple[Confidence, Decision]:
+    """Read how sure the probes are, and pass or refuse.
+
+    With `policy.abstention` off everything is measured and nothing refused, but for an
+    answer that was ended before it began: there is none to show.
+
+    Args:
+        earlier: What the gates before measured.
+    """
+    sureness = _sureness(generation)
+    measured = {signal.name: signal.value for signal in earlier} | sureness
+    confidence = probes.read(prompt_of(question, retrieval), generation, measured)
+    values = _values(confidence)
+    calibration = calibration_of(
+        policy, retrieval, language_model, probes=confidence.probes
+    )
+    is_stale = calibration is Calibration.STALE and policy.refuse_when_stale
+    doubts = (
+        (is_stale, Reason.POLICY_STALE),
+        (generation.is_stopped or _is_low(values, policy), Reason.LOW_CONFIDENCE),
+        (_is_wanting(values, policy), Reason.NO_PROBE),
+    )
+    reason = next((reason for holds, reason in doubts if holds), None)
+    signals = (
+        *_signals(values, generation, policy),
+        *(_recorded(name, value) for name, value in sureness.items()),
+        *(_recorded(name, value) for name, value in confidence.shadows),
+    )
+    return confidence, Decision(Gate.ABSTENTION, reason, reason, signals)
+
+
+def _values(confidence: Confidence) -> dict[str, float | None]:
+    return {
+        "answer_confidence": confidence.answer,
+        "early_confidence": confidence.early,
+        "joint_confidence": confidence.joint,
+    }
+
+
+def _sureness(generation: Generation) -> dict[str, float | None]:
+    """Return what the model's own distributions say, which no probe has to read."""
+    least = generation.least_log_probability
+    return {
+        "least_token_probability": None if least is None else math.exp(least),
+        "mean_entropy": generation.entropy,
+    }
+
+
+def _least(name: str, policy: Policy) -> float:
+    """Return what `name` is held against; 0 where that is nothing."""
+    return float(getattr(policy, CONFIDENCES[name])) if policy.abstention else 0.0
+
+
+def _is_low(values: Mapping[str, float | None], policy: Policy) -> bool:
+    return any(
+        value is not None and value < _least(name, policy)
+        for name, value in values.items()
+    )
+
+
+def _is_wanting(values: Mapping[str, float | None], policy: Policy) -> bool:
+    return not policy.answer_without_probe and any(
+        value is None and _least(name, policy) > 0 for name, value in values.items()
+    )
+
+
+def _signals(
+    values: Mapping[str, float | None], generation: Generation, policy: Policy
+) -> tuple[Signal, ...]:
+    return tuple(
+        Signal(
+            Gate.ABSTENTION,
+            name,
+            value,
+            getattr(policy, CONFIDENCES[name]),
+            _passed(value, _least(name, policy), generation, policy),
+        )
+        for name, value in values.items()
+    )
+
+
+def _passed(
+    value: float | None, least: float, generation: Generation, policy: Policy
+) -> bool | None:
+    if not least:
+        return None
+    if value is not None:
+        return value >= least
+    # Of an answer that never began, the later numbers can't be missed.
+    return None if generation.is_stopped or policy.answer_without_probe else False
+
+
+def _recorded(name: str, value: float | None) -> Signal:
+    return Signal(Gate.ABSTENTION, name, value, None, None)
