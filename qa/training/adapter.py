@@ -38,6 +38,7 @@ class AdapterTraining:
         exclude_articles: Those that it may not.
         answerable: Share in (0, 1) of the examples whose notes answer the question.
         limit: The most examples; None for all.
+        threads: Of the processor, for fitting alone.
     """
 
     data: Path | None
@@ -45,6 +46,7 @@ class AdapterTraining:
     exclude_articles: tuple[str, ...] = ()
     answerable: float = 0.5
     limit: int | None = None
+    threads: int = 1
     settings: AdapterSettings = field(default_factory=AdapterSettings)
 
 
@@ -66,6 +68,8 @@ def train_adapter(
     network.to(device)  # type: ignore[arg-type]  # a decorator hides the real signature
     examples = [lesson.example(tokens) for lesson in lessons]
     losses: list[float] = []
+    # Only now: whatever was loaded to look notes up has set its own number.
+    torch.set_num_threads(training.threads)
 
     def stepped(step: Step) -> None:
         losses.append(step.loss)
@@ -127,11 +131,6 @@ def lessons_of(training: AdapterTraining, on_step: OnStep) -> list[Lessoned]:
         dict(Counter("answerable" if row.answer else "not" for row in chosen)),
     )  # fmt: skip
     return chosen[: training.limit]
-
-
-def use_threads(count: int) -> None:
-    """Let the fitting use so many threads of the processor."""
-    torch.set_num_threads(count)
 
 
 def _digest(examples: Sequence[Example]) -> str:

@@ -60,7 +60,6 @@ class Command(BaseCommand):
         from qa.training.adapter import (  # noqa: PLC0415
             AdapterTraining,
             train_adapter,
-            use_threads,
         )
 
         if not 0 < options["answerable"] < 1:
@@ -68,13 +67,13 @@ class Command(BaseCommand):
                 f"--answerable {options['answerable']} is not between 0 and 1.",
                 returncode=2,
             )
-        use_threads(options["threads"])
         training = AdapterTraining(
             data=options["data"],
             articles=tuple(options["articles"]),
             exclude_articles=tuple(options["exclude_articles"]),
             answerable=options["answerable"],
             limit=options["limit"],
+            threads=options["threads"],
             settings=AdapterSettings(
                 rank=options["rank"],
                 scale=2.0 * options["rank"],
