@@ -214,7 +214,7 @@ EMBEDDING_MODEL = env.str("NESCIO_EMBEDDING_MODEL", default="bundled")
 LANGUAGE_MODEL = env.str("NESCIO_LANGUAGE_MODEL", default="bundled")
 # "bundled" is the adapter that comes along for the bundled model, "none" is none; else a
 # directory that train_adapter wrote.
-LANGUAGE_ADAPTER = env.str("NESCIO_LANGUAGE_ADAPTER", default="bundled")
+LANGUAGE_ADAPTER = env.str("NESCIO_LANGUAGE_ADAPTER", default="none")
 # A set base URL answers with an OpenAI-compatible server instead of a local model.
 LANGUAGE_SERVER_URL = env.str("NESCIO_LANGUAGE_SERVER_URL", default="")
 LANGUAGE_SERVER_KEY = env.str("NESCIO_LANGUAGE_SERVER_KEY", default="")
@@ -222,6 +222,8 @@ LANGUAGE_SERVER_TIMEOUT_SECONDS = env.float(
     "NESCIO_LANGUAGE_SERVER_TIMEOUT_SECONDS", default=60.0
 )
 LANGUAGE_SERVER_RETRIES = env.int("NESCIO_LANGUAGE_SERVER_RETRIES", default=2)
+# What a server's answers are read with where a probe wants to see activations.
+SURROGATE_MODEL = env.str("NESCIO_SURROGATE_MODEL", default="bundled")
 MODEL_DEVICE = env.str("NESCIO_MODEL_DEVICE", default="auto")
 # Two torch threads on a busy two-core machine are 70 times slower than one: cores
 # divided by processes, here web server and worker.
