@@ -26,6 +26,7 @@ from probes.language_model.values import (
     Choice,
     Context,
     Generated,
+    Look,
     Scored,
     score_rows,
 )
@@ -86,6 +87,11 @@ class WhiteBoxModel:
         """How many tokens prompt and answer may have together."""
         return self._network.context_length
 
+    @property
+    def blocks(self) -> int:
+        """How many blocks it has; a layer is one of them, 0-based."""
+        return int(self._network.configuration.get_text_config().num_hidden_layers)
+
     @contextmanager
     def turn(self) -> Iterator[None]:
         """Hold the model for several steps that belong to one answer."""
@@ -119,6 +125,36 @@ class WhiteBoxModel:
             return after
         with self._lock:
             return self._network.read(ids, after)
+
+    def look(
+        self,
+        ids: Sequence[int],
+        after: Context | None,
+        *,
+        taps: Sequence[Tap],
+        watch: Callable[[Tap, Activations], bool] | None = None,
+    ) -> Look:
+        """Read `ids`, at least one, and tell what stands at the taps at the last one.
+
+        Args:
+            watch: Told in mid-pass what stands at each tap, shape (width,); False ends
+                the reading there, and nothing behind it is computed.
+
+        Raises:
+            TooManyTokensError: They do not fit the model's context.
+            LayerError: A tap does not exist in this model.
+        """
+
+        def watched(tap: Tap, values: torch.Tensor) -> bool:
+            return watch is None or watch(tap, last_of(values))
+
+        with self._lock, tapped(self._network.module, taps, watch=watched) as flow:
+            try:
+                context = self._network.read(ids, after)
+            except PassStopped:
+                context = None
+            states = {tap: last_of(values) for tap, values in flow.at.items()}
+        return Look(context, states)
 
     def read_passage(self, ids: Sequence[int], prefix: Context) -> Context | Passage:
         """Read a passage after a fixed prefix; one that was read lately is there already.
@@ -258,6 +294,7 @@ class WhiteBoxModel:
         after: Context,
         *,
         max_tokens: int,
+        least_tokens: int = 0,
         stop: Sequence[str] = (),
         allowed: Allowed | None = None,
         taps: Sequence[Tap] = (),
@@ -265,6 +302,7 @@ class WhiteBoxModel:
         """Write greedily until the turn ends, a stop string appears or it is enough.
 
         Args:
+            least_tokens: No end token comes before so many.
             stop: Strings that end the text and are not part of it.
             allowed: Given the tokens written so far, those that may come next; an end
                 token among them allows the end. Control tokens are never written.
@@ -280,6 +318,7 @@ class WhiteBoxModel:
                 self.tokens,
                 after,
                 max_tokens=max_tokens,
+                least_tokens=least_tokens,
                 stop=stop,
                 allowed=allowed,
                 taps=taps,
