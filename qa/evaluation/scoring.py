@@ -15,10 +15,12 @@ class Draft:
 
     Attributes:
         cited: The suite's keys of the entries that it rests on.
+        short: The words of it that answer; "" where they are not told from the rest.
     """
 
     text: str
     cited: tuple[str, ...]
+    short: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +53,18 @@ def draft_of(outcome: Outcome, key_of: Callable[[int], str]) -> Draft | None:
         for number in generation.cited
         if 1 <= number <= len(outcome.evidence)
     ]
-    return Draft(generation.answer, tuple(map(key_of, ids)))
+    return Draft(
+        generation.answer, tuple(map(key_of, ids)), generation.short_answer.strip()
+    )
 
 
 def by_references(case: Case, draft: Draft) -> Score:
     """Right if a reference stands in the draft, both normalised as for SQuAD.
 
-    To a question without an answer every draft is wrong. Measures are those of the
-    reference that fits best.
+    The words that the model marks in it must share one with a reference too: whoever
+    reads them first may not be misled. To a question without an answer every draft is
+    wrong. Measures are those of the reference that fits best, on the marked words where
+    there are any.
 
     References:
         Rajpurkar et al., "SQuAD: 100,000+ Questions for Machine Comprehension of Text"
@@ -67,12 +73,14 @@ def by_references(case: Case, draft: Draft) -> Score:
     """
     if case.is_answerable is False or not case.references:
         return Score(is_correct=False, measures={})
+    said = draft.short or draft.text
+    f1 = token_f1(said, case.references)
     return Score(
-        is_correct=contains_gold(draft.text, case.references) == 1.0,
+        is_correct=contains_gold(draft.text, case.references) == 1.0 and f1 > 0,
         measures={
-            "exact_match": exact_match(draft.text, case.references),
-            "f1": token_f1(draft.text, case.references),
-            "rouge_l": rouge_l(draft.text, case.references),
+            "exact_match": exact_match(said, case.references),
+            "f1": f1,
+            "rouge_l": rouge_l(said, case.references),
         },
     )
 

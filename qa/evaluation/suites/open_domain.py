@@ -27,7 +27,8 @@ GIVEN = (
     "The questions are asked against the knowledge base {slug} as it stands. Whether it "
     "holds an answer is not known, so that only drafts are judged and no refusal is: an "
     "answer is right if a reference stands in it, both in lower case and without "
-    "punctuation and articles. Known to leak: nothing is added to the knowledge base; "
+    "punctuation and articles, and shares a word with what the model marks in it, where "
+    "it marks words that answer. Known to leak: nothing is added to the knowledge base; "
     "what it says of these questions already is not checked."
 )
 EMPTY = (
