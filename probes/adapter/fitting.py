@@ -6,6 +6,7 @@ References:
 
 import math
 import random
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import torch
 from peft import LoraConfig, PeftModel, get_peft_model
 from torch.nn import functional
 from transformers import PreTrainedModel
+from transformers.pytorch_utils import Conv1D
 
 from probes.exceptions import TooFewLabelsError
 from probes.language_model.hardware import choose_dtype
@@ -91,8 +93,14 @@ def _adapted(model: PreTrainedModel, settings: AdapterSettings) -> PeftModel:
         lora_alpha=settings.scale,  # type: ignore[arg-type]  # a whole number by its hint alone
         lora_dropout=settings.dropout,
         target_modules="all-linear",
+        # GPT-2's layers hold their weights the other way round.
+        fan_in_fan_out=any(isinstance(part, Conv1D) for part in model.modules()),
     )
-    return get_peft_model(model, configuration)
+    with warnings.catch_warnings():
+        # peft asks transformers by a name that is on its way out.
+        warnings.filterwarnings("ignore", ".*is_gradient_checkpointing", FutureWarning)
+        adapted = get_peft_model(model, configuration)
+    return adapted
 
 
 def _fit(

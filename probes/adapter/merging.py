@@ -55,7 +55,8 @@ def merge_adapter(
         factor = _factor(directory)
         changes = list(_changes(load_file(directory / WEIGHTS), model))
     except (
-        AttributeError, KeyError, OSError, SafetensorError, TypeError, ValueError,
+        ArithmeticError, AttributeError, KeyError, OSError, SafetensorError, TypeError,
+        ValueError,
     ) as error:  # fmt: skip
         raise damaged(directory, f"{type(error).__name__}: {error}") from error
     with torch.no_grad():

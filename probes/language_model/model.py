@@ -8,7 +8,7 @@ several continuations of one context can be compared.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -20,7 +20,13 @@ from probes.adapter.card import AdapterCard
 from probes.language_model.network import Network
 from probes.language_model.passages import Passage, Passages, cut, joined
 from probes.language_model.second_pass import Passing, read_activations
-from probes.language_model.taps import Activations, Tap
+from probes.language_model.taps import (
+    Activations,
+    PassStopped,
+    Tap,
+    last_of,
+    tapped,
+)
 from probes.language_model.tokens import Tokens
 from probes.language_model.values import (
     Choice,

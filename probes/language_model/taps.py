@@ -134,6 +134,11 @@ def blocks_of(module: PreTrainedModel) -> nn.ModuleList:
     return found[1]
 
 
+def last_of(values: torch.Tensor) -> Activations:
+    """Return a copy of the first row's last position as float32, (width,)."""
+    return np.array(values[0, -1].float().cpu().numpy(), dtype=np.float32)
+
+
 def _depth(tap: Tap) -> tuple[int, bool]:
     """Order taps as a pass reaches them: a block's inside before its output."""
     return tap.layer, tap.part is Part.BLOCK

@@ -72,6 +72,7 @@ class Generated:
         text: Cut before the stop string, if one ended it.
         log_probabilities: Natural log of each token's probability in [-inf, 0] over
             the whole vocabulary, whatever was allowed.
+        entropies: In nats, of the distribution that each token was taken from.
         finished: Whether it ended by itself and not at `max_tokens`.
         context: What was read and written, to go on from.
         activations: For each tap that was asked for, float32 of shape (len(ids) + 1,
@@ -82,9 +83,24 @@ class Generated:
     ids: tuple[int, ...]
     text: str
     log_probabilities: tuple[float, ...]
+    entropies: tuple[float, ...]
     finished: bool
     context: Context
     activations: Mapping[Tap, Activations]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Look:
+    """A reading that was watched.
+
+    Attributes:
+        context: What was read; None where the watch stopped it.
+        states: For each tap that was reached, float32 of shape (width,): what stood
+            there at the last position.
+    """
+
+    context: Context | None
+    states: Mapping[Tap, Activations]
 
 
 def score_rows(

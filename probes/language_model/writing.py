@@ -20,6 +20,7 @@ def write(
     after: Context,
     *,
     max_tokens: int,
+    least_tokens: int,
     stop: Sequence[str],
     allowed: Allowed | None,
     taps: Sequence[Tap],
@@ -32,20 +33,23 @@ def write(
     """
     ids: list[int] = []
     log_probabilities: list[float] = []
+    entropies: list[float] = []
     kept: dict[Tap, list[Activations]] = {tap: [] for tap in taps}
     text, finished, context = "", False, after
-    numbers = sorted(tokens.control_ids - tokens.end_ids)
-    banned = torch.tensor(numbers, dtype=torch.long, device=network.device)
+    banned = _numbers(tokens.control_ids - tokens.end_ids, network)
+    banned_at_first = _numbers(tokens.control_ids | tokens.end_ids, network)
     with tapped(network.module, taps) as flow:
         while not finished and len(ids) < max_tokens:
             scores = context.next_log_probabilities
-            number = _best(scores, banned, allowed(ids) if allowed else None)
+            never = banned_at_first if len(ids) < least_tokens else banned
+            number = _best(scores, never, allowed(ids) if allowed else None)
             if number in tokens.end_ids:
                 _keep(kept, _read_end(network, number, context, taps))
                 finished = True
                 break
             ids.append(number)
             log_probabilities.append(float(scores[number]))
+            entropies.append(entropy_of(scores))
             text = tokens.decode(ids)
             cut = min((at for at in map(text.find, stop) if at >= 0), default=-1)
             finished = cut >= 0
@@ -54,8 +58,24 @@ def write(
             _keep(kept, flow)
     activations = _stacked(kept)
     return Generated(
-        tuple(ids), text, tuple(log_probabilities), finished, context, activations
+        tuple(ids),
+        text,
+        tuple(log_probabilities),
+        tuple(entropies),
+        finished,
+        context,
+        activations,
     )
+
+
+def entropy_of(log_probabilities: torch.Tensor) -> float:
+    """Return the entropy in nats of a distribution given by its natural logs."""
+    # An impossible token adds nothing, though 0 times -inf is no number.
+    return float(torch.special.entr(log_probabilities.exp()).sum())
+
+
+def _numbers(ids: Collection[int], network: Network) -> torch.Tensor:
+    return torch.tensor(sorted(ids), dtype=torch.long, device=network.device)
 
 
 def _read_end(

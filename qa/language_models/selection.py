@@ -5,6 +5,7 @@ from typing import Final
 import openai
 from django.conf import settings
 
+from probes.exceptions import AdapterMismatchError
 from qa.exceptions import LanguageModelUnavailableError
 from qa.language_models.server import ServerLanguageModel
 from qa.pipeline.types import LanguageModel
@@ -48,9 +49,20 @@ def _make(server_url: str, name: str) -> LanguageModel:
         )
     # torch takes 400 MiB and seconds: a process that never asks never imports it.
     from probes.language_model import load_model  # noqa: PLC0415
+    from qa.language_models.grounded import GroundedLanguageModel  # noqa: PLC0415
+    from qa.language_models.grounded_prompt import FORM  # noqa: PLC0415
     from qa.language_models.guided import GuidedLanguageModel  # noqa: PLC0415
 
-    return GuidedLanguageModel(load_model(name))
+    model = load_model(name)
+    if model.adapter is None:
+        return GuidedLanguageModel(model)
+    if model.adapter.form != FORM:
+        raise AdapterMismatchError(
+            f"The adapter was fitted for the form {model.adapter.form!r} and this "
+            f"release asks in {FORM!r}. Fit it again (manage.py train_adapter), or set "
+            "NESCIO_LANGUAGE_ADAPTER to 'none'."
+        )
+    return GroundedLanguageModel(model)
 
 
 def _only_model(url: str, key: str) -> str:
