@@ -1,7 +1,7 @@
 """Choosing some of many labelled questions: seeded, and fair to every stratum."""
 
 import hashlib
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from .cases import Case
 
@@ -11,33 +11,49 @@ def in_seeded_order(cases: Iterable[Case], seed: int) -> list[Case]:
     return sorted(cases, key=lambda case: _place(case.id, seed))
 
 
-def sample(
-    cases: Sequence[Case],
-    limit: int | None,
-    *,
-    seed: int,
-    stratum: Callable[[Case], Hashable] = lambda case: case.is_answerable,
-) -> tuple[Case, ...]:
-    """Return `limit` of the cases in a seeded order, every stratum by its share.
+def sample(cases: Sequence[Case], limit: int | None, *, seed: int) -> tuple[Case, ...]:
+    """Return `limit` of the cases in a seeded order; all of them where it is None.
 
-    Places are shared out by the largest remainder, so that no stratum has one more or
-    less than its share says. The first so many of the order would do as well only if
-    the strata were equally large; all of them are returned where `limit` is None.
+    What is to be answered and what is to be refused have their share of it, and within
+    each of the two every group has its own: a group of one case, which has no share to
+    speak of, takes its turn with the others of its kind.
     """
     ordered = in_seeded_order(cases, seed)
     if limit is None or limit >= len(ordered):
         return tuple(ordered)
+    chosen: set[str] = set()
+    kinds = _strata(ordered, lambda case: case.is_answerable)
+    for kind, places in _places(kinds, limit).items():
+        groups = _strata(kinds[kind], lambda case: case.group)
+        for group, count in _places(groups, places).items():
+            chosen |= {case.id for case in groups[group][:count]}
+    return tuple(case for case in ordered if case.id in chosen)
+
+
+def _strata(
+    cases: Iterable[Case], stratum: Callable[[Case], Hashable]
+) -> dict[Hashable, list[Case]]:
     strata: dict[Hashable, list[Case]] = {}
-    for case in ordered:
+    for case in cases:
         strata.setdefault(stratum(case), []).append(case)
-    shares = {key: limit * len(rows) / len(ordered) for key, rows in strata.items()}
+    return strata
+
+
+def _places(
+    strata: Mapping[Hashable, Sequence[Case]], limit: int
+) -> dict[Hashable, int]:
+    """Share `limit` places out by the largest remainder.
+
+    No stratum has one more or less than its share says. Equal remainders go to whichever
+    stratum's first case stands earlier in the order.
+    """
+    total = sum(map(len, strata.values()))
+    shares = {key: limit * len(rows) / total for key, rows in strata.items()}
     places = {key: int(share) for key, share in shares.items()}
-    # Equal remainders go to whichever stratum's first case stands earlier in the order.
     by_remainder = sorted(shares, key=lambda key: places[key] - shares[key])
     for key in by_remainder[: limit - sum(places.values())]:
         places[key] += 1
-    chosen = {case.id for key, rows in strata.items() for case in rows[: places[key]]}
-    return tuple(case for case in ordered if case.id in chosen)
+    return places
 
 
 def _place(case_id: str, seed: int) -> bytes:

@@ -62,7 +62,7 @@ def open_clinc(**options: Unpack[SuiteOptions]) -> Suite:
         protocol=PROTOCOL.format(dropped=len(training) - len(kept)),
         knowledge_base=knowledge_base,
         policy=deciding_policy(knowledge_base, options),
-        cases=sample(cases, limit, seed=seed, stratum=lambda case: case.group),
+        cases=sample(cases, limit, seed=seed),
         scoring=by_label,
         about={
             "data": digest,

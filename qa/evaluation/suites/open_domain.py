@@ -83,7 +83,7 @@ def open_open_domain(name: str, **options: Unpack[SuiteOptions]) -> Suite:
         protocol=(GIVEN if slug else EMPTY).format(slug=slug),
         knowledge_base=knowledge_base,
         policy=deciding_policy(knowledge_base, options),
-        cases=sample(cases, limit, seed=seed, stratum=lambda case: case.group),
+        cases=sample(cases, limit, seed=seed),
         scoring=by_references,
         about={
             "data": digest_of(file),

@@ -70,9 +70,7 @@ def open_own(**options: Unpack[SuiteOptions]) -> Suite:
         ),
         knowledge_base=knowledge_base,
         policy=deciding_policy(knowledge_base, options),
-        cases=sample(
-            cases, limit, seed=seed, stratum=lambda c: (c.group, c.is_answerable)
-        ),
+        cases=sample(cases, limit, seed=seed),
         scoring=by_expectation,
         about={
             "data": digest_of(file),

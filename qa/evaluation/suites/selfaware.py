@@ -52,9 +52,7 @@ def open_selfaware(**options: Unpack[SuiteOptions]) -> Suite:
         protocol=PROTOCOL.format(slug=knowledge_base.slug),
         knowledge_base=knowledge_base,
         policy=deciding_policy(knowledge_base, options),
-        cases=sample(
-            cases, limit, seed=seed, stratum=lambda c: (c.group, c.is_answerable)
-        ),
+        cases=sample(cases, limit, seed=seed),
         scoring=by_references,
         about={
             "data": digest_of(file),

@@ -75,12 +75,7 @@ def open_squad2(**options: Unpack[SuiteOptions]) -> Suite:
         # Questions on one article share evidence, which a model then reads once.
         cases=tuple(
             sorted(
-                sample(
-                    cases,
-                    limit,
-                    seed=seed,
-                    stratum=lambda c: (c.group, c.is_answerable),
-                ),
+                sample(cases, limit, seed=seed),
                 key=lambda case: case.group,
             )
         ),
