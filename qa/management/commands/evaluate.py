@@ -71,10 +71,18 @@ class Command(BaseCommand):
             help="A file of facts to ask against (suite own).",
         )
         parser.add_argument(
-            "--articles", type=_names, default=(), help="These alone (suite squad2)."
+            "--articles",
+            nargs="+",
+            default=(),
+            metavar="TITLE",
+            help="These alone (suite squad2).",
         )
         parser.add_argument(
-            "--exclude-articles", type=_names, default=(), help="All but these."
+            "--exclude-articles",
+            nargs="+",
+            default=(),
+            metavar="TITLE",
+            help="All but these.",
         )
         parser.add_argument(
             "--anew",
@@ -156,8 +164,8 @@ def _suite_options(options: Mapping[str, Any]) -> SuiteOptions:
         shadow=options["shadow"],
         knowledge_base=options["knowledge_base"],
         knowledge=options["knowledge"],
-        articles=options["articles"],
-        exclude_articles=options["exclude_articles"],
+        articles=tuple(options["articles"]),
+        exclude_articles=tuple(options["exclude_articles"]),
     )
 
 
@@ -216,10 +224,6 @@ def _suite(text: str) -> str:
             msg = f"there is no suite {name!r}; there are: {', '.join(sorted(known))}"
             raise argparse.ArgumentTypeError(msg)
     return text
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def _positive(text: str) -> int:
