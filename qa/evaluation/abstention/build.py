@@ -1,0 +1,254 @@
+"""The figures of abstention, as a JSON object; each with its bootstrap 95 % interval."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+
+from probes.abstention import FitSettings, Kind
+from probes.joint import JointSettings
+from qa.pipeline.activations import Activations, Place
+
+from . import scores as names
+from .areas import areas, auroc, compared
+from .coverage import risk_differences, risks
+from .fits import SequenceFit
+from .folds import Fit, Scores, cross_fit, out_of_fold
+from .goals import goals
+from .joint import joint_scores
+from .masking import masking
+from .parts import LEARNING, OWN_WORDS, VARIANTS
+from .values import Examined, Flags, Insides
+from .variants import (
+    learning,
+    middle_of,
+    sizes_of,
+    variant_part,
+    variants_of,
+)
+
+JOINT_SETTINGS: Final = JointSettings(
+    signals=(*names.MEASURED, "answer_confidence", "early_confidence"),
+    log_odds=frozenset(
+        {"verdict_probability", "answer_confidence", "early_confidence"}
+    ),
+)
+_LEARNERS: Final = (names.LSTM, names.LINEAR, names.EARLY)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How the figures are made.
+
+    Attributes:
+        settings: How the LSTM is fitted; the others take what applies to them.
+        joint: Which signals are joined, and how.
+        seed: Of folds, fits and draws of answers.
+        without: Names of `PARTS` that are left out.
+    """
+
+    settings: FitSettings = field(default_factory=FitSettings)
+    joint: JointSettings = field(default_factory=lambda: JOINT_SETTINGS)
+    seed: int = 0
+    without: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Built:
+    """The figures, and the scores that they are of.
+
+    Attributes:
+        figures: A JSON object.
+        scores: Of every examined answer by name, higher for more trusted.
+    """
+
+    figures: dict[str, Any]
+    scores: Mapping[str, Scores]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fits:
+    """Makes fits to what a model held inside."""
+
+    examined: Examined
+    insides: Insides
+    options: Options
+    on_fit: Callable[[], None]
+
+    def of(
+        self,
+        activations: Sequence[Activations],
+        place: Place,
+        name: str = names.LSTM,
+        target: Flags | None = None,
+    ) -> Fit:
+        return SequenceFit(
+            activations=activations,
+            target=self.examined.right if target is None else target,
+            clusters=self.examined.clusters,
+            language_model=self.insides.language_model,
+            place=place,
+            settings=settings_of(name, self.options),
+            on_fit=self.on_fit,
+        )
+
+
+def settings_of(name: str, options: Options) -> FitSettings:
+    """Return how the probe of that name is fitted."""
+    changes: dict[str, Any] = {"seed": options.seed}
+    if name == names.LSTM_PLAIN:
+        changes["huber_weight"] = 0.0
+    if name in (names.LINEAR, names.EARLY):
+        changes |= {"kind": Kind.LINEAR, "huber_weight": 0.0}
+    return replace(options.settings, **changes)
+
+
+def places_of(insides: Insides, options: Options) -> list[Place]:
+    """Return where all evidence is read, so that one pass can read it."""
+    if VARIANTS in options.without:
+        return [middle_of(insides.blocks)]
+    return sorted({variant.place for variant in variants_of(insides.blocks)})
+
+
+def fits_planned(examined: Examined, insides: Insides, options: Options) -> int:
+    """Return how many probes `build_report` fits."""
+    folds = len(np.unique(examined.folds))
+    both = folds + folds * (folds - 1) // 2
+    planned = 2 * both + 2 * folds  # LSTM and early crosswise; plain and linear
+    planned += folds * int(examined.answerable is not None)
+    if VARIANTS not in options.without:
+        planned += folds * (len(variants_of(insides.blocks)) - 1)
+    if LEARNING not in options.without:
+        planned += folds * len(_LEARNERS) * len(sizes_of(examined))
+    return planned
+
+
+def build_report(
+    examined: Examined,
+    insides: Insides,
+    options: Options,
+    *,
+    on_fit: Callable[[], None] = lambda: None,
+) -> Built:
+    """Fit every probe out of fold, and report on all scores.
+
+    Raises:
+        TooFewLabelsError: There are too few answers, or nearly all right or wrong.
+        EvaluationDataError: A training set is all about one article.
+    """
+    fits = _Fits(examined, insides, options, on_fit)
+    place = middle_of(insides.blocks)
+    written, asked = insides.of_answers(place), insides.of_prompts(place)
+    lstm = cross_fit(fits.of(written, place), examined.folds)
+    early = cross_fit(fits.of(asked, place, names.EARLY), examined.folds)
+    joint = joint_scores(
+        [row.signals for row in examined.answers],
+        examined.right,
+        examined.folds,
+        {"answer_confidence": lstm, "early_confidence": early},
+        options.joint,
+        language_model=insides.language_model,
+    )
+    scores = names.measured(examined)
+    scores |= {names.LSTM: lstm.own, names.EARLY: early.own, names.JOINT: joint}
+    for name in (names.LSTM_PLAIN, names.LINEAR):
+        scores[name] = out_of_fold(fits.of(written, place, name), examined.folds)
+    if OWN_WORDS not in options.without:
+        scores |= {n: np.array(v) for n, v in insides.own_words().items()}
+    scores = {name: scores[name] for name in names.ordered(scores)}
+    report = _report(examined, scores, options) | {
+        "language_model": insides.language_model,
+        "blocks": insides.blocks,
+        "place": asdict(place),
+        "early": _early(fits, asked, place, scores[names.EARLY]),
+    }
+    if VARIANTS not in options.without:
+        report["variants"] = _variants(fits, scores[names.LSTM])
+    if LEARNING not in options.without:
+        learners = {
+            name: fits.of(asked if name == names.EARLY else written, place, name)
+            for name in _LEARNERS
+        }
+        report["learning"] = learning(
+            examined, learners, sizes_of(examined), options.seed
+        )
+    return Built(report | {"goals": goals(report)}, scores)
+
+
+def _report(
+    examined: Examined, scores: Mapping[str, Scores], options: Options
+) -> dict[str, Any]:
+    fitted = [name for name in names.PROBABILITIES if name in scores]
+    found = areas(examined, scores, probabilities=fitted)
+    pairs = _pairs(scores, found["scores"])
+    return {
+        "answers": len(examined.answers),
+        "articles": len(np.unique(examined.clusters)),
+        "folds": len(np.unique(examined.folds)),
+        "seed": options.seed,
+        "settings": asdict(settings_of(names.LSTM, options)),
+        "right": float(examined.right.mean()),
+        "areas": found,
+        "differences": compared(
+            examined, {key: (scores[a], scores[b]) for key, (a, b) in pairs.items()}
+        ),
+        "thresholds": {
+            name: masking(examined, scores[name]) for name in (names.LSTM, names.JOINT)
+        },
+        "coverage": risks(examined, scores),
+        "against_distance": risk_differences(
+            examined, scores[names.DISTANCE], scores[names.JOINT]
+        )
+        if names.DISTANCE in scores
+        else [],
+    }
+
+
+def _pairs(
+    scores: Mapping[str, Scores], found: Mapping[str, Mapping[str, Any]]
+) -> dict[str, tuple[str, str]]:
+    """Return what is compared with what: first the one that is to be beaten."""
+    singles = {
+        name: part["auroc"]
+        for name, part in found.items()
+        if name != names.JOINT and part["auroc"] is not None
+    }
+    wanted = [
+        (names.LOG_PROBABILITY, names.LSTM),
+        (names.LSTM_PLAIN, names.LSTM),
+        (names.LINEAR, names.LSTM),
+        (max(singles, key=lambda name: singles[name]), names.JOINT),
+    ]
+    return {
+        f"{second} against {first}": (first, second)
+        for first, second in wanted
+        if first in scores
+    }
+
+
+def _early(
+    fits: _Fits, asked: Sequence[Activations], place: Place, score: Scores
+) -> dict[str, Any]:
+    """Return what the prompt alone tells: of right and wrong, and of having an answer."""
+    examined = fits.examined
+    part = {"right": auroc(examined, score)}
+    if examined.answerable is not None:
+        known = replace(examined, right=examined.answerable)
+        fit = fits.of(asked, place, names.EARLY, examined.answerable)
+        part |= {
+            "answerable": auroc(known, out_of_fold(fit, examined.folds)),
+            "answerable_by_right": auroc(known, score),
+        }
+    return part
+
+
+def _variants(fits: _Fits, own: Scores) -> list[dict[str, Any]]:
+    """Return the LSTM in each variant; the first is the one that stands above."""
+    first, *others = variants_of(fits.insides.blocks)
+    parts = [variant_part(fits.examined, first, own)]
+    for variant in others:
+        read = fits.insides.of_answers(variant.place, pieces=variant.pieces)
+        scores = out_of_fold(fits.of(read, variant.place), fits.examined.folds)
+        parts.append(variant_part(fits.examined, variant, scores))
+    return parts
