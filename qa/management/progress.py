@@ -1,5 +1,9 @@
-"""How far a command is, on standard error: a bar with the rate and the time left."""
+"""How far a command is, on standard error: a bar with the rate and the time left.
 
+Where standard error is no terminal, lines instead, few enough for a log.
+"""
+
+from time import monotonic
 from types import TracebackType
 from typing import Self
 
@@ -15,13 +19,17 @@ from rich.progress import (
 )
 from rich.text import Text
 
+_EVERY_SHARE = 0.1
+_EVERY_SECONDS = 30.0
+
 
 class Bar:
-    """A bar that appears once it is told where it is."""
+    """A bar that appears once it is told where it is; lines where there is no terminal."""
 
     def __init__(self, what: str, console: Console) -> None:
         """Name the work."""
         self._what = what
+        self._lines = None if console.is_terminal else _Lines(what, console)
         self._task: int | None = None
         self._progress = Progress(
             TextColumn("{task.description}"),
@@ -36,7 +44,9 @@ class Bar:
 
     def at(self, done: int, total: int) -> None:
         """Show that `done` of `total` are done."""
-        if self._task is None:
+        if self._lines:
+            self._lines.at(done, total)
+        elif self._task is None:
             self._progress.start()
             # What was done before counts for the share and not for the rate.
             self._task = self._progress.add_task(
@@ -54,7 +64,33 @@ class Bar:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._progress.stop()
+        if self._task is not None:  # it ends with an empty line even if never shown
+            self._progress.stop()
+
+
+class _Lines:
+    """A line at the start, every tenth of the work or half a minute, and at the end."""
+
+    def __init__(self, what: str, console: Console) -> None:
+        self._what = what
+        self._console = console
+        self._told: int | None = None
+        self._told_at = 0.0
+
+    def at(self, done: int, total: int) -> None:
+        now = monotonic()
+        if self._told is not None:
+            news = done - self._told
+            is_late = news > 0 and now - self._told_at >= _EVERY_SECONDS
+            is_last = news > 0 and done >= total
+            if not (is_late or is_last or news >= _EVERY_SHARE * total > 0):
+                return
+        rate = ""
+        if self._told is not None and now > self._told_at:
+            rate = f", {(done - self._told) / (now - self._told_at):.1f}/s"
+        self._told, self._told_at = done, now
+        line = f"{self._what}: {done:,} of {total:,}{rate}"
+        self._console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 class _Rate(TextColumn):
