@@ -147,8 +147,9 @@ def measures(columns: Columns) -> Part:
 def times(columns: Columns) -> Part:
     """Return how long questions took, and how much of it was not the language model.
 
-    The overhead is what comes on top of the language model's own time, as a share of
-    it, over the questions that asked one.
+    The overhead is what was spent outside the language model, as a share of its own
+    time, over the questions that asked one. A run is held up by less: what is looked up
+    for the next question while the model works on this one counts here.
     """
     whole = np.array([row.milliseconds for row in columns.rows])
     model = np.array([row.model_milliseconds for row in columns.rows])

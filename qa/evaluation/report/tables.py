@@ -195,7 +195,7 @@ def _times(report: Report) -> TextTable:
     ]
     share = report["times"]["overhead_share"]
     if share is not None:
-        told = "on top of the model's own time"
+        told = "outside the model, looked up ahead too, of its time"
         rows.append((told, "", "", "", "", percent(share)))
     heads = ("time", "count", "median", "95th percentile", "mean", "in all")
     return TextTable("Time", heads, tuple(rows))
