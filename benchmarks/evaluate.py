@@ -12,6 +12,7 @@ answer stands twice. Works on the configured database, whose results stay.
 """
 
 import argparse
+import ctypes
 import os
 import random
 import signal
@@ -19,7 +20,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from qa.models import EvaluationRun
 
 OVERHEAD_LIMIT = 0.1
+_PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 ROOT = Path(__file__).resolve().parents[1]
 STAGES = (
     "question", "retrieve", "retrieve.embed", "retrieve.sql", "verbatim",
@@ -149,8 +151,26 @@ def _start(options: argparse.Namespace, *more: str) -> "subprocess.Popen[bytes]"
         *(["--limit", str(options.limit)] if options.limit else []), *more,
     ]  # fmt: skip
     return subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.DEVNULL, start_new_session=True
+        command,
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+        preexec_fn=_die_with(os.getpid()),
     )
+
+
+def _die_with(parent: int) -> Callable[[], None] | None:
+    """Return what lets a child be killed when this process is; None but on Linux."""
+    if sys.platform != "linux":
+        return None
+    prctl = ctypes.CDLL(None).prctl
+
+    def at_start() -> None:
+        prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+        if os.getppid() != parent:  # it was killed before
+            os._exit(1)
+
+    return at_start
 
 
 class _Watched:
