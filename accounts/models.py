@@ -3,7 +3,7 @@ from typing import Self
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
-from django.utils import timezone
+from django.db.models.functions import Now
 from knox.models import AbstractAuthToken, AuthTokenManager
 
 
@@ -16,8 +16,7 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
 
     def live(self) -> Self:
         """Tokens that have not expired."""
-        now = timezone.now()
-        return self.filter(models.Q(expiry__isnull=True) | models.Q(expiry__gt=now))
+        return self.filter(models.Q(expiry__isnull=True) | models.Q(expiry__gt=Now()))
 
 
 class ApiTokenManager(AuthTokenManager.from_queryset(ApiTokenQuerySet)):  # type: ignore[misc]  # knox ships no types

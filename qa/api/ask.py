@@ -100,7 +100,9 @@ def read_question(request: Request) -> dict[str, Any]:
     asked = QuestionSerializer(data=request.data)
     asked.is_valid(raise_exception=True)
     given = asked.validated_data
-    knowledge_base: KnowledgeBase = asking.find_knowledge_base(given["knowledge_base"])
+    knowledge_base: KnowledgeBase = asking.find_knowledge_base(
+        given["knowledge_base"], asker=request.user
+    )
     return {
         "text": given["question"],
         "asker": request.user,

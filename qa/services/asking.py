@@ -26,6 +26,7 @@ from qa.pipeline.clean import clean_question
 from qa.pipeline.probes import NoProbes, Probes
 from qa.pipeline.types import Decision, LanguageModel, Outcome, StageValue
 
+from .grounds import read_grounds
 from .policies import active_policy
 from .recording import record_failure, record_outcome
 from .retriever import KnowledgeRetriever, scope_of
@@ -208,14 +209,24 @@ def stages_of(
     )
 
 
-def find_knowledge_base(slug: str = "") -> KnowledgeBase:
+def find_knowledge_base(
+    slug: str = "", *, asker: AbstractBaseUser | AnonymousUser | None = None
+) -> KnowledgeBase:
     """Return the knowledge base `slug`, or the oldest one if none is named.
+
+    Args:
+        slug: Its slug; "" names none.
+        asker: Who is about to ask it: what deciding needs to know is read along with
+            it, and stays as it is for as long as the instance is used.
 
     Raises:
         KnowledgeBaseNotFoundError: There is no such one, or none at all.
     """
     rows = KnowledgeBase.objects.order_by("pk")
-    found = (rows.filter(slug=slug) if slug else rows).first()
+    if asker is None:
+        found = (rows.filter(slug=slug) if slug else rows).first()
+    else:
+        found = read_grounds(slug, asker)
     if found is None:
         known = ", ".join(rows.values_list("slug", flat=True)[:10])
         named = f"no knowledge base {slug[:80]!r}" if slug else "no knowledge base yet"

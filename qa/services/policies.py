@@ -11,6 +11,8 @@ from kb.models import KnowledgeBase
 from qa.exceptions import PolicyError
 from qa.models import Policy, PolicyActivation
 
+from .grounds import grounds_of
+
 # The fingerprint of the bundled embedder, which the default thresholds were chosen for.
 DEFAULTS_SET_FOR = "01b8e73530d9716e4fe49653e90b46837f86e9622026994e5c30f2ace2498e80"
 # The bundled language model's, in float32 and in bfloat16.
@@ -56,7 +58,13 @@ _COPIED = CHANGEABLE - {"is_calibrated"}
 
 
 def active_policy(knowledge_base: KnowledgeBase) -> Policy:
-    """Return the policy that decides this knowledge base's questions now (one query)."""
+    """Return the policy that decides this knowledge base's questions now.
+
+    One query, or none where it was read with the knowledge base.
+    """
+    grounds = grounds_of(knowledge_base)
+    if grounds and grounds.policy:
+        return grounds.policy
     found = Policy.objects.filter(knowledge_base=knowledge_base, is_active=True).first()
     return found or ensure_default_policy(knowledge_base)
 

@@ -14,6 +14,8 @@ from qa.pipeline.activations import Confidence
 from qa.pipeline.types import Generation, Outcome
 from qa.pipeline.wording import refusal_text
 
+from .grounds import grounds_of
+
 # What is shown as shading; an answer may have hundreds of tokens.
 _ALONG_DECIMALS = 4
 _OPEN = (Answer.Outcome.PENDING, Answer.Outcome.FAILED)
@@ -50,9 +52,15 @@ def record_failure(answer: Answer, error: Exception | str) -> None:
 
 
 def shown_text(answer: Answer, outcome: Outcome) -> str:
-    """Return what the asker reads: the answer, or why there is none (one query)."""
+    """Return what the asker reads: the answer, or why there is none.
+
+    One query, or none where the wordings were read with the knowledge base.
+    """
     if outcome.shown_reason is None:
         return outcome.answer
+    grounds = grounds_of(answer.knowledge_base)
+    if grounds:
+        return refusal_text(outcome.shown_reason, answer.language, grounds.wordings)
     own = RefusalWording.objects.filter(
         Q(reason=outcome.shown_reason.value) | Q(reason=""),
         knowledge_base_id=answer.knowledge_base_id,

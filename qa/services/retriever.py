@@ -11,6 +11,8 @@ from kb.search import METHOD, nearest_excluded, search
 from kb.types import Exclusion, Hit, QuestionVector, Scope
 from qa.pipeline.types import Evidence, Policy, Reason, Retrieval, Withheld
 
+from .grounds import grounds_of
+
 _REASONS = {
     Exclusion.EXPIRED: Reason.EXPIRED_ONLY,
     Exclusion.UNVERIFIED: Reason.UNVERIFIED_ONLY,
@@ -23,11 +25,19 @@ def scope_of(
     knowledge_base: KnowledgeBase,
     policy: Policy,
 ) -> Scope:
-    """Return what may be evidence for `asker` now (one query)."""
-    visible = Audience.objects.visible_to(asker).order_by()
+    """Return what may be evidence for `asker` now.
+
+    One query, or none where the asker's audiences were read with the knowledge base.
+    """
+    grounds = grounds_of(knowledge_base)
+    if grounds and grounds.asker == asker:
+        audience_ids = grounds.audience_ids
+    else:
+        visible = Audience.objects.visible_to(asker).order_by()
+        audience_ids = tuple(visible.values_list("pk", flat=True))
     return Scope(
         knowledge_base_id=knowledge_base.pk,
-        audience_ids=tuple(visible.values_list("pk", flat=True)),
+        audience_ids=audience_ids,
         unverified_floor=policy.unverified_floor,
         at=timezone.now(),
     )

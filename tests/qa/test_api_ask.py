@@ -293,9 +293,9 @@ def test_a_hard_refusal_takes_few_queries(known, django_assert_num_queries):
     client = client_of(make_user())
     ask(client, FAR)
 
-    # Token with groups, knowledge base, policy, audiences, search, what was left out,
-    # wording, the row.
-    with django_assert_num_queries(8):
+    # Token with groups; knowledge base with policy, audiences and wordings; search; what
+    # was left out; the row.
+    with django_assert_num_queries(5):
         ask(client, FAR)
 
 
