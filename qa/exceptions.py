@@ -76,3 +76,9 @@ class EvaluationBusyError(ConflictError):
     """Two processes would ask the same questions of the same run."""
 
     code = "evaluation_busy"
+
+
+class TrainingDataError(NescioError):
+    """Labelled answers that can't be read, or that nothing can be trained on here."""
+
+    code = "invalid_training_data"

@@ -53,6 +53,11 @@ class Places:
         return self.var / "models"
 
     @property
+    def activations(self) -> Path:
+        """What language models held inside, kept between trainings; may be deleted."""
+        return self.var / "activations"
+
+    @property
     def secret_key_file(self) -> Path:
         """The generated Django secret key of a system that was given none."""
         return self.var / "secret_key"
