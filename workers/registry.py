@@ -4,10 +4,12 @@ from jobs.run import Handler
 from kb.services.embedding import embed_and_switch, tidy_vectors
 from qa.evaluation.background import evaluate_in_background
 from qa.services.drift import watch_drift
+from qa.training.background import train_in_background
 
 HANDLERS: dict[str, Handler] = {
     "kb.embed": embed_and_switch,
     "kb.tidy_vectors": tidy_vectors,
+    "probes.train": train_in_background,
     "qa.evaluate": evaluate_in_background,
     "qa.watch_drift": watch_drift,
 }

@@ -1,0 +1,152 @@
+"""Train a probe on labelled answers and print what it is worth."""
+
+import argparse
+from dataclasses import replace
+from json import dumps
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from rich.console import Console
+from rich.table import Table
+
+from accounts.exceptions import NescioError
+from qa.management.progress import Bar
+
+
+class Command(BaseCommand):
+    """`manage.py train_probe --kind abstention --runs ID ...`."""
+
+    help = (
+        "Fit a probe on labelled answers, print how well it tells right answers from "
+        "wrong ones on answers that no fit saw, and keep it as a candidate. What was "
+        "read of the answers is kept: a run that is broken off goes on from there. Exit "
+        "code: 0, or 2 if it can't be trained."
+    )
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare what is trained, on what, and what becomes of it."""
+        parser.add_argument(
+            "--kind",
+            choices=("abstention", "early", "joint"),
+            default="abstention",
+            help="What it reads: the answer's own tokens, the prompt's last one, or all "
+            "signals together (default: abstention).",
+        )
+        parser.add_argument(
+            "--runs", type=int, nargs="+", default=[], metavar="ID",
+            help="Finished evaluations whose answers are taken.",
+        )  # fmt: skip
+        parser.add_argument(
+            "--data", type=Path, metavar="FILE", help="A JSON Lines file of answers."
+        )
+        parser.add_argument(
+            "--any-model",
+            action="store_true",
+            help="Take runs that another language model answered, too.",
+        )
+        parser.add_argument(
+            "--layer", type=int, metavar="BLOCK", help="0-based (default: the middle)."
+        )
+        parser.add_argument(
+            "--part",
+            choices=("block", "ffn"),
+            default="block",
+            help="The block's output, or what its feed-forward part holds inside.",
+        )
+        parser.add_argument(
+            "--network",
+            choices=("lstm", "linear", "mlp"),
+            help="Default: lstm for abstention, linear for early.",
+        )
+        parser.add_argument("--folds", type=int, default=5, help="Default: 5.")
+        parser.add_argument("--seed", type=int, default=0, help="Of folds and fits.")
+        for name, what in _FITTING.items():
+            parser.add_argument(
+                f"--{name.replace('_', '-')}", type=what[0], metavar="N", help=what[1]
+            )
+        parser.add_argument("--note", default="", help="Kept with the probe.")
+        parser.add_argument(
+            "--promote", action="store_true", help="Put the probe in force at once."
+        )
+        parser.add_argument(
+            "--output", type=Path, metavar="DIR", help="Also write its files there."
+        )
+        parser.add_argument(
+            "--json", type=Path, metavar="PATH", help="Also write the figures there."
+        )
+
+    def handle(self, **options: Any) -> None:  # noqa: ANN401  # as declared
+        """Train, print and write."""
+        # Pulls in torch, which the help does without.
+        from qa.training.held_out import rows_of  # noqa: PLC0415
+        from qa.training.request import carry_out, request_of  # noqa: PLC0415
+
+        console = Console(file=self.stdout, highlight=False, soft_wrap=True)  # type: ignore[arg-type]  # a text stream but by name
+        errors = Console(file=self.stderr)  # type: ignore[arg-type]  # the same
+        try:
+            asked = request_of({k: v for k, v in options.items() if v is not None})
+            chosen = {n: options[n] for n in _FITTING if options[n] is not None}
+            asked = replace(
+                asked,
+                data=options["data"],
+                settings=replace(asked.settings, **chosen),
+            )
+            with Bars(errors) as bars:
+                outcome = carry_out(asked, on_progress=bars.at)
+        except NescioError as error:
+            raise CommandError(str(error), returncode=2) from error
+        metrics, probe = outcome.trained.metrics, outcome.probe
+        console.print(
+            f"{outcome.drafts:,} answers, {outcome.right:,} of them right. Measured "
+            f"{metrics['measured']}; in brackets bootstrap 95 % intervals."
+        )
+        for count, why in (
+            (outcome.trained.too_long, "do not fit the model's context"),
+            (outcome.known, "are about what the model's adapter was fitted on"),
+        ):
+            if count:
+                console.print(f"{count:,} answers {why} and were left out.")
+        table = Table("", "AUROC", "AURC", "Brier", "ECE", box=None, pad_edge=False)
+        for row in rows_of(str(probe), metrics):
+            table.add_row(*row)
+        console.print(table)
+        console.print(f"{probe} (number {probe.pk}) is kept as {probe.state}.")
+        if directory := options["output"]:
+            probe.files.write(directory)
+        if path := options["json"]:
+            path.write_text(f"{dumps(dict(metrics), indent=2)}\n", encoding="utf-8")
+
+
+class Bars:
+    """A bar for each thing that is done, one after the other."""
+
+    def __init__(self, console: Console) -> None:
+        """Show nothing yet."""
+        self._console = console
+        self._what, self._bar = "", Bar("", console)
+
+    def __enter__(self) -> "Bars":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._bar.__exit__(None, None, None)
+
+    def at(self, what: str, done: int, total: int) -> None:
+        """Show that `done` of `total` of `what` are done."""
+        if what != self._what:
+            self._bar.__exit__(None, None, None)
+            self._what, self._bar = what, Bar(_DOING.get(what, what), self._console)
+        self._bar.at(done, total)
+
+
+_DOING = {"read": "Reading answers", "fit": "Fitting"}
+_FITTING = {
+    "hidden": (int, "Width of the network's state (default 64)."),
+    "projected": (int, "Width that activations are projected to (default 64)."),
+    "dropout": (float, "Share dropped while fitting (default 0.3)."),
+    "learning_rate": (float, "Default 0.001."),
+    "weight_decay": (float, "Default 0.01."),
+    "epochs": (int, "Most passes over the answers (default 60)."),
+    "huber_weight": (float, "The paper's lambda; 0 is plain cross-entropy."),
+}

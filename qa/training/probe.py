@@ -1,0 +1,283 @@
+"""Training a probe: from labelled drafts to files, with what it is worth.
+
+Everything is split by group (an article): what is right about one can be learnt by heart.
+What is reported is out of fold; the probe itself is then fitted on all groups but those
+that stop its fit and set its temperature.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probes.abstention import FitSettings, Kind, Labelled, fit, probe_files
+from probes.abstention.files import settings_of
+from probes.cards import Json, ProbeCard, ProbeFiles, ProbeKind
+from probes.joint import JointSettings, fit_joint, joint_files
+from probes.labels import require_labels
+from probes.language_model import WhiteBoxModel
+from probes.language_model.taps import Activations, Part, Tap
+from qa.evaluation.abstention.build import JOINT_SETTINGS
+from qa.evaluation.abstention.fits import SequenceFit
+from qa.evaluation.abstention.folds import (
+    CrossFitted,
+    cross_fit,
+    folds_of,
+    held_out,
+    out_of_fold,
+)
+from qa.evaluation.abstention.joint import joined, joint_scores
+from qa.evaluation.metrics.intervals import clusters_of
+from qa.evaluation.metrics.selective import Scores
+from qa.language_models.grounded_prompt import FORM
+from qa.pipeline.activations import Place
+from qa.pipeline.scores import SCORES
+from qa.probing.at_work import CONFIDENCE_OF
+
+from .held_out import figures
+from .insides import Insides
+from .labelled import LabelledDraft, digest_of
+
+# (answers, of these right and of these wrong): folds and early stop take their share.
+_LEAST: Final = (400, 80)
+_HELD_OUT: Final = 0.15
+BASELINES: Final = ("log_probability", "least_token_probability", "mean_entropy")
+
+OnProgress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """What is trained, and how.
+
+    Attributes:
+        tap: Where activations are read; of no use to a joint probe.
+        settings: How a probe of activations is fitted; its seed deals the folds too.
+        joint: Which signals a joint probe reads, and how it is fitted.
+        inputs: For a joint probe, the files of the probes whose confidences it reads.
+        folds: Of the cross-validation, at least 2.
+    """
+
+    kind: ProbeKind
+    tap: Tap
+    settings: FitSettings = field(default_factory=FitSettings)
+    joint: JointSettings = JOINT_SETTINGS
+    inputs: Sequence[ProbeFiles] = ()
+    folds: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """A probe's files, and what it is worth on answers that no fit behind it saw.
+
+    Attributes:
+        too_long: Answers that did not fit the model's context and were left out.
+    """
+
+    files: ProbeFiles
+    metrics: Mapping[str, Json]
+    too_long: int
+
+
+def train(
+    model: WhiteBoxModel,
+    drafts: Sequence[LabelledDraft],
+    training: Training,
+    *,
+    language_model: str,
+    directory: Path,
+    on_progress: OnProgress = lambda _what, _done, _all: None,
+) -> Trained:
+    """Fit a probe on labelled drafts; the same drafts and seed give the same one.
+
+    Args:
+        model: Whose activations are read.
+        drafts: Of several groups.
+        training: What is trained, and how.
+        language_model: Fingerprint of the model that answers: what a joint probe, which
+            reads its signals, is bound to. The others are bound to `model`.
+        directory: Where activations are kept between trainings.
+        on_progress: Told what is done, how much of it, of how much.
+
+    Raises:
+        TooFewLabelsError: There are too few answers, or nearly all are right or wrong.
+        EvaluationDataError: There are fewer groups than folds.
+        ProbeFileError: A file of the joint probe's inputs is damaged.
+        LayerError: The model has no such block.
+    """
+    require_labels([draft.is_right for draft in drafts], "to train on", *_LEAST)
+    work = _Work(model, drafts, training, directory, on_progress)
+    if training.kind is ProbeKind.JOINT:
+        return work.joint(language_model)
+    return work.of_activations()
+
+
+class _Work:
+    """One training: its drafts, dealt out to folds."""
+
+    def __init__(
+        self,
+        model: WhiteBoxModel,
+        drafts: Sequence[LabelledDraft],
+        training: Training,
+        directory: Path,
+        on_progress: OnProgress,
+    ) -> None:
+        self._model, self._training, self._tell = model, training, on_progress
+        # In an order of their own: that of the sources changes nothing.
+        ordered = sorted(drafts, key=lambda draft: draft.content)
+        self._insides = Insides(model, ordered, directory=directory)
+        drafts = self._insides.drafts
+        self._right = np.array([draft.is_right for draft in drafts], np.bool_)
+        self._clusters = clusters_of([(draft.id, draft.group) for draft in drafts])
+        self._folds = folds_of(self._clusters, training.folds, training.settings.seed)
+        self._fits = 0
+
+    def of_activations(self) -> Trained:
+        """Fit a probe of activations."""
+        training = self._training
+        self._read([training.tap])
+        sequence = self._fit_of(training.kind, training.tap, training.settings)
+        rivals: dict[str, SequenceFit] = {}
+        if training.settings.kind is not Kind.LINEAR:
+            linear = replace(training.settings, kind=Kind.LINEAR, huber_weight=0.0)
+            rivals["linear"] = self._fit_of(training.kind, training.tap, linear)
+        self._plan((1 + len(rivals)) * training.folds + 1)
+        scores = out_of_fold(sequence, self._folds)
+        baselines = self._measured() | {
+            name: out_of_fold(rival, self._folds).tolist()
+            for name, rival in rivals.items()
+        }
+        rows = np.arange(len(self._right))
+        parted = held_out(rows, self._clusters, _HELD_OUT, training.settings.seed)
+        fitted_on, stopped_by = (
+            [
+                Labelled(sequence.activations[row], bool(self._right[row]))
+                for row in part.tolist()
+            ]
+            for part in parted
+        )
+        probe = fit(
+            fitted_on,
+            stopped_by,
+            language_model=self._model.fingerprint,
+            tap=training.tap,
+            settings=training.settings,
+        )
+        self._on_fit()
+        metrics = self._metrics(scores, baselines)
+        files = probe_files(probe, training.settings, self._card(metrics, form=FORM))
+        return Trained(files, metrics, self._insides.too_long)
+
+    def joint(self, language_model: str) -> Trained:
+        """Fit a joint probe: on confidences by fits that did not see the answer."""
+        training = self._training
+        cards = {files.fingerprint: files.checked() for files in training.inputs}
+        taps = {
+            key: Tap(card.layer or 0, Part(card.part)) for key, card in cards.items()
+        }
+        self._read(sorted(set(taps.values())))
+        folds = training.folds
+        self._plan(len(cards) * (folds + folds * (folds - 1) // 2))
+        crossed: dict[str, CrossFitted] = {}
+        for key, card in cards.items():
+            made = self._fit_of(card.kind, taps[key], settings_of(card))
+            crossed[CONFIDENCE_OF[card.kind]] = cross_fit(made, self._folds)
+        absent = {CONFIDENCE_OF[kind] for kind in ProbeKind} - crossed.keys()
+        settings = replace(
+            training.joint,
+            signals=tuple(n for n in training.joint.signals if n not in absent),
+        )
+        measured = [draft.signals for draft in self._insides.drafts]
+        scores = joint_scores(
+            measured,
+            self._right,
+            self._folds,
+            crossed,
+            settings,
+            language_model=language_model,
+        )
+        own = {name: each.own for name, each in crossed.items()}
+        probe = fit_joint(
+            joined(measured, own, np.arange(len(measured))),
+            self._right.tolist(),
+            language_model=language_model,
+            settings=settings,
+            inputs={card.kind.value: key for key, card in cards.items()},
+        )
+        baselines = {name: each.tolist() for name, each in own.items()}
+        metrics = self._metrics(scores, self._measured() | baselines)
+        files = joint_files(probe, settings, self._card(metrics, form=""))
+        return Trained(files, metrics, self._insides.too_long)
+
+    def _fit_of(self, kind: ProbeKind, tap: Tap, settings: FitSettings) -> SequenceFit:
+        is_early = kind is ProbeKind.EARLY
+        read = self._insides.of_prompts if is_early else self._insides.of_answers
+        activations: Sequence[Activations] = read(tap)
+        return SequenceFit(
+            activations=activations,
+            target=self._right,
+            clusters=self._clusters,
+            language_model=self._model.fingerprint,
+            place=Place(tap.layer, tap.part.value),
+            settings=settings,
+            on_fit=self._on_fit,
+        )
+
+    def _read(self, taps: Sequence[Tap]) -> None:
+        if taps:
+            self._insides.read(
+                taps, on_progress=lambda done, total: self._tell("read", done, total)
+            )
+
+    def _plan(self, fits: int) -> None:
+        self._planned = fits
+        self._tell("fit", 0, fits)
+
+    def _on_fit(self) -> None:
+        self._fits += 1
+        self._tell("fit", self._fits, self._planned)
+
+    def _measured(self) -> dict[str, Scores]:
+        """Return the baselines that any answer has, higher for more trusted."""
+        found: dict[str, Scores] = {}
+        for name in BASELINES:
+            values = [draft.signals.get(name) for draft in self._insides.drafts]
+            if any(value is not None for value in values):
+                orient = SCORES[name].oriented
+                found[name] = [None if v is None else orient(v) for v in values]
+        return found
+
+    def _metrics(
+        self, scores: NDArray[np.float64], baselines: Mapping[str, Scores]
+    ) -> dict[str, Json]:
+        found = figures(scores, self._right, self._clusters, baselines=baselines)
+        measured = f"out of {self._training.folds} folds, split by group"
+        return {"measured": measured, **found}
+
+    def _card(self, metrics: Mapping[str, Json], *, form: str) -> ProbeCard:
+        drafts = self._insides.drafts
+        return ProbeCard(
+            kind=self._training.kind,
+            language_model="",
+            language_model_name=_name_of(self._model),
+            form=form,
+            layer=None,
+            part="",
+            temperature=1.0,
+            data_sha256=digest_of(drafts),
+            sizes={
+                "answers": len(drafts),
+                "groups": len(np.unique(self._clusters)),
+            },
+            settings={},
+            metrics=metrics,
+        )
+
+
+def _name_of(model: WhiteBoxModel) -> str:
+    adapter = " with its adapter" if model.adapter else ""
+    return f"{model.name}{adapter}"

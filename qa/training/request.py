@@ -1,0 +1,199 @@
+"""A training as it is asked for, by a command or by a job, from drafts to the registry."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser
+
+from probes.abstention import FitSettings, Kind
+from probes.cards import ProbeFiles, ProbeKind
+from probes.language_model import WhiteBoxModel
+from probes.language_model.taps import Part, Tap
+from probes.models import Probe
+from probes.services.registry import promote, register
+from qa.evaluation.abstention.variants import middle_of
+from qa.exceptions import TrainingDataError
+from qa.language_models import load_language_model
+from qa.pipeline.types import LanguageModel
+from qa.probing.white_box import white_box_of
+
+from .labelled import LabelledDraft, drawn_together
+from .labelled_files import drafts_of_file
+from .labelled_runs import drafts_of_runs
+from .probe import OnProgress, Trained, Training, train
+
+NETWORKS: Final = {
+    ProbeKind.ABSTENTION: tuple(Kind),
+    ProbeKind.EARLY: (Kind.LINEAR, Kind.MLP),
+    ProbeKind.JOINT: (),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRequest:
+    """What is to be trained, on what.
+
+    Attributes:
+        layer: 0-based block; None is the middle one.
+        network: Of a probe of activations; None is the first that its kind has.
+        runs: Ids of evaluation runs whose drafts are taken.
+        data: A JSON Lines file whose answers are taken.
+        any_model: Whether runs of other language models are taken too.
+        settings: How it is fitted; its network is `network`'s.
+        promote: Whether the probe is put in force at once.
+        note: What people are to know of it.
+    """
+
+    kind: ProbeKind
+    layer: int | None = None
+    part: Part = Part.BLOCK
+    network: Kind | None = None
+    runs: Sequence[int] = ()
+    data: Path | None = None
+    folds: int = 5
+    any_model: bool = False
+    settings: FitSettings = field(default_factory=FitSettings)
+    promote: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a training.
+
+    Attributes:
+        drafts: How many it was done on.
+        right: How many of them are right.
+        known: Drafts left out because the model's adapter was fitted on their group:
+            what is right there it may know by heart.
+    """
+
+    probe: Probe
+    trained: Trained
+    drafts: int
+    right: int
+    known: int
+
+
+def carry_out(
+    request: TrainingRequest,
+    *,
+    by: AbstractBaseUser | None = None,
+    on_progress: OnProgress = lambda _what, _done, _all: None,
+) -> Outcome:
+    """Train a probe and keep it as a candidate, or put it in force.
+
+    Raises:
+        TrainingDataError: There is nothing to train on, or it can't be read.
+        TooFewLabelsError: There are too few answers, or nearly all are right or wrong.
+        EvaluationDataError: There are fewer groups than folds.
+        LayerError: The model has no such block.
+        UnavailableError: The language model is not there.
+    """
+    language_model = load_language_model()
+    model = _white_box(language_model)
+    found = _drafts(request, language_model)
+    known = frozenset(model.adapter.groups if model.adapter else ())
+    drafts = [draft for draft in found if draft.group not in known]
+    trained = train(
+        model,
+        drafts,
+        _training(request, model),
+        language_model=language_model.fingerprint,
+        directory=settings.PLACES.activations,
+        on_progress=on_progress,
+    )
+    probe = register(trained.files, by=by, note=request.note)
+    if request.promote and probe.state != Probe.State.ACTIVE:
+        probe = promote(probe.pk, Probe.State.ACTIVE, by=by)
+    right = sum(draft.is_right for draft in drafts)
+    return Outcome(probe, trained, len(drafts), right, len(found) - len(drafts))
+
+
+def request_of(given: Mapping[str, Any]) -> TrainingRequest:
+    """Read a job's parameters.
+
+    Raises:
+        TrainingDataError: One of them is none.
+    """
+    try:
+        runs = given.get("runs", [])
+        if not isinstance(runs, list):
+            raise TypeError(f"runs is {runs!r}, not a list of ids")  # noqa: TRY301  # told as one error
+        return TrainingRequest(
+            kind=ProbeKind(given["kind"]),
+            layer=_whole(given, "layer"),
+            part=Part(given.get("part", Part.BLOCK)),
+            network=Kind(given["network"]) if given.get("network") else None,
+            runs=[int(number) for number in runs],
+            folds=_whole(given, "folds") or 5,
+            any_model=given.get("any_model") is True,
+            settings=replace(FitSettings(), seed=_whole(given, "seed") or 0),
+            promote=given.get("promote") is True,
+            note=str(given.get("note", "")),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise TrainingDataError(f"The parameters are no training: {error}.") from error
+
+
+def _white_box(language_model: LanguageModel) -> WhiteBoxModel:
+    model = white_box_of(language_model)
+    if model is None:
+        raise TrainingDataError(
+            "Probes are fitted on what a model holds inside, and there is none to look "
+            "into: a language server answers and NESCIO_SURROGATE_MODEL is none. Set it "
+            "to a model that can be loaded here."
+        )
+    return model
+
+
+def _drafts(
+    request: TrainingRequest, language_model: LanguageModel
+) -> list[LabelledDraft]:
+    if not request.runs and request.data is None:
+        raise TrainingDataError(
+            "There is nothing to train on: name evaluation runs, a file, or both."
+        )
+    written_by = None if request.any_model else language_model.fingerprint
+    runs = drafts_of_runs(request.runs, language_model=written_by)
+    files = drafts_of_file(request.data) if request.data else []
+    return drawn_together([runs, files])
+
+
+def _training(request: TrainingRequest, model: WhiteBoxModel) -> Training:
+    middle = middle_of(model.blocks).layer
+    layer = middle if request.layer is None else request.layer
+    networks = NETWORKS[request.kind]
+    network = request.network or next(iter(networks), Kind.LINEAR)
+    if networks and network not in networks:
+        known = ", ".join(networks)
+        raise TrainingDataError(
+            f"A probe of the kind {request.kind} is no {network} network; it may be: "
+            f"{known}."
+        )
+    return Training(
+        kind=request.kind,
+        tap=Tap(layer, request.part),
+        settings=replace(request.settings, kind=network),
+        inputs=_inputs(model) if request.kind is ProbeKind.JOINT else (),
+        folds=request.folds,
+    )
+
+
+def _inputs(model: WhiteBoxModel) -> list[ProbeFiles]:
+    """Return the probes in force whose confidences a joint probe reads."""
+    in_force = Probe.objects.active_for(model.fingerprint)
+    return [probe.files for probe in in_force.exclude(kind=ProbeKind.JOINT)]
+
+
+def _whole(given: Mapping[str, Any], name: str) -> int | None:
+    value = given.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        msg = f"{name} is {value!r}, not a whole number from 0 on"
+        raise ValueError(msg)
+    return value
