@@ -9,6 +9,7 @@ from rest_framework import serializers
 from kb.models import Entry
 from qa.models import Answer, AnswerEvidence
 from qa.pipeline.types import Calibration, Gate, Reason
+from qa.services.confidence import confidence_of, short_answer_of
 
 Role = AnswerEvidence.Role
 
@@ -109,10 +110,46 @@ class EffectiveSerializer(serializers.Serializer[Answer]):
     verbatim_distance = serializers.FloatField(source="policy.verbatim_distance")
     unverified_floor = serializers.FloatField(source="policy.unverified_floor")
     min_verdict = serializers.FloatField(source="policy.min_verdict")
+    abstention = serializers.BooleanField(source="policy.abstention")
+    min_confidence = serializers.FloatField(source="policy.min_confidence")
+    min_early_confidence = serializers.FloatField(source="policy.min_early_confidence")
+    min_joint_confidence = serializers.FloatField(source="policy.min_joint_confidence")
     calibration = serializers.ChoiceField([each.value for each in Calibration])
     embedder = serializers.CharField(help_text="Fingerprint.")
     language_model = serializers.CharField(
         allow_blank=True, help_text='Fingerprint; "" where none was asked.'
+    )
+    probes = serializers.CharField(
+        allow_blank=True,
+        help_text='Fingerprints, separated by spaces; "" where none was asked.',
+    )
+
+
+class TokenConfidenceSerializer(serializers.Serializer[object]):
+    """A part of the answer and how sure a probe was after it."""
+
+    text = serializers.CharField(
+        trim_whitespace=False, help_text="As the model wrote it; joined they give it."
+    )
+    confidence = serializers.FloatField(help_text="0 to 1.")
+
+
+class ConfidenceSerializer(serializers.Serializer[object]):
+    """How sure the probes in force are that the answer is right, each 0 to 1."""
+
+    answer = serializers.FloatField(
+        allow_null=True, help_text="By the model's activations while it wrote."
+    )
+    early = serializers.FloatField(
+        allow_null=True, help_text="By question and evidence, before the first token."
+    )
+    joint = serializers.FloatField(
+        allow_null=True, help_text="By all signals together."
+    )
+    tokens = TokenConfidenceSerializer(
+        many=True,
+        help_text="Along `short_answer`, or along `text` where that is empty; empty for "
+        "a refusal.",
     )
 
 
@@ -167,6 +204,13 @@ class AnswerSummarySerializer(serializers.Serializer[Answer]):
 class AnswerSerializer(AnswerSummarySerializer):
     """An answer with its evidence and everything that it was decided by."""
 
+    short_answer = serializers.SerializerMethodField(
+        help_text='The words of `text` that answer the question; "" where the model does '
+        "not tell them from the rest."
+    )
+    confidence = serializers.SerializerMethodField(
+        help_text="null where no probe was asked."
+    )
     reasoning = serializers.CharField(source="shown_reasoning", allow_blank=True)
     citations = serializers.SerializerMethodField(
         help_text="What the answer rests on; empty unless it is an answer."
@@ -183,6 +227,16 @@ class AnswerSerializer(AnswerSummarySerializer):
     milliseconds = serializers.DictField(
         child=serializers.FloatField(), help_text="By stage."
     )
+
+    def get_short_answer(self, answer: Answer) -> str:
+        """Return the words that answer, as far as they may be read."""
+        return short_answer_of(answer)
+
+    @extend_schema_field(ConfidenceSerializer(allow_null=True))
+    def get_confidence(self, answer: Answer) -> dict[str, Any] | None:
+        """Return what the probes said, if any did."""
+        found = confidence_of(answer)
+        return ConfidenceSerializer(found).data if found else None
 
     @extend_schema_field(PieceSerializer(many=True))
     def get_citations(self, answer: Answer) -> list[dict[str, Any]]:

@@ -12,8 +12,10 @@ from datetime import datetime
 from kb.models import Entry
 from qa.models import Answer, AnswerEvidence
 from qa.pipeline.types import Calibration, Gate, Policy, Reason
+from qa.services.confidence import short_answer_of
 
 from . import wording
+from .shading import LEGEND, Level, Shading, shading_of
 from .waterfall import (
     SignalLine,
     StageTimeLine,
@@ -30,10 +32,14 @@ _MARK = re.compile(r"\[(\d{1,2}(?:\s*,\s*\d{1,2})*)\]")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of text; `citation` is the number of the card it points to."""
+    """A stretch of text; `citation` is the number of the card it points to.
+
+    `is_short` marks the words of an answer that answer the question.
+    """
 
     text: str
     citation: int | None = None
+    is_short: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +80,8 @@ class AnswerPage:
     unused: tuple[Card, ...]
     near_misses: tuple[Card, ...]
     waterfall: tuple[Step, ...]
+    shading: Shading | None
+    legend: tuple[Level, ...]
     recorded: tuple[SignalLine, ...]  # measured and not held against anything
     times: tuple[StageTimeLine, ...]
     total_time: str
@@ -107,10 +115,13 @@ def present(
     is_verbatim = answered and answer.gate == Gate.VERBATIM
     return AnswerPage(
         answer=answer,
-        pieces=_answer_pieces(
-            answer.shown_text,
-            {row.rank: number for number, row in enumerate(cited, start=1)},
-            reads_marks=answered and not is_verbatim,
+        pieces=_emphasised(
+            _answer_pieces(
+                answer.shown_text,
+                {row.rank: number for number, row in enumerate(cited, start=1)},
+                reads_marks=answered and not is_verbatim,
+            ),
+            short_answer_of(answer),
         ),
         reasoning="" if any(row.is_withheld for row in evidence) else answer.reasoning,
         is_verbatim=is_verbatim,
@@ -118,6 +129,8 @@ def present(
         unused=_cards(unused, len(cards) + 1, policy, at),
         near_misses=_cards(near, 1, policy, at),
         waterfall=waterfall(answer),
+        shading=shading_of(answer),
+        legend=LEGEND,
         recorded=recorded_signals(answer),
         times=stage_times(answer.milliseconds),
         total_time=total_time(answer.milliseconds),
@@ -168,6 +181,20 @@ def _answer_pieces(
         pieces.append(Piece(" "))
         pieces += [_citation(number) for number in numbers.values()]
     return tuple(piece for piece in pieces if piece.text)
+
+
+def _emphasised(pieces: Sequence[Piece], short: str) -> tuple[Piece, ...]:
+    """Mark the words that answer, where they first stand; a mark inside hides them."""
+    found = next(
+        (n for n, p in enumerate(pieces) if p.citation is None and short in p.text),
+        None,
+    )
+    if not short or found is None or short == pieces[found].text.strip():
+        return tuple(pieces)  # all of a text stands out by itself
+    before, words, after = pieces[found].text.partition(short)
+    parts = (Piece(before), Piece(words, is_short=True), Piece(after))
+    marked = tuple(part for part in parts if part.text)
+    return (*pieces[:found], *marked, *pieces[found + 1 :])
 
 
 def _citation(number: int) -> Piece:

@@ -57,6 +57,69 @@ def test_another_users_answer_is_404_and_looks_like_none(client):
     assert reviewer.get(f"/api/v1/answers/{other.pk}").status_code == 200
 
 
+WRITTEN = {
+    "text": "A card costs 12 euros.",
+    "signals": [
+        {"gate": "abstention", "name": name, "value": value, "threshold": 0.5, "passed": None}
+        for name, value in (("answer_confidence", 0.83), ("early_confidence", None))
+    ],
+    "generation": {"short_answer": "12 euros", "tokens": ["12", " euros"]},
+    "confidence": {"along": [0.1, 0.5, 0.83], "missing": ""},
+    "probes": "p" * 64,
+}  # fmt: skip
+
+
+def test_an_answer_carries_the_words_that_answer_and_how_sure_they_are(client, asker):
+    answer = make_answer(
+        asker, cited=(make_entry("A card costs 12 euros."),), **WRITTEN
+    )
+
+    shown = client.get(f"/api/v1/answers/{answer.pk}").json()
+
+    assert shown["short_answer"] == "12 euros"
+    assert shown["confidence"] == {
+        "answer": 0.83,
+        "early": None,
+        "joint": None,
+        "tokens": [
+            {"text": "12", "confidence": 0.1},
+            {"text": " euros", "confidence": 0.5},
+        ],
+    }
+    assert shown["effective"]["probes"] == "p" * 64
+    assert shown["effective"]["min_confidence"] == 0.0
+
+
+def test_a_refusal_carries_its_confidence_and_nothing_of_the_draft(client, asker):
+    refused = make_answer(asker, gate="abstention", reason="low_confidence", shown_reason="low_confidence", **WRITTEN | {"text": "No."})  # fmt: skip
+
+    shown = client.get(f"/api/v1/answers/{refused.pk}").json()
+
+    assert (shown["gate"], shown["reason"]) == ("abstention", "low_confidence")
+    assert shown["short_answer"] == ""
+    assert (shown["confidence"]["answer"], shown["confidence"]["tokens"]) == (0.83, [])
+
+
+def test_without_a_probe_there_is_no_confidence(client, asker):
+    answer = make_answer(asker, cited=(make_entry(),))
+
+    shown = client.get(f"/api/v1/answers/{answer.pk}").json()
+
+    assert (shown["short_answer"], shown["confidence"]) == ("", None)
+
+
+def test_words_of_an_answer_that_rests_on_what_one_may_not_see_are_left_out(asker):
+    secret = make_entry(
+        "A card costs 12 euros.", audience=make_audience("board", groups=["board"])
+    )
+    answer = make_answer(asker, cited=(secret,), **WRITTEN)
+
+    shown = client_of(make_user(Role.SME)).get(f"/api/v1/answers/{answer.pk}").json()
+
+    assert (shown["withheld"], shown["short_answer"]) == (True, "")
+    assert shown["confidence"]["tokens"] == []
+
+
 def test_an_answer_shows_its_evidence_as_it_was_then(client, asker):
     document = make_document("Price list")
     cited = make_entry("A card costs 12 euros.", document=document)

@@ -16,7 +16,7 @@ from qa.exceptions import (
     LanguageModelUnavailableError,
 )
 from qa.models import Answer, RefusalWording
-from qa.pipeline.activations import NO_CAPTURE
+from qa.pipeline.activations import NO_CAPTURE, Confidence, Place, Trace
 from qa.pipeline.types import Outcome, Reason, VerbatimMatch, stage_of
 from qa.pipeline.wording import refusal_text
 from qa.services.asking import (
@@ -34,7 +34,14 @@ from tests.factories import (
     make_knowledge_base,
     make_user,
 )
-from tests.qa.values import GivenModel, make_generation, never_load
+from tests.qa.values import (
+    INSIDE,
+    PROBES,
+    GivenModel,
+    GivenProbes,
+    make_generation,
+    never_load,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -46,12 +53,12 @@ class DownModel(GivenModel):
         raise LanguageModelUnavailableError("The server is down. Try again later.")
 
 
-def decided(text, *, model=never_load, asker=None, **options):
+def decided(text, *, model=never_load, probes=None, asker=None, **options):
     """Ask with a given model and return the stored row."""
     answer = keep_question(
         text, asker=asker or make_user(), channel=Answer.Channel.API, **options
     )
-    list(decide(answer, language_model=model))
+    list(decide(answer, language_model=model, probes=probes))
     return Answer.objects.get(pk=answer.pk)
 
 
@@ -89,6 +96,57 @@ def test_an_answer_is_stored_with_everything_it_was_decided_by():
     roles = {e.entry_id: (e.role, e.quote) for e in answer.evidence.all()}
     assert roles == {entry.pk: ("cited", FEE), other.pk: ("unused", "")}
     assert answer.decided_at is not None
+
+
+def test_how_sure_it_is_is_stored_with_an_answer_and_no_activations():
+    make_entry(FEE)
+    inside = Trace(answer={Place(3): INSIDE}, prompt={Place(1): INSIDE})
+    written = make_generation(
+        "It costs 12 euros.",
+        short_answer="12 euros",
+        tokens=("12", " euros"),
+        trace=inside,
+    )
+    confidence = Confidence(
+        answer=0.75, early=0.5, along=(1 / 3, 2 / 3, 0.75), probes=PROBES
+    )
+    given = GivenProbes(confidence)
+
+    answer = decided(
+        "How much does a replacement card cost?",
+        model=lambda: GivenModel(written),
+        probes=lambda _model: given,
+    )
+
+    assert answer.outcome == "answered"
+    assert answer.probes == PROBES
+    assert answer.confidence == {"along": [0.3333, 0.6667, 0.75], "missing": ""}
+    assert answer.generation["tokens"] == ["12", " euros"]
+    assert answer.generation["short_answer"] == "12 euros"
+    assert "trace" not in answer.generation
+    stored = {signal["name"]: signal["value"] for signal in answer.signals}
+    assert (stored["answer_confidence"], stored["early_confidence"]) == (0.75, 0.5)
+
+
+def test_too_little_confidence_is_a_refusal_that_says_so():
+    make_entry(FEE)
+    base = active_policy(make_knowledge_base())
+    activate(new_version(base, by=None, abstention=True, min_confidence=0.5))
+
+    unsure, unknown = (
+        decided(
+            "How much does a replacement card cost?",
+            model=lambda: GivenModel(make_generation("It costs 12 euros.")),
+            probes=lambda _model, confidence=confidence: GivenProbes(confidence),
+        )
+        for confidence in (Confidence(answer=0.4), Confidence(missing="No probe."))
+    )
+
+    assert (unsure.gate, unsure.reason) == ("abstention", "low_confidence")
+    assert unsure.text == refusal_text(Reason.LOW_CONFIDENCE, "en")
+    assert unsure.evidence.get().role == "near_miss"
+    assert unknown.outcome == "answered"
+    assert unknown.confidence["missing"] == "No probe."
 
 
 def test_a_hard_refusal_is_one_insert_and_few_queries(django_assert_max_num_queries):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from qa.pages import wording
 from qa.pages.live import _event
-from qa.pages.presentation import _answer_pieces, _quoted, present
+from qa.pages.presentation import _answer_pieces, _emphasised, _quoted, present
 from qa.pipeline.types import Gate, Reason, Signal, stage_of
 from tests.factories import make_entry, make_user
 from tests.qa.answer_rows import make_answer
@@ -187,3 +187,152 @@ def test_part_of_a_stage_is_shown_and_not_counted_twice():
         "Searched": (0.0, 80.0),
         "Ready answers compared": (80.0, 20.0),
     }
+
+
+CONFIDENT = [
+    signal("soft_refusal", "verdict", 1.0, 1.0, True),
+    signal("abstention", "answer_confidence", 0.83, 0.5, True),
+    signal("abstention", "early_confidence", None, 0.0, None),
+    signal("abstention", "joint_confidence", 0.9, 0.0, None),
+]
+WRITTEN = {
+    "text": "A card costs 12 euros a year [1].",
+    "signals": CONFIDENT,
+    "generation": {"short_answer": "12 euros", "tokens": ["12", " eu", "ros"]},
+    "confidence": {"along": [0.1, 0.5, 0.99, 0.83], "missing": ""},
+}
+
+
+def shown(**fields):
+    answer = make_answer(make_user(), **{"cited": (make_entry(),), **WRITTEN, **fields})
+    return present(answer, [], at=timezone.now())
+
+
+@pytest.mark.django_db
+def test_the_words_that_answer_stand_out_in_their_sentence():
+    pieces = shown().pieces
+
+    assert [(piece.text, piece.is_short) for piece in pieces] == [
+        ("A card costs ", False),
+        ("12 euros", True),
+        (" a year [1].", False),
+    ]
+
+
+@pytest.mark.parametrize(
+    "generation", [{}, {"short_answer": ""}, {"short_answer": "15 euros"}]
+)
+@pytest.mark.django_db
+def test_without_such_words_nothing_stands_out(generation):
+    pieces = shown(generation=generation).pieces
+
+    assert "".join(piece.text for piece in pieces) == WRITTEN["text"]
+    assert not any(piece.is_short for piece in pieces)
+
+
+@given(TEXTS, TEXTS)
+def test_emphasis_loses_nothing(text, short):
+    pieces = _answer_pieces(text, {1: 1}, reads_marks=True)
+
+    marked = _emphasised(pieces, short)
+
+    assert "".join(p.text for p in marked) == "".join(p.text for p in pieces)
+    assert sum(piece.is_short for piece in marked) <= 1
+    assert all(piece.text == short for piece in marked if piece.is_short)
+
+
+@pytest.mark.django_db
+def test_an_answer_is_shaded_by_the_confidence_after_each_of_its_tokens():
+    shading = shown().shading
+
+    assert [(t.text, t.level, t.confidence, t.words) for t in shading.tokens] == [
+        ("12", 0, "0.10", "very low"),
+        (" eu", 2, "0.50", "middling"),
+        ("ros", 4, "0.99", "very high"),
+    ]
+    assert (shading.confidence, shading.words) == ("0.83", "very high")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"confidence": {"along": [], "missing": "No probe is in force."}},
+        {"confidence": {"along": [0.1, 0.5], "missing": ""}},
+        {"generation": {}},
+        {"signals": []},
+        {"cited": (), "outcome": "refused"},
+    ],
+)
+@pytest.mark.django_db
+def test_what_has_no_confidence_along_it_or_was_not_shown_is_not_shaded(fields):
+    assert shown(**fields).shading is None
+
+
+@pytest.mark.django_db
+def test_what_the_viewer_may_not_read_is_neither_shaded_nor_emphasised():
+    answer = make_answer(make_user(), cited=(make_entry(),), **WRITTEN)
+    answer.is_withheld = True
+
+    page = present(answer, [], at=timezone.now())
+
+    assert page.shading is None
+    assert not any(piece.is_short for piece in page.pieces)
+
+
+@pytest.mark.django_db
+def test_too_little_confidence_is_shown_against_its_least():
+    low = signal("abstention", "answer_confidence", 0.31, 0.5, False)
+    answer = make_answer(
+        make_user(),
+        gate="abstention",
+        reason="low_confidence",
+        shown_reason="low_confidence",
+        signals=[*CONFIDENT[:1], low],
+    )
+
+    step = waterfall(answer)["Abstention"]
+
+    assert (step.state, step.verdict) == ("refused", "No: refused here")
+    assert [(s.value, s.rule, s.passed) for s in step.signals] == [
+        ("0.31", "at least 0.50", False)
+    ]
+    assert step.signals[0].bar is not None
+
+
+@pytest.mark.django_db
+def test_an_answer_that_was_ended_early_took_its_time_at_abstention():
+    low = signal("abstention", "early_confidence", 0.1, 0.3, False)
+    answer = make_answer(
+        make_user(),
+        gate="abstention",
+        reason="low_confidence",
+        shown_reason="low_confidence",
+        signals=[low],
+        milliseconds={"retrieve": 10, "load": 1, "generate": 20, "abstention": 2},
+    )
+
+    steps = waterfall(answer)
+
+    assert (steps["Soft refusal"].state, steps["Soft refusal"].time) == ("skipped", "")
+    assert steps["Abstention"].time == "23 ms"
+
+
+@pytest.mark.django_db
+def test_without_probes_and_limits_abstention_is_no_step():
+    none = [
+        signal("abstention", name, None, 0.0, None)
+        for name in ("answer_confidence", "early_confidence", "joint_confidence")
+    ]
+    answer = make_answer(make_user(), cited=(make_entry(),), signals=none)
+
+    assert "Abstention" not in waterfall(answer)
+
+
+@pytest.mark.django_db
+def test_confidences_that_are_held_against_nothing_are_measured_only():
+    read = [signal("abstention", "answer_confidence", 0.8, 0.0, None)]
+    answer = make_answer(make_user(), cited=(make_entry(),), signals=read)
+
+    step = waterfall(answer)["Abstention"]
+
+    assert (step.state, step.verdict) == ("none", "Measured only")

@@ -9,6 +9,7 @@ from rich.console import Console
 from qa.management.answer_view import print_answer
 from qa.models import Policy
 from qa.pages.waterfall import Step, recorded_signals, waterfall
+from qa.pipeline.scores import CONFIDENCES
 from qa.services.policies import ensure_default_policy, new_version
 from tests.factories import make_entry, make_knowledge_base, make_user
 from tests.qa.answer_rows import make_answer
@@ -42,6 +43,12 @@ THRESHOLDS = {
 }
 
 
+def _gate_of(name: str) -> str:
+    if name in CONFIDENCES:
+        return "abstention"
+    return "hard_refusal" if name in HARD else "soft_refusal"
+
+
 def shadowed(*switches: str) -> Policy:
     base = ensure_default_policy(make_knowledge_base())
     return new_version(base, by=None, **dict.fromkeys(switches, False))  # type: ignore[arg-type]
@@ -54,7 +61,7 @@ def steps(policy: Policy, **measured: float | None) -> dict[str, Step]:
 def row(policy: Policy, **measured: float | None) -> Any:
     signals = [
         {
-            "gate": "hard_refusal" if name in HARD else "soft_refusal",
+            "gate": _gate_of(name),
             "name": name,
             "value": value,
             "threshold": THRESHOLDS.get(name),
@@ -153,3 +160,15 @@ def test_the_command_prints_the_shadow():
     assert "would stop (shadow)" in printed
     assert "would pass (shadow)" in lines["verdict_probability"]
     assert "shadow" not in lines["nearest_distance"]
+
+
+def test_abstention_in_shadow_tells_what_it_would_have_refused():
+    base = ensure_default_policy(make_knowledge_base())
+    policy = new_version(base, by=None, min_confidence=0.5, answer_without_probe=False)
+
+    low = steps(policy, **HARD, **SOFT, answer_confidence=0.3)["Abstention"]
+    sure = steps(policy, **HARD, **SOFT, answer_confidence=0.7)["Abstention"]
+
+    assert (low.state, low.verdict) == ("shadow", "Would have refused; in shadow")
+    assert (sure.state, sure.verdict) == ("passed", "Would have passed; in shadow")
+    assert [s.is_shadow for s in low.signals] == [True]
