@@ -33,7 +33,7 @@ _PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 ROOT = Path(__file__).resolve().parents[1]
 STAGES = (
     "question", "retrieve", "retrieve.embed", "retrieve.sql", "verbatim",
-    "hard_refusal", "generate", "support", "soft_refusal",
+    "hard_refusal", "generate", "support", "soft_refusal", "abstention",
 )  # fmt: skip
 
 

@@ -28,7 +28,7 @@ class CertificateSerializer(serializers.ModelSerializer[Certificate]):
             "promise", "epsilon", "delta", "method", "run", "labels_source",
             "labels_sha256", "learnt", "labelled", "shown", "wrong", "bound",
             "coverage", "groups", "group_bound", "thresholds", "warnings", "embedder",
-            "language_model", "retrieval", "created_at",
+            "language_model", "retrieval", "probes", "created_at",
         ]  # fmt: skip
         read_only_fields = fields
 
@@ -50,8 +50,10 @@ class PolicySerializer(serializers.ModelSerializer[Policy]):
             "id", "knowledge_base", "name", "version", "is_active", "hard_refusal",
             "alpha", "alpha_unverified", "horizon", "top_k", "verbatim_distance",
             "unverified_floor", "soft_refusal", "min_verdict", "support_check",
-            "reveal_not_entitled", "refuse_when_stale", "calibrated_embedder",
-            "calibrated_language_model", "calibrated_retrieval", "is_calibrated",
+            "abstention", "min_confidence", "min_early_confidence",
+            "min_joint_confidence", "answer_without_probe", "reveal_not_entitled",
+            "refuse_when_stale", "calibrated_embedder", "calibrated_language_model",
+            "calibrated_retrieval", "calibrated_probes", "is_calibrated",
             "calibration", "certificate", "created_at",
         ]  # fmt: skip
         read_only_fields = fields

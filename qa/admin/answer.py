@@ -13,9 +13,11 @@ from unfold.decorators import display
 from qa.models import Answer, AnswerEvidence
 from qa.models.answer import AnswerQuerySet, fetch_evidence
 from qa.pages.waterfall import stage_times
+from qa.services.confidence import token_confidences
 
 from .read_only import ReadOnlyAdmin
 
+_WITHHELD = "withheld: it was written from entries that you may not see"
 _PASSED = {True: "met", False: "not met", None: "recorded"}
 
 
@@ -38,7 +40,7 @@ class AnswerAdmin(ReadOnlyAdmin):
     show_full_result_count = False
     fieldsets: ClassVar = [
         (None, {"fields": ["question", "shown_outcome", "words", "reasons"]}),
-        ("How it was decided", {"fields": ["gates", "times"]}),
+        ("How it was decided", {"fields": ["gates", "sureness", "times"]}),
         ("Evidence", {"fields": ["pieces"]}),
         ("Votes", {"fields": ["voters"]}),
         (
@@ -47,7 +49,7 @@ class AnswerAdmin(ReadOnlyAdmin):
                 "fields": [
                     "id", "asker", "channel", "knowledge_base", "language", "gate",
                     "reason", "shown_reason", "policy", "calibration", "embedder",
-                    "language_model", "draft", "error", "created_at",
+                    "language_model", "probes", "draft", "error", "created_at",
                     "decided_at",
                 ]
             },
@@ -87,7 +89,7 @@ class AnswerAdmin(ReadOnlyAdmin):
     def draft(self, answer: Answer) -> str:
         """Show what the model wrote, shown to the asker or not."""
         if answer.is_draft_withheld:
-            return "withheld: it was written from entries that you may not see"
+            return _WITHHELD
         return json.dumps(answer.generation, ensure_ascii=False)
 
     def get_readonly_fields(
@@ -130,6 +132,17 @@ class AnswerAdmin(ReadOnlyAdmin):
             for signal in answer.signals
         )
         return _table(("gate", "measured", "value", "threshold", "result"), rows)
+
+    @admin.display(description="confidence along the draft")
+    def sureness(self, answer: Answer) -> str:
+        """Show how sure a probe was after each token, or why none was."""
+        if answer.is_draft_withheld:
+            return _WITHHELD
+        tokens = token_confidences(answer)
+        if not tokens:
+            return answer.confidence.get("missing", "") or "none"
+        rows = ((token.text, _rounded(token.confidence)) for token in tokens)
+        return _table(("written", "confidence after it"), rows)
 
     @admin.display(description="times")
     def times(self, answer: Answer) -> SafeString:

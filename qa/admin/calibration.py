@@ -25,6 +25,7 @@ from qa.services.running import what_runs
 from qa.services.threshold_effects import logged_of
 
 from . import calibration_words as words
+from . import version_words
 from .calibration_desk import Desk, author_of, chosen_of, read_desk
 from .calibration_figures import draw, figures
 from .calibration_forms import PromiseForm
@@ -146,14 +147,14 @@ class CalibrationPages:
         frozen = [policy.as_value() for policy in sides]
         effects = [labelled.effect(each) for each in frozen] if labelled else []
         logged = [logged_effect(log.answers, each) for each in frozen]
-        values, running = words.policy_rows(sides), what_runs()
+        values, running = version_words.policy_rows(sides), what_runs()
         context = {
             "title": f"Compare policies: {desk.knowledge_base}",
             "new": new,
-            "versions": [words.version(policy, running) for policy in sides],
+            "versions": [version_words.version(policy, running) for policy in sides],
             "values": values,
             "any_differs": any(row.differs for row in values),
-            "certificates": words.certificate_rows(
+            "certificates": version_words.certificate_rows(
                 [getattr(policy, "certificate", None) for policy in sides]
             ),
             "labelled_rows": words.labelled_rows(effects) if effects else (),
@@ -198,6 +199,7 @@ class CalibrationPages:
             "by_verdict": words.threshold_cells(
                 labelled.by_min_verdict(own) if labelled else ()
             ),
+            "by_confidence": words.confidence_tables(labelled, own) if labelled else (),
             "figures": figures(desk.answers, own),
             "threshold_heads": words.THRESHOLD_HEADS,
             "history": PolicyActivation.objects.of(desk.knowledge_base)[:_HISTORY],
@@ -239,7 +241,9 @@ class CalibrationPages:
         may_steer = self._policies.has_steer_permission(request)
         return {
             "desk": desk,
-            "versions": [words.version(policy, running) for policy in desk.policies],
+            "versions": [
+                version_words.version(policy, running) for policy in desk.policies
+            ],
             "active": active,
             "before": version_before(active) if active and may_steer else None,
             "may_steer": may_steer,

@@ -60,6 +60,7 @@ class Desk:
             changes["calibrated_embedder"] = self.run.embedder
             changes["calibrated_language_model"] = self.run.language_model
             changes["calibrated_retrieval"] = self.run.retrieval
+            changes["calibrated_probes"] = self.run.probes
         return changes
 
     def query(self, **changes: object) -> str:

@@ -104,6 +104,7 @@ def _reliable(answers: Answers, _policy: Thresholds) -> Iterable[Cells]:
         values, right = probabilities_of(answers, name)
         for one in reliability(values, right) if values else ():
             yield (
+                _words(name),
                 f"{one.low:.2f} to {one.high:.2f}",
                 f"{one.count:,}",
                 f"{one.probability:.2f}",
@@ -148,10 +149,11 @@ _CURVES: Mapping[str, _Curve] = {
         _precision,
     ),
     "reliability": _Curve(
-        "Reliability of the verdict",
-        "How often answers are right whose verdict has a certain probability.",
+        "Reliability of the probabilities",
+        "How often answers are right that a verdict or a probe gives a certain "
+        "probability.",
         lambda answers, _: reliability_svg(answers),
-        ("verdict's probability", "answers", "mean", "right"),
+        ("signal", "probability", "answers", "mean", "right"),
         _reliable,
     ),
 }  # fmt: skip

@@ -8,6 +8,17 @@ from qa.models import Policy
 from qa.services.policies import PolicyChanges
 
 _BOUND = 2.0  # the greatest distance of two unit vectors
+_SLIDERS = (
+    "alpha", "alpha_unverified", "min_verdict", "min_confidence",
+    "min_early_confidence", "min_joint_confidence",
+)  # fmt: skip
+# A field of the form: the policy's switch that it is the opposite of.
+_SHADOWS = {
+    "hard_shadow": "hard_refusal",
+    "soft_shadow": "soft_refusal",
+    "support_shadow": "support_check",
+    "abstention_shadow": "abstention",
+}
 
 
 def _slider(label: str, help_text: str, *, most: float) -> forms.FloatField:
@@ -38,6 +49,22 @@ class ThresholdsForm(forms.Form):
         "refuses more.",
         most=1.0,
     )
+    min_confidence = _slider(
+        "least confidence by activations",
+        "Refused unless the probe that reads the answer's activations is this sure.",
+        most=1.0,
+    )
+    min_early_confidence = _slider(
+        "least early confidence",
+        "Ended before the first word unless the probe that reads question and evidence "
+        "is this sure.",
+        most=1.0,
+    )
+    min_joint_confidence = _slider(
+        "least joint confidence",
+        "Refused unless the probe that weighs all signals is this sure.",
+        most=1.0,
+    )
     hard_shadow = forms.BooleanField(
         label="Hard refusal in shadow",
         help_text="The distance is measured and refuses nothing.",
@@ -54,9 +81,18 @@ class ThresholdsForm(forms.Form):
         required=False,
     )
 
+    abstention_shadow = forms.BooleanField(
+        label="Abstention in shadow",
+        help_text="The confidences are measured and refuse nothing.",
+        required=False,
+    )
+
     def __init__(self, data: Any, *, base: Policy) -> None:  # noqa: ANN401  # a QueryDict
         # Nothing tried yet: the version as it is.
-        super().__init__(data if "alpha" in data else None, initial=_initial(base))
+        tried = data.copy() if "alpha" in data else None
+        for name in _SLIDERS if tried is not None else ():
+            tried.setdefault(name, getattr(base, name))  # an address kept from before
+        super().__init__(tried, initial=_initial(base))
         # What is near enough to answer may not count as unrelated.
         field = self.fields["alpha"]
         field.widget.attrs["max"] = field.max_value = base.horizon  # type: ignore[attr-defined]
@@ -67,12 +103,12 @@ class ThresholdsForm(forms.Form):
     @property
     def sliders(self) -> list[forms.BoundField]:
         """The numbers."""
-        return [self[name] for name in ("alpha", "alpha_unverified", "min_verdict")]
+        return [self[name] for name in _SLIDERS]
 
     @property
     def switches(self) -> list[forms.BoundField]:
         """The gates."""
-        return [self[name] for name in ("hard_shadow", "soft_shadow", "support_shadow")]
+        return [self[name] for name in _SHADOWS]
 
     def clean_alpha(self) -> float:
         """Hold alpha against the horizon, beyond which everything is unrelated."""
@@ -98,9 +134,13 @@ class ThresholdsForm(forms.Form):
             alpha=values["alpha"],
             alpha_unverified=values["alpha_unverified"],
             min_verdict=values["min_verdict"],
+            min_confidence=values["min_confidence"],
+            min_early_confidence=values["min_early_confidence"],
+            min_joint_confidence=values["min_joint_confidence"],
             hard_refusal=not values["hard_shadow"],
             soft_refusal=not values["soft_shadow"],
             support_check=not values["support_shadow"],
+            abstention=not values["abstention_shadow"],
         )
 
 
@@ -126,11 +166,6 @@ class PromiseForm(forms.Form):
 
 
 def _initial(base: Policy) -> dict[str, Any]:
-    return {
-        "alpha": base.alpha,
-        "alpha_unverified": base.alpha_unverified,
-        "min_verdict": base.min_verdict,
-        "hard_shadow": not base.hard_refusal,
-        "soft_shadow": not base.soft_refusal,
-        "support_shadow": not base.support_check,
-    }
+    numbers = {name: getattr(base, name) for name in _SLIDERS}
+    switches = {name: not getattr(base, gate) for name, gate in _SHADOWS.items()}
+    return numbers | switches

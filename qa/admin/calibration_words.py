@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from qa.evaluation.effects import (
     CERTAINTY,
+    Labelled,
     LabelledEffect,
     LoggedEffect,
     ThresholdRow,
 )
-from qa.models import Certificate, Policy
-from qa.pipeline.types import Calibration
-from qa.services.running import Running, calibration_state
+from qa.pipeline.scores import CONFIDENCES
+from qa.pipeline.types import Policy as PolicyValue
 from qa.services.threshold_effects import PERIOD, Log
 
 # Field of a policy, and what the pages call it; in the order of comparing.
@@ -23,17 +23,21 @@ FIELDS = (
     ("unverified_floor", "least confidence of unverified evidence"),
     ("verbatim_distance", "largest distance of a word-for-word answer"),
     ("min_verdict", "least verdict"),
+    ("min_confidence", "least confidence by activations"),
+    ("min_early_confidence", "least early confidence"),
+    ("min_joint_confidence", "least joint confidence"),
     ("hard_refusal", "hard refusal"),
     ("soft_refusal", "soft refusal"),
     ("support_check", "support check"),
+    ("abstention", "abstention"),
+    ("answer_without_probe", "answers without a probe"),
     ("reveal_not_entitled", "tells of knowledge that the asker may not see"),
     ("refuse_when_stale", "refuses while stale"),
     ("calibrated_embedder", "set for the embedding model"),
     ("calibrated_language_model", "set for the language model"),
     ("calibrated_retrieval", "set for the way of searching"),
+    ("calibrated_probes", "set for the probes"),
 )
-_GATES = ("hard_refusal", "soft_refusal", "support_check")
-_FINGERPRINT = 12
 _SPACE = "\u00a0"  # keeps a number and its sign on one line
 
 
@@ -54,25 +58,6 @@ class ThresholdCells:
     threshold: str
     is_own: bool
     cells: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Badge:
-    """A short word about a version; tone is "good", "warn", "bad" or "plain"."""
-
-    text: str
-    tone: str = "plain"
-
-
-@dataclass(frozen=True, slots=True)
-class Version:
-    """A version as a line of a list."""
-
-    policy: Policy
-    badges: tuple[Badge, ...]
-    alpha: str
-    alpha_unverified: str
-    min_verdict: str
 
 
 THRESHOLD_HEADS = (
@@ -100,14 +85,26 @@ def threshold_cells(rows: Iterable[ThresholdRow]) -> tuple[ThresholdCells, ...]:
     )
 
 
+def confidence_tables(
+    labelled: Labelled, policy: PolicyValue
+) -> tuple[tuple[str, tuple[ThresholdCells, ...]], ...]:
+    """Return (name, lines) of the threshold table of each confidence that is measured."""
+    names = dict(FIELDS)
+    tables = (
+        (names[field], threshold_cells(labelled.by_confidence(policy, signal)))
+        for signal, field in CONFIDENCES.items()
+    )
+    return tuple((name, lines) for name, lines in tables if lines)
+
+
 def labelled_rows(effects: Sequence[LabelledEffect]) -> tuple[Row, ...]:
     """Return the figures of several effects side by side."""
     rows = (
-        ("answered", "", [_part(e.shown, e.questions) for e in effects]),
+        ("answered", "", [part(e.shown, e.questions) for e in effects]),
         (
             "wrong among the answered",
             "not right, or not to be answered at all",
-            [_part(e.wrong, e.shown) for e in effects],
+            [part(e.wrong, e.shown) for e in effects],
         ),
         (
             "wrong among the answered, at most",
@@ -117,12 +114,12 @@ def labelled_rows(effects: Sequence[LabelledEffect]) -> tuple[Row, ...]:
         (
             "false answers",
             "of the questions to be refused",
-            [_part(e.undue_shown, e.undue) for e in effects],
+            [part(e.undue_shown, e.undue) for e in effects],
         ),
         (
             "false refusals",
             "of the questions to be answered",
-            [_part(e.due_refused, e.due) for e in effects],
+            [part(e.due_refused, e.due) for e in effects],
         ),
         ("can't be told", "a gate was in force", [f"{e.unknown:,}" for e in effects]),
     )
@@ -192,81 +189,13 @@ def log_notes(log: Log) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def policy_rows(policies: Sequence[Policy]) -> tuple[Row, ...]:
-    """Return the values of versions side by side."""
-    rows = []
-    for field, name in FIELDS:
-        values = [getattr(policy, field) for policy in policies]
-        cells = tuple(_value(field, value) for value in values)
-        rows.append(Row(name, cells, len(set(values)) > 1))
-    return tuple(rows)
-
-
-def certificate_rows(certificates: Sequence[Certificate | None]) -> tuple[Row, ...]:
-    """Return what each version promises, side by side; nothing where none does."""
-    if not any(certificates):
-        return ()
-    fields = (
-        ("promise", str),
-        ("tested on", lambda c: f"{c.labelled:,} labelled answers"),
-        ("shown", lambda c: _part(c.shown, c.labelled)),
-        ("wrong among the shown", lambda c: _part(c.wrong, c.shown)),
-        ("bound", lambda c: share(c.bound)),
-        ("method", lambda c: c.method.replace("_", " ")),
-        ("labels from", lambda c: c.labels_source),
-        ("made", lambda c: f"{c.created_at:%Y-%m-%d %H:%M}"),
-    )
-    return tuple(
-        Row(name, tuple(words(c) if c else "none" for c in certificates))
-        for name, words in fields
-    )
-
-
-def version(policy: Policy, running: Running) -> Version:
-    """Return a version as a line of a list."""
-    return Version(
-        policy=policy,
-        badges=(
-            standing(policy, running),
-            *(
-                [Badge("drifted", "bad")]
-                if getattr(policy, "has_drifted", None)
-                else []
-            ),
-            *shadow_badges(policy),
-        ),
-        alpha=f"{policy.alpha:g}",
-        alpha_unverified=f"{policy.alpha_unverified:g}",
-        min_verdict=f"{policy.min_verdict:g}",
-    )
-
-
-def standing(policy: Policy, running: Running) -> Badge:
-    """Say where the thresholds come from, and whether they hold for what runs."""
-    if calibration_state(policy, running) is Calibration.STALE:
-        return Badge("stale", "bad")
-    if hasattr(policy, "certificate"):
-        return Badge("certified", "good")
-    return Badge("calibrated" if policy.is_calibrated else "hand-set")
-
-
-def shadow_badges(policy: Policy) -> tuple[Badge, ...]:
-    """Say which gates are in shadow."""
-    return tuple(Badge(f"{gate} in shadow", "warn") for gate in shadow_gates(policy))
-
-
-def shadow_gates(policy: Policy) -> tuple[str, ...]:
-    """Return the names of the gates that are in shadow."""
-    words = dict(FIELDS)
-    return tuple(words[gate] for gate in _GATES if not getattr(policy, gate))
-
-
 def share(value: float | None) -> str:
     """Return a share as a percentage."""
     return "none" if value is None else f"{100 * value:.1f}{_SPACE}%"
 
 
-def _part(count: int, total: int) -> str:
+def part(count: int, total: int) -> str:
+    """Return a count, and of how many."""
     if not total:
         return f"{count:,}"
     return f"{count:,} of {total:,} ({share(count / total)})"
@@ -275,21 +204,3 @@ def _part(count: int, total: int) -> str:
 def _thumbs(count: int, down: int, what: str = "") -> str:
     said = f"{count:,} {what}".strip()
     return f"{said}, {down:,} of them had thumbs down" if count else said
-
-
-def _value(field: str, value: object) -> str:
-    match value:
-        case bool() if field in _GATES:
-            return "enforced" if value else "in shadow"
-        case bool():
-            return "yes" if value else "no"
-        case float():
-            return f"{value:g}"
-        case str():
-            return (
-                " ".join(each[:_FINGERPRINT] for each in value.split())
-                if field != "calibrated_retrieval"
-                else value
-            ) or "any"
-        case _:
-            return str(value)

@@ -20,14 +20,16 @@ from qa.services.policies import activate, active_policy, new_version
 from qa.services.running import Running, what_runs
 from qa.services.threshold_effects import has_drifted
 
-from . import calibration_words as words
+from . import version_words as words
 from .calibration import CalibrationPages
 from .calibration_desk import author_of
 
 _CHOSEN = (
     "knowledge_base", "name", "hard_refusal", "alpha", "alpha_unverified", "horizon",
     "top_k", "verbatim_distance", "unverified_floor", "soft_refusal", "min_verdict",
-    "support_check", "reveal_not_entitled", "refuse_when_stale",
+    "support_check", "abstention", "min_confidence", "min_early_confidence",
+    "min_joint_confidence", "answer_without_probe", "reveal_not_entitled",
+    "refuse_when_stale",
 )  # fmt: skip
 
 
@@ -82,13 +84,25 @@ class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         ("Word-for-word answers", {"fields": ["verbatim_distance"]}),
         ("Soft refusal", {"fields": ["soft_refusal", "min_verdict", "support_check"]}),
         (
+            "Abstention",
+            {
+                "fields": [
+                    "abstention",
+                    "min_confidence",
+                    "min_early_confidence",
+                    "min_joint_confidence",
+                    "answer_without_probe",
+                ]
+            },
+        ),
+        (
             "What is told and when",
             {"fields": ["reveal_not_entitled", "refuse_when_stale"]},
         ),
     ]
     _made_by_machine: ClassVar = [
         "version", "is_active", "is_calibrated", "calibrated_embedder",
-        "calibrated_language_model", "created_by", "created_at",
+        "calibrated_language_model", "calibrated_probes", "created_by", "created_at",
     ]  # fmt: skip
 
     def get_urls(self) -> list[URLPattern]:

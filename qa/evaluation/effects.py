@@ -6,10 +6,12 @@ and is counted as that.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from qa.pipeline.replay import Played, Signals, Thresholds, replay
+from qa.pipeline.scores import CONFIDENCES
 from qa.pipeline.types import Policy
 
 from .calibration.bounds import upper_bound
@@ -170,10 +172,31 @@ class Labelled:
 
     def by_min_verdict(self, policy: Policy) -> tuple[ThresholdRow, ...]:
         """Return a row for each least verdict from 0.0 to 0.9 and for the policy's own."""
-        own = policy.min_verdict
+        return self._by_least(policy, "min_verdict")
+
+    def by_confidence(self, policy: Policy, name: str) -> tuple[ThresholdRow, ...]:
+        """Return such a row for each least value of one confidence, abstention enforced.
+
+        Empty where no answer has that confidence: there is nothing to try.
+
+        Args:
+            name: Of `qa.pipeline.scores.CONFIDENCES`.
+
+        References:
+            Huang et al. (2025), "Confidence-Based Response Abstinence", table 2.
+        """
+        if np.isnan(self._table.values[name]).all():
+            return ()
+        return self._by_least(replace(policy, abstention=True), CONFIDENCES[name])
+
+    def _by_least(self, policy: Policy, field: str) -> tuple[ThresholdRow, ...]:
+        own = getattr(policy, field)
+        changes: list[tuple[float, dict[str, Any]]] = [
+            (least, {field: least}) for least in sorted({*_SHARES, own})
+        ]
         return tuple(
-            self._row(replace(policy, min_verdict=floor), floor, floor == own)
-            for floor in sorted({*_SHARES, own})
+            self._row(replace(policy, **change), least, least == own)
+            for least, change in changes
         )
 
     def _row(self, policy: Policy, threshold: float, is_own: bool) -> ThresholdRow:

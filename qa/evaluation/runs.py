@@ -21,6 +21,7 @@ from kb.embedding import active_model
 from kb.search import METHOD
 from qa.exceptions import EvaluationBusyError, EvaluationDataError
 from qa.models import EvaluationResult, EvaluationRun, Policy
+from qa.services.asking import probes_in_force
 
 from .asked import Considered
 from .judged import Judged, Suite
@@ -58,7 +59,7 @@ def begin(
     Raises:
         UnavailableError: A model that is to be asked can't be loaded.
     """
-    model = _language_model(suite)
+    model, probes = _models_of(suite)
     embedder = active_model().fingerprint
     identity = {
         "suite": suite.name,
@@ -67,6 +68,7 @@ def begin(
         "embedder": embedder,
         "language_model": model,
         "retrieval": METHOD,
+        "probes": probes,
     }
     key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
     rows = EvaluationRun.objects.filter(state=EvaluationRun.State.RUNNING)
@@ -86,6 +88,7 @@ def begin(
                 "embedder": embedder,
                 "language_model": model,
                 "retrieval": METHOD,
+                "probes": probes,
                 "started_by": by if isinstance(by, User) else None,
             },
         )
@@ -198,14 +201,15 @@ def _thresholds(policy: Policy | None) -> dict[str, Any] | None:
     return {name: value for name, value in values.items() if name not in _NAMES}
 
 
-def _language_model(suite: Suite) -> str:
-    """Return the fingerprint of the model that is asked; "" where none is."""
+def _models_of(suite: Suite) -> tuple[str, str]:
+    """Return the fingerprints of the model and of its probes; "" where none is asked."""
     if suite.policy is None:
-        return ""
+        return "", ""
     # Pulls in torch, which a suite that asks no model never pays for.
     from qa.language_models import load_language_model  # noqa: PLC0415
 
-    return load_language_model().fingerprint
+    model = load_language_model()
+    return model.fingerprint, probes_in_force(model).fingerprints
 
 
 @contextmanager

@@ -192,7 +192,7 @@ def stages_of(
     """Run the pipeline on a question on behalf of its asker; writes nothing."""
     asker = answer.asker or AnonymousUser()
     frozen = policy.as_value()
-    load = probes or _probes_in_force
+    load = probes or probes_in_force
 
     def load_and_release(model: LanguageModel) -> Probes:
         found = load(model)
@@ -207,6 +207,11 @@ def stages_of(
         probes=load_and_release,
         policy=frozen,
     )
+
+
+def probes_in_force(model: LanguageModel) -> Probes:
+    """Return the probes that are asked about this model's answers."""
+    return NoProbes()
 
 
 def find_knowledge_base(
@@ -299,10 +304,6 @@ def _keep(answer: Answer) -> None:
     if answer._state.adding:
         with transaction.atomic():
             answer.save(force_insert=True)
-
-
-def _probes_in_force(model: LanguageModel) -> Probes:
-    return NoProbes()
 
 
 def _configured_model() -> LanguageModel:

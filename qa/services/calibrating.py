@@ -24,6 +24,7 @@ from qa.evaluation.labelled import LabelledAnswer
 from qa.evaluation.runs import labelled_of
 from qa.exceptions import CalibrationError
 from qa.models import Certificate, EvaluationRun, Policy
+from qa.pipeline.scores import CONFIDENCES
 from qa.pipeline.types import Policy as PolicyValue
 
 from .policies import CHANGEABLE, PolicyChanges, new_version
@@ -43,6 +44,7 @@ class Labels:
         embedder: Fingerprint.
         language_model: Fingerprint; several are separated by spaces.
         retrieval: The way of searching, and its metric.
+        probes: Fingerprints of those in force, separated by spaces; "" for none.
         run: The evaluation, where they are of one.
     """
 
@@ -52,6 +54,7 @@ class Labels:
     embedder: str
     language_model: str
     retrieval: str
+    probes: str = ""
     run: EvaluationRun | None = None
 
     @property
@@ -84,6 +87,7 @@ def labels_of_run(run: EvaluationRun) -> Labels:
         embedder=run.embedder,
         language_model=run.language_model,
         retrieval=run.retrieval,
+        probes=run.probes,
         run=run,
     )
 
@@ -118,7 +122,7 @@ def certify(
             measures otherwise, or can't be calibrated on.
         PolicyError: The name is no name.
     """
-    _check(policy, labels)
+    _check(policy, labels, signals)
     found = calibrate(
         labels.answers,
         base=policy.as_value(),
@@ -153,7 +157,7 @@ def make_by_cost(
         CalibrationError: As `certify`; or the costs are none.
         PolicyError: The name is no name.
     """
-    _check(policy, labels)
+    _check(policy, labels, signals)
     choice = choose_by_cost(
         labels.answers,
         base=policy.as_value(),
@@ -178,6 +182,7 @@ def _version(
         "calibrated_embedder": labels.embedder,
         "calibrated_language_model": labels.language_model,
         "calibrated_retrieval": labels.retrieval,
+        "calibrated_probes": labels.probes if chosen.abstention else "",
         "is_calibrated": True,
         "name": name or policy.name,
     }
@@ -209,10 +214,11 @@ def _certificate(policy: Policy, labels: Labels, found: Certified) -> Certificat
         embedder=labels.embedder,
         language_model=labels.language_model,
         retrieval=labels.retrieval,
+        probes=policy.calibrated_probes,
     )
 
 
-def _check(policy: Policy, labels: Labels) -> None:
+def _check(policy: Policy, labels: Labels, signals: Sequence[str]) -> None:
     """Refuse labels that say nothing about this policy under what runs now."""
     if policy.knowledge_base_id != labels.policy.knowledge_base_id:
         raise CalibrationError(
@@ -230,6 +236,14 @@ def _check(policy: Policy, labels: Labels) -> None:
                 f"The labelled answers were measured by the {what} {measured_by}, and "
                 f"{runs} runs now; evaluate the suite again and calibrate on that run."
             )
+    is_by_probes = policy.abstention or not CONFIDENCES.keys().isdisjoint(signals)
+    in_force = set((running.probes or "").split())
+    if is_by_probes and labels.probes and not in_force <= set(labels.probes.split()):
+        raise CalibrationError(
+            f"The labelled answers' confidences are of the probes {labels.probes}, and "
+            f"{running.probes} are in force now; evaluate the suite again and calibrate "
+            "on that run."
+        )
     for field in _MEASURED_UNDER:
         was, now = getattr(labels.policy, field), getattr(policy, field)
         if was != now:

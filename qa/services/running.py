@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from django.db.models import Subquery
+
 from kb.models import EmbeddingModel
 from kb.search import METHOD
 from qa.models import Answer, Policy
@@ -30,15 +32,17 @@ class Running:
 
 
 def what_runs() -> Running:
-    """Return what runs now (three queries)."""
+    """Return what runs now (two queries)."""
     active = EmbeddingModel.objects.filter(state=EmbeddingModel.State.ACTIVE)
     written = Answer.objects.exclude(language_model="").order_by("-created_at")
-    read = written.exclude(confidence={})
+    read = written.exclude(confidence={}).values("probes")[:1]
+    by = written.values_list("language_model", Subquery(read)).first()
+    language_model, probes = by or ("", None)
     return Running(
         embedder=active.values_list("fingerprint", flat=True).first() or "",
         retrieval=METHOD,
-        language_model=written.values_list("language_model", flat=True).first() or "",
-        probes=read.values_list("probes", flat=True).first(),
+        language_model=language_model,
+        probes=probes,
     )
 
 

@@ -31,8 +31,8 @@ class Log:
         answers: Newest first.
         since: When the period began.
         asked: All questions decided in the period.
-        other_models: Of the newest, left out: other models measured them, and numbers
-            of two models can't be held against one threshold.
+        other_models: Of the newest, left out: other models or probes measured them, and
+            numbers of two of them can't be held against one threshold.
         refused_stale: Of the newest, left out: refused for the policy was stale.
     """
 
@@ -83,9 +83,12 @@ def logged_of(knowledge_base: KnowledgeBase, *, most: int = MOST_LOGGED) -> Log:
     asked = rows.count() if len(read) == most else len(read)
     embedder = next((row.embedder for row in read if row.embedder), "")
     model = next((row.language_model for row in read if row.language_model), "")
+    probes = next((row.probes for row in read if row.probes), "")
     played = [
         row for row in read
-        if row.embedder == embedder and row.language_model in ("", model)
+        if row.embedder == embedder
+        and row.language_model in ("", model)
+        and row.probes in ("", probes)
     ]  # fmt: skip
     current = [row for row in played if row.reason != Reason.POLICY_STALE]
     return Log(
@@ -103,14 +106,16 @@ class _Measured:
     reason: str
     embedder: str
     language_model: str
+    probes: str
 
 
 def _measured(rows: QuerySet[Answer]) -> Iterator[_Measured]:
     down = Vote.objects.filter(answer=OuterRef("pk"), is_up=False)
     flattened = RawSQL(_FLAT_SIGNALS, (), output_field=JSONField())  # noqa: S611  # own constant
     found = rows.annotate(flat=flattened, has_down=Exists(down))
-    names = ("flat", "outcome", "has_down", "reason", "embedder", "language_model")
-    for flat, outcome, has_down, reason, embedder, model in found.values_list(*names):
+    models = ("embedder", "language_model", "probes")
+    names = ("flat", "outcome", "has_down", "reason", *models)
+    for flat, outcome, has_down, reason, *by in found.values_list(*names):
         was_answered = outcome == Answer.Outcome.ANSWERED
         answer = LoggedAnswer(flat or {}, was_answered, has_down)
-        yield _Measured(answer, reason, embedder, model)
+        yield _Measured(answer, reason, *by)

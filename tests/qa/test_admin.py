@@ -89,6 +89,25 @@ def test_the_list_of_answers_costs_the_same_for_any_number(
     assert page.content.decode().count("What does a new card cost?") >= 20
 
 
+def test_an_answers_page_shows_how_sure_it_was_along_the_draft(enter):
+    answer = make_answer(
+        make_user(),
+        generation={"tokens": ["twelve", " euros"]},
+        confidence={"along": [0.125, 0.25, 0.5], "missing": ""},
+    )
+    untold = make_answer(
+        make_user(), confidence={"along": [], "missing": "No probe fits."}
+    )
+    client = enter(Role.SME)
+
+    page = client.get(change_url(answer)).content.decode()
+
+    assert "confidence after it" in page
+    assert "twelve" in page
+    assert "0.125" in page
+    assert "No probe fits." in client.get(change_url(untold)).content.decode()
+
+
 def test_votes_are_listed_and_never_edited(enter):
     vote = Vote.objects.create(
         answer=make_answer(make_user()), user=make_user(), is_up=True, comment="Good."
@@ -103,13 +122,14 @@ def test_votes_are_listed_and_never_edited(enter):
 def version_of(policy: Policy, **changes) -> dict[str, object]:
     names = (
         "name", "alpha", "alpha_unverified", "horizon", "top_k", "verbatim_distance", "unverified_floor",
-        "min_verdict",
+        "min_verdict", "min_confidence", "min_early_confidence", "min_joint_confidence",
     )  # fmt: skip
     return {
         "knowledge_base": policy.knowledge_base_id,
         "hard_refusal": "on",
         "soft_refusal": "on",
         "support_check": "on",
+        "answer_without_probe": "on",
         **{name: getattr(policy, name) for name in names},
         **changes,
     }
@@ -121,12 +141,15 @@ def test_a_new_version_is_made_from_another_and_activated(enter):
     add = reverse("admin:qa_policy_add")
 
     offered = client.get(add, {"source": first.pk}).content.decode()
-    made = client.post(add, version_of(first, alpha=0.7))
+    changes = {"alpha": 0.7, "abstention": "on", "min_confidence": 0.6}
+    made = client.post(add, version_of(first, **changes))
 
     assert 'value="0.85"' in offered
     assert made.status_code == 302
     second = Policy.objects.get(version=2)
     assert (second.alpha, second.is_active) == (0.7, False)
+    assert (second.abstention, second.min_confidence) == (True, 0.6)
+    assert second.answer_without_probe
     assert second.created_by is not None
     activated = client.post(reverse("admin:qa_policy_activate_this", args=[second.pk]))
     assert activated.status_code == 302

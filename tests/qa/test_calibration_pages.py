@@ -21,6 +21,7 @@ from tests.qa.evaluated import (
     measured,
     policy_of_default_base,
 )
+from tests.qa.values import PROBES
 
 pytestmark = pytest.mark.django_db
 
@@ -224,6 +225,33 @@ def test_what_was_tried_is_saved_as_a_version_that_waits(enter, policy, run):
     assert made.calibrated_embedder == run.embedder
     assert made.created_by is not None
     assert "default v2 is made, set by hand" in text_of(saved)
+
+
+def test_confidences_are_tried_and_saved_with_the_probes_that_gave_them(enter, policy):
+    sure, unsure = (
+        measured(0.5, answer_confidence=0.9),
+        measured(0.5, answer_confidence=0.2),
+    )
+    run = make_run(
+        labelled("sure", sure, answerable=True, correct=True),
+        labelled("unsure", unsure, answerable=True, correct=False),
+        probes=PROBES,
+    )
+    query = TRIED | {"min_confidence": "0.5", "run": run.pk, "base": policy.pk}
+    client = enter(Role.ADMIN)
+
+    page = text_of(client.get(address("calibrate", run=run.pk)))
+    tried = text_of(client.get(address("try_on_labelled", **query)))
+    shadow = text_of(client.get(address("try_on_labelled", **query, abstention_shadow="on")))  # fmt: skip
+    client.post(address("save_tried"), query)
+
+    assert "By least confidence by activations" in page
+    assert "By least joint confidence" not in page
+    assert "Of 2 labelled questions 1 are answered, 0 of them wrongly" in tried
+    assert "Of 2 labelled questions 2 are answered, 1 of them wrongly" in shadow
+    made = Policy.objects.get(version=2)
+    assert (made.abstention, made.min_confidence) == (True, 0.5)
+    assert (made.min_early_confidence, made.calibrated_probes) == (0.0, PROBES)
 
 
 def many(count: int, *, wrong_every: int) -> list[LabelledAnswer]:
@@ -430,7 +458,10 @@ def test_the_numbers_of_the_curves_are_those_of_the_answers(enter, policy, run):
     rows = {figure.name: figure.rows for figure in page.context["figures"]}
     assert ("0.85 (own)", "0", "66.7\u00a0%", "0", "66.7\u00a0%") in rows["refusals"]
     assert ("0.6", "2", "100.0\u00a0%", "2", "100.0\u00a0%") in rows["refusals"]
-    assert rows["reliability"] == (("0.90 to 0.90", "3", "0.90", "66.7\u00a0%"),)
+    verdict = "How sure the model is that it can answer"
+    assert rows["reliability"] == (
+        (verdict, "0.90 to 0.90", "3", "0.90", "66.7\u00a0%"),
+    )
     (risk,) = [
         row for row in rows["risk-coverage"] if row[0].startswith("Best verified")
     ]

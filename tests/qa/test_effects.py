@@ -68,6 +68,28 @@ def test_the_tables_mark_the_policys_own_value_and_count_as_the_effect_does():
     assert (verdicts[0.0], verdicts[0.5], verdicts[0.9]) == (5, 4, 3)
 
 
+def test_a_confidence_has_a_table_once_it_is_measured_and_with_abstention_enforced():
+    sure, unsure = measured(answer_confidence=0.9), measured(answer_confidence=0.35)
+    answers = Labelled(
+        (
+            labelled("sure, right", sure, answerable=True, correct=True),
+            labelled("unsure, wrong", unsure, answerable=True, correct=False),
+            labelled("unsure, right", unsure, answerable=True, correct=True),
+        )
+    )
+    shadow = replace(POLICY, min_confidence=0.3)
+
+    table = answers.by_confidence(shadow, "answer_confidence")
+
+    assert [row.threshold for row in table if row.is_own] == [0.3]
+    rows = {row.threshold: row for row in table}
+    assert list(rows) == [step / 10 for step in range(10)]
+    assert (rows[0.0].shown, rows[0.3].shown, rows[0.4].shown) == (3, 3, 1)
+    assert (rows[0.4].wrong, rows[0.4].right_masked) == (0, 1)
+    assert (rows[0.4].precision, rows[0.4].recall) == (1.0, 0.5)
+    assert answers.by_confidence(shadow, "joint_confidence") == ()
+
+
 def test_nothing_labelled_has_no_shares():
     (row, *_) = Labelled(()).by_alpha(POLICY)
 

@@ -17,7 +17,7 @@ from tests.qa.evaluated import (
     make_run,
     measured,
 )
-from tests.qa.values import MODEL, make_policy
+from tests.qa.values import MODEL, PROBES, make_policy
 
 pytestmark = pytest.mark.django_db
 
@@ -95,6 +95,16 @@ def test_numbers_of_other_models_are_left_out_and_told():
 
     assert (len(log.answers), log.other_models, log.asked) == (2, 2, 4)
     assert not log.is_sample
+
+
+def test_confidences_of_other_probes_are_left_out_and_told():
+    make_logged(measured(0.5), language_model=MODEL, probes="another")
+    make_logged(measured(0.5), language_model=MODEL)
+    make_logged(measured(0.5), language_model=MODEL, probes=PROBES)
+
+    log = logged_of(make_knowledge_base())
+
+    assert (len(log.answers), log.other_models) == (2, 1)
 
 
 def test_what_a_stale_policy_refused_is_left_out_and_told():

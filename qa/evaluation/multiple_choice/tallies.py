@@ -31,6 +31,11 @@ class Gates:
     hard_refusal: bool = True
     soft_refusal: bool = True
     support_check: bool = False
+    abstention: bool = False
+    min_confidence: float = 0.0
+    min_early_confidence: float = 0.0
+    min_joint_confidence: float = 0.0
+    answer_without_probe: bool = True
 
 
 L2R = Gates()

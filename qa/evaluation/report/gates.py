@@ -14,19 +14,21 @@ from qa.evaluation.calibration.decisions import table_of
 from qa.evaluation.labelled import LabelledAnswer
 from qa.evaluation.metrics.abstention import two_by_two
 from qa.pipeline.replay import Thresholds
-from qa.pipeline.scores import SCORES
+from qa.pipeline.scores import THRESHOLDED
 
 from .columns import Columns, Flags
 from .counts import Part, rate
 
-_SWITCHES = ("hard_refusal", "soft_refusal", "support_check")
+SWITCHES = ("hard_refusal", "soft_refusal", "support_check", "abstention")
 # Name: which of the switches are on.
 ABLATIONS = {
-    "no gate": (False, False, False),
-    "hard refusal alone": (True, False, False),
-    "soft refusal alone": (False, True, False),
-    "hard and soft refusal": (True, True, False),
-    "all gates": (True, True, True),
+    "no gate": (False, False, False, False),
+    "hard refusal alone": (True, False, False, False),
+    "soft refusal alone": (False, True, False, False),
+    "abstention alone": (False, False, False, True),
+    "hard and soft refusal": (True, True, False, False),
+    "hard, soft and abstention": (True, True, False, True),
+    "all gates": (True, True, True, True),
 }
 ALPHAS = tuple(round(0.1 * step, 1) for step in range(1, 21))
 
@@ -41,7 +43,7 @@ def ablations(columns: Columns, policy: Thresholds | None) -> Part:
     differing = int((own.answered != columns.answered)[~own.unknown].sum())
     parts = {}
     for name, switches in ABLATIONS.items():
-        chosen = switched(policy, **dict(zip(_SWITCHES, switches, strict=True)))
+        chosen = switched(policy, **dict(zip(SWITCHES, switches, strict=True)))
         decided = table.decide(chosen)
         parts[name] = _ablation(columns, decided.answered, decided.unknown)
     return {"why_not": "", "replayed_otherwise": differing, "gates": parts}
@@ -64,7 +66,7 @@ def alpha_sweep(
     for alpha in sorted({*ALPHAS, policy.alpha}):
         part: Part = {"alpha": alpha, "is_own": alpha == policy.alpha}
         for name in ("hard refusal alone", "all gates"):
-            switches = dict(zip(_SWITCHES, ABLATIONS[name], strict=True))
+            switches = dict(zip(SWITCHES, ABLATIONS[name], strict=True))
             decided = table.decide(switched(policy, alpha=alpha, **switches))
             shown = int(decided.answered.sum())
             wrong = int((decided.answered & table.wrong).sum())
@@ -81,9 +83,9 @@ def alpha_sweep(
 
 def switched(policy: Thresholds, **changes: float) -> Thresholds:
     """Return a policy's thresholds with some of them, or its switches, changed."""
-    named = {score.threshold for score in SCORES.values() if score.threshold}
-    names = {*_SWITCHES, "alpha", "alpha_unverified", "verbatim_distance", *named}
-    values = {name: getattr(policy, name) for name in names | {"min_verdict"}}
+    named = {score.threshold for score in THRESHOLDED.values()}
+    names = {*SWITCHES, *named, "verbatim_distance", "answer_without_probe"}
+    values = {name: getattr(policy, name) for name in names}
     return cast("Thresholds", SimpleNamespace(**values | changes))
 
 

@@ -19,7 +19,7 @@ from qa.evaluation.metrics.selective import (
     rank,
     risk_coverage,
 )
-from qa.pipeline.scores import SCORES
+from qa.pipeline.scores import CONFIDENCES, SCORES
 
 from .columns import Columns
 from .counts import Part
@@ -27,7 +27,7 @@ from .counts import Part
 COVERAGES = (0.2, 0.4, 0.6, 0.8)
 RISKS = (0.05, 0.1, 0.2)
 # Signals that say how probable it is that the answer may be shown.
-PROBABILITIES = ("verdict_probability",)
+PROBABILITIES = ("verdict_probability", *CONFIDENCES)
 
 
 def signals(columns: Columns) -> Part:

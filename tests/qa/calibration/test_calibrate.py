@@ -16,15 +16,15 @@ from qa.evaluation.calibration import (
     choose_by_cost,
 )
 from qa.evaluation.calibration.bounds import upper_bound
+from qa.evaluation.calibration.candidates import candidates, thresholds_of
 from qa.evaluation.calibration.candidates import testing_order as order_of
-from qa.evaluation.calibration.candidates import thresholds_of
 from qa.evaluation.calibration.decisions import table_of
 from qa.evaluation.calibration.groups import group_bound, split
 from qa.evaluation.calibration.smoothing import smoothed_errors
 from qa.evaluation.labelled import LabelledAnswer
 from qa.exceptions import CalibrationError
 from qa.pipeline.replay import Played, replay
-from qa.pipeline.scores import SCORES
+from qa.pipeline.scores import CONFIDENCES, SCORES, THRESHOLDED, Trust
 from tests.qa.calibration.labelled_answers import draw, make_labelled
 from tests.qa.values import make_policy
 
@@ -201,6 +201,64 @@ def test_of_a_frontier_the_surest_is_tested_first_and_never_one_that_shows_less(
     order = order_of(shown, wrong, epsilon=0.05, scale=1.0)
 
     assert order.tolist() == [1, 3]
+
+
+def with_confidences(
+    drawn: list[LabelledAnswer], rng: np.random.Generator
+) -> list[LabelledAnswer]:
+    """Return the answers with confidences, of which the joint one is worth most."""
+    noise = {"answer_confidence": 0.5, "early_confidence": 1.0, "joint_confidence": 0.2}
+
+    def measured(answer: LabelledAnswer) -> dict[str, float]:
+        right = float(answer.is_correct is True)
+        return {
+            name: float(np.clip(0.3 + 0.4 * right + spread * rng.normal() / 2, 0, 1))
+            for name, spread in noise.items()
+        }
+
+    return [
+        replace(answer, signals={**answer.signals, **measured(answer)})
+        for answer in drawn
+    ]
+
+
+def test_confidences_are_calibrated_with_the_other_signals_and_show_more(drawn):
+    labelled = with_confidences(drawn, np.random.default_rng(8))
+
+    joint = certified(labelled, signals=tuple(THRESHOLDED), epsilon=0.05)
+    alone = calibrate(labelled, base=_BASE, epsilon=0.05, delta=0.05, signals=_JOINT)
+
+    assert joint.policy.abstention
+    assert joint.thresholds.keys() > set(CONFIDENCES.values())
+    assert joint.tested.coverage > 0.6
+    shown_alone = alone.tested.coverage if isinstance(alone, Certified) else 0.0
+    assert joint.tested.coverage > shown_alone
+    played = [replay(answer.signals, joint.policy).outcome for answer in labelled]
+    wrong = [p is Played.ANSWERED and a.is_wrong_if_shown for a, p in zip(labelled, played, strict=True)]  # fmt: skip
+    assert sum(wrong) <= 0.05 * sum(p is Played.ANSWERED for p in played)
+
+
+def test_each_of_many_signals_is_tried_alone_in_fine_steps_too(drawn):
+    labelled = with_confidences(drawn, np.random.default_rng(8))
+    scores = {name: SCORES[name] for name in (*_JOINT, *CONFIDENCES)}
+
+    tried = candidates(table_of(labelled), _BASE, scores)
+
+    assert len(tried) < 20_000
+    assert len({repr(policy) for policy in tried}) == len(tried)
+    for name, score in scores.items():
+        others = {other.threshold: other for other in scores.values()}
+        del others[score.threshold]
+        laxest = {
+            field: other.limits[other.trust is Trust.LOW]
+            for field, other in others.items()
+        }
+        alone = [
+            getattr(policy, score.threshold)
+            for policy in tried
+            if all(getattr(policy, field) == lax for field, lax in laxest.items())
+        ]
+        assert len(alone) > 250, name
 
 
 @given(

@@ -54,6 +54,38 @@ def test_a_certified_version_is_new_inactive_and_has_its_certificate(policy):
     assert risk_of(made.alpha, made.min_verdict) <= 0.15
 
 
+def test_a_certificate_names_the_probes_that_its_thresholds_are_for(policy):
+    run = make_run(policy, probes=PROBES)
+    for row in run.results.all():
+        row.signals["joint_confidence"] = 0.9 if row.is_correct else 0.2
+        row.save(update_fields=["signals"])
+    labels = labels_of_run(run)
+    asked = {"epsilon": 0.05, "delta": 0.05, "by": None}
+
+    made = certify(policy, labels, **asked)
+    without = certify(policy, labels, signals=("verified_ratio",), **asked | {"epsilon": 0.25})  # fmt: skip
+
+    assert isinstance(made, Policy)
+    assert isinstance(without, Policy)
+    assert made.abstention
+    assert 0.2 < made.min_joint_confidence <= 0.9
+    assert made.certificate.thresholds["min_joint_confidence"] > 0.2
+    assert made.calibrated_probes == made.certificate.probes == PROBES
+    assert (without.abstention, without.calibrated_probes) == (False, "")
+
+
+def test_confidences_of_probes_that_are_in_force_no_more_are_not_calibrated_on(policy):
+    labels = labels_of_run(make_run(policy, probes=PROBES))
+    read = {"confidence": {"along": [], "missing": ""}, "probes": "c" * 64}
+    make_answer(make_user(), language_model=MODEL, **read)
+    asked = {"epsilon": 0.25, "delta": 0.05, "by": None}
+
+    with pytest.raises(CalibrationError, match="evaluate the suite again"):
+        certify(policy, labels, **asked)
+
+    assert isinstance(certify(policy, labels, signals=("verified_ratio",), **asked), Policy)  # fmt: skip
+
+
 def test_the_digest_is_of_the_labels_whatever_their_order(policy):
     run = make_run(policy, 30)
     labels, same = labels_of_run(run), labels_of_run(run)
@@ -212,7 +244,7 @@ def test_what_runs_is_told_without_loading_a_model(policy, django_assert_num_que
     make_answer(make_user(), language_model=MODEL)
     make_answer(make_user(), language_model="")
 
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(2):
         running = what_runs()
 
     assert (running.language_model, running.probes) == (MODEL, PROBES)

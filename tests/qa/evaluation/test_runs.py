@@ -13,9 +13,11 @@ from qa.evaluation.runs import begin, finish, go_on, judged_of
 from qa.evaluation.suites import open_suite
 from qa.exceptions import EvaluationBusyError, EvaluationDataError
 from qa.models import Answer, AnswerEvidence, EvaluationResult, EvaluationRun
+from qa.pipeline.activations import Confidence
 from qa.services.policies import activate, active_policy, new_version
 from tests.factories import make_entry, make_user
 from tests.qa.evaluation import data_sets
+from tests.qa.values import PROBES, GivenProbes
 from tests.workers.processes import Process, environment_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -140,6 +142,18 @@ def test_what_is_asked_or_decides_otherwise_is_another_run(opened, change):
 
     assert begin(suite) != first
     assert EvaluationRun.objects.count() == 2
+
+
+def test_a_run_is_of_the_probes_that_are_in_force(opened, monkeypatch):
+    suite = opened(limit=2)
+    without = begin(suite)
+    given = GivenProbes(Confidence(probes=PROBES))
+    monkeypatch.setattr("qa.evaluation.runs.probes_in_force", lambda _model: given)
+
+    run = begin(suite)
+
+    assert run != without
+    assert (without.probes, run.probes) == ("", PROBES)
 
 
 def test_anew_starts_over(opened):

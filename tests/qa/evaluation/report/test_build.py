@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from qa.evaluation.report import build_report, judged_from
-from qa.evaluation.report.gates import ABLATIONS
+from qa.evaluation.report.gates import ABLATIONS, SWITCHES
 from qa.exceptions import EvaluationDataError
 from qa.pipeline.replay import Played, replay
 from qa.pipeline.scores import SCORES
@@ -86,15 +86,14 @@ def test_places_and_reasons_are_counted():
 
 
 def test_each_choice_of_gates_is_what_a_replay_of_every_row_decides():
-    rows = make_shadow_run(300)
+    rows = with_confidence(make_shadow_run(300))
+    least = replace(SHADOW, min_confidence=0.4)
 
-    ablations = build_report(rows, policy=SHADOW)["ablations"]
+    ablations = build_report(rows, policy=least)["ablations"]
 
     assert ablations["replayed_otherwise"] == 0
-    for name, (hard, soft, support) in ABLATIONS.items():
-        policy = replace(
-            SHADOW, hard_refusal=hard, soft_refusal=soft, support_check=support
-        )
+    for name, switches in ABLATIONS.items():
+        policy = replace(least, **dict(zip(SWITCHES, switches, strict=True)))
         shown = [
             r for r in rows if replay(r.signals, policy).outcome is Played.ANSWERED
         ]
@@ -104,7 +103,35 @@ def test_each_choice_of_gates_is_what_a_replay_of_every_row_decides():
             row.is_wrong_if_shown for row in shown
         )
     counts = [part["answered"]["count"] for part in ablations["gates"].values()]
-    assert counts[0] == 300 > counts[1] > counts[3] > 0
+    assert list(ABLATIONS) == list(ablations["gates"])
+    none, hard, _, confident, both, three, every = counts
+    assert none == 300 > hard > both > three >= every > 0
+    assert 300 > confident > three
+
+
+def test_a_confidence_is_a_probability_with_its_calibration_error():
+    rows = with_confidence(make_shadow_run(200))
+
+    scores = build_report(rows, policy=SHADOW)["signals"]["scores"]
+
+    assert scores["answer_confidence"]["calibration"]["count"] == 200
+    assert scores["answer_confidence"]["auroc"] == pytest.approx(
+        scores["verdict_probability"]["auroc"]
+    )
+
+
+def with_confidence(rows):
+    """Return the rows with a confidence that ranks as the verdict does."""
+    return [
+        replace(
+            row,
+            signals={
+                **row.signals,
+                "answer_confidence": row.signals["verdict_probability"] ** 2,
+            },
+        )
+        for row in rows
+    ]
 
 
 def test_what_an_enforced_gate_hid_is_said_to_be_unknown():
