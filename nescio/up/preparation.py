@@ -19,6 +19,7 @@ from kb.embedding import active_model
 from kb.models import EmbeddingModel, KnowledgeBase
 from nescio.up.exceptions import UpError
 from probes import bundled
+from probes.services.shipped import register_shipped
 from qa.services.policies import ensure_default_policy
 
 
@@ -65,6 +66,18 @@ def prepare_models(console: Console) -> None:
     with console.status("Embedding model: checking and loading"):
         model = active_model()
     console.print(f"Embedding model: {model}")
+
+
+def register_probes(console: Console) -> None:
+    """Register the probes that come along for the bundled language model, once."""
+    reads = settings.LANGUAGE_MODEL
+    if settings.LANGUAGE_SERVER_URL:
+        reads = settings.SURROGATE_MODEL
+    if reads != "bundled":
+        return
+    made = register_shipped()
+    if made:
+        console.print(f"Probes: {len(made)} registered")
 
 
 def load_knowledge(console: Console) -> None:

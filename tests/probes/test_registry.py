@@ -11,6 +11,7 @@ from probes.exceptions import ProbeFileError, ProbeNotFoundError, ProbeStateErro
 from probes.joint import joint_from
 from probes.models import Probe, ProbeChange
 from probes.services.registry import promote, register, retire
+from probes.services.shipped import register_shipped
 from tests.factories import make_user
 
 from .probe_files import MODEL, activation_files, joint_probe_files
@@ -161,3 +162,49 @@ def test_a_probe_that_was_damaged_in_the_database_is_not_put_in_force(user):
         promote(probe.pk, "active", by=user)
 
     assert states(in_force, probe) == ["active", "candidate"]
+
+
+@pytest.fixture
+def shipped(tmp_path):
+    for name, files in {
+        "abstention": activation_files(),
+        "abstention-elsewhere": activation_files(language_model=OTHER),
+        "joint": joint_probe_files(),
+    }.items():
+        files.write(tmp_path / name)
+    (tmp_path / "adapter").mkdir()
+    (tmp_path / "adapter" / "adapter_config.json").write_text("{}")
+    return tmp_path
+
+
+def test_what_comes_along_is_registered_once_and_in_force(
+    shipped, django_assert_num_queries
+):
+    made = register_shipped(shipped)
+
+    assert states(*made) == ["active"] * 3
+    with django_assert_num_queries(1):
+        assert register_shipped(shipped) == []
+
+
+def test_what_an_operator_decided_stands(shipped, user):
+    mine = registered(1)
+    promote(mine.pk, "active", by=user)
+
+    probe, _, _ = register_shipped(shipped)
+    assert states(mine, probe) == ["active", "candidate"]
+    promote(probe.pk, "active", by=user)
+    retire(probe.pk, by=user)
+    register_shipped(shipped)
+
+    assert states(mine, probe) == ["retired", "retired"]
+
+
+def test_damaged_files_that_come_along_are_told(shipped):
+    (shipped / "joint" / "weights.json").write_text("{}")
+    with pytest.raises(ProbeFileError, match="joint"):
+        register_shipped(shipped)
+
+
+def test_there_may_be_none(tmp_path):
+    assert register_shipped(tmp_path) == []

@@ -41,6 +41,7 @@ class Command(BaseCommand):
             if not options["migrated"]:
                 preparation.migrate(console)
             preparation.prepare_models(console)
+            preparation.register_probes(console)
             if not options["no_demonstration"]:
                 preparation.load_knowledge(console)
         except (UpError, NescioError) as error:
