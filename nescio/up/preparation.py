@@ -19,7 +19,7 @@ from kb.embedding import active_model
 from kb.models import EmbeddingModel, KnowledgeBase
 from nescio.up.exceptions import UpError
 from probes import bundled
-from probes.services.shipped import register_shipped
+from probes.services.shipped import register_shipped, unregistered
 from qa.services.policies import ensure_default_policy
 
 
@@ -37,6 +37,7 @@ def is_done() -> bool:
         has_language_model
         and EmbeddingModel.objects.filter(state=EmbeddingModel.State.ACTIVE).exists()
         and KnowledgeBase.objects.filter(policies__is_active=True).exists()
+        and not (_reads_with_bundled_model() and unregistered())
     )
 
 
@@ -70,12 +71,7 @@ def prepare_models(console: Console) -> None:
 
 def register_probes(console: Console) -> None:
     """Register the probes that come along for the bundled language model, once."""
-    reads = settings.LANGUAGE_MODEL
-    if settings.LANGUAGE_SERVER_URL:
-        reads = settings.SURROGATE_MODEL
-    if reads != "bundled":
-        return
-    made = register_shipped()
+    made = register_shipped() if _reads_with_bundled_model() else []
     if made:
         console.print(f"Probes: {len(made)} registered")
 
@@ -97,6 +93,13 @@ def load_knowledge(console: Console) -> None:
     console.print(
         "Knowledge: demonstration loaded" if is_new else "Knowledge: already loaded"
     )
+
+
+def _reads_with_bundled_model() -> bool:
+    """Tell whether activations are read in the bundled model."""
+    if settings.LANGUAGE_SERVER_URL:
+        return settings.SURROGATE_MODEL == "bundled"
+    return settings.LANGUAGE_MODEL == "bundled"
 
 
 @contextmanager

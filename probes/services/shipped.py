@@ -13,6 +13,21 @@ DIRECTORY: Final = Path(probes.__file__).parent / "shipped"
 NOTE: Final = "Comes with the product."
 
 
+def unregistered(directory: Path = DIRECTORY) -> list[ProbeFiles]:
+    """Return the probes below `directory` that are not registered (one query).
+
+    Raises:
+        ProbeFileError: A file is damaged.
+    """
+    found = [
+        ProbeFiles.read(card.parent) for card in sorted(directory.glob(f"*/{CARD}"))
+    ]
+    names = [files.fingerprint for files in found]
+    rows = Probe.objects.filter(fingerprint__in=names)
+    known = set(rows.values_list("fingerprint", flat=True))
+    return [files for files in found if files.fingerprint not in known]
+
+
 def register_shipped(directory: Path = DIRECTORY) -> list[Probe]:
     """Register the probes below `directory` that are not, and return them.
 
@@ -23,18 +38,8 @@ def register_shipped(directory: Path = DIRECTORY) -> list[Probe]:
     Raises:
         ProbeFileError: A file is damaged.
     """
-    found = [
-        ProbeFiles.read(card.parent) for card in sorted(directory.glob(f"*/{CARD}"))
-    ]
-    known = set(
-        Probe.objects.filter(
-            fingerprint__in=[files.fingerprint for files in found]
-        ).values_list("fingerprint", flat=True)
-    )
     made = []
-    for files in found:
-        if files.fingerprint in known:
-            continue
+    for files in unregistered(directory):
         probe = register(files, note=NOTE)
         in_force = Probe.objects.active_for(probe.language_model)
         if not in_force.filter(kind=probe.kind).exists():
