@@ -90,8 +90,9 @@ class ThresholdsForm(forms.Form):
     def __init__(self, data: Any, *, base: Policy) -> None:  # noqa: ANN401  # a QueryDict
         # Nothing tried yet: the version as it is.
         tried = data.copy() if "alpha" in data else None
-        for name in _SLIDERS if tried is not None else ():
-            tried.setdefault(name, getattr(base, name))  # an address kept from before
+        if tried is not None:
+            for name in _SLIDERS:  # an address kept from before has fewer
+                tried.setdefault(name, getattr(base, name))
         super().__init__(tried, initial=_initial(base))
         # What is near enough to answer may not count as unrelated.
         field = self.fields["alpha"]

@@ -1,5 +1,6 @@
 """Looking back, voting, trying out and reading policies over REST."""
 
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -57,7 +58,7 @@ def test_another_users_answer_is_404_and_looks_like_none(client):
     assert reviewer.get(f"/api/v1/answers/{other.pk}").status_code == 200
 
 
-WRITTEN = {
+WRITTEN: dict[str, Any] = {
     "text": "A card costs 12 euros.",
     "signals": [
         {"gate": "abstention", "name": name, "value": value, "threshold": 0.5, "passed": None}

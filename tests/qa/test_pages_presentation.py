@@ -1,6 +1,7 @@
 """A stored answer as the words and numbers of its page."""
 
 import re
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -195,7 +196,7 @@ CONFIDENT = [
     signal("abstention", "early_confidence", None, 0.0, None),
     signal("abstention", "joint_confidence", 0.9, 0.0, None),
 ]
-WRITTEN = {
+WRITTEN: dict[str, Any] = {
     "text": "A card costs 12 euros a year [1].",
     "signals": CONFIDENT,
     "generation": {"short_answer": "12 euros", "tokens": ["12", " eu", "ros"]},

@@ -1,5 +1,7 @@
 """Versions with certificates, made from an evaluation's labelled answers."""
 
+from typing import Any
+
 import pytest
 
 from kb.embedding import active_model
@@ -60,7 +62,7 @@ def test_a_certificate_names_the_probes_that_its_thresholds_are_for(policy):
         row.signals["joint_confidence"] = 0.9 if row.is_correct else 0.2
         row.save(update_fields=["signals"])
     labels = labels_of_run(run)
-    asked = {"epsilon": 0.05, "delta": 0.05, "by": None}
+    asked: dict[str, Any] = {"epsilon": 0.05, "delta": 0.05, "by": None}
 
     made = certify(policy, labels, **asked)
     without = certify(policy, labels, signals=("verified_ratio",), **asked | {"epsilon": 0.25})  # fmt: skip
@@ -76,9 +78,12 @@ def test_a_certificate_names_the_probes_that_its_thresholds_are_for(policy):
 
 def test_confidences_of_probes_that_are_in_force_no_more_are_not_calibrated_on(policy):
     labels = labels_of_run(make_run(policy, probes=PROBES))
-    read = {"confidence": {"along": [], "missing": ""}, "probes": "c" * 64}
+    read: dict[str, Any] = {
+        "confidence": {"along": [], "missing": ""},
+        "probes": "c" * 64,
+    }
     make_answer(make_user(), language_model=MODEL, **read)
-    asked = {"epsilon": 0.25, "delta": 0.05, "by": None}
+    asked: dict[str, Any] = {"epsilon": 0.25, "delta": 0.05, "by": None}
 
     with pytest.raises(CalibrationError, match="evaluate the suite again"):
         certify(policy, labels, **asked)
@@ -224,8 +229,7 @@ def test_a_version_is_stale_under_whatever_else_runs(policy):
 
 
 def test_a_version_that_probes_decide_for_is_stale_under_other_probes(policy):
-    changes = {"abstention": True, "calibrated_probes": PROBES}
-    by_probes = new_version(policy, by=None, **changes)
+    by_probes = new_version(policy, by=None, abstention=True, calibrated_probes=PROBES)
     runs = {"embedder": "", "retrieval": METHOD, "language_model": ""}
 
     for probes in (None, PROBES, PROBES.split()[1]):
@@ -239,7 +243,10 @@ def test_a_version_that_probes_decide_for_is_stale_under_other_probes(policy):
 def test_what_runs_is_told_without_loading_a_model(policy, django_assert_num_queries):
     active_model()
     make_answer(make_user(), language_model="")
-    read = {"confidence": {"along": [], "missing": ""}, "probes": PROBES}
+    read: dict[str, Any] = {
+        "confidence": {"along": [], "missing": ""},
+        "probes": PROBES,
+    }
     make_answer(make_user(), language_model=MODEL, **read)
     make_answer(make_user(), language_model=MODEL)
     make_answer(make_user(), language_model="")

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -93,7 +94,8 @@ def test_each_choice_of_gates_is_what_a_replay_of_every_row_decides():
 
     assert ablations["replayed_otherwise"] == 0
     for name, switches in ABLATIONS.items():
-        policy = replace(least, **dict(zip(SWITCHES, switches, strict=True)))
+        on: dict[str, Any] = dict(zip(SWITCHES, switches, strict=True))
+        policy = replace(least, **on)
         shown = [
             r for r in rows if replay(r.signals, policy).outcome is Played.ANSWERED
         ]
