@@ -97,9 +97,10 @@ def load_knowledge(console: Console) -> None:
 
 def _reads_with_bundled_model() -> bool:
     """Tell whether activations are read in the bundled model."""
+    reads: str = settings.LANGUAGE_MODEL
     if settings.LANGUAGE_SERVER_URL:
-        return settings.SURROGATE_MODEL == "bundled"
-    return settings.LANGUAGE_MODEL == "bundled"
+        reads = settings.SURROGATE_MODEL
+    return reads == "bundled"
 
 
 @contextmanager
