@@ -21,7 +21,7 @@ from kb.embedding import active_model
 from kb.search import METHOD
 from qa.exceptions import EvaluationBusyError, EvaluationDataError
 from qa.models import EvaluationResult, EvaluationRun, Policy
-from qa.services.asking import probes_in_force
+from qa.probing import probes_in_force
 
 from .asked import Considered
 from .judged import Judged, Suite

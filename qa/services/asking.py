@@ -23,8 +23,9 @@ from qa.exceptions import (
 )
 from qa.models import Answer, Policy
 from qa.pipeline.clean import clean_question
-from qa.pipeline.probes import NoProbes, Probes
+from qa.pipeline.probes import Probes
 from qa.pipeline.types import Decision, LanguageModel, Outcome, StageValue
+from qa.probing import probes_in_force
 
 from .grounds import read_grounds
 from .policies import active_policy
@@ -207,11 +208,6 @@ def stages_of(
         probes=load_and_release,
         policy=frozen,
     )
-
-
-def probes_in_force(model: LanguageModel) -> Probes:
-    """Return the probes that are asked about this model's answers."""
-    return NoProbes()
 
 
 def find_knowledge_base(
