@@ -1,52 +1,44 @@
 """The grounded form, filled in by a white-box model with an adapter fitted for it.
 
-The model reads all notes and the question and writes the words of a note that answer it.
-Where no note does it has learnt to write nothing: what it gives that, as against a first
-word, is its verdict. Its best answer is drafted all the same, so that a calibrated
-threshold decides and not the balance of the training data.
-
-What is shown is the whole sentence that those words stand in, with them marked: no
-condition is cut off. Words that stand in no entry are left without a citation, and no
-answer without one is shown.
+1. Answer. The model reads all notes and the question and writes the words of a note that
+   answer it; it can write nothing else. Where no note answers it has learnt to write
+   nothing: what it gives a first word as against that is its willingness. Its best answer
+   is drafted all the same, so that calibrated thresholds decide and not the balance of
+   the training data.
+2. Verdict. How much less the question surprises it after the piece that fits best than
+   after those that fit worst, as in the step-by-step form: that holds on texts unlike
+   the training data, where willingness does not.
+3. What is shown is the whole sentence that the words stand in, with them marked: no
+   condition is cut off.
 """
 
 import hashlib
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
 from probes.language_model import Context, Generated, Tokens, WhiteBoxModel
 from probes.language_model.taps import Activations, Part, Tap
-from qa.language_models.evidence_text import flatten, sentence_spans
+from probes.language_model.values import Look
+from qa.language_models.evidence_text import flatten
 from qa.language_models.grounded_prompt import (
     FORM,
     INSTRUCTION,
+    LONGEST_ENTRY_TOKENS,
     instruction_ids,
     notes_ids,
 )
 from qa.language_models.grounded_text import reasoning
+from qa.language_models.guided import GuidedLanguageModel
+from qa.language_models.spans import Span, Spans
 from qa.pipeline.activations import NO_CAPTURE, Capture, Place, Trace
-from qa.pipeline.types import Evidence, Generation, Prompt
+from qa.pipeline.types import Generation, Prompt
 
 _MOST_TOKENS: Final = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Where the written words stand.
-
-    Attributes:
-        number: The piece, 1-based.
-        sentences: The whole sentences of it that hold them.
-        words: The words as the piece has them.
-    """
-
-    number: int
-    sentences: str
-    words: str
+# Changes when what is written changes: it is part of the fingerprint.
+_WRITING: Final = "whole words of one piece; 1"
 
 
 class GroundedLanguageModel:
@@ -55,7 +47,8 @@ class GroundedLanguageModel:
     def __init__(self, model: WhiteBoxModel) -> None:
         """Take over a loaded model, whose adapter was fitted for this form."""
         self._model = model
-        form = f"{model.fingerprint}\n{FORM}\n{INSTRUCTION}"
+        self._reader = GuidedLanguageModel(model)
+        form = f"{self._reader.fingerprint}\n{FORM}\n{INSTRUCTION}\n{_WRITING}"
         self._fingerprint = hashlib.sha256(form.encode()).hexdigest()
 
     @property
@@ -80,37 +73,45 @@ class GroundedLanguageModel:
             msg = "A question without evidence has no answer to generate."
             raise ValueError(msg)
         began = time.perf_counter()
-        model, tokens = self._model, self._model.tokens
+        tokens = self._model.tokens
         notes = notes_ids(tokens, prompt.question, prompt.evidence)
-        with model.turn():
-            prefix = model.read_prefix(instruction_ids(tokens))
-            look = model.look(
+        with self._model.turn():
+            prefix = self._model.read_prefix(instruction_ids(tokens))
+            look = self._model.look(
                 notes, prefix, taps=_taps(capture.prompt), watch=_watch(capture)
             )
-            written = look.context and model.generate(
-                look.context,
-                max_tokens=_MOST_TOKENS,
-                least_tokens=1,
-                stop=("\n",),
-                taps=_taps(capture.answer),
-            )
-        trace = Trace(
-            answer=_places(written.activations) if written else {},
-            prompt=_places(look.states),
-            is_stopped=written is None,
-        )
-        read = len(prefix) + len(notes)
-        drafted = (
-            _draft(prompt, written, _verdict(look.context, tokens), tokens)
-            if look.context and written
-            else _NOTHING
-        )
+            drafted = self._write(prompt, look, capture)
         return replace(
             drafted,
-            prompt_tokens=read,
+            prompt_tokens=drafted.prompt_tokens + len(prefix) + len(notes),
             milliseconds=(time.perf_counter() - began) * 1000,
-            trace=trace,
         )
+
+    def _write(self, prompt: Prompt, look: Look, capture: Capture) -> Generation:
+        """Draft the answer behind the prompt; nothing where the prompt was stopped."""
+        kept = _places(look.states)
+        if look.context is None:
+            return replace(_NOTHING, trace=Trace(prompt=kept, is_stopped=True))
+        tokens = self._model.tokens
+        spans = Spans(prompt.evidence, tokens, limit=LONGEST_ENTRY_TOKENS)
+        written = self._model.generate(
+            look.context,
+            max_tokens=_MOST_TOKENS,
+            allowed=spans.allowed,
+            taps=_taps(capture.answer),
+        )
+        question = flatten(prompt.question).strip()
+        reading = self._reader.read(question, prompt.evidence)
+        drafted = _draft(
+            prompt,
+            written,
+            spans.span(written.ids),
+            verdict=reading.verdict,
+            willingness=_willingness(look.context, tokens),
+            tokens=tokens,
+        )
+        trace = Trace(answer=_places(written.activations), prompt=kept)
+        return replace(drafted, prompt_tokens=reading.tokens, trace=trace)
 
 
 _NOTHING: Final = Generation(
@@ -130,56 +131,38 @@ _NOTHING: Final = Generation(
 )
 
 
-def find(words: str, evidence: Sequence[Evidence]) -> Found | None:
-    """Return the first piece that holds `words`, as they are or in other letters' case.
-
-    Only as whole words: "art" does not stand in "party".
-    """
-    pattern = rf"(?<!\w){re.escape(words)}(?!\w)"
-    for flags in (re.NOFLAG, re.IGNORECASE):
-        for number, piece in enumerate(evidence, start=1):
-            text = flatten(piece.text)
-            match = re.search(pattern, text, flags)
-            if match:
-                start, end = _sentences_around(text, *match.span())
-                return Found(number, piece.text[start:end], match[0])
-    return None
-
-
 def _draft(
-    prompt: Prompt, written: Generated, verdict: float, tokens: Tokens
+    prompt: Prompt,
+    written: Generated,
+    span: Span | None,
+    *,
+    verdict: float,
+    willingness: float,
+    tokens: Tokens,
 ) -> Generation:
-    words = written.text.strip()
-    found = find(words, prompt.evidence) if words else None
     can_answer = verdict >= 0.5
-    number = found.number if found else None
+    number = span.number if span else None
     return replace(
         _NOTHING,
-        cited=(number,) if number else (),
-        quotes=((number, found.sentences),) if number and found else (),
-        reasoning=reasoning(
-            prompt.language, number, len(prompt.evidence), verdict, can_answer
-        ),
+        cited=(span.number,) if span else (),
+        quotes=((span.number, span.sentences),) if span else (),
+        reasoning=reasoning(prompt.language, number, len(prompt.evidence), can_answer),
         can_answer=can_answer,
         verdict_probability=verdict,
-        answer=found.sentences if found else words,
+        willingness=willingness,
+        answer=span.sentences if span else "",
         log_probability=_mean(written.log_probabilities),
-        raw=f"Verdict: {verdict:.3f}\nAnswer:{written.text}",
+        raw=f"Verdict: {verdict:.3f}\nWillingness: {willingness:.3f}\n"
+        f"Answer:{written.text}",
         answer_tokens=len(written.ids),
-        short_answer=found.words if found else words,
+        short_answer=span.words if span else "",
         tokens=_pieces(written, tokens),
         least_log_probability=min(written.log_probabilities, default=None),
         entropy=_mean(written.entropies),
     )
 
 
-def _sentences_around(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return where the sentences that hold a span begin and end."""
-    held = [span for span in sentence_spans(text) if span[0] < end and start < span[1]]
-    return held[0][0], held[-1][1]
-
-
-def _verdict(context: Context, tokens: Tokens) -> float:
+def _willingness(context: Context, tokens: Tokens) -> float:
     """Return how likely it is in [0, 1] that the answer does not end before it begins."""
     ends = context.next_log_probabilities[sorted(tokens.end_ids)]
     return 1.0 - float(ends.exp().sum().clamp(max=1.0))

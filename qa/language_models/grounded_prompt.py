@@ -19,7 +19,7 @@ INSTRUCTION: Final = (
     "\n\n"
 )
 # Beyond these nothing is read: time and memory stay bounded whatever is asked.
-_LONGEST_ENTRY_TOKENS: Final = 512
+LONGEST_ENTRY_TOKENS: Final = 512
 _LONGEST_QUESTION_TOKENS: Final = 256
 
 
@@ -35,7 +35,7 @@ def notes_ids(
     ids: list[int] = []
     line = tokens.encode_text("\n")
     for piece in evidence:
-        ids += tokens.encode_text(f"Note: {note_of(piece)}")[:_LONGEST_ENTRY_TOKENS]
+        ids += tokens.encode_text(f"Note: {note_of(piece)}")[:LONGEST_ENTRY_TOKENS]
         ids += line
     asked = tokens.encode_text(f"Question: {flatten(question).strip()}")
     ids += asked[:_LONGEST_QUESTION_TOKENS]

@@ -101,6 +101,7 @@ SIGNALS = {
     ),
     "least_token_probability": SignalWords("Probability of its least likely word part"),
     "mean_entropy": SignalWords("How open the choice of its words was (mean entropy)"),
+    "willingness": SignalWords("How likely it was to write anything at all"),
 }
 
 _RETURN_TO_PERSON = "Ask a colleague who knows the subject."

@@ -80,6 +80,7 @@ def _sureness(generation: Generation) -> dict[str, float | None]:
     return {
         "least_token_probability": None if least is None else math.exp(least),
         "mean_entropy": generation.entropy,
+        "willingness": generation.willingness,
     }
 
 

@@ -54,6 +54,7 @@ SCORES: Mapping[str, Score] = {
     "log_probability": Score(Gate.SOFT_REFUSAL, Trust.HIGH),
     "least_token_probability": Score(Gate.ABSTENTION, Trust.HIGH),
     "mean_entropy": Score(Gate.ABSTENTION, Trust.LOW),
+    "willingness": Score(Gate.ABSTENTION, Trust.HIGH),
     "answer_confidence": Score(Gate.ABSTENTION, Trust.HIGH, "min_confidence"),
     "early_confidence": Score(Gate.ABSTENTION, Trust.HIGH, "min_early_confidence"),
     "joint_confidence": Score(Gate.ABSTENTION, Trust.HIGH, "min_joint_confidence"),

@@ -251,6 +251,8 @@ class Generation:
         least_log_probability: Natural log of the answer's least likely token, or None.
         entropy: Mean entropy in nats of the distributions that the answer's tokens were
             taken from, or None.
+        willingness: What the model gives in [0, 1] to writing an answer as against
+            writing nothing, or None.
         trace: What was kept of the model's insides; never stored.
     """
 
@@ -271,6 +273,7 @@ class Generation:
     tokens: tuple[str, ...] = ()
     least_log_probability: float | None = None
     entropy: float | None = None
+    willingness: float | None = None
     trace: Trace | None = field(default=None, repr=False, compare=False)
 
     @property

@@ -1,11 +1,9 @@
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from probes.language_model.second_pass import Passing
 from probes.language_model.taps import Part, Tap
-from qa.language_models.grounded import GroundedLanguageModel, find
+from qa.language_models.grounded import GroundedLanguageModel
 from qa.language_models.grounded_prompt import (
     answer_ids,
     prompt_ids,
@@ -29,31 +27,32 @@ MIDDLE, LAST, INNER = Place(1), Place(2), Place(1, "ffn")
 
 @pytest.fixture(scope="module")
 def grounded():
-    return GroundedLanguageModel(tiny_models.model("llama"))
+    return GroundedLanguageModel(tiny_models.model("llama", 2_048))
 
 
-def test_something_is_drafted_even_where_the_verdict_is_against_it(grounded):
+def test_what_is_written_stands_in_an_entry_whatever_the_weights(grounded):
     generation = grounded.generate(PROMPT)
 
-    assert generation.answer_tokens >= 1
+    (number,) = generation.cited
+    text = FEES[number - 1].text
+    assert generation.short_answer in generation.answer
+    assert generation.answer in text
+    assert generation.quotes == ((number, generation.answer),)
+    assert "".join(generation.tokens).strip() == generation.short_answer
+    assert len(generation.tokens) == generation.answer_tokens
     assert 0 < generation.verdict_probability < 1
     assert generation.can_answer is (generation.verdict_probability >= 0.5)
     assert generation.least_log_probability <= generation.log_probability < 0
     assert 0 < generation.entropy <= np.log(320)
-    # Random weights write no words of an entry: nothing is cited, so nothing is shown.
-    assert generation.cited == ()
-    assert generation.quotes == ()
 
 
-def test_the_verdict_is_what_is_given_to_a_first_word(grounded):
+def test_willingness_is_what_is_given_to_a_first_word(grounded):
     model = grounded.model
     context = model.read(prompt_ids(model.tokens, PROMPT))
     ends = sorted(model.tokens.end_ids)
     expected = 1 - float(context.next_log_probabilities[ends].exp().sum())
 
-    assert grounded.generate(PROMPT).verdict_probability == pytest.approx(
-        expected, abs=1e-5
-    )
+    assert grounded.generate(PROMPT).willingness == pytest.approx(expected, abs=1e-5)
 
 
 def test_what_is_kept_on_the_way_equals_a_second_pass(grounded):
@@ -63,9 +62,7 @@ def test_what_is_kept_on_the_way_equals_a_second_pass(grounded):
     generation = grounded.generate(PROMPT, capture)
 
     trace, before = generation.trace, prompt_ids(model.tokens, PROMPT)
-    ids = model.generate(
-        model.read(before), max_tokens=64, least_tokens=1, stop=("\n",)
-    ).ids
+    ids = model.tokens.encode_text("".join(generation.tokens))
     passings = [
         Passing((*before, *ids), len(before), len(before) + len(ids)),
         prompt_passing_of(model.tokens, PROMPT),
@@ -125,51 +122,6 @@ def test_no_text_becomes_a_control_token(grounded, hostile):
 def test_without_evidence_nothing_is_written(grounded):
     with pytest.raises(ValueError, match="without evidence"):
         grounded.generate(Prompt("What?", (), "en"))
-
-
-@pytest.mark.parametrize(
-    ("words", "number", "sentences"),
-    [
-        ("72 euros", 2, "The Gold card costs 72 euros a year."),
-        ("72 EUROS", 2, "The Gold card costs 72 euros a year."),
-        ("no annual fee", 1, "The Classic card has no annual fee."),
-        (
-            "a year. It is charged",
-            2,
-            "The Gold card costs 72 euros a year. It is charged in January.",
-        ),
-    ],
-)
-def test_words_are_found_with_their_whole_sentences(words, number, sentences):
-    found = find(words, FEES)
-
-    assert found.number == number
-    assert found.sentences == sentences
-    assert found.words.casefold() == words.casefold()
-
-
-@pytest.mark.parametrize("words", ["uro", "80 euros", "72 euros a month", "(", "["])
-def test_words_that_stand_nowhere_whole_are_not_found(words):
-    assert find(words, FEES) is None
-
-
-def test_the_piece_with_the_very_letters_comes_before_another_case():
-    pieces = (make_evidence("Who may apply?"), make_evidence("The WHO is in Geneva."))
-
-    assert find("WHO", pieces).number == 2
-
-
-@given(st.text(min_size=1, max_size=60), st.data())
-def test_any_whole_words_of_a_text_are_found_in_a_sentence_of_it(text, data):
-    words = text.split()
-    if not words or "\ufffd" in text:
-        return
-    chosen = data.draw(st.sampled_from(words))
-    found = find(chosen, (make_evidence(text),))
-
-    if found is not None:
-        assert found.sentences in text
-        assert found.words in found.sentences
 
 
 def tiny_tap(place):

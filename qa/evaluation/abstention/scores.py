@@ -22,7 +22,7 @@ JOINT: Final = "joint"
 # Stored with answers; confidences that a probe in force stored are not among them, for
 # it may have been fitted on these very answers.
 MEASURED: Final = (
-    LOG_PROBABILITY, "least_token_probability", "mean_entropy", DISTANCE,
+    LOG_PROBABILITY, "least_token_probability", "mean_entropy", DISTANCE, "willingness",
     "verdict_probability", "answer_in_evidence", "question_in_evidence",
 )  # fmt: skip
 # Those that are fitted to be probabilities of being right.
@@ -36,6 +36,7 @@ TITLES: Final[Mapping[str, str]] = {
     P_TRUE: "P(true)",
     DISTANCE: "distance over confidence",
     "verdict_probability": "soft verdict",
+    "willingness": "willingness to answer at all",
     "answer_in_evidence": "answer's words in the evidence",
     "question_in_evidence": "question's words in the evidence",
     EARLY: "early probe, before the answer",
