@@ -1,0 +1,55 @@
+"""How sure an answer is, shown as shading: for eyes, keyboards and screen readers."""
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import expect
+
+from qa.models import Answer
+from tests.browser.test_looks import PHONE, violations
+from tests.factories import make_entry
+from tests.qa.answer_rows import make_answer
+
+pytestmark = pytest.mark.usefixtures("knowledge")
+
+TOKENS = ("Twelve", " eu", "ros", " a", " year")
+ALONG = (0.05, 0.3, 0.5, 0.7, 0.95, 0.83)
+
+
+def answered(desk) -> Answer:
+    """An answer of the agent with a confidence of every level along its words."""
+    desk.log_in("agent")
+    signal = {"gate": "abstention", "name": "answer_confidence", "value": 0.83, "threshold": 0.5, "passed": True}  # fmt: skip
+    return make_answer(
+        User.objects.get(username="agent"),
+        cited=(make_entry("A card costs twelve euros a year."),),
+        text="Twelve euros a year is what it costs.",
+        signals=[signal],
+        generation={"short_answer": "Twelve euros a year", "tokens": TOKENS},
+        confidence={"along": ALONG, "missing": ""},
+    )
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("viewport", [None, PHONE], ids=["desktop", "phone"])
+def test_shading_is_folded_told_apart_without_colour_and_read_as_a_table(
+    make_desk, scheme, viewport
+):
+    options = {"viewport": viewport} if viewport else {}
+    desk = make_desk(color_scheme=scheme, **options)
+    answer = answered(desk)
+
+    page = desk.open(f"/answers/{answer.pk}")
+
+    expect(page.locator("strong.answer-short")).to_have_text("Twelve euros a year")
+    expect(page.locator(".shaded")).to_be_hidden()
+    page.get_by_text("How sure along the answer").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".shaded")).to_have_text("".join(TOKENS))
+    styles = page.locator(".shaded .token").evaluate_all(
+        "all => all.map(t => { const s = getComputedStyle(t);"
+        " return s.textDecorationLine + ' ' + s.textDecorationStyle; })"
+    )
+    assert len(set(styles)) == len(TOKENS)
+    row = page.get_by_role("row", name="Twelve 0.05, very low")
+    expect(row).to_have_count(1)
+    assert violations(page) == []
