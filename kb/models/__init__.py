@@ -2,7 +2,7 @@
 
 from .audience import Audience, AudienceQuerySet
 from .document import Document, KnowledgeBase, Section
-from .embedding import EmbeddingModel, EntryEmbedding
+from .embedding import EmbeddingModel, EntryEmbedding, HalfVector
 from .entry import Entry, EntryQuerySet, Revision
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Entry",
     "EntryEmbedding",
     "EntryQuerySet",
+    "HalfVector",
     "KnowledgeBase",
     "Revision",
     "Section",

@@ -1,6 +1,6 @@
 from django.db import models
 from django.db.models import Q
-from pgvector.django import VectorField
+from pgvector.django import HalfVectorField, VectorField
 
 from .entry import Entry
 
@@ -69,3 +69,25 @@ class EntryEmbedding(models.Model):
 
     def __str__(self) -> str:
         return f"embedding of entry {self.entry_id} by model {self.model_id}"
+
+
+class HalfVector(models.Model):
+    """An entry's vector rounded to half precision, in rows that are quick to read through.
+
+    Never what decides: search picks by it which full-precision vectors to measure, with
+    room for the rounding. A trigger on EntryEmbedding keeps it.
+    """
+
+    embedding = models.OneToOneField(
+        EntryEmbedding,
+        primary_key=True,
+        on_delete=models.DO_NOTHING,  # the database's constraint deletes it along
+        db_constraint=False,
+        related_name="+",
+    )
+    entry_id = models.BigIntegerField()
+    model_id = models.BigIntegerField()
+    half = HalfVectorField()
+
+    def __str__(self) -> str:
+        return f"half-precision vector of embedding {self.embedding_id}"

@@ -14,7 +14,7 @@ from kb.embedding import embed_question
 from kb.types import Hit, QuestionVector, Route, Scope, SearchResult
 from kb.vector_index import EXACT_LIMIT, INDEX_IS_READY, index_name
 
-from .nearness import COMPARED, CROWD, INDEXED, LOOKED_UP
+from .nearness import COMPARED, CROWD, FEW, INDEXED, LOOKED_UP
 from .scope import (
     VISIBLE,
     Parameter,
@@ -90,7 +90,7 @@ by_text AS (
            row_number() OVER (ORDER BY m.weight DESC, v.distance, m.id) AS rank
     FROM weighed m CROSS JOIN LATERAL (
         SELECT v.vector <-> (SELECT vector FROM question) AS distance FROM kb_entryembedding v
-        WHERE v.entry_id = m.id AND v.model_id = %(model)s
+        WHERE v.entry_id = m.id AND v.model_id = %(model)s OFFSET 0
     ) v
 ),
 fused AS (
@@ -236,6 +236,7 @@ def look_parameters(
         "top_k": top_k,
         "pool": max(_POOL, top_k),
         "looked_up": LOOKED_UP,
+        "few": FEW * max(_POOL, top_k),
         "crowd": CROWD * max(_POOL, top_k),
         "indexed": max(_POOL, top_k),
         "fusion_k": _FUSION_K,

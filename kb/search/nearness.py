@@ -8,21 +8,28 @@ from .scope import VISIBLE
 
 # So many vectors are fetched one by one; for more, reading all of the model's is faster.
 LOOKED_UP = 4_000
-# Of more visible entries, first the crowd around the question is looked at: so many times
-# the pool. It pays where the visible ones are no small share of all.
-CROWD = 10
+# The crowd around the question is looked at first, so many times the pool if everything
+# is visible. It pays where more are visible than that, and they are no small share of all.
+CROWD = 3
+FEW = 10
 _CROWD_SHARE = 0.2
+# By how much a distance in half precision may be off. Rounding moves a vector of about
+# unit length by at most 2^-11 of it (numbers below 2^-14 by 2^-25 each), the question's
+# likewise, so a distance by less than 0.001; twice that leaves room for the sums.
+_ROUNDING = 0.002
 
-_IN_CROWD = f"""
-    is_within AND visible > %(looked_up)s AND visible >= {_CROWD_SHARE} * (
-        SELECT reltuples FROM pg_class WHERE oid = 'kb_entryembedding'::regclass)
-"""  # noqa: S608  # own constants
+_TOTAL = """
+    (SELECT reltuples FROM pg_class WHERE oid = 'kb_halfvector'::regclass)
+"""
+_IN_CROWD = f"is_within AND visible > %(few)s AND visible >= {_CROWD_SHARE} * {_TOTAL}"
 
-# Every visible entry is compared, though not every one joined: no entry outside the crowd
-# is nearer than the farthest inside, nor is any surer than the surest visible one. So if
-# the crowd holds a pool of visible entries, and one of them has a ratio below the least
-# that an outsider may have, both the pool and the deciding entry are found. If not, all
-# are joined.
+# Every visible entry is compared, though not every one measured to the last bit: none
+# outside the crowd is nearer than the farthest inside, give or take the rounding, nor is
+# any surer than the surest visible one. So if the crowd holds a pool of visible entries
+# nearer than that, and one of them has a ratio below the least that an outsider may have,
+# both the pool and the deciding entry are found. If not, all are measured.
+#
+# OFFSET 0 keeps what is meant for a few rows from being planned as a join of all.
 COMPARED = f"""
 head AS MATERIALIZED (
     SELECT count(*) AS visible, count(*) < %(bound)s AS is_within,
@@ -30,34 +37,45 @@ head AS MATERIALIZED (
     FROM (SELECT e.confidence FROM kb_entry e WHERE {VISIBLE} LIMIT %(bound)s) seen
 ),
 crowd AS MATERIALIZED (
-    SELECT v.entry_id, v.vector <-> (SELECT vector FROM question) AS distance
-    FROM kb_entryembedding v
-    WHERE v.model_id = %(model)s AND (SELECT {_IN_CROWD} FROM head)
-    ORDER BY distance, v.entry_id LIMIT %(crowd)s
+    SELECT h.embedding_id, h.entry_id,
+           h.half <-> (SELECT vector::halfvec FROM question) AS about
+    FROM kb_halfvector h
+    WHERE h.model_id = %(model)s AND (SELECT {_IN_CROWD} FROM head)
+    ORDER BY about
+    LIMIT (SELECT ceil(%(crowd)s * greatest(1, {_TOTAL} / greatest(1, visible))) FROM head)
 ),
 close AS MATERIALIZED (
-    SELECT e.id, e.confidence, crowd.distance
-    FROM crowd JOIN kb_entry e ON e.id = crowd.entry_id WHERE {VISIBLE}
+    SELECT e.id, e.confidence, v.distance
+    FROM crowd
+    CROSS JOIN LATERAL (
+        SELECT e.id, e.confidence FROM kb_entry e
+        WHERE e.id = crowd.entry_id AND {VISIBLE} OFFSET 0
+    ) e
+    CROSS JOIN LATERAL (
+        SELECT v.vector <-> (SELECT vector FROM question) AS distance
+        FROM kb_entryembedding v WHERE v.id = crowd.embedding_id OFFSET 0
+    ) v
 ),
 settled AS MATERIALIZED (
-    SELECT count(*) >= %(pool)s
-           AND min(distance / confidence)
-               < (SELECT max(distance) FROM crowd) / (SELECT surest FROM head)
+    SELECT count(*) FILTER (WHERE distance < beyond) >= %(pool)s
+           AND min(distance / confidence) < beyond / (SELECT surest FROM head)
            AS is_settled
-    FROM close
+    FROM close, (SELECT max(about) - {_ROUNDING} AS beyond FROM crowd) edge
+    GROUP BY beyond
 ),
 visible AS MATERIALIZED (
     SELECT e.id, e.confidence FROM kb_entry e WHERE {VISIBLE} LIMIT %(bound)s
 ),
 near AS MATERIALIZED (
+    SELECT id, confidence, distance FROM close WHERE (SELECT is_settled FROM settled)
+    UNION ALL
     SELECT visible.id, visible.confidence, v.distance
     FROM visible CROSS JOIN LATERAL (
         SELECT v.vector <-> (SELECT vector FROM question) AS distance FROM kb_entryembedding v
-        WHERE v.entry_id = visible.id AND v.model_id = %(model)s
+        WHERE v.entry_id = visible.id AND v.model_id = %(model)s OFFSET 0
     ) v
     WHERE (SELECT visible <= %(looked_up)s FROM head)
-    UNION ALL
-    SELECT id, confidence, distance FROM close WHERE (SELECT is_settled FROM settled)
+          AND (SELECT is_settled FROM settled) IS NOT TRUE
     UNION ALL
     SELECT visible.id, visible.confidence, v.distance
     FROM visible JOIN (
