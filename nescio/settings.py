@@ -147,6 +147,11 @@ _database.update(
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {
             **_database.get("OPTIONS", {}),
+            # How often an ordinary statement would have to come before it is prepared,
+            # which Django's own never are; search asks for it outright. None forbids it.
+            "prepare_threshold": (
+                5 if env.bool("NESCIO_DATABASE_PREPARE", default=True) else None
+            ),
             "options": "-c hnsw.iterative_scan=relaxed_order -c hnsw.ef_search=100",
         },
     }

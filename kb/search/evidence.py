@@ -19,6 +19,7 @@ from .scope import (
     VISIBLE,
     Parameter,
     execute,
+    execute_prepared,
     scope_parameters,
     vector_parameters,
 )
@@ -129,6 +130,7 @@ WHERE model.id = %(model)s AND model.state = 'active'
       AND model.fingerprint = %(fingerprint)s
 ORDER BY f.place
 """  # noqa: S608  # own constants
+_COMPARING_LOOK = _LOOK.format(rows=COMPARED)
 
 
 def search(
@@ -166,7 +168,7 @@ def search(
         vector, question_text, scope=scope, top_k=top_k, exact_limit=exact_limit
     )
     route = Route.EXACT
-    rows = execute(_LOOK.format(rows=COMPARED), parameters)
+    rows = execute_prepared(_COMPARING_LOOK, parameters)
     is_within, has_index = rows[0][1:3] if rows else (True, False)
     if not is_within:
         if has_index:
@@ -179,9 +181,7 @@ def search(
                     _LOOK.format(rows=near), {**parameters, "indexed": indexed}
                 )
         else:  # slower, and complete
-            rows = execute(
-                _LOOK.format(rows=COMPARED), {**parameters, "bound": _UNBOUNDED}
-            )
+            rows = execute(_COMPARING_LOOK, {**parameters, "bound": _UNBOUNDED})
     if not rows:  # not even a head: another model became active meanwhile
         return search(
             embed_question(vector.text, anew=True),

@@ -9,7 +9,7 @@ from .scope import (
     IN_KNOWLEDGE_BASE,
     SERVABLE,
     TRUSTED,
-    execute,
+    execute_prepared,
     scope_parameters,
     vector_parameters,
 )
@@ -37,7 +37,7 @@ measured AS (
     SELECT x.cause, x.confidence, v.distance
     FROM excluded x CROSS JOIN LATERAL (
         SELECT v.vector <-> (SELECT vector FROM question) AS distance FROM kb_entryembedding v
-        WHERE v.entry_id = x.id AND v.model_id = %(model)s
+        WHERE v.entry_id = x.id AND v.model_id = %(model)s OFFSET 0
     ) v
     WHERE (SELECT is_few FROM head)
     UNION ALL
@@ -67,7 +67,8 @@ def nearest_excluded(vector: QuestionVector, *, scope: Scope) -> tuple[Excluded,
     expired before unverified. Drafts and retired entries are as if they did not exist.
     Always exact: it is asked before a refusal only, whose reason must be true.
     """
-    rows = execute(_NEAREST, {**scope_parameters(scope), **vector_parameters(vector)})
+    parameters = {**scope_parameters(scope), **vector_parameters(vector)}
+    rows = execute_prepared(_NEAREST, parameters)
     return tuple(
         sorted(
             (
