@@ -25,6 +25,7 @@ _ADDED: Mapping[Role, Mapping[str, Mapping[str, tuple[str, ...]]]] = {
             "entry": _READ,
             "revision": _READ,
         },
+        "probes": {"probe": _READ},
         "qa": {
             "answer": _READ,
             "answerevidence": _READ,
@@ -54,6 +55,7 @@ _ADDED: Mapping[Role, Mapping[str, Mapping[str, tuple[str, ...]]]] = {
             "document": _ALL,
             "embeddingmodel": ("view", "change"),
         },
+        "probes": {"probe": _WRITE},
         "qa": {
             "policy": _WRITE,
             "refusalwording": _ALL,

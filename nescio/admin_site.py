@@ -142,6 +142,7 @@ UNFOLD: dict[str, Any] = {
                 "separator": True,
                 "items": [
                     _item("Policies", "tune", "qa", "policy"),
+                    _item("Probes", "neurology", "probes", "probe"),
                     _item("Evaluations", "query_stats", "qa", "evaluationrun"),
                     _item("Drift", "trending_down", "qa", "driftreading"),
                 ],

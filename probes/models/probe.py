@@ -4,7 +4,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
-from probes.cards import ProbeFiles, ProbeKind
+from probes.cards import ProbeCard, ProbeFiles, ProbeKind
 
 
 class ProbeQuerySet(models.QuerySet["Probe"]):
@@ -105,6 +105,15 @@ class Probe(models.Model):
     def files(self) -> ProbeFiles:
         """The probe's two files."""
         return ProbeFiles(str(self), self.card.encode(), bytes(self.weights))
+
+    @property
+    def parsed_card(self) -> ProbeCard:
+        """What the card says; the weights are not read for it.
+
+        Raises:
+            ProbeFileError: It is damaged.
+        """
+        return ProbeFiles(str(self), self.card.encode(), b"").parsed()
 
     @property
     def signal(self) -> str:

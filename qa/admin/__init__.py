@@ -1,9 +1,10 @@
-"""Answers to look at, policies to make and activate, the words of refusals."""
+"""Answers to look at, policies and probes to make and activate, the words of refusals."""
 
 from .answer import AnswerAdmin
 from .drift import DriftReadingAdmin
 from .evaluation import EvaluationRunAdmin
 from .policy import PolicyAdmin
+from .probe import ProbeAdmin
 from .vote import VoteAdmin
 from .wording import RefusalWordingAdmin
 
@@ -12,6 +13,7 @@ __all__ = [
     "DriftReadingAdmin",
     "EvaluationRunAdmin",
     "PolicyAdmin",
+    "ProbeAdmin",
     "RefusalWordingAdmin",
     "VoteAdmin",
 ]

@@ -1,5 +1,4 @@
 import json
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from django.contrib import admin, messages
@@ -22,6 +21,7 @@ from qa.models import EvaluationRun
 
 from .evaluation_form import EvaluationForm
 from .read_only import ReadOnlyAdmin
+from .tables import table
 
 _KEY_FIGURES = ("false_answers", "false_refusals", "wrong_answers")
 _PLOTS = ("risk_coverage", "precision_recall", "reliability", "refusals_against_alpha")
@@ -178,7 +178,7 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
             (name.replace("_", " "), *_cells(rate))
             for name, rate in run.report.get("rates", {}).items()
         ]
-        return _table(("", "count", "of", "rate", "95 % interval"), rows)
+        return table(("", "count", "of", "rate", "95 % interval"), rows)
 
     @admin.display(description="measures")
     def measures(self, run: EvaluationRun) -> SafeString:
@@ -187,7 +187,7 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
         rows = [
             (name.replace("_", " "), _number(value)) for name, value in found.items()
         ]
-        return _table(("", "mean"), rows)
+        return table(("", "mean"), rows)
 
     @admin.display(description="notes")
     def notes(self, run: EvaluationRun) -> str:
@@ -224,7 +224,7 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
     @admin.display(description="parameters")
     def asked_with(self, run: EvaluationRun) -> SafeString:
         """Show what makes this run this one."""
-        return _table(("", ""), [(k, str(v)) for k, v in run.parameters.items()])
+        return table(("", ""), [(k, str(v)) for k, v in run.parameters.items()])
 
 
 def _cells(rate: dict[str, Any]) -> tuple[str, ...]:
@@ -241,19 +241,3 @@ def _number(value: object) -> str:
     if isinstance(value, dict):
         value = value.get("mean", value.get("value"))
     return f"{value:.3f}" if isinstance(value, float | int) else str(value)
-
-
-def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> SafeString:
-    body = format_html_join(
-        "",
-        "<tr>{}</tr>",
-        ((format_html_join("", '<td class="pr-6 py-1">{}</td>', ((c,) for c in row)),) for row in rows),
-    )  # fmt: skip
-    head = format_html_join(
-        "", '<th class="pr-6 py-1 text-left">{}</th>', ((name,) for name in heads)
-    )
-    return format_html(
-        '<table class="tabular-nums"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>',
-        head,
-        body,
-    )

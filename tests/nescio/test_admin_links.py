@@ -7,12 +7,18 @@ from django.urls import reverse
 from accounts.roles import Role
 from jobs.models import Job
 from jobs.services import enqueue
+from probes.models import Probe
+from probes.services.registry import register
 from qa.models import Policy
 from qa.services.policies import active_policy
 from tests.factories import make_knowledge_base, make_user
+from tests.probes.probe_files import activation_files
 
 pytestmark = pytest.mark.django_db
-OPENS_A_PAGE = {"make_new_version", "open_calibration", "start", "try_this"}
+OPENS_A_PAGE = {
+    "export", "make_new_version", "open_calibration", "start", "train", "try_this",
+    "upload",
+}  # fmt: skip
 
 
 def test_no_link_of_the_admin_changes_anything_when_it_is_followed():
@@ -22,6 +28,7 @@ def test_no_link_of_the_admin_changes_anything_when_it_is_followed():
     client.force_login(User.objects.get(pk=user.pk))
     enqueue("kb.embed", {"model": "x"}, owner=user)
     active_policy(make_knowledge_base())
+    register(activation_files())
     walked = set()
 
     for model, model_admin in admin.site._registry.items():
@@ -34,18 +41,20 @@ def test_no_link_of_the_admin_changes_anything_when_it_is_followed():
                 url = reverse(
                     f"admin:{meta.app_label}_{meta.model_name}_{name}", args=arguments
                 )
-                before = [
-                    list(m.objects.order_by("pk").values()) for m in (Job, Policy)
-                ]
+                before = _rows()
                 page = client.get(url)
-                after = [list(m.objects.order_by("pk").values()) for m in (Job, Policy)]
-                assert after == before
+                assert _rows() == before
                 if name not in OPENS_A_PAGE:
                     assert page.status_code == 200
                     assert 'id="confirm-action"' in page.content.decode()
                 walked.add(name)
 
     assert {"cancel_this", "retry_this", "activate_this", "evaluate"} <= walked
+    assert {"shadow_this", "retire_this", "export"} <= walked
+
+
+def _rows():
+    return [list(m.objects.order_by("pk").values()) for m in (Job, Policy, Probe)]
 
 
 @pytest.mark.parametrize("key", ["nonsense", "00000000-0000-4000-8000-000000000000"])
