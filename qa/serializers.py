@@ -1,6 +1,7 @@
 """An answer as JSON: one shape for REST, its event stream and the command line."""
 
 from datetime import datetime
+from functools import cache
 from typing import Any, Literal
 
 from drf_spectacular.utils import extend_schema_field
@@ -18,6 +19,23 @@ _SAID_UNTIL_DECIDED = {
     Answer.Outcome.PENDING: "This question is still being decided.",
     Answer.Outcome.FAILED: "This question could not be decided. Please ask again.",
 }
+
+
+@cache
+def _shared(
+    kind: type[serializers.Serializer[Answer]],
+) -> serializers.Serializer[Answer]:
+    """Return one serializer for all answers.
+
+    Making its fields takes longer than using them, and using them keeps nothing.
+    """
+    return kind()
+
+
+def as_json(answer: Answer) -> dict[str, Any]:
+    """Return an answer as `AnswerSerializer` says."""
+    shown: dict[str, Any] = _shared(AnswerSerializer).to_representation(answer)
+    return shown
 
 
 class PieceSerializer(serializers.Serializer[AnswerEvidence]):
@@ -265,7 +283,7 @@ class AnswerSerializer(AnswerSummarySerializer):
         """Return what it was decided by, once it is."""
         if answer.policy is None or not answer.calibration:
             return None
-        return EffectiveSerializer(answer).data
+        return _shared(EffectiveSerializer).to_representation(answer)
 
 
 def _pieces(

@@ -63,7 +63,7 @@ def _numbered(sql: str) -> tuple[bytes, tuple[str, ...]]:
 
 def vector_parameters(vector: QuestionVector) -> dict[str, Parameter]:
     """Return the question's vector as pgvector reads it, exact to the last bit."""
-    values = ",".join(f"{value:.9g}" for value in vector.values.tolist())
+    values = ",".join(["%.9g"] * len(vector.values)) % tuple(vector.values.tolist())
     return {"vector": f"[{values}]", "model": vector.model_id}
 
 

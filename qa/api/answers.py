@@ -14,7 +14,7 @@ from qa.api.filters import AnswerFilter
 from qa.api.requests import VoteSerializer
 from qa.exceptions import AnswerNotFoundError
 from qa.models import Answer
-from qa.serializers import AnswerSerializer, AnswerSummarySerializer
+from qa.serializers import AnswerSerializer, AnswerSummarySerializer, as_json
 from qa.services.votes import vote
 
 
@@ -54,7 +54,7 @@ class AnswerView(GenericAPIView[Answer]):
         if answer is None:
             msg = f"There is no answer {answer_id}."
             raise AnswerNotFoundError(msg)
-        return Response(AnswerSerializer(answer).data)
+        return Response(as_json(answer))
 
 
 class VoteView(GenericAPIView[Answer]):

@@ -15,7 +15,7 @@ from qa.api.event_stream import stream
 from qa.api.requests import QuestionSerializer
 from qa.models import Answer
 from qa.models.answer import fetch_evidence
-from qa.serializers import AnswerSerializer
+from qa.serializers import AnswerSerializer, as_json
 from qa.services import asking
 
 _RESPONSES: dict[Any, Any] = {
@@ -114,7 +114,7 @@ def read_question(request: Request) -> dict[str, Any]:
 def _whole(answer: Answer, request: Request) -> Response:
     if not hasattr(answer, "pieces"):
         fetch_evidence(answer, request.user)
-    return Response(AnswerSerializer(answer).data)
+    return Response(as_json(answer))
 
 
 def _streamed(answer: Answer) -> StreamingHttpResponse:

@@ -22,7 +22,7 @@ from accounts.exceptions import NescioError, error_envelope
 from qa.models import Answer
 from qa.models.answer import fetch_evidence
 from qa.pipeline.types import Decision, Outcome, Retrieval, StageValue, stage_of
-from qa.serializers import AnswerSerializer
+from qa.serializers import as_json
 from qa.services import asking
 from qa.services.recording import record_failure
 
@@ -84,7 +84,7 @@ def events(answer: Answer) -> Iterator[Event]:
         record_failure(answer, error)
         return
     fetch_evidence(answer, answer.asker or AnonymousUser())
-    whole = dict(AnswerSerializer(answer).data)
+    whole = as_json(answer)
     decided = ("id", "outcome", "answered", "gate", "reason")
     yield "decision", {name: whole[name] for name in decided}
     for piece in _AFTER_SPACE.split(whole["text"]):

@@ -12,7 +12,7 @@ from accounts.exceptions import NescioError, UnavailableError
 from qa.management.answer_view import print_answer
 from qa.models import Answer
 from qa.models.answer import fetch_evidence
-from qa.serializers import AnswerSerializer
+from qa.serializers import as_json
 from qa.services.asking import ask, find_knowledge_base
 
 ANSWERED, REFUSED, BAD_INPUT, UNAVAILABLE = range(4)
@@ -77,9 +77,7 @@ class Command(BaseCommand):
             raise CommandError(str(error), returncode=BAD_INPUT) from error
         if json:
             fetch_evidence(answer, asker)
-            shown = JSONRenderer().render(
-                AnswerSerializer(answer).data, "application/json; indent=2"
-            )
+            shown = JSONRenderer().render(as_json(answer), "application/json; indent=2")
             self.stdout.write(shown.decode())
         else:
             print_answer(answer, asker, Console(file=self.stdout))  # type: ignore[arg-type]  # a text stream but by name
