@@ -219,7 +219,7 @@ EMBEDDING_MODEL = env.str("NESCIO_EMBEDDING_MODEL", default="bundled")
 LANGUAGE_MODEL = env.str("NESCIO_LANGUAGE_MODEL", default="bundled")
 # "bundled" is the adapter that comes along for the bundled model, "none" is none; else a
 # directory that train_adapter wrote.
-LANGUAGE_ADAPTER = env.str("NESCIO_LANGUAGE_ADAPTER", default="none")
+LANGUAGE_ADAPTER = env.str("NESCIO_LANGUAGE_ADAPTER", default="bundled")
 # A set base URL answers with an OpenAI-compatible server instead of a local model.
 LANGUAGE_SERVER_URL = env.str("NESCIO_LANGUAGE_SERVER_URL", default="")
 LANGUAGE_SERVER_KEY = env.str("NESCIO_LANGUAGE_SERVER_KEY", default="")

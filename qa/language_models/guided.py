@@ -53,15 +53,20 @@ class Reading:
         index: The piece that fits best, 0-based.
         note: That piece after the fixed prefix, up to where the question begins.
         share: Its probability in [0, 1] against the other pieces.
-        verdict: Probability in [0, 1] that it answers the question.
+        verdicts: For each piece the probability in [0, 1] that it answers the question.
         tokens: How many tokens were read.
     """
 
     index: int
     note: Context | Passage
     share: float
-    verdict: float
+    verdicts: tuple[float, ...]
     tokens: int
+
+    @property
+    def verdict(self) -> float:
+        """Probability in [0, 1] that the piece that fits best answers the question."""
+        return self.verdicts[self.index]
 
 
 class GuidedLanguageModel:
@@ -176,7 +181,7 @@ class GuidedLanguageModel:
             index=index,
             note=notes[index],
             share=1 / sum(math.exp(found[index] - surprise) for surprise in found),
-            verdict=_verdict(found[index], compared),
+            verdicts=tuple(_verdict(surprise, compared) for surprise in found),
             tokens=len(prefix)
             + sum(
                 len(note) - (len(prefix) if isinstance(note, Context) else 0)
@@ -226,14 +231,14 @@ class GuidedLanguageModel:
         return (*note, *tokens.encode_text("\nQuestion:"))
 
 
-def _verdict(best: float, surprises: Sequence[float]) -> float:
-    """Return the probability in [0, 1] that the best piece answers.
+def _verdict(own: float, surprises: Sequence[float]) -> float:
+    """Return the probability in [0, 1] that a piece answers, from the question's surprise.
 
     The worse half of the pieces is what the question costs when nothing fits; the
     better half may hold the same fact twice.
     """
     worse = sorted(surprises)[len(surprises) // 2 :]
-    saved = 1 - best * len(worse) / sum(worse) if sum(worse) > 0 else 0.0
+    saved = 1 - own * len(worse) / sum(worse) if sum(worse) > 0 else 0.0
     return 1 / (1 + math.exp(-_VERDICT_SLOPE * (saved - _VERDICT_MIDDLE)))
 
 

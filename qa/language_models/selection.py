@@ -13,7 +13,7 @@ from qa.pipeline.types import LanguageModel
 logger = logging.getLogger(__name__)
 
 _lock: Final = threading.Lock()
-_loaded: dict[tuple[str, str], LanguageModel] = {}
+_loaded: dict[tuple[str, str, str], LanguageModel] = {}
 
 
 def load_language_model() -> LanguageModel:
@@ -29,11 +29,15 @@ def load_language_model() -> LanguageModel:
         LanguageModelUnavailableError: No model's name is set and the server cannot be
             asked for one.
     """
-    key = (settings.LANGUAGE_SERVER_URL, settings.LANGUAGE_MODEL)
+    key = (
+        settings.LANGUAGE_SERVER_URL,
+        settings.LANGUAGE_MODEL,
+        settings.LANGUAGE_ADAPTER,
+    )
     with _lock:
         model = _loaded.get(key)
         if model is None:
-            model = _loaded[key] = _make(*key)
+            model = _loaded[key] = _make(*key[:2])
         return model
 
 

@@ -15,10 +15,10 @@ from .grounds import grounds_of
 
 # The fingerprint of the bundled embedder, which the default thresholds were chosen for.
 DEFAULTS_SET_FOR = "01b8e73530d9716e4fe49653e90b46837f86e9622026994e5c30f2ace2498e80"
-# The bundled language model's, in float32 and in bfloat16.
+# The bundled language model's with its adapter, in float32 and in bfloat16.
 DEFAULTS_SET_FOR_LANGUAGE_MODEL = (
-    "2e5e6f73d3224ad25bcc5b1e72cf77a915dcbfecd68b1208579174b9e6ef9a32"
-    " 563522947c000f1e3ff5afc560b9a421ee802b6e56d38410df66707e1f8a21d5"
+    "8fa8a545b5815c404d6ed16fae20b8c7394cc646a5a324e652b897829833d1d2"
+    " 4e21df71b35fff4a551b93df550b73e8b5206d33f527b26ecec333520b82555b"
 )
 DEFAULTS_SET_FOR_RETRIEVAL = "euclidean/rrf-60/idf/1"
 DEFAULT_NAME = "default"

@@ -5,6 +5,7 @@ import pytest
 from probes.language_model import WhiteBoxModel
 from qa.language_models import load_language_model
 from qa.language_models.evidence_text import flatten
+from qa.language_models.grounded import GroundedLanguageModel
 from qa.language_models.guided import GuidedLanguageModel
 from qa.pipeline.types import Prompt
 from tests.probes import tiny_models
@@ -149,11 +150,16 @@ def test_the_fingerprint_follows_the_model_and_is_not_the_models_own(guided):
     assert len({guided.fingerprint, other.fingerprint, "0" * 64}) == 3
 
 
-def test_settings_without_a_server_load_the_bundled_model(settings):
+@pytest.mark.parametrize(
+    ("adapter", "form"),
+    [("bundled", GroundedLanguageModel), ("none", GuidedLanguageModel)],
+)
+def test_settings_without_a_server_load_the_bundled_model(settings, adapter, form):
     settings.LANGUAGE_SERVER_URL = ""
     settings.LANGUAGE_MODEL = "bundled"
+    settings.LANGUAGE_ADAPTER = adapter
 
     model = load_language_model()
 
-    assert isinstance(model, GuidedLanguageModel)
+    assert isinstance(model, form)
     assert load_language_model() is model

@@ -38,17 +38,18 @@ def test_the_default_verdict_belongs_to_the_bundled_language_model(dtype):
     from django.conf import settings
 
     from probes import bundled
-    from probes.language_model.loading import load_model_from
-    from qa.language_models.guided import GuidedLanguageModel
+    from probes.language_model.loading import SHIPPED, load_model_from
+    from qa.language_models.grounded import GroundedLanguageModel
 
     model = load_model_from(
         bundled.prepare(settings.PLACES.models),
         name="bundled",
         device=torch.device("cpu"),
         dtype=getattr(torch, dtype),
+        adapter=SHIPPED,
     )
 
-    running = GuidedLanguageModel(model).fingerprint
+    running = GroundedLanguageModel(model).fingerprint
     assert running in DEFAULTS_SET_FOR_LANGUAGE_MODEL.split()
 
 

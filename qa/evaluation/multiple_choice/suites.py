@@ -67,6 +67,7 @@ def configured_model(*, steps: bool = True) -> ChoiceModel:
     """
     # Pull in torch, which a process that never asks never pays for.
     from qa.language_models import load_language_model  # noqa: PLC0415
+    from qa.language_models.grounded import GroundedLanguageModel  # noqa: PLC0415
     from qa.language_models.guided import GuidedLanguageModel  # noqa: PLC0415
     from qa.language_models.server import ServerLanguageModel  # noqa: PLC0415
 
@@ -74,6 +75,8 @@ def configured_model(*, steps: bool = True) -> ChoiceModel:
     from .white_box import WhiteBoxChoiceModel  # noqa: PLC0415
 
     model = load_language_model()
+    if isinstance(model, GroundedLanguageModel):
+        return WhiteBoxChoiceModel(model.guided)
     if isinstance(model, GuidedLanguageModel):
         return WhiteBoxChoiceModel(model)
     if isinstance(model, ServerLanguageModel):
