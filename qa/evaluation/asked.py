@@ -21,7 +21,7 @@ from qa.services.recording import record_outcome
 from .ahead import prepared_ahead
 from .cases import Case
 from .judged import Judged, Parameter
-from .knowledge import evaluation_user, state_of
+from .knowledge import asked_of, evaluation_user
 from .scoring import Scoring, draft_of
 
 _INVALID = "invalid_question"
@@ -80,11 +80,7 @@ class AskedSuite:
     @cached_property
     def parameters(self) -> Mapping[str, Parameter]:
         """What makes two runs the same one, with what the knowledge base holds."""
-        return {
-            **self.about,
-            "knowledge_base": self.knowledge_base.slug,
-            "knowledge": state_of(self.knowledge_base),
-        }
+        return {**self.about, **asked_of(self.knowledge_base)}
 
     @property
     def case_ids(self) -> Sequence[str]:

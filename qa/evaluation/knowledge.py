@@ -113,13 +113,9 @@ def given_or_empty(slug: str) -> KnowledgeBase:
         raise EvaluationDataError(str(error)) from error
 
 
-def state_of(knowledge_base: KnowledgeBase) -> str:
-    """Return what changes whenever an entry is written: the entries and the last revision."""
-    entries = Entry.objects.filter(knowledge_base=knowledge_base).aggregate(
-        n=Count("pk")
-    )
-    last = Revision.objects.filter(entry__knowledge_base=knowledge_base)
-    return f"{entries['n']} entries, revision {last.aggregate(last=Max('pk'))['last']}"
+def asked_of(knowledge_base: KnowledgeBase) -> dict[str, str]:
+    """Return, as a run's parameters, what is asked and what it holds now."""
+    return {"knowledge_base": knowledge_base.slug, "knowledge": _state(knowledge_base)}
 
 
 def evaluation_user(groups: Sequence[str] = ()) -> User:
@@ -142,6 +138,15 @@ def evaluation_user(groups: Sequence[str] = ()) -> User:
         own = [Group.objects.get_or_create(name=n)[0] for n in (Role.AGENT, USERNAME)]
         user.groups.set([*own, *rows.values()])
     return user
+
+
+def _state(knowledge_base: KnowledgeBase) -> str:
+    """Return what changes whenever an entry is written: the entries and the last revision."""
+    entries = Entry.objects.filter(knowledge_base=knowledge_base).aggregate(
+        n=Count("pk")
+    )
+    last = Revision.objects.filter(entry__knowledge_base=knowledge_base)
+    return f"{entries['n']} entries, revision {last.aggregate(last=Max('pk'))['last']}"
 
 
 def _written(knowledge_base: KnowledgeBase) -> set[str]:

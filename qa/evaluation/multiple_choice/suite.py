@@ -7,7 +7,7 @@ from functools import cached_property
 
 from kb.models import KnowledgeBase
 from qa.evaluation.judged import Judged, Parameter
-from qa.evaluation.knowledge import evaluation_user, state_of
+from qa.evaluation.knowledge import asked_of, evaluation_user
 from qa.models import Policy
 from qa.pipeline.clean import clean_question
 from qa.pipeline.hard_gate import judge_coverage
@@ -59,8 +59,7 @@ class ChoiceSuite:
             **self.about,
             "plain": self.plain,
             "chooses": self.model().fingerprint,
-            "knowledge_base": self.knowledge_base.slug,
-            "knowledge": state_of(self.knowledge_base),
+            **asked_of(self.knowledge_base),
         }
 
     @property

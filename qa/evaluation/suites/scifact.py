@@ -23,9 +23,9 @@ from qa.evaluation.judged import Judged, Parameter, Suite
 from qa.evaluation.knowledge import (
     Fact,
     Source,
+    asked_of,
     ensure_knowledge,
     evaluation_user,
-    state_of,
 )
 from qa.evaluation.metrics.retrieval import ndcg_at, recall_at, reciprocal_rank
 from qa.evaluation.sampling import sample
@@ -73,11 +73,7 @@ class RetrievalSuite:
     @cached_property
     def parameters(self) -> Mapping[str, Parameter]:
         """What makes two runs the same one, with what the knowledge base holds."""
-        return {
-            **self.about,
-            "knowledge_base": self.knowledge_base.slug,
-            "knowledge": state_of(self.knowledge_base),
-        }
+        return {**self.about, **asked_of(self.knowledge_base)}
 
     @property
     def case_ids(self) -> Sequence[str]:
