@@ -64,7 +64,7 @@ def begin(
     identity = {
         "suite": suite.name,
         "parameters": dict(suite.parameters),
-        "policy": _thresholds(suite.policy),
+        "policy": thresholds_of(suite.policy),
         "embedder": embedder,
         "language_model": model,
         "retrieval": METHOD,
@@ -167,6 +167,14 @@ def labelled_of(run: EvaluationRun) -> list[LabelledAnswer]:
     return [LabelledAnswer(*row) for row in rows]
 
 
+def thresholds_of(policy: Policy | None) -> dict[str, Any] | None:
+    """Return what a policy says, whatever it is called; None for none."""
+    if policy is None:
+        return None
+    values = asdict(policy.as_value())
+    return {name: value for name, value in values.items() if name not in _NAMES}
+
+
 def considered_of(suite: Suite, case_ids: list[str]) -> Iterator[Considered]:
     """Ask questions of any suite; one that judges at once has written what it writes."""
     if isinstance(suite, ConsideringSuite):
@@ -192,13 +200,6 @@ def _store(run: EvaluationRun, judged: Judged) -> None:
         milliseconds=judged.milliseconds,
         model_milliseconds=judged.model_milliseconds,
     )
-
-
-def _thresholds(policy: Policy | None) -> dict[str, Any] | None:
-    if policy is None:
-        return None
-    values = asdict(policy.as_value())
-    return {name: value for name, value in values.items() if name not in _NAMES}
 
 
 def _models_of(suite: Suite) -> tuple[str, str]:

@@ -1,14 +1,14 @@
 """Several suites asked as one run."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import groupby
 
 from kb.models import KnowledgeBase
 from qa.evaluation.asked import Considered
 from qa.evaluation.judged import Judged, Parameter, Suite
-from qa.evaluation.runs import considered_of
+from qa.evaluation.runs import considered_of, thresholds_of
 from qa.models import Policy
 
 JOIN = "+"
@@ -29,7 +29,7 @@ class Joined:
         return {
             f"{name}.{key}": value
             for name, suite in self._suites.items()
-            for key, value in {**suite.parameters, **_thresholds(suite)}.items()
+            for key, value in _parameters(suite).items()
         }
 
     @property
@@ -75,8 +75,7 @@ def _marked(name: str, judged: Judged) -> Judged:
     return replace(judged, id=f"{name}/{judged.id}", group=group)
 
 
-def _thresholds(suite: Suite) -> dict[str, Parameter]:
-    if suite.policy is None:
-        return {}
-    values = asdict(suite.policy.as_value())
-    return {f"policy.{name}": value for name, value in values.items()}
+def _parameters(suite: Suite) -> Mapping[str, Parameter]:
+    thresholds = thresholds_of(suite.policy) or {}
+    says = {f"policy.{name}": value for name, value in thresholds.items()}
+    return {**suite.parameters, **says}
