@@ -10,6 +10,7 @@ from qa.evaluation.knowledge import given_or_empty
 from qa.evaluation.suites.options import (
     SuiteFactory,
     SuiteOptions,
+    about,
     deciding_policy,
     refuse_others,
 )
@@ -182,23 +183,15 @@ def _suite(
     *,
     ratio: float | None = None,
 ) -> Suite:
-    seed, limit = options.get("seed", 0), options.get("limit")
-    shadow = bool(options.get("shadow"))
     ordered = sorted(data.questions, key=lambda question: question.id)
     return ChoiceSuite(
         name=name,
         protocol=f"{protocol} {_OPTIONS}",
         knowledge_base=knowledge_base,
         policy=deciding_policy(knowledge_base, options),
-        questions=ordered[:limit],
-        about={
-            "data": data.digest,
-            "ratio": ratio,
-            "limit": limit,
-            "seed": seed,
-            "shadow": shadow,
-        },
-        plain=shadow,
+        questions=ordered[: options.get("limit")],
+        about=about(data.digest, options, ratio=ratio),
+        plain=bool(options.get("shadow")),
         model=model,
     )
 

@@ -16,7 +16,7 @@ from qa.evaluation.sampling import sample
 from qa.evaluation.scoring import by_label
 
 from .files import digest_of, find_file, misread, read_json
-from .options import SuiteOptions, deciding_policy, refuse_others
+from .options import SuiteOptions, about, deciding_policy, refuse_others
 
 NAME = "clinc-oos"
 _FILES = ("clinc150/data_full.json",)
@@ -64,12 +64,7 @@ def open_clinc(**options: Unpack[SuiteOptions]) -> Suite:
         policy=deciding_policy(knowledge_base, options),
         cases=sample(cases, limit, seed=seed),
         scoring=by_label,
-        about={
-            "data": digest,
-            "limit": limit,
-            "seed": seed,
-            "shadow": bool(options.get("shadow")),
-        },
+        about=about(digest, options),
     )
 
 

@@ -21,7 +21,7 @@ from qa.evaluation.sampling import sample
 from qa.evaluation.scoring import by_references
 
 from .files import digest_of, find_file, misread, read_json
-from .options import SuiteFactory, SuiteOptions, deciding_policy, refuse_others
+from .options import SuiteFactory, SuiteOptions, about, deciding_policy, refuse_others
 
 GIVEN = (
     "The questions are asked against the knowledge base {slug} as it stands. Whether it "
@@ -85,12 +85,7 @@ def open_open_domain(name: str, **options: Unpack[SuiteOptions]) -> Suite:
         policy=deciding_policy(knowledge_base, options),
         cases=sample(cases, limit, seed=seed),
         scoring=by_references,
-        about={
-            "data": digest_of(file),
-            "limit": limit,
-            "seed": seed,
-            "shadow": bool(options.get("shadow")),
-        },
+        about=about(digest_of(file), options),
     )
 
 

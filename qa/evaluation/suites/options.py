@@ -7,7 +7,7 @@ from typing import Protocol, TypedDict, Unpack
 from django.contrib.auth.models import AbstractBaseUser
 
 from kb.models import KnowledgeBase
-from qa.evaluation.judged import Suite
+from qa.evaluation.judged import Parameter, Suite
 from qa.evaluation.knowledge import Loading
 from qa.exceptions import EvaluationDataError
 from qa.models import Policy
@@ -81,6 +81,23 @@ def refuse_others(name: str, options: SuiteOptions, taken: frozenset[str]) -> No
             raise EvaluationDataError(
                 f"The suite {name} has no use for --{flag} {value!r}; leave it out."
             )
+
+
+def about(data: str, options: SuiteOptions, **more: Parameter) -> dict[str, Parameter]:
+    """Return what makes two runs the same one, as far as a suite is told.
+
+    Args:
+        data: Digest of what is asked.
+        options: How the suite was opened.
+        more: What it makes of them.
+    """
+    return {
+        "data": data,
+        **more,
+        "limit": options.get("limit"),
+        "seed": options.get("seed", 0),
+        "shadow": bool(options.get("shadow")),
+    }
 
 
 def deciding_policy(knowledge_base: KnowledgeBase, options: SuiteOptions) -> Policy:

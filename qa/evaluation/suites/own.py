@@ -21,7 +21,7 @@ from qa.evaluation.scoring import by_expectation
 from qa.exceptions import EvaluationDataError
 
 from .files import digest_of, find_file
-from .options import SuiteOptions, deciding_policy, refuse_others
+from .options import SuiteOptions, about, deciding_policy, refuse_others
 
 NAME = "own"
 _GROUPS = "+"  # between the groups of an asker
@@ -72,12 +72,7 @@ def open_own(**options: Unpack[SuiteOptions]) -> Suite:
         policy=deciding_policy(knowledge_base, options),
         cases=sample(cases, limit, seed=seed),
         scoring=by_expectation,
-        about={
-            "data": digest_of(file),
-            "limit": limit,
-            "seed": seed,
-            "shadow": bool(options.get("shadow")),
-        },
+        about=about(digest_of(file), options),
         askers={name: evaluation_user(name.split(_GROUPS)) for name in names},
         keys=keys,
     )

@@ -16,7 +16,7 @@ from qa.evaluation.sampling import sample
 from qa.evaluation.scoring import by_references
 
 from .files import digest_of, find_file, misread, read_json
-from .options import SuiteOptions, deciding_policy, refuse_others
+from .options import SuiteOptions, about, deciding_policy, refuse_others
 
 NAME = "selfaware"
 _FILES = ("selfaware/SelfAware.json",)
@@ -54,12 +54,7 @@ def open_selfaware(**options: Unpack[SuiteOptions]) -> Suite:
         policy=deciding_policy(knowledge_base, options),
         cases=sample(cases, limit, seed=seed),
         scoring=by_references,
-        about={
-            "data": digest_of(file),
-            "limit": limit,
-            "seed": seed,
-            "shadow": bool(options.get("shadow")),
-        },
+        about=about(digest_of(file), options),
     )
 
 

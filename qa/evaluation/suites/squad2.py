@@ -20,7 +20,7 @@ from qa.exceptions import EvaluationDataError
 from qa.language_models.evidence_text import flatten, sentence_spans
 
 from .files import digest_of, find_file, misread, read_json
-from .options import SuiteOptions, deciding_policy, refuse_others
+from .options import SuiteOptions, about, deciding_policy, refuse_others
 
 NAME = "squad2"
 FILES = ("squad/squad-v2*.json", "squad/dev-v2*.json", "*.json")
@@ -80,13 +80,7 @@ def open_squad2(**options: Unpack[SuiteOptions]) -> Suite:
             )
         ),
         scoring=by_references,
-        about={
-            "data": digest,
-            "selection": selection,
-            "limit": limit,
-            "seed": seed,
-            "shadow": bool(options.get("shadow")),
-        },
+        about=about(digest, options, selection=selection),
     )
 
 
