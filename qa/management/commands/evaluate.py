@@ -18,6 +18,7 @@ from qa.evaluation.runs import begin, finish, go_on, judged_of, report_of
 from qa.evaluation.suites import open_suite, suites
 from qa.evaluation.suites.joined import JOIN
 from qa.evaluation.suites.options import SuiteOptions
+from qa.management.arguments import positive
 from qa.management.progress import Bar
 from qa.models import EvaluationRun
 
@@ -58,7 +59,7 @@ class Command(BaseCommand):
             help="Let all gates measure and none refuse: one run for every ablation.",
         )
         parser.add_argument(
-            "--limit", type=_positive, metavar="N", help="Ask a sample of N questions."
+            "--limit", type=positive, metavar="N", help="Ask a sample of N questions."
         )
         parser.add_argument("--seed", type=int, default=0, help="Of the sample.")
         parser.add_argument(
@@ -224,14 +225,6 @@ def _suite(text: str) -> str:
             msg = f"there is no suite {name!r}; there are: {', '.join(sorted(known))}"
             raise argparse.ArgumentTypeError(msg)
     return text
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        msg = f"{text} is not a positive number"
-        raise argparse.ArgumentTypeError(msg)
-    return number
 
 
 def _share(text: str) -> float:

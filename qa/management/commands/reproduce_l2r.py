@@ -31,6 +31,7 @@ from qa.evaluation.runs import begin, finish, go_on, judged_of
 from qa.evaluation.suites import open_suite
 from qa.evaluation.suites.options import SuiteOptions
 from qa.exceptions import EvaluationDataError
+from qa.management.arguments import positive
 from qa.management.progress import Bar
 from qa.models import EvaluationRun
 
@@ -54,7 +55,7 @@ class Command(BaseCommand):
         parser.add_argument("--tables", type=_numbers(TABLES), default=(1, 3, 4))
         parser.add_argument("--figures", type=_numbers(FIGURES), default=(5, 6))
         parser.add_argument(
-            "--limit", type=_positive, metavar="N", help="N questions of each set."
+            "--limit", type=positive, metavar="N", help="N questions of each set."
         )
         parser.add_argument(
             "--seed", type=int, default=0, help="Of the options' order."
@@ -207,10 +208,3 @@ def _numbers(known: Mapping[int, object]) -> Any:  # noqa: ANN401  # as argparse
         return numbers
 
     return read
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
-    return number
