@@ -68,6 +68,28 @@ class Bar:
             self._progress.stop()
 
 
+class Bars:
+    """One bar after the other, each for one kind of work."""
+
+    def __init__(self, console: Console) -> None:
+        """Show nothing yet."""
+        self._console = console
+        self._what, self._bar = "", Bar("", console)
+
+    def at(self, what: str, done: int, total: int) -> None:
+        """Show that `done` of `total` of the work of that name are done."""
+        if what != self._what:
+            self._bar.__exit__(None, None, None)
+            self._what, self._bar = what, Bar(what, self._console)
+        self._bar.at(done, total)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._bar.__exit__(None, None, None)
+
+
 class _Lines:
     """A line at the start, every tenth of the work or half a minute, and at the end."""
 

@@ -38,30 +38,23 @@ def load_probes(language_model: LanguageModel, states: Mapping[str, str]) -> Pro
         ModelLoadError: It is not there, or can't be fetched.
     """
     rows = list(Probe.objects.filter(fingerprint__in=states).order_by("pk"))
-    joint = [
-        row
-        for row in rows
-        if row.kind == ProbeKind.JOINT
-        and row.language_model == language_model.fingerprint
-    ]
+    placed = [row for row in rows if row.kind != ProbeKind.JOINT]
     # A server's answers are read by another model, which is loaded if it has to be.
-    model = (
-        white_box_of(language_model)
-        if any(row.kind != ProbeKind.JOINT for row in rows)
-        else None
-    )
-    placed = [row for row in rows if model and row.language_model == model.fingerprint]
+    model = white_box_of(language_model) if placed else None
     faults: dict[str, str] = {}
     readers: list[ActivationReader] = []
     for row in placed:
-        if row.kind == ProbeKind.JOINT or model is None:
+        if model is None or row.language_model != model.fingerprint:
             continue
         try:
             readers.append(_activation_reader(row, model, states[row.fingerprint]))
         except NescioError as error:
             _leave_out(row, error, states, faults)
     joints: list[JointReader] = []
-    for row in joint:
+    for row in rows:
+        is_joint = row.kind == ProbeKind.JOINT
+        if not is_joint or row.language_model != language_model.fingerprint:
+            continue
         try:
             joints.append(_joint_reader(row, readers, states[row.fingerprint]))
         except NescioError as error:

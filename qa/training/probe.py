@@ -46,6 +46,9 @@ _LEAST: Final = (400, 80)
 _HELD_OUT: Final = 0.15
 BASELINES: Final = ("log_probability", "least_token_probability", "mean_entropy")
 
+READING: Final = "Reading answers"
+FITTING: Final = "Fitting probes"
+
 OnProgress = Callable[[str, int, int], None]
 
 
@@ -230,16 +233,16 @@ class _Work:
     def _read(self, taps: Sequence[Tap]) -> None:
         if taps:
             self._insides.read(
-                taps, on_progress=lambda done, total: self._tell("read", done, total)
+                taps, on_progress=lambda done, total: self._tell(READING, done, total)
             )
 
     def _plan(self, fits: int) -> None:
         self._planned = fits
-        self._tell("fit", 0, fits)
+        self._tell(FITTING, 0, fits)
 
     def _on_fit(self) -> None:
         self._fits += 1
-        self._tell("fit", self._fits, self._planned)
+        self._tell(FITTING, self._fits, self._planned)
 
     def _measured(self) -> dict[str, Scores]:
         """Return the baselines that any answer has, higher for more trusted."""

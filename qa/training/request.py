@@ -61,7 +61,7 @@ class TrainingRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TrainingOutcome:
     """What came of a training.
 
     Attributes:
@@ -83,7 +83,7 @@ def carry_out(
     *,
     by: AbstractBaseUser | None = None,
     on_progress: OnProgress = lambda _what, _done, _all: None,
-) -> Outcome:
+) -> TrainingOutcome:
     """Train a probe and keep it as a candidate, or put it in force.
 
     Raises:
@@ -110,7 +110,7 @@ def carry_out(
     if request.promote and probe.state != Probe.State.ACTIVE:
         probe = promote(probe.pk, Probe.State.ACTIVE, by=by)
     right = sum(draft.is_right for draft in drafts)
-    return Outcome(probe, trained, len(drafts), right, len(found) - len(drafts))
+    return TrainingOutcome(probe, trained, len(drafts), right, len(found) - len(drafts))
 
 
 def request_of(given: Mapping[str, Any]) -> TrainingRequest:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from accounts.exceptions import NescioError
-from qa.management.progress import Bar
+from qa.management.progress import Bars
 
 
 class Command(BaseCommand):
@@ -118,29 +118,6 @@ class Command(BaseCommand):
             path.write_text(f"{dumps(dict(metrics), indent=2)}\n", encoding="utf-8")
 
 
-class Bars:
-    """A bar for each thing that is done, one after the other."""
-
-    def __init__(self, console: Console) -> None:
-        """Show nothing yet."""
-        self._console = console
-        self._what, self._bar = "", Bar("", console)
-
-    def __enter__(self) -> "Bars":
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._bar.__exit__(None, None, None)
-
-    def at(self, what: str, done: int, total: int) -> None:
-        """Show that `done` of `total` of `what` are done."""
-        if what != self._what:
-            self._bar.__exit__(None, None, None)
-            self._what, self._bar = what, Bar(_DOING.get(what, what), self._console)
-        self._bar.at(done, total)
-
-
-_DOING = {"read": "Reading answers", "fit": "Fitting"}
 _FITTING = {
     "hidden": (int, "Width of the network's state (default 64)."),
     "projected": (int, "Width that activations are projected to (default 64)."),

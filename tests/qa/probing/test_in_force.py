@@ -56,7 +56,7 @@ def _nothing_loaded():
 
 @pytest.fixture(scope="module")
 def grounded():
-    return GroundedLanguageModel(tiny_models.model("llama"))
+    return GroundedLanguageModel(tiny_models.model("llama", 2_048))
 
 
 @pytest.fixture
@@ -280,12 +280,12 @@ def test_a_probe_of_another_form_is_left_out(grounded):
 
 def test_an_answer_that_does_not_fit_the_context_is_read_by_no_probe(grounded):
     put(activation())
-    long = replace(WRITTEN, short_answer="x" * 600)
+    long = replace(WRITTEN, short_answer="x" * 2_100)
 
     confidence = probes_in_force(grounded).read(PROMPT, long, {})
 
     assert confidence.answer is None
-    assert "512" in confidence.missing
+    assert "2048" in confidence.missing
 
 
 def test_endless_activations_give_no_confidence(grounded):
