@@ -6,26 +6,23 @@ therefore written once for each value of its parameters, and remembered with the
 rows are the ORM's, so nothing of what they may hold is said a second time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
 from django.db import connection, models
+
+from accounts.prepared import execute_prepared
 
 Row = TypeVar("Row", bound=models.Model)
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenQuery:
-    """A statement with its parameters.
-
-    Attributes:
-        sql: With a `%s` for each parameter.
-        parameters: In order.
-    """
+    """A statement, and its parameters by name."""
 
     sql: str
-    parameters: tuple[Any, ...]
+    parameters: Mapping[str, Any]
 
     @classmethod
     def of(cls, rows: models.QuerySet[Any, tuple[Any, ...]]) -> Self:
@@ -35,14 +32,13 @@ class WrittenQuery:
         subquery): the parameters stay as they are.
         """
         sql, parameters = rows.query.sql_with_params()
-        return cls(sql, tuple(parameters))
+        named = {f"p{at}": value for at, value in enumerate(parameters)}
+        return cls(sql % tuple(f"%({name})s" for name in named), named)
 
     def first(self) -> tuple[Any, ...] | None:
         """Run it and return the first row, its values as the driver gives them."""
-        with connection.cursor() as cursor:
-            cursor.execute(self.sql, self.parameters)
-            row: tuple[Any, ...] | None = cursor.fetchone()
-        return row
+        rows = execute_prepared(self.sql, self.parameters)
+        return rows[0] if rows else None
 
 
 def field_names(model: type[models.Model]) -> tuple[str, ...]:

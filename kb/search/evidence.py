@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from django.db import transaction
 
+from accounts.prepared import execute_prepared
 from kb.embedding import embed_question
 from kb.types import Hit, QuestionVector, Route, Scope, SearchResult
 from kb.vector_index import EXACT_LIMIT, INDEX_IS_READY, index_name
@@ -19,7 +20,6 @@ from .scope import (
     VISIBLE,
     Parameter,
     execute,
-    execute_prepared,
     scope_parameters,
     vector_parameters,
 )

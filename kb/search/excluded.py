@@ -1,5 +1,6 @@
 """The nearest entries outside a scope: why nothing could be said, never what."""
 
+from accounts.prepared import execute_prepared
 from kb.types import Excluded, Exclusion, QuestionVector, Scope
 
 from .nearness import LOOKED_UP
@@ -9,7 +10,6 @@ from .scope import (
     IN_KNOWLEDGE_BASE,
     SERVABLE,
     TRUSTED,
-    execute_prepared,
     scope_parameters,
     vector_parameters,
 )

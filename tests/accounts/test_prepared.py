@@ -1,9 +1,10 @@
-"""A search's statements are planned once by each connection, or never where forbidden."""
+"""Some statements are planned once by each connection, or never where forbidden."""
 
 import pytest
 from django.db import DataError, connection, transaction
 
-from kb.search.scope import execute, execute_prepared
+from accounts.prepared import execute_prepared
+from kb.search.scope import execute
 
 pytestmark = pytest.mark.django_db
 

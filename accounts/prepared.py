@@ -1,0 +1,65 @@
+"""Statements that a connection parses and plans the first time only.
+
+For a statement that every request runs both take longer than running it.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, Self
+
+from django.db import connection
+from psycopg import RawCursor
+from psycopg._queries import PostgresQuery
+
+_PLACEHOLDER = re.compile(r"%\((\w+)\)s")
+
+
+class _PreparedCursor(RawCursor[tuple[Any, ...]]):
+    """Takes a statement and its parameters by name, and prepares it.
+
+    Django's own cursors write the values into the statement, so that each is a new one.
+    """
+
+    def execute(self, query: str, params: Mapping[str, Any]) -> Self:  # type: ignore[override]  # narrower: Django hands on what `execute_prepared` gives it
+        """Run a statement that this connection parses and plans the first time only."""
+        text, names = _numbered(query)
+        return super().execute(text, [params[name] for name in names], prepare=True)
+
+    def _convert_query(self, query: Any, params: Any = None) -> PostgresQuery:  # noqa: ANN401  # the library's
+        """Keep what is run where Django looks for it, to log it."""
+        self._query = super()._convert_query(query, params)
+        return self._query
+
+
+@cache  # of few statements
+def _numbered(sql: str) -> tuple[bytes, tuple[str, ...]]:
+    """Return the statement with its placeholders numbered, and their names in order."""
+    names = tuple(dict.fromkeys(_PLACEHOLDER.findall(sql)))
+    text = _PLACEHOLDER.sub(lambda found: f"${names.index(found[1]) + 1}", sql)
+    return text.encode(), names
+
+
+def execute_prepared(
+    sql: str, parameters: Mapping[str, Any]
+) -> Sequence[tuple[Any, ...]]:
+    """Run one of a few statements that every request runs, and return all of its rows.
+
+    Each connection parses it once and, where PostgreSQL does not find that a plan for the
+    very values would be better, plans it once. A statement that needs an index whose
+    condition names a value must be given that value, and is none for this.
+
+    Args:
+        sql: With `%(name)s` for each parameter.
+        parameters: By name; one may be named more than once, or not at all.
+    """
+    connection.ensure_connection()
+    raw: Any = _PreparedCursor(connection.connection)
+    with (
+        connection.make_debug_cursor(raw)
+        if connection.queries_logged
+        else connection.make_cursor(raw)
+    ) as cursor:
+        cursor.execute(sql, dict(parameters))
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+    return rows
