@@ -22,7 +22,7 @@ class Migration(migrations.Migration):
             model_name="answer",
             name="probes",
             field=models.TextField(
-                blank=True, help_text="Fingerprints of those that were asked, if any."
+                blank=True, help_text="Fingerprints of those in force, where the model was asked."
             ),
         ),
         migrations.AddField(

@@ -163,7 +163,8 @@ class Answer(models.Model):
     embedder = models.CharField(max_length=64, blank=True)
     language_model = models.CharField(max_length=200, blank=True)
     probes = models.TextField(
-        blank=True, help_text="Fingerprints of those that were asked, if any."
+        blank=True,
+        help_text="Fingerprints of those in force, where the model was asked.",
     )
     error = models.TextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -103,7 +103,8 @@ def answer(
         yield abstention
     yield conclude(
         question, found, match, hard, generation, support, soft, confidence, abstention,
-        policy=policy, language_model=by, times=clock.times,
+        policy=policy, language_model=by, probes=in_force.fingerprints,
+        times=clock.times,
     )  # fmt: skip
 
 

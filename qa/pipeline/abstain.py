@@ -49,7 +49,7 @@ def abstain(
     confidence = probes.read(prompt_of(question, retrieval), generation, measured)
     values = _values(confidence)
     calibration = calibration_of(
-        policy, retrieval, language_model, probes=confidence.probes
+        policy, retrieval, language_model, probes=probes.fingerprints
     )
     is_stale = calibration is Calibration.STALE and policy.refuse_when_stale
     doubts = (

@@ -14,7 +14,7 @@ def calibration_of(
 
     Args:
         language_model: "" was not recorded or needed.
-        probes: None for not asked.
+        probes: Those in force; None where none was needed.
     """
     return calibration_under(
         policy,
@@ -36,7 +36,8 @@ def calibration_under(
     """Compare what is running with what the policy was set for; "" is not known.
 
     A policy may name several, separated by spaces: one model has a fingerprint for each
-    dtype that it is run in.
+    dtype that it is run in. Of probes it names all that its thresholds are for, and such
+    sets of several models are separated by "|".
 
     Args:
         probes: Those in force, separated by spaces; "" is none in force, None is not
@@ -50,13 +51,15 @@ def calibration_under(
     if any(
         set_for and running and running not in set_for.split()
         for set_for, running in pairs
-    ) or _are_others(policy, probes):
+    ) or _lacks_its_own(policy, probes):
         return Calibration.STALE
     return Calibration.CURRENT if policy.is_calibrated else Calibration.HAND_SET
 
 
-def _are_others(policy: Policy, probes: str | None) -> bool:
+def _lacks_its_own(policy: Policy, probes: str | None) -> bool:
+    """Tell whether a probe that the policy was set for is in force no more."""
     if probes is None or not (policy.abstention and policy.calibrated_probes):
         return False
     in_force = set(probes.split())
-    return not in_force or not in_force <= set(policy.calibrated_probes.split())
+    sets = policy.calibrated_probes.split("|")
+    return not any(in_force.issuperset(each.split()) for each in sets)

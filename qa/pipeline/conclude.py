@@ -30,6 +30,7 @@ def conclude(
     *,
     policy: Policy,
     language_model: str = "",
+    probes: str | None = None,
     times: tuple[StageTime, ...],
 ) -> Outcome:
     """Return the outcome: refused by the first gate that refused, else answered."""
@@ -58,16 +59,12 @@ def conclude(
             *(signal for gate in decisions for signal in gate.signals),
         ),
         times=_with_parts(times, retrieval),
-        calibration=calibration_of(
-            policy,
-            retrieval,
-            language_model,
-            probes=None if confidence is None else confidence.probes,
-        ),
+        calibration=calibration_of(policy, retrieval, language_model, probes=probes),
         embedder=retrieval.embedder,
         language_model=language_model,
         generation=generation,
         confidence=confidence,
+        probes=probes or "",
     )
 
 

@@ -94,7 +94,8 @@ class Policy:
             separated by spaces.
         calibrated_retrieval: Way of searching, and its metric, that alpha was set for.
         calibrated_probes: Fingerprints, separated by spaces, of the probes that the
-            least confidences were set for.
+            least confidences were set for; such sets of several language models are
+            separated by "|".
         is_calibrated: Whether the thresholds come from labelled answers.
     """
 
@@ -389,6 +390,8 @@ class Outcome:
         near_misses: Entries within the horizon that a refusal did not answer from,
             never citations. A soft refusal's are what the model saw.
         confidence: What the probes made of the draft; None where none was asked.
+        probes: Fingerprints of those in force, separated by spaces; "" where there are
+            none or no language model was asked.
     """
 
     question: Question
@@ -409,6 +412,7 @@ class Outcome:
     language_model: str
     generation: Generation | None = None
     confidence: Confidence | None = None
+    probes: str = ""
 
 
 StageValue = (

@@ -237,12 +237,12 @@ def _check(policy: Policy, labels: Labels, signals: Sequence[str]) -> None:
                 f"{runs} runs now; evaluate the suite again and calibrate on that run."
             )
     is_by_probes = policy.abstention or not CONFIDENCES.keys().isdisjoint(signals)
-    in_force = set((running.probes or "").split())
-    if is_by_probes and labels.probes and not in_force <= set(labels.probes.split()):
+    in_force = labels.probes if running.probes is None else running.probes
+    if is_by_probes and not set(labels.probes.split()) <= set(in_force.split()):
         raise CalibrationError(
             f"The labelled answers' confidences are of the probes {labels.probes}, and "
-            f"{running.probes} are in force now; evaluate the suite again and calibrate "
-            "on that run."
+            f"{in_force or 'none'} are in force now; evaluate the suite again and "
+            "calibrate on that run."
         )
     for field in _MEASURED_UNDER:
         was, now = getattr(labels.policy, field), getattr(policy, field)

@@ -101,7 +101,7 @@ def _fields(answer: Answer, outcome: Outcome, policy: Policy) -> dict[str, Any]:
         "confidence": _confidence(outcome.confidence),
         "embedder": outcome.embedder,
         "language_model": outcome.language_model,
-        "probes": outcome.confidence.probes if outcome.confidence else "",
+        "probes": outcome.probes,
         "error": "",
         "decided_at": timezone.now(),
     }

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-from django.db.models import Subquery
-
 from kb.models import EmbeddingModel
 from kb.search import METHOD
 from qa.models import Answer, Policy
@@ -21,8 +19,8 @@ class Running:
         language_model: Of the one that wrote the last answer: loading one takes seconds
             and hundreds of megabytes, which a page does not wait for.
 
-        probes: Those that the last answer's confidence was read by, separated by spaces;
-            "" for none in force, None where no answer got so far.
+        probes: Those in force when it wrote, separated by spaces; "" for none, None where
+            nothing was written.
     """
 
     embedder: str
@@ -35,9 +33,9 @@ def what_runs() -> Running:
     """Return what runs now (two queries)."""
     active = EmbeddingModel.objects.filter(state=EmbeddingModel.State.ACTIVE)
     written = Answer.objects.exclude(language_model="").order_by("-created_at")
-    read = written.exclude(confidence={}).values("probes")[:1]
-    by = written.values_list("language_model", Subquery(read)).first()
-    language_model, probes = by or ("", None)
+    language_model, probes = written.values_list(
+        "language_model", "probes"
+    ).first() or ("", None)
     return Running(
         embedder=active.values_list("fingerprint", flat=True).first() or "",
         retrieval=METHOD,

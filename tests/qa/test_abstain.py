@@ -186,7 +186,7 @@ def test_a_probe_in_shadow_is_recorded_and_decides_nothing():
     )
 
 
-@pytest.mark.parametrize("in_force", ["c" * 64, ""])
+@pytest.mark.parametrize("in_force", ["c" * 64, "", PROBES.split()[0]])
 def test_other_probes_or_none_make_the_policy_stale_where_they_decide(in_force):
     set_for = {"calibrated_probes": PROBES, "min_confidence": 0.5}
     confidence = Confidence(answer=0.9, probes=in_force)
@@ -200,18 +200,18 @@ def test_other_probes_or_none_make_the_policy_stale_where_they_decide(in_force):
     assert (shadow.answered, shadow.calibration) == (True, Calibration.HAND_SET)
 
 
-def test_a_policy_is_current_for_some_of_the_probes_that_it_was_set_for():
-    confidence = Confidence(answer=0.9, probes=PROBES.split()[0])
-
+@pytest.mark.parametrize("set_for", [PROBES, f"x y | {PROBES}", PROBES.split()[1]])
+def test_a_policy_is_current_while_all_probes_that_it_was_set_for_are_in_force(set_for):
     outcome, _, _ = decided(
-        confidence,
+        Confidence(answer=0.9, probes=PROBES),
         abstention=True,
         min_confidence=0.5,
-        calibrated_probes=PROBES,
+        calibrated_probes=set_for,
         is_calibrated=True,
     )
 
     assert outcome.calibration is Calibration.CURRENT
+    assert outcome.probes == PROBES
 
 
 def test_without_probes_nothing_is_kept():

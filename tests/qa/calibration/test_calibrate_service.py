@@ -78,11 +78,7 @@ def test_a_certificate_names_the_probes_that_its_thresholds_are_for(policy):
 
 def test_confidences_of_probes_that_are_in_force_no_more_are_not_calibrated_on(policy):
     labels = labels_of_run(make_run(policy, probes=PROBES))
-    read: dict[str, Any] = {
-        "confidence": {"along": [], "missing": ""},
-        "probes": "c" * 64,
-    }
-    make_answer(make_user(), language_model=MODEL, **read)
+    make_answer(make_user(), language_model=MODEL, probes="c" * 64)
     asked: dict[str, Any] = {"epsilon": 0.25, "delta": 0.05, "by": None}
 
     with pytest.raises(CalibrationError, match="evaluate the suite again"):
@@ -232,10 +228,10 @@ def test_a_version_that_probes_decide_for_is_stale_under_other_probes(policy):
     by_probes = new_version(policy, by=None, abstention=True, calibrated_probes=PROBES)
     runs = {"embedder": "", "retrieval": METHOD, "language_model": ""}
 
-    for probes in (None, PROBES, PROBES.split()[1]):
+    for probes in (None, PROBES, f"{PROBES} other"):
         same = Running(**runs, probes=probes)
         assert calibration_state(by_probes, same) is Calibration.HAND_SET
-    for probes in ("", f"{PROBES} other"):
+    for probes in ("", PROBES.split()[1]):
         other = Running(**runs, probes=probes)
         assert calibration_state(by_probes, other) is Calibration.STALE
 
@@ -243,12 +239,8 @@ def test_a_version_that_probes_decide_for_is_stale_under_other_probes(policy):
 def test_what_runs_is_told_without_loading_a_model(policy, django_assert_num_queries):
     active_model()
     make_answer(make_user(), language_model="")
-    read: dict[str, Any] = {
-        "confidence": {"along": [], "missing": ""},
-        "probes": PROBES,
-    }
-    make_answer(make_user(), language_model=MODEL, **read)
     make_answer(make_user(), language_model=MODEL)
+    make_answer(make_user(), language_model=MODEL, probes=PROBES)
     make_answer(make_user(), language_model="")
 
     with django_assert_num_queries(2):
