@@ -129,7 +129,7 @@ def fill(corpus: Corpus) -> tuple[Scope, np.ndarray]:
     with connection.cursor() as cursor:
         copy_entries(cursor, corpus.texts, owners, knowledge_base.pk)
         copy_vectors(cursor, corpus.entries, model.pk)
-        cursor.execute("VACUUM (ANALYZE) kb_entry, kb_revision, kb_entryembedding")
+        cursor.execute("VACUUM (ANALYZE)")
     scope = Scope(knowledge_base.pk, tuple(ids.tolist()), 0.5, NOW)
     return scope, owners
 
