@@ -1,7 +1,7 @@
 """A report as Markdown, for a page or a pull request."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .tables import TextTable, tables
@@ -16,15 +16,24 @@ def as_markdown(report: Mapping[str, Any], heading: Mapping[str, object]) -> str
         report: As `build_report` returns it, with or without its results.
         heading: What was run, by name: suite, policy, models, ...; first in the text.
     """
-    lines = ["# Evaluation", ""]
+    told = {**heading, "questions": f"{report['questions']:,}"}
+    return markdown_of("Evaluation", told, tables(report), report["notes"])
+
+
+def markdown_of(
+    title: str,
+    heading: Mapping[str, object],
+    parts: Iterable[TextTable],
+    notes: Sequence[str],
+) -> str:
+    """Return tables as Markdown, what was measured before them and notes behind."""
+    lines = [f"# {_cell(title)}", ""]
     lines += [f"- {_cell(name)}: {_cell(value)}" for name, value in heading.items()]
-    lines += [f"- questions: {report['questions']:,}", ""]
-    for table in tables(report):
+    lines += [""]
+    for table in parts:
         lines += [f"## {_cell(table.title)}", "", *_lines(table), ""]
-    if report["notes"]:
-        lines += ["## To be known", ""]
-        lines += [f"- {_cell(note)}" for note in report["notes"]]
-        lines += [""]
+    if notes:
+        lines += ["## To be known", "", *(f"- {_cell(note)}" for note in notes), ""]
     return "\n".join(lines)
 
 

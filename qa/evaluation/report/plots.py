@@ -6,7 +6,7 @@ XML head, which a page may hold inline or serve by itself.
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,28 +17,30 @@ from qa.evaluation.metrics.calibration_error import (
     reliability,
 )
 from qa.evaluation.metrics.selective import (
-    aurc,
     auroc,
-    least_aurc,
     precision_recall,
-    risk_coverage,
 )
 from qa.exceptions import EvaluationDataError
 from qa.pipeline.replay import Thresholds
 
-from .figure import INK, PNG, SVG, Description, house_style, panels, saved, styles
+from .curves import (
+    Drawing,
+    draw_legend,
+    draw_steps,
+    percent_axis,
+    risk_coverage_drawing,
+    share_axes,
+    words,
+    write_drawing,
+)
+from .figure import INK, SVG, Description, house_style, panels, saved, styles
 from .gates import alpha_sweep
 from .signals import PROBABILITIES, probabilities_of, scores_of
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
-    from matplotlib.figure import Figure
 
 Rows = Sequence[LabelledAnswer]
-Drawing = tuple["Figure", Description]
-_LEAST_SHARE = 0.01
-_MOST_POINTS = 400  # more can't be seen, and make a page heavy
 
 
 def risk_coverage_svg(rows: Rows) -> bytes:
@@ -47,7 +49,7 @@ def risk_coverage_svg(rows: Rows) -> bytes:
     Raises:
         EvaluationDataError: There is nothing to draw.
     """
-    return _svg(lambda: _risk_coverage(rows))
+    return _svg(lambda: risk_coverage_drawing(*_scores(rows)))
 
 
 def precision_recall_svg(rows: Rows) -> bytes:
@@ -83,7 +85,7 @@ def write_plots(
     """Write every plot that these rows allow, as SVG and PNG; return the files."""
     directory.mkdir(parents=True, exist_ok=True)
     plots: dict[str, Callable[[], Drawing]] = {
-        "risk-coverage": lambda: _risk_coverage(rows),
+        "risk-coverage": lambda: risk_coverage_drawing(*_scores(rows)),
         "precision-recall": lambda: _precision_recall(rows),
         "reliability": lambda: _reliability(rows),
         "refusals-against-alpha": lambda: _refusals(rows, policy),
@@ -92,13 +94,10 @@ def write_plots(
     for name, draw in plots.items():
         with house_style():
             try:
-                figure, description = draw()
+                drawing = draw()
             except EvaluationDataError:
                 continue  # these rows hold nothing of this plot
-            for kind in (SVG, PNG):
-                file = directory / f"{name}.{kind}"
-                file.write_bytes(saved(figure, kind, description))
-                written.append(file)
+            written += write_drawing(drawing, name, directory)
     return written
 
 
@@ -106,39 +105,6 @@ def _svg(draw: Callable[[], Drawing]) -> bytes:
     with house_style():
         figure, description = draw()
         return saved(figure, SVG, description)
-
-
-def _risk_coverage(rows: Rows) -> Drawing:
-    scores, wrong = _scores(rows)
-    figure, (axes,) = panels(width=9.0)  # with room for the legend
-    told = []
-    named = enumerate(scores.items())
-    for (place, (name, values)), style in zip(named, styles(), strict=False):
-        curve = risk_coverage(values, wrong)
-        area = aurc(values, wrong)
-        label = f"{_words(name)} ({area:.3f})"
-        _steps(axes, curve.coverage, curve.risk, label=label, place=place, style=style)
-        told.append(f"{_words(name)} {area:.3f}")
-    total, bad = len(wrong), sum(wrong)
-    shown = np.arange(1, total + 1)
-    best = np.maximum(0, shown - (total - bad)) / shown
-    axes.plot(
-        shown / total,
-        best,
-        color=INK,
-        linestyle=":",
-        label=f"oracle ({least_aurc(wrong):.3f})",
-    )
-    axes.set_xlabel("coverage: share of all questions that is shown")
-    axes.set_ylabel("risk: share of the shown that is wrong")
-    _share_axes(axes, top=max(0.05, min(1.0, 1.6 * bad / total)))
-    _legend(axes, "signal (AURC)")
-    text = (
-        f"Of {total:,} questions {bad / total:.1%} would be wrong if all were shown. Area "
-        f"under each signal's curve, lower is better: {', '.join(told)}; the oracle, "
-        f"{least_aurc(wrong):.3f}."
-    )
-    return figure, Description("Risk against coverage", text)
 
 
 def _precision_recall(rows: Rows) -> Drawing:
@@ -154,17 +120,17 @@ def _precision_recall(rows: Rows) -> Drawing:
                 "Of these answers all are right or all are wrong, so no curve tells them "
                 "apart; use labelled answers of both kinds."
             )
-        label = f"{_words(name)} ({area:.3f})"
-        _steps(
+        label = f"{words(name)} ({area:.3f})"
+        draw_steps(
             axes, curve.recall, curve.precision, label=label, place=place, style=style
         )
-        told.append(f"{_words(name)} {area:.3f}")
+        told.append(f"{words(name)} {area:.3f}")
     share = 1 - sum(wrong) / len(wrong)
     axes.axhline(share, color=INK, linestyle=":", label="chance (0.500)")
     axes.set_xlabel("recall: share of the right that is shown")
     axes.set_ylabel("precision: share of the shown that is right")
-    _share_axes(axes, top=1.0)
-    _legend(axes, "signal (AUROC)")
+    share_axes(axes, top=1.0)
+    draw_legend(axes, "signal (AUROC)")
     text = (
         f"Of {len(wrong):,} questions {share:.1%} may be shown. How well each signal tells "
         f"them from the others, AUROC, higher is better, 0.5 is chance: {', '.join(told)}."
@@ -186,7 +152,7 @@ def _reliability(rows: Rows) -> Drawing:
         bins = reliability(values, right)
         error = expected_calibration_error(bins) or 0.0
         means = [one.probability for one in bins]
-        label = f"{_words(name)} (ECE {error:.3f})"
+        label = f"{words(name)} (ECE {error:.3f})"
         curve.plot(means, [one.accuracy for one in bins], label=label, **style)
         counts.bar(
             [(one.low + one.high) / 2 for one in bins],
@@ -195,7 +161,7 @@ def _reliability(rows: Rows) -> Drawing:
             color=style["color"],
             alpha=0.8,
         )
-        told.append(f"{_words(name)}: ECE {error:.3f}, " + _told_bins(bins))
+        told.append(f"{words(name)}: ECE {error:.3f}, " + _told_bins(bins))
     curve.plot([0, 1], [0, 1], color=INK, linestyle=":", label="as it says")
     curve.set_ylabel("share that is right")
     _counts(counts.yaxis)
@@ -203,8 +169,8 @@ def _reliability(rows: Rows) -> Drawing:
     counts.set_xlabel("probability that the answer may be shown")
     counts.set_xlim(-0.02, 1.02)
     curve.set_ylim(-0.02, 1.02)
-    _percent(curve.yaxis)
-    _percent(counts.xaxis)
+    percent_axis(curve.yaxis)
+    percent_axis(counts.xaxis)
     curve.legend(loc="upper left")
     return figure, Description("Reliability", " ".join(told))
 
@@ -238,7 +204,7 @@ def _refusals(rows: Rows, policy: Thresholds | None) -> Drawing:
     accuracy.set_ylabel("share of answers right")
     accuracy.set_xlabel("alpha: bound of distance / confidence")
     accuracy.set_ylim(-0.02, 1.02)
-    _percent(accuracy.yaxis)
+    percent_axis(accuracy.yaxis)
     refused.legend(loc="best")
     text = f"At this policy's alpha, {policy.alpha:g}: {'; '.join(told)}."
     return figure, Description("Refusals and accuracy against alpha", text)
@@ -251,56 +217,10 @@ def _scores(rows: Rows) -> tuple[dict[str, list[float | None]], list[bool]]:
     return scores, [row.is_wrong_if_shown for row in rows]
 
 
-def _steps(
-    axes: "Axes",
-    across: Sequence[float],
-    up: Sequence[float],
-    *,
-    label: str,
-    place: int,
-    style: dict[str, Any],
-) -> None:
-    """Draw a curve by its steps, a marker now and then; like curves show both."""
-    # The first few answers are noise that would hide what follows.
-    begin = min(int(np.searchsorted(across, _LEAST_SHARE)), len(across) - 1)
-    spread = np.linspace(begin, len(across) - 1, _MOST_POINTS).round()
-    chosen = np.unique(spread.astype(int))
-    every = max(1, len(chosen) // 9)
-    axes.plot(
-        np.asarray(across)[chosen],
-        np.asarray(up)[chosen],
-        label=label,
-        markevery=(place * every // 7 % len(chosen), every),
-        **style,
-    )
-
-
-def _share_axes(axes: "Axes", *, top: float) -> None:
-    axes.set_xlim(0, 1.01)
-    axes.set_ylim(0, top * 1.02)
-    _percent(axes.xaxis)
-    _percent(axes.yaxis)
-
-
-def _percent(axis: "Axis") -> None:
-    from matplotlib.ticker import PercentFormatter  # noqa: PLC0415
-
-    axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-
-
 def _counts(axis: "Axis") -> None:
     from matplotlib.ticker import StrMethodFormatter  # noqa: PLC0415
 
     axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-
-
-def _legend(axes: "Axes", title: str) -> None:
-    """Put the legend beside the curves: over them it would hide some."""
-    axes.legend(title=title, loc="upper left", bbox_to_anchor=(1.01, 1.0))
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")
 
 
 def _told_bins(bins: Sequence[Bin]) -> str:

@@ -1,6 +1,6 @@
 """A report for people, in the terminal."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -23,9 +23,16 @@ def print_report(
         console: Where to.
         questions: The questions' texts by id, to print beside what came out wrong.
     """
-    for table in tables(report, questions):
+    print_tables(tables(report, questions), report["notes"], console)
+
+
+def print_tables(
+    parts: Iterable[TextTable], notes: Sequence[str], console: Console
+) -> None:
+    """Print tables, and what has to be known to read them."""
+    for table in parts:
         console.print(_as_rich(table))
-    for note in report["notes"]:
+    for note in notes:
         console.print(Text(note, style="dim"))
 
 
