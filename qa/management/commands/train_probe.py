@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from accounts.exceptions import NescioError
+from qa.management.fitting import add_fitting, fitting_of
 from qa.management.progress import Bars
 
 
@@ -61,10 +62,7 @@ class Command(BaseCommand):
         )
         parser.add_argument("--folds", type=int, default=5, help="Default: 5.")
         parser.add_argument("--seed", type=int, default=0, help="Of folds and fits.")
-        for name, what in _FITTING.items():
-            parser.add_argument(
-                f"--{name.replace('_', '-')}", type=what[0], metavar="N", help=what[1]
-            )
+        add_fitting(parser)
         parser.add_argument("--note", default="", help="Kept with the probe.")
         parser.add_argument(
             "--promote", action="store_true", help="Put the probe in force at once."
@@ -86,12 +84,8 @@ class Command(BaseCommand):
         errors = Console(file=self.stderr)  # type: ignore[arg-type]  # the same
         try:
             asked = request_of({k: v for k, v in options.items() if v is not None})
-            chosen = {n: options[n] for n in _FITTING if options[n] is not None}
-            asked = replace(
-                asked,
-                data=options["data"],
-                settings=replace(asked.settings, **chosen),
-            )
+            fitted = replace(asked.settings, **fitting_of(options))
+            asked = replace(asked, data=options["data"], settings=fitted)
             with Bars(errors) as bars:
                 outcome = carry_out(asked, on_progress=bars.at)
         except NescioError as error:
@@ -116,14 +110,3 @@ class Command(BaseCommand):
             probe.files.write(directory)
         if path := options["json"]:
             path.write_text(f"{dumps(dict(metrics), indent=2)}\n", encoding="utf-8")
-
-
-_FITTING = {
-    "hidden": (int, "Width of the network's state (default 64)."),
-    "projected": (int, "Width that activations are projected to (default 64)."),
-    "dropout": (float, "Share dropped while fitting (default 0.3)."),
-    "learning_rate": (float, "Default 0.001."),
-    "weight_decay": (float, "Default 0.01."),
-    "epochs": (int, "Most passes over the answers (default 60)."),
-    "huber_weight": (float, "The paper's lambda; 0 is plain cross-entropy."),
-}

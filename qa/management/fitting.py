@@ -1,0 +1,27 @@
+"""Options of commands that fit probes of activations."""
+
+import argparse
+from collections.abc import Mapping
+from typing import Any, Final
+
+_OPTIONS: Final[Mapping[str, tuple[type, str]]] = {
+    "hidden": (int, "Width of the network's state (default 64)."),
+    "projected": (int, "Width that activations are projected to (default 64)."),
+    "dropout": (float, "Share dropped while fitting (default 0.3)."),
+    "learning_rate": (float, "Default 0.001."),
+    "weight_decay": (float, "Default 0.01."),
+    "epochs": (int, "Most passes over the answers (default 60)."),
+    "huber_weight": (float, "The paper's lambda; 0 is plain cross-entropy."),
+}
+
+
+def add_fitting(parser: argparse.ArgumentParser) -> None:
+    """Declare how probes are fitted; what is not given stays as it is by default."""
+    for name, (kind, what) in _OPTIONS.items():
+        flag = f"--{name.replace('_', '-')}"
+        parser.add_argument(flag, type=kind, metavar="N", help=what)
+
+
+def fitting_of(options: Mapping[str, object]) -> dict[str, Any]:
+    """Return what was given of it, by the names of `FitSettings`."""
+    return {name: value for name in _OPTIONS if (value := options[name]) is not None}
