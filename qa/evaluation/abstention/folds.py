@@ -45,7 +45,7 @@ def folds_of(clusters: Rows, count: int, seed: int) -> Rows:
 
     Args:
         clusters: The number of each answer's cluster, from 0 on without a gap.
-        count: How many folds, at least 3: a joint score needs fits without any two.
+        count: How many folds, at least 2.
         seed: The same seed deals the same way.
 
     Returns:
@@ -55,10 +55,10 @@ def folds_of(clusters: Rows, count: int, seed: int) -> Rows:
         EvaluationDataError: There are fewer clusters than folds.
     """
     sizes = np.bincount(clusters) if len(clusters) else np.zeros(0, dtype=np.intp)
-    if not 3 <= count <= len(sizes):
+    if not 2 <= count <= len(sizes):
         msg = (
             f"{len(sizes)} articles can't be dealt out to {count} folds: use runs over "
-            "more articles, or between 3 and that many folds."
+            "more articles, or between 2 and that many folds."
         )
         raise EvaluationDataError(msg)
     order = np.random.default_rng(seed).permutation(len(sizes))
@@ -108,8 +108,18 @@ def out_of_fold(fit: Fit, folds: Rows) -> Scores:
 
 
 def cross_fit(fit: Fit, folds: Rows) -> CrossFitted:
-    """Score every answer by fits without its fold, and without each other fold too."""
+    """Score every answer by fits without its fold, and without each other fold too.
+
+    Raises:
+        EvaluationDataError: There are only two folds, without which nothing is left.
+    """
     numbers = np.unique(folds).tolist()
+    if len(numbers) < 3:
+        msg = (
+            f"{len(numbers)} folds leave nothing to fit on where two are left out, as a "
+            "joint score needs it: use at least 3."
+        )
+        raise EvaluationDataError(msg)
     apart = {fold: np.full(len(folds), np.nan) for fold in numbers}
     for one, other in combinations(numbers, 2):
         scorer = fit(np.flatnonzero((folds != one) & (folds != other)))

@@ -31,7 +31,7 @@ def test_the_same_seed_deals_alike_and_another_otherwise():
     assert (folds_of(even, 4, seed=1) != folds_of(even, 4, seed=2)).any()
 
 
-@pytest.mark.parametrize("count", [2, 12])
+@pytest.mark.parametrize("count", [1, 12])
 def test_a_number_of_folds_that_articles_do_not_fill_is_refused(count):
     with pytest.raises(EvaluationDataError, match=f"11 articles .* {count} folds"):
         folds_of(CLUSTERS, count, seed=0)
@@ -72,6 +72,12 @@ def test_no_score_is_of_a_fit_that_saw_its_fold():
     scores = out_of_fold(_Watched(folds), folds)
 
     assert scores.tolist() == [15 - 2**fold for fold in folds.tolist()]
+
+
+def test_crosswise_two_folds_are_too_few():
+    folds = folds_of(CLUSTERS, 2, seed=0)
+    with pytest.raises(EvaluationDataError, match="at least 3"):
+        cross_fit(_Watched(folds), folds)
 
 
 def test_crosswise_no_fit_saw_either_fold():
