@@ -170,9 +170,11 @@ def _is_covered(signals: Signals, policy: Thresholds) -> bool:
 
 
 def _is_verbatim(signals: Signals, policy: Thresholds) -> bool:
+    # Of a verified entry, whose distance is its ratio.
     distance = signals.get("question_distance")
     is_near = distance is not None and 0 < policy.verbatim_distance >= distance
-    return is_near and signals.get("same_words") == 1.0
+    is_covered = distance is not None and distance < policy.alpha
+    return is_near and is_covered and signals.get("same_words") == 1.0
 
 
 def _is_refused_softly(signals: Signals, policy: Thresholds) -> bool:

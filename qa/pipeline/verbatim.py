@@ -31,7 +31,7 @@ def match_verbatim(
     refuse more.
     """
     pairs = sorted(
-        (piece for piece in retrieval.evidence if piece.question),
+        (p for p in retrieval.evidence if p.question and p.is_verified),
         key=lambda piece: piece.distance,
     )
     nearest = next(iter(pairs), None)
@@ -76,8 +76,7 @@ def asks_the_same(asked: str, known: str) -> bool:
 
 def _may_match(asked: str, piece: Evidence, policy: Policy) -> bool:
     return (
-        piece.is_verified
-        and 0 < policy.verbatim_distance >= piece.distance
+        0 < policy.verbatim_distance >= piece.distance
         and piece.ratio < policy.alpha
         and asks_the_same(asked, piece.question)
     )

@@ -99,8 +99,12 @@ class Table:
         place = {key: number for number, key in enumerate(outer)}
         passed = np.array([self._passes_hard_gate(policy) for policy in outer.values()])
         alike: dict[tuple[object, ...], list[int]] = {}
+        distances = np.sort(self.values["question_distance"][self._is_unread()])
         for number, policy in enumerate(policies):
-            alike.setdefault(self._inner_key(policy), []).append(number)
+            # A word-for-word answer heeds alpha too, if only where it is that small.
+            covered = int(np.searchsorted(distances, policy.alpha))
+            key = (covered, *self._inner_key(policy))
+            alike.setdefault(key, []).append(number)
         shown = np.zeros(len(policies), np.int64)
         wrong = np.zeros(len(policies), np.float64)
         for numbers in alike.values():
@@ -128,7 +132,7 @@ class Table:
 
     def _behind_it(self, policy: Thresholds) -> Decided:
         """Decide every row as if it had passed the hard gate."""
-        unread = np.isnan(self.values["readable"])
+        unread = self._is_unread()
         verbatim = self._is_verbatim(policy)
         goes_on = ~self._ends_early(policy)
         trusted, unasked = self._is_trusted(policy)
@@ -137,6 +141,10 @@ class Table:
             answered=(unread & verbatim) | (generated & ~unasked),
             unknown=(unread & ~verbatim & goes_on) | (generated & unasked),
         )
+
+    def _is_unread(self) -> BoolArray:
+        """Tell which rows no language model wrote a draft for."""
+        return np.isnan(self.values["readable"])
 
     def _has_evidence(self) -> BoolArray:
         found = np.zeros(len(self), np.bool_)
@@ -152,7 +160,7 @@ class Table:
     def _is_verbatim(self, policy: Thresholds) -> BoolArray:
         distance = self.values["question_distance"]
         near: BoolArray = distance <= policy.verbatim_distance
-        near &= self.values["same_words"] == 1.0
+        near &= (distance < policy.alpha) & (self.values["same_words"] == 1.0)
         return near if policy.verbatim_distance > 0 else np.zeros(len(self), np.bool_)
 
     def _is_fit(self, policy: Thresholds) -> BoolArray:
