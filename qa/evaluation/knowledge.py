@@ -126,17 +126,22 @@ def evaluation_user(groups: Sequence[str] = ()) -> User:
     Raises:
         EvaluationDataError: There is no such group.
     """
-    rows = {row.name: row for row in Group.objects.filter(name__in=groups)}
-    missing = [name for name in groups if name not in rows]
+    there = set(Group.objects.filter(name__in=groups).values_list("name", flat=True))
+    missing = [name for name in groups if name not in there]
     if missing:
         raise EvaluationDataError(f"There is no group {missing[0]!r}; make it first.")
     username = "-".join((USERNAME, *groups))[:150]
+    return ensure_agent(username, (USERNAME, *groups))
+
+
+def ensure_agent(username: str, groups: Iterable[str]) -> User:
+    """Return the agent `username` who can't sign in, made on first use with `groups`."""
     user, is_new = User.objects.get_or_create(username=username)
     if is_new:
         user.set_unusable_password()
         user.save(update_fields=["password"])
-        own = [Group.objects.get_or_create(name=n)[0] for n in (Role.AGENT, USERNAME)]
-        user.groups.set([*own, *rows.values()])
+        names = (Role.AGENT.value, *groups)
+        user.groups.set([Group.objects.get_or_create(name=n)[0] for n in names])
     return user
 
 

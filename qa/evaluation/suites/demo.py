@@ -5,14 +5,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Unpack
 
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import User
 
-from accounts.roles import Role
 from kb.demonstration.loader import KNOWLEDGE
 from kb.models import Entry, KnowledgeBase
 from qa.evaluation.asked import AskedSuite
 from qa.evaluation.cases import read_cases
 from qa.evaluation.judged import Suite
+from qa.evaluation.knowledge import ensure_agent
 from qa.evaluation.scoring import by_expectation
 from qa.exceptions import EvaluationDataError, KnowledgeBaseNotFoundError
 from qa.services.asking import find_knowledge_base
@@ -68,17 +68,9 @@ def open_demo(**options: Unpack[SuiteOptions]) -> Suite:
 
 def ensure_demonstration_users() -> Mapping[str, User]:
     """Return the users "demo-<name>" by name, made on first use: agents who can't sign in."""
-    return {name: _ensure_user(name) for name in ASKERS}
-
-
-def _ensure_user(name: str) -> User:
-    user, is_new = User.objects.get_or_create(username=f"demo-{name}")
-    if is_new:
-        user.set_unusable_password()
-        user.save(update_fields=["password"])
-        groups = (Role.AGENT.value, *ASKERS[name])
-        user.groups.set(Group.objects.get_or_create(name=g)[0] for g in groups)
-    return user
+    return {
+        name: ensure_agent(f"demo-{name}", groups) for name, groups in ASKERS.items()
+    }
 
 
 def _loaded(slug: str) -> KnowledgeBase:
