@@ -11,7 +11,7 @@ from qa.evaluation.metrics.selective import (
     precision_recall,
     risk_coverage,
 )
-from qa.evaluation.report.gates import alpha_sweep
+from qa.evaluation.report.gates import FrozenThresholds, alpha_sweep
 from qa.evaluation.report.plots import (
     precision_recall_svg,
     refusals_against_alpha_svg,
@@ -20,7 +20,6 @@ from qa.evaluation.report.plots import (
 )
 from qa.evaluation.report.signals import PROBABILITIES, probabilities_of, scores_of
 from qa.pages.wording import SIGNALS, SignalWords
-from qa.pipeline.replay import Thresholds
 
 from .calibration_words import share
 
@@ -45,12 +44,12 @@ class Figure:
 class _Curve:
     title: str
     alternative: str
-    draw: Callable[[Answers, Thresholds], bytes]
+    draw: Callable[[Answers, FrozenThresholds], bytes]
     heads: Cells
-    tabulate: Callable[[Answers, Thresholds], Iterable[Cells]]
+    tabulate: Callable[[Answers, FrozenThresholds], Iterable[Cells]]
 
 
-def figures(answers: Answers, policy: Thresholds) -> tuple[Figure, ...]:
+def figures(answers: Answers, policy: FrozenThresholds) -> tuple[Figure, ...]:
     """Return the figures that these answers have numbers for."""
     found = []
     for name, curve in _CURVES.items():
@@ -61,7 +60,7 @@ def figures(answers: Answers, policy: Thresholds) -> tuple[Figure, ...]:
     return tuple(found)
 
 
-def draw(name: str, answers: Answers, policy: Thresholds) -> bytes | None:
+def draw(name: str, answers: Answers, policy: FrozenThresholds) -> bytes | None:
     """Return the drawing as SVG; None if there is no such one.
 
     Raises:
@@ -71,7 +70,7 @@ def draw(name: str, answers: Answers, policy: Thresholds) -> bytes | None:
     return curve.draw(answers, policy) if curve else None
 
 
-def _refusals(answers: Answers, policy: Thresholds) -> Iterable[Cells]:
+def _refusals(answers: Answers, policy: FrozenThresholds) -> Iterable[Cells]:
     for part in alpha_sweep(answers, policy):
         own = " (own)" if part["is_own"] else ""
         cells = [f"{part['alpha']:g}{own}"]
@@ -80,7 +79,7 @@ def _refusals(answers: Answers, policy: Thresholds) -> Iterable[Cells]:
         yield tuple(cells)
 
 
-def _precision(answers: Answers, _policy: Thresholds) -> Iterable[Cells]:
+def _precision(answers: Answers, _policy: FrozenThresholds) -> Iterable[Cells]:
     wrong = [answer.is_wrong_if_shown for answer in answers]
     for name, values in scores_of(answers).items():
         curve, area = precision_recall(values, wrong), auroc(values, wrong)
@@ -91,7 +90,7 @@ def _precision(answers: Answers, _policy: Thresholds) -> Iterable[Cells]:
         yield _words(name), f"{area:.3f}", *(share(precision) for precision in reached)
 
 
-def _risk(answers: Answers, _policy: Thresholds) -> Iterable[Cells]:
+def _risk(answers: Answers, _policy: FrozenThresholds) -> Iterable[Cells]:
     wrong = [answer.is_wrong_if_shown for answer in answers]
     for name, values in scores_of(answers).items():
         curve = risk_coverage(values, wrong)
@@ -99,7 +98,7 @@ def _risk(answers: Answers, _policy: Thresholds) -> Iterable[Cells]:
         yield _words(name), f"{aurc(values, wrong):.3f}", *risks
 
 
-def _reliable(answers: Answers, _policy: Thresholds) -> Iterable[Cells]:
+def _reliable(answers: Answers, _policy: FrozenThresholds) -> Iterable[Cells]:
     for name in PROBABILITIES:
         values, right = probabilities_of(answers, name)
         for one in reliability(values, right) if values else ():

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from qa.evaluation.judged import Judged
-from qa.pipeline.replay import Thresholds
 
 from . import counts, gates
 from .columns import columns_of
@@ -13,7 +12,7 @@ from .stored import results_of
 
 
 def build_report(
-    rows: Sequence[Judged], *, policy: Thresholds | None
+    rows: Sequence[Judged], *, policy: gates.FrozenThresholds | None
 ) -> dict[str, Any]:
     """Report on what became of labelled questions.
 

@@ -5,8 +5,8 @@ figure is made up: run the suite with every gate in shadow to be able to tell.
 """
 
 from collections.abc import Sequence
-from types import SimpleNamespace
-from typing import Any, cast
+from dataclasses import replace
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from qa.evaluation.calibration.decisions import table_of
 from qa.evaluation.labelled import LabelledAnswer
 from qa.evaluation.metrics.abstention import two_by_two
 from qa.pipeline.replay import Thresholds
-from qa.pipeline.scores import THRESHOLDED
 
 from .columns import Columns, Flags
 from .counts import Part, rate
@@ -33,7 +32,13 @@ ABLATIONS = {
 ALPHAS = tuple(round(0.1 * step, 1) for step in range(1, 21))
 
 
-def ablations(columns: Columns, policy: Thresholds | None) -> Part:
+class FrozenThresholds(Thresholds, Protocol):
+    """Thresholds that are a dataclass, of which copies with other switches are made."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+def ablations(columns: Columns, policy: FrozenThresholds | None) -> Part:
     """Return what each choice of gates would have come to, at this policy's thresholds."""
     why = _why_not(columns.rows, policy)
     if why or policy is None:
@@ -43,14 +48,14 @@ def ablations(columns: Columns, policy: Thresholds | None) -> Part:
     differing = int((own.answered != columns.answered)[~own.unknown].sum())
     parts = {}
     for name, switches in ABLATIONS.items():
-        chosen = switched(policy, **dict(zip(SWITCHES, switches, strict=True)))
+        chosen = replace(policy, **dict(zip(SWITCHES, switches, strict=True)))
         decided = table.decide(chosen)
         parts[name] = _ablation(columns, decided.answered, decided.unknown)
     return {"why_not": "", "replayed_otherwise": differing, "gates": parts}
 
 
 def alpha_sweep(
-    rows: Sequence[LabelledAnswer], policy: Thresholds | None
+    rows: Sequence[LabelledAnswer], policy: FrozenThresholds | None
 ) -> list[Part]:
     """Return refused count and accuracy for growing alpha: hard refusal alone, all gates.
 
@@ -67,7 +72,7 @@ def alpha_sweep(
         part: Part = {"alpha": alpha, "is_own": alpha == policy.alpha}
         for name in ("hard refusal alone", "all gates"):
             switches = dict(zip(SWITCHES, ABLATIONS[name], strict=True))
-            decided = table.decide(switched(policy, alpha=alpha, **switches))
+            decided = table.decide(replace(policy, alpha=alpha, **switches))
             shown = int(decided.answered.sum())
             wrong = int((decided.answered & table.wrong).sum())
             unknown = int(decided.unknown.sum())
@@ -81,15 +86,7 @@ def alpha_sweep(
     return swept
 
 
-def switched(policy: Thresholds, **changes: float) -> Thresholds:
-    """Return a policy's thresholds with some of them, or its switches, changed."""
-    named = {score.threshold for score in THRESHOLDED.values()}
-    names = {*SWITCHES, *named, "verbatim_distance", "answer_without_probe"}
-    values = {name: getattr(policy, name) for name in names}
-    return cast("Thresholds", SimpleNamespace(**values | changes))
-
-
-def _why_not(rows: Sequence[LabelledAnswer], policy: Thresholds | None) -> str:
+def _why_not(rows: Sequence[LabelledAnswer], policy: FrozenThresholds | None) -> str:
     if policy is None:
         return "No policy decided this run, so there are no gates to leave out."
     if not any(row.signals for row in rows):

@@ -21,7 +21,6 @@ from qa.evaluation.metrics.selective import (
     precision_recall,
 )
 from qa.exceptions import EvaluationDataError
-from qa.pipeline.replay import Thresholds
 
 from .curves import (
     Drawing,
@@ -34,7 +33,7 @@ from .curves import (
     write_drawing,
 )
 from .figure import INK, SVG, Description, house_style, panels, saved, styles
-from .gates import alpha_sweep
+from .gates import FrozenThresholds, alpha_sweep
 from .signals import PROBABILITIES, probabilities_of, scores_of
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def reliability_svg(rows: Rows) -> bytes:
     return _svg(lambda: _reliability(rows))
 
 
-def refusals_against_alpha_svg(rows: Rows, *, policy: Thresholds | None) -> bytes:
+def refusals_against_alpha_svg(rows: Rows, *, policy: FrozenThresholds | None) -> bytes:
     """Draw refused count and accuracy as alpha grows.
 
     Raises:
@@ -80,7 +79,7 @@ def refusals_against_alpha_svg(rows: Rows, *, policy: Thresholds | None) -> byte
 
 
 def write_plots(
-    rows: Rows, directory: Path, *, policy: Thresholds | None
+    rows: Rows, directory: Path, *, policy: FrozenThresholds | None
 ) -> list[Path]:
     """Write every plot that these rows allow, as SVG and PNG; return the files."""
     directory.mkdir(parents=True, exist_ok=True)
@@ -175,7 +174,7 @@ def _reliability(rows: Rows) -> Drawing:
     return figure, Description("Reliability", " ".join(told))
 
 
-def _refusals(rows: Rows, policy: Thresholds | None) -> Drawing:
+def _refusals(rows: Rows, policy: FrozenThresholds | None) -> Drawing:
     swept = alpha_sweep(rows, policy)
     if not swept or policy is None:
         raise EvaluationDataError(
