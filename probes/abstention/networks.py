@@ -50,6 +50,10 @@ class SequenceClassifier(nn.Module):
         """Return the logits of standardised sequences."""
         raise NotImplementedError
 
+    def squared_weights(self) -> torch.Tensor:
+        """Return the sum of those squared weights that a penalty holds down."""
+        return torch.zeros(())
+
 
 class LstmClassifier(SequenceClassifier):
     """A projection, an LSTM and a linear head on its state (the paper's section 3)."""
@@ -86,6 +90,12 @@ class MeanClassifier(SequenceClassifier):
                 nn.Dropout(dropout),
                 nn.Linear(hidden, _CLASSES),
             )
+
+    def squared_weights(self) -> torch.Tensor:
+        """Return those of a linear head; a hidden layer has its dropout."""
+        if isinstance(self.head, nn.Linear):
+            return self.head.weight.square().sum()
+        return super().squared_weights()
 
     def along(self, sequences: PackedSequence) -> PackedSequence:
         """Return the head on the running mean."""

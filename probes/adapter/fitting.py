@@ -99,8 +99,7 @@ def _adapted(model: PreTrainedModel, settings: AdapterSettings) -> PeftModel:
     with warnings.catch_warnings():
         # peft asks transformers by a name that is on its way out.
         warnings.filterwarnings("ignore", ".*is_gradient_checkpointing", FutureWarning)
-        adapted = get_peft_model(model, configuration)
-    return adapted
+        return get_peft_model(model, configuration)
 
 
 def _fit(

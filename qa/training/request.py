@@ -14,7 +14,7 @@ from probes.language_model import WhiteBoxModel
 from probes.language_model.taps import Part, Tap
 from probes.models import Probe
 from probes.services.registry import promote, register
-from qa.evaluation.abstention.variants import middle_of
+from qa.evaluation.abstention.variants import usual_of
 from qa.exceptions import TrainingDataError
 from qa.language_models import load_language_model
 from qa.pipeline.types import LanguageModel
@@ -37,7 +37,7 @@ class TrainingRequest:
     """What is to be trained, on what.
 
     Attributes:
-        layer: 0-based block; None is the middle one.
+        layer: 0-based block; None is the one at two thirds.
         network: Of a probe of activations; None is the first that its kind has.
         runs: Ids of evaluation runs whose drafts are taken.
         data: A JSON Lines file whose answers are taken.
@@ -164,8 +164,8 @@ def _drafts(
 
 
 def _training(request: TrainingRequest, model: WhiteBoxModel) -> Training:
-    middle = middle_of(model.blocks).layer
-    layer = middle if request.layer is None else request.layer
+    usual = usual_of(model.blocks).layer
+    layer = usual if request.layer is None else request.layer
     networks = NETWORKS[request.kind]
     network = request.network or next(iter(networks), Kind.LINEAR)
     if networks and network not in networks:

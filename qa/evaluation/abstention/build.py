@@ -22,8 +22,8 @@ from .parts import LEARNING, OWN_WORDS, VARIANTS
 from .values import Examined, Flags, Insides
 from .variants import (
     learning,
-    middle_of,
     sizes_of,
+    usual_of,
     variant_part,
     variants_of,
 )
@@ -107,7 +107,7 @@ def settings_of(name: str, options: Options) -> FitSettings:
 def places_of(insides: Insides, options: Options) -> list[Place]:
     """Return where all evidence is read, so that one pass can read it."""
     if VARIANTS in options.without:
-        return [middle_of(insides.blocks)]
+        return [usual_of(insides.blocks)]
     return sorted({variant.place for variant in variants_of(insides.blocks)})
 
 
@@ -138,7 +138,7 @@ def build_report(
         EvaluationDataError: A training set is all about one article.
     """
     fits = _Fits(examined, insides, options, on_fit)
-    place = middle_of(insides.blocks)
+    place = usual_of(insides.blocks)
     written, asked = insides.of_answers(place), insides.of_prompts(place)
     lstm = cross_fit(fits.of(written, place), examined.folds)
     early = cross_fit(fits.of(asked, place, names.EARLY), examined.folds)

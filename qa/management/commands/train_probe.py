@@ -47,7 +47,10 @@ class Command(BaseCommand):
             help="Take runs that another language model answered, too.",
         )
         parser.add_argument(
-            "--layer", type=int, metavar="BLOCK", help="0-based (default: the middle)."
+            "--layer",
+            type=int,
+            metavar="BLOCK",
+            help="0-based (default: at two thirds).",
         )
         parser.add_argument(
             "--part",
