@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 _OPTIONS: Final[Mapping[str, tuple[type, str]]] = {
-    "hidden": (int, "Width of the network's state (default 64)."),
-    "projected": (int, "Width that activations are projected to (default 64)."),
-    "dropout": (float, "Share dropped while fitting (default 0.3)."),
-    "learning_rate": (float, "Default 0.001."),
-    "weight_decay": (float, "Default 0.01."),
+    "hidden": (int, "Width of the network's state (default 32)."),
+    "projected": (int, "Width that activations are projected to (default 32)."),
+    "dropout": (float, "Share dropped while fitting (default 0.5)."),
+    "learning_rate": (float, "Default 0.002."),
+    "weight_decay": (float, "Default 0.05."),
+    "penalty": (float, "On a linear head's squared weights (default 0.5)."),
     "epochs": (int, "Most passes over the answers (default 60)."),
     "huber_weight": (float, "The paper's lambda; 0 is plain cross-entropy."),
 }

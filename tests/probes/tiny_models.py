@@ -72,8 +72,14 @@ def model(family: str, context_length: int = 512) -> WhiteBoxModel:
     )
 
 
-def save(directory: Path, *, family: str = "llama", safetensors: bool = True) -> Path:
-    network(family).save_pretrained(directory)
+def save(
+    directory: Path,
+    *,
+    family: str = "llama",
+    safetensors: bool = True,
+    context_length: int = 512,
+) -> Path:
+    network(family, context_length).save_pretrained(directory)
     tokenizer().save_pretrained(directory)
     if not safetensors:
         weights = directory / "model.safetensors"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from qa.pipeline.activations import Activations, Place
 from .folds import Rows, Scores, folds_of
 
 Flags = NDArray[np.bool_]
+_LEAST_SHARE: Final = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +44,16 @@ class Examined:
 
     @cached_property
     def answerable(self) -> Flags | None:
-        """Whether each question has an answer; None unless that is known of all."""
+        """Whether each question has an answer.
+
+        None unless that is known of all, and a tenth at least are of either kind.
+        """
         known = [row.is_answerable for row in self.answers]
-        return None if None in known else np.array(known, np.bool_)
+        if None in known:
+            return None
+        answerable = np.array(known, np.bool_)
+        share = float(answerable.mean())
+        return answerable if _LEAST_SHARE <= share <= 1 - _LEAST_SHARE else None
 
     @cached_property
     def once(self) -> Numbers:

@@ -36,7 +36,12 @@ def variants_of(blocks: int) -> list[Variant]:
     """
     middle, last = middle_of(blocks), Place(blocks - 1)
     places = (usual_of(blocks), middle, last, Place(middle.layer, "ffn"))
-    return [Variant(place, pieces) for place in places for pieces in (None, 3, 1)]
+    # In a model of few blocks two of them are one.
+    return [
+        Variant(place, pieces)
+        for place in dict.fromkeys(places)
+        for pieces in (None, 3, 1)
+    ]
 
 
 def usual_of(blocks: int) -> Place:

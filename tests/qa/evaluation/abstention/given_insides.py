@@ -14,17 +14,18 @@ WIDTH = 6
 
 @dataclass(frozen=True, slots=True)
 class GivenInsides:
-    """`Insides` of a model with four blocks that was never run."""
+    """`Insides` of a model with six blocks that was never run."""
 
     right: Sequence[bool]
     language_model: str = "a" * 64
-    blocks: int = 4
+    blocks: int = 6
 
     def of_answers(
         self, place: Place, *, pieces: int | None = None
     ) -> Sequence[Activations]:
-        """The middle block tells most, less evidence less."""
-        told = {1: 1.0, 3: 0.3}[place.layer] * {None: 1.0, 3: 0.8, 1: 0.3}[pieces]
+        """The block at two thirds tells most, less evidence less."""
+        told = {2: 0.7, 3: 1.0, 5: 0.3}[place.layer]
+        told *= {None: 1.0, 3: 0.8, 1: 0.3}[pieces]
         return self._read(place.layer + 10 * (pieces or 0), told)
 
     def of_prompts(self, place: Place) -> Sequence[Activations]:
