@@ -31,7 +31,7 @@ from rich.table import Table  # noqa: E402
 from probes.abstention import FitSettings, Labelled, fit  # noqa: E402
 from probes.language_model import WhiteBoxModel, load_model  # noqa: E402
 from probes.language_model.taps import Tap  # noqa: E402
-from qa.evaluation.abstention.variants import middle_of  # noqa: E402
+from qa.evaluation.abstention.variants import middle_of, usual_of  # noqa: E402
 from qa.language_models.grounded import GroundedLanguageModel  # noqa: E402
 from qa.language_models.grounded_prompt import passing_of  # noqa: E402
 from qa.pipeline.activations import NO_CAPTURE, Capture, Place  # noqa: E402
@@ -130,10 +130,10 @@ def prompts(count: int) -> list[Prompt]:
 
 
 def capturing(
-    model: GroundedLanguageModel, asked: Sequence[Prompt], middle: Place
+    model: GroundedLanguageModel, asked: Sequence[Prompt], place: Place
 ) -> Compared:
     """Compare writing with and without keeping what both kinds of probe read."""
-    capture = Capture(answer=(middle,), prompt=(middle,))
+    capture = Capture(answer=(place,), prompt=(place,))
     sides = [
         (
             lambda prompt=prompt: model.generate(prompt, NO_CAPTURE),
@@ -145,9 +145,13 @@ def capturing(
 
 
 def second_pass(
-    model: WhiteBoxModel, asked: Sequence[Prompt], answers: Sequence[str], middle: Place
+    model: WhiteBoxModel,
+    asked: Sequence[Prompt],
+    answers: Sequence[str],
+    place: Place,
+    limit: float | None,
 ) -> Compared:
-    """Compare a second pass that ends at the middle block with one through all."""
+    """Compare a second pass that ends at a block with one through all."""
     last = Tap(model.blocks - 1)
     passings = [
         passing_of(model.tokens, prompt, answer)
@@ -157,21 +161,19 @@ def second_pass(
         (
             lambda passing=passing: model.read_activations([passing], [last]),
             lambda passing=passing: model.read_activations(
-                [passing], [Tap(middle.layer)]
+                [passing], [Tap(place.layer)]
             ),
         )
         for passing in passings
     ]
-    return compared(
-        "second pass to the middle block / to the last", sides, SECOND_PASS_LIMIT
-    )
+    return compared(f"second pass to block {place.layer} / to the last", sides, limit)
 
 
 def refusing_early(
-    model: GroundedLanguageModel, asked: Sequence[Prompt], middle: Place
+    model: GroundedLanguageModel, asked: Sequence[Prompt], place: Place
 ) -> Compared:
     """Compare a refusal in the middle of the prompt pass with a whole answer."""
-    refusing = Capture(prompt=(middle,), watch=lambda _place, _state: False)
+    refusing = Capture(prompt=(place,), watch=lambda _place, _state: False)
     sides = [
         (
             lambda prompt=prompt: model.generate(prompt),
@@ -179,16 +181,18 @@ def refusing_early(
         )
         for prompt in asked
     ]
-    return compared("refusal by the early probe / full answer", sides, EARLY_LIMIT)
+    return compared(
+        f"early refusal at block {place.layer} / full answer", sides, EARLY_LIMIT
+    )
 
 
 def probe_itself(
-    model: GroundedLanguageModel, asked: Sequence[Prompt], middle: Place
+    model: GroundedLanguageModel, asked: Sequence[Prompt], place: Place
 ) -> Compared:
     """Compare the LSTM's own time for an answer with writing it."""
-    capture = Capture(answer=(middle,))
+    capture = Capture(answer=(place,))
     traces = [model.generate(prompt, capture).trace for prompt in asked]
-    kept = [trace.answer[middle] for trace in traces if trace is not None]
+    kept = [trace.answer[place] for trace in traces if trace is not None]
     random = np.random.default_rng(0)
     # Its time does not depend on what it has learnt.
     rows = [
@@ -198,7 +202,7 @@ def probe_itself(
     probe = fit(
         rows[:200], rows[200:],
         language_model=model.model.fingerprint,
-        tap=Tap(middle.layer),
+        tap=Tap(place.layer),
         settings=FitSettings(epochs=1),
     )  # fmt: skip
     sides = [
@@ -218,21 +222,23 @@ def main() -> int:
     count = parser.parse_args().questions
     model = load_model(settings.LANGUAGE_MODEL)
     writer = GroundedLanguageModel(model)
-    middle = middle_of(model.blocks)
+    usual, middle = usual_of(model.blocks), middle_of(model.blocks)
     asked = prompts(count)
     answers = [writer.generate(prompt) for prompt in asked]
     spans = [answer.short_answer for answer in answers]
     found = [
-        capturing(writer, asked, middle),
-        second_pass(model, asked, spans, middle),
+        capturing(writer, asked, usual),
+        second_pass(model, asked, spans, middle, SECOND_PASS_LIMIT),
+        second_pass(model, asked, spans, usual, None),
         refusing_early(writer, asked, middle),
-        probe_itself(writer, asked, middle),
+        refusing_early(writer, asked, usual),
+        probe_itself(writer, asked, usual),
     ]
     tokens = [answer.answer_tokens for answer in answers]
     read = [answer.prompt_tokens for answer in answers]
     print(
         f"{model.name}{' with its adapter' if model.adapter else ''}, {model.dtype}, "
-        f"{settings.TORCH_THREADS} threads; block {middle.layer} of {model.blocks}; "
+        f"{settings.TORCH_THREADS} threads; probes at block {usual.layer} of {model.blocks}; "
         f"{count} questions, medians of {statistics.median(read):.0f} tokens read and "
         f"{statistics.median(tokens):.0f} written"
     )
