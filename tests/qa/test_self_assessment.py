@@ -54,19 +54,3 @@ def test_texts_can_not_become_structure(assessor):
     tokens = assessor.model.tokens
     assert not set(ids) & tokens.control_ids
     assert tokens.decode(ids).count("\n") == 2
-
-
-def test_the_bundled_model_trusts_what_stands_in_the_note_more(bundled_model):
-    assessor = SelfAssessor(bundled_model)
-    prompt = Prompt(
-        "How many people live in Oppeln?",
-        (piece_of("", "Oppeln has 127,000 inhabitants and two bridges."),),
-        "en",
-    )
-
-    right, wrong = (
-        assessor.assess(prompt, answer) for answer in ("127,000", "the Gold card")
-    )
-
-    assert right.p_true > wrong.p_true
-    assert 0 <= wrong.verbalised <= right.verbalised <= 1
