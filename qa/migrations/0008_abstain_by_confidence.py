@@ -22,7 +22,8 @@ class Migration(migrations.Migration):
             model_name="answer",
             name="probes",
             field=models.TextField(
-                blank=True, help_text="Fingerprints of those in force, where the model was asked."
+                blank=True,
+                help_text="Fingerprints of those in force, where the model was asked.",
             ),
         ),
         migrations.AddField(

@@ -80,7 +80,7 @@ def test_an_entry_without_any_words_leaves_nothing_to_write():
 @given(st.lists(st.text(min_size=1, max_size=40), min_size=1, max_size=3), st.data())
 def test_whatever_is_written_stands_in_a_piece(texts, data):
     chosen = spans(*texts)
-    ids = []
+    ids: list[int] = []
     for _ in range(12):
         number = data.draw(st.sampled_from(sorted(chosen.allowed(ids))))
         if number == END:

@@ -5,7 +5,14 @@ import json
 import numpy as np
 import pytest
 
-from probes.abstention import FitSettings, Kind, fit, probe_files, probe_from
+from probes.abstention import (
+    AbstentionProbe,
+    FitSettings,
+    Kind,
+    fit,
+    probe_files,
+    probe_from,
+)
 from probes.cards import CARD, ProbeCard, ProbeFiles, ProbeKind
 from probes.exceptions import ProbeFileError, ProbeMismatchError
 from probes.language_model.taps import Part, Tap
@@ -27,8 +34,10 @@ def probe(request):
 
 @pytest.fixture
 def files(probe):
+    made, settings = probe
     return probe_files(
-        *probe,
+        made,
+        settings,
         ProbeCard(
             kind=ProbeKind.ABSTENTION,
             language_model="",
@@ -57,6 +66,7 @@ def test_a_probe_is_read_back_as_it_was_written(probe, files, saved):
     found = ProbeFiles.read(saved)
     loaded = load_probe(found, language_model=MODEL)
 
+    assert isinstance(loaded, AbstentionProbe)
     answers = [row.activations for row in by_level(7, 2)]
     np.testing.assert_array_equal(
         loaded.confidences(answers), made.confidences(answers)

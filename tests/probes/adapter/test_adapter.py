@@ -51,7 +51,8 @@ def card(**changes):
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory):
     """An adapter fitted to a tiny Llama: its files, and the steps of the fitting."""
-    directory, steps = tmp_path_factory.mktemp("adapter"), []
+    directory = tmp_path_factory.mktemp("adapter")
+    steps: list[Step] = []
     adapted = fit_adapter(
         tiny_models.network("llama"), EXAMPLES, QUICK, on_step=steps.append
     )
