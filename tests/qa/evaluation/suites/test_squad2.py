@@ -101,9 +101,10 @@ def test_an_answer_is_judged_by_its_text_and_none_is_right_where_there_is_none(
 
     rows = {case.id: suite.judge(case.id) for case in suite.cases}
 
-    assert rows["q6"].is_correct is True  # "The bridge of Tornau spans 212 metres."
-    assert rows["q6"].measures["f1"] == pytest.approx(4 / 8)
-    assert rows["q6"].measures["exact_match"] == 0.0
+    # "The bridge of Tornau spans 212 metres.", of which the model marks the answer.
+    assert rows["q6"].is_correct is True
+    assert rows["q6"].measures["f1"] == 1.0
+    assert rows["q6"].measures["exact_match"] == 1.0
     assert rows["q6"].group == "Tornau"
     unanswerable = [rows[name] for name in ("q3", "q5", "q7")]
     # In shadow a draft is written for everything that has evidence, and is wrong here.
