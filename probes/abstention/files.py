@@ -75,7 +75,8 @@ def settings_of(card: ProbeCard) -> FitSettings:
         TypeError: They are none.
         ValueError: There is no such network.
     """
-    said: dict[str, object] = dict(card.settings)
+    # Cards of before it was there.
+    said: dict[str, object] = {"opens_with_prompt": False, **card.settings}
     return FitSettings(**{**said, "kind": Kind(said["kind"])})  # type: ignore[arg-type]  # checked where they are used
 
 

@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from probes.abstention.loss import abstention_loss
 from probes.abstention.networks import (
+    RIGHT,
     Kind,
     LstmClassifier,
     MeanClassifier,
@@ -20,6 +21,7 @@ from probes.abstention.networks import (
 from probes.abstention.probe import AbstentionProbe, Labelled, pack
 from probes.labels import require_labels
 from probes.language_model.taps import Tap
+from probes.logistic import fit_logistic
 
 # (answers, of these right and of these wrong)
 _LEAST_TO_FIT: Final = (100, 20)
@@ -35,8 +37,10 @@ class FitSettings:
         hidden: Width of the LSTM's state, or of the hidden layer.
         projected: Width that activations are projected to before the LSTM.
         dropout: Share in [0, 1) of numbers dropped while fitting.
-        penalty: Of a linear head: so many times its squared weights are added to the
-            mean loss. A few thousand answers determine a few hundred weights only so.
+        opens_with_prompt: Whether the first position of every sequence is the prompt's
+            last token, which a linear head reads by itself.
+        penalty: Of a linear head: half of so many times its squared weights is added to
+            the mean loss. A few thousand answers determine a thousand weights only so.
         huber_weight: The paper's lambda; 0 for plain cross-entropy.
         huber_delta: Gap in (0, 1] from which its penalty is linear.
         patience: Epochs without a better held-out loss before it stops.
@@ -48,7 +52,8 @@ class FitSettings:
     dropout: float = 0.5
     learning_rate: float = 2e-3
     weight_decay: float = 5e-2
-    penalty: float = 0.5
+    opens_with_prompt: bool = True
+    penalty: float = 0.3
     batch: int = 64
     epochs: int = 60
     patience: int = 8
@@ -95,10 +100,14 @@ def fit(
         network.standardise(
             torch.from_numpy(np.concatenate([row.activations for row in training]))
         )
-        _fit_weights(network, training, held_out, settings, on_epoch)
-    network.train(mode=False)
-    with torch.no_grad():
-        temperature = fit_temperature(*_logits(network, held_out))
+        _solve_linear(network, training, settings)
+        if settings.kind is not Kind.LINEAR:
+            _fit_weights(network, training, held_out, settings, on_epoch)
+        network.train(mode=False)
+        with torch.no_grad():
+            temperature = fit_temperature(*_logits(network, held_out))
+        # Nothing was chosen by the held-out answers that a convex fit could not bear.
+        _solve_linear(network, [*training, *held_out], settings)
     return AbstentionProbe(settings.kind, language_model, tap, temperature, network)
 
 
@@ -125,6 +134,31 @@ def fit_temperature(logits: torch.Tensor, is_right: torch.Tensor) -> float:
     return 2 / (low + high)
 
 
+def _solve_linear(
+    network: SequenceClassifier, rows: Sequence[Labelled], settings: FitSettings
+) -> None:
+    """Leave the best weights of a linear head in `network`, if it has one.
+
+    By the exact solution: descent that is stopped early finds a worse one, slowly.
+    """
+    head = network.linear_head()
+    if head is None:
+        return
+    packed = pack([row.activations for row in rows], network.width)
+    with torch.no_grad():
+        features = network.linear_features(packed).double().numpy()
+    scale = np.maximum(features.std(axis=0), 1e-6)
+    labels = np.array([row.is_right for row in rows], dtype=np.float64)
+    strength = settings.penalty * len(rows)
+    intercept, weights = fit_logistic(features / scale, labels, strength)
+    with torch.no_grad():
+        head.weight.zero_()
+        head.bias.zero_()
+        head.weight[RIGHT] = torch.from_numpy(weights / scale)
+        head.bias[RIGHT] = intercept
+    head.requires_grad_(requires_grad=False)
+
+
 def _fit_weights(
     network: SequenceClassifier,
     training: Sequence[Labelled],
@@ -132,13 +166,18 @@ def _fit_weights(
     settings: FitSettings,
     on_epoch: Callable[[Epoch], None],
 ) -> None:
-    """Leave the weights of the epoch with the least held-out loss in `network`."""
+    """Leave the weights of the epoch with the least held-out loss in `network`.
+
+    Where a linear head is there already, it is the first to beat.
+    """
     optimiser = torch.optim.AdamW(
-        network.parameters(),
+        [weights for weights in network.parameters() if weights.requires_grad],
         lr=settings.learning_rate,
         weight_decay=settings.weight_decay,
     )
-    best, best_loss, waited = _copy(network), math.inf, 0
+    best, waited = _copy(network), 0
+    is_begun = network.linear_head() is not None
+    best_loss = _loss(network, held_out) if is_begun else math.inf
     for number in range(1, settings.epochs + 1):
         network.train()
         for batch in _batches(training, settings.batch):
@@ -148,13 +187,10 @@ def _fit_weights(
                 huber_weight=settings.huber_weight,
                 huber_delta=settings.huber_delta,
             )
-            loss = loss + settings.penalty * network.squared_weights()
             loss.backward()  # type: ignore[no-untyped-call]  # untyped in torch
             torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
             optimiser.step()
-        network.train(mode=False)
-        with torch.no_grad():
-            now = float(functional.cross_entropy(*_logits(network, held_out)))
+        now = _loss(network, held_out)
         is_best = now < best_loss
         if is_best:
             best, best_loss, waited = _copy(network), now, 0
@@ -166,16 +202,28 @@ def _fit_weights(
     network.load_state_dict(best)
 
 
+def _loss(network: SequenceClassifier, rows: Sequence[Labelled]) -> float:
+    network.train(mode=False)
+    with torch.no_grad():
+        return float(functional.cross_entropy(*_logits(network, rows)))
+
+
 def new_network(width: int, settings: FitSettings) -> SequenceClassifier:
     """Return a network of that kind with random weights from torch's current seed."""
     if settings.kind is not Kind.LSTM:
         hidden = settings.hidden if settings.kind is Kind.MLP else None
-        return MeanClassifier(width, hidden=hidden, dropout=settings.dropout)
+        return MeanClassifier(
+            width,
+            hidden=hidden,
+            dropout=settings.dropout,
+            opens_with_prompt=settings.opens_with_prompt,
+        )
     return LstmClassifier(
         width,
         projected=settings.projected,
         hidden=settings.hidden,
         dropout=settings.dropout,
+        opens_with_prompt=settings.opens_with_prompt,
     )
 
 

@@ -20,7 +20,8 @@ class Labelled:
     """One answer's activations and whether it was right.
 
     Attributes:
-        activations: Of its tokens and its end token, shape (positions, width).
+        activations: Of its tokens and its end token, after the prompt's last token if
+            the fit opens with that, shape (positions, width).
         is_right: What somebody who knows said of it.
     """
 
@@ -51,6 +52,11 @@ class AbstentionProbe:
     def width(self) -> int:
         """Numbers a position."""
         return self.network.width
+
+    @property
+    def opens_with_prompt(self) -> bool:
+        """Whether the first position that it reads is the prompt's last token."""
+        return self.network.opens_with_prompt
 
     def confidences(self, answers: Sequence[Activations]) -> NDArray[np.float64]:
         """Return each answer's confidence after its last position, shape (answers,).

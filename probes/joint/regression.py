@@ -16,10 +16,10 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from scipy.special import expit
 
 from probes.labels import require_labels
+from probes.logistic import fit_logistic
 
 Signals = Mapping[str, float | None]
 Numbers = NDArray[np.float64]
@@ -140,10 +140,10 @@ def fit_joint(
         columns[name, False] = np.where(is_missing, 0.0, scaled)
         if _OFTEN <= is_missing.mean() <= 1 - _OFTEN:
             columns[name, True] = is_missing.astype(np.float64)
-    table = np.column_stack([np.ones(len(rows)), *columns.values()])
+    table = np.column_stack([*columns.values()] or [np.zeros((len(rows), 0))])
     labels = np.array(is_right, dtype=np.float64)
-    weights = _minimise(table, labels, settings.strength)
-    found = dict(zip(columns, weights[1:].tolist(), strict=True))
+    intercept, weights = fit_logistic(table, labels, settings.strength)
+    found = dict(zip(columns, weights.tolist(), strict=True))
     terms = {
         name: Term(
             name in settings.log_odds,
@@ -154,27 +154,7 @@ def fit_joint(
         )
         for name, (mean, deviation) in scales.items()
     }
-    return JointProbe(language_model, float(weights[0]), terms, dict(inputs or {}))
-
-
-def _minimise(table: Numbers, labels: Numbers, strength: float) -> Numbers:
-    """Return the weights of the least penalised loss; the first one is not penalised."""
-    penalised = np.ones(table.shape[1])
-    penalised[0] = 0.0
-
-    def loss(weights: Numbers) -> tuple[float, Numbers]:
-        odds = table @ weights
-        value = (np.logaddexp(0.0, odds) - labels * odds).sum()
-        shrunk = strength * penalised * weights
-        gradient = table.T @ (expit(odds) - labels) + shrunk
-        return float(value + shrunk @ weights / 2), gradient
-
-    start = np.zeros(table.shape[1])
-    share = labels.mean()
-    start[0] = math.log(share / (1 - share))
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"gtol": 1e-8})
-    weights: Numbers = found.x
-    return weights
+    return JointProbe(language_model, intercept, terms, dict(inputs or {}))
 
 
 def _scale_of(values: Numbers) -> tuple[float, float] | None:

@@ -95,7 +95,7 @@ class ProbesAtWork:
         """Return what the language model is to keep, and when it is to end early."""
         return Capture(
             answer=self._places(ProbeKind.ABSTENTION),
-            prompt=self._places(ProbeKind.EARLY),
+            prompt=self._prompt_places(with_answer=True),
             watch=self._watch(least_early),
         )
 
@@ -110,8 +110,7 @@ class ProbesAtWork:
         found: dict[str, float] = {}
         along: tuple[float, ...] = ()
         for reader in self.readers:
-            kept = held.answer if reader.kind is ProbeKind.ABSTENTION else held.prompt
-            if (activations := kept.get(reader.place)) is None:
+            if (activations := _sequence(reader, held)) is None:
                 continue
             values = reader.along(activations)
             if not all(map(math.isfinite, values)):
@@ -119,7 +118,7 @@ class ProbesAtWork:
                 continue
             found[reader.fingerprint] = values[-1]
             if reader.is_active and reader.kind is ProbeKind.ABSTENTION:
-                along = tuple(values)
+                along = tuple(values[reader.probe.opens_with_prompt :])
         if not generation.is_stopped:
             for joint in self.joints:
                 inputs = {
@@ -191,6 +190,15 @@ class ProbesAtWork:
     def _places(self, kind: ProbeKind) -> tuple[Place, ...]:
         return tuple(sorted({r.place for r in self.readers if r.kind is kind}))
 
+    def _prompt_places(self, *, with_answer: bool) -> tuple[Place, ...]:
+        """Return where the prompt's last token is read, by probes of the answer too."""
+        also = {
+            reader.place
+            for reader in self.readers
+            if with_answer and reader.probe.opens_with_prompt
+        }
+        return tuple(sorted({*self._places(ProbeKind.EARLY), *also}))
+
     def _watch(self, least_early: float | None) -> Watch | None:
         in_force = [
             r for r in self.readers if r.kind is ProbeKind.EARLY and r.is_active
@@ -215,15 +223,27 @@ class ProbesAtWork:
         text = _text_of(generation)
         places = self._places(ProbeKind.ABSTENTION) if text else ()
         after = [place for place in places if place not in answer]
-        asked = [p for p in self._places(ProbeKind.EARLY) if p not in early]
+        first = self._prompt_places(with_answer=bool(text))
+        asked = [place for place in first if place not in early]
         if generation.is_stopped or self.model is None or not (after or asked):
             return _Held(answer, early)
         try:
-            again, first = _read_again(self.model, prompt, text, after, asked)
+            again, opening = _read_again(self.model, prompt, text, after, asked)
         except NescioError as error:
             logger.warning("An answer's activations could not be read: %s", error)
             return _Held(answer, early, str(error))
-        return _Held({**answer, **again}, {**early, **first})
+        return _Held({**answer, **again}, {**early, **opening})
+
+
+def _sequence(reader: ActivationReader, held: _Held) -> Activations | None:
+    """Return what a probe reads, (positions, width); None where it is not there."""
+    first = held.prompt.get(reader.place)
+    if reader.kind is ProbeKind.EARLY:
+        return first
+    answer = held.answer.get(reader.place)
+    if not reader.probe.opens_with_prompt or answer is None:
+        return answer
+    return None if first is None else np.concatenate([first, answer])
 
 
 def _text_of(generation: Generation) -> str:

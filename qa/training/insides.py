@@ -14,7 +14,7 @@ from .activation_cache import ActivationCache, key_of
 from .labelled import LabelledDraft
 
 # Texts whose activations are kept in one file: what a killed run reads again.
-_TEXTS_AT_ONCE: Final = 128
+_TEXTS_AT_ONCE: Final = 64
 
 OnProgress = Callable[[int, int], None]
 
@@ -82,6 +82,10 @@ class Insides:
     def of_answers(self, tap: Tap) -> list[Activations]:
         """Return for each draft float32 (its tokens and its end, width)."""
         return [values[1:] for values in self._kept(tap)]
+
+    def of_sequences(self, tap: Tap) -> list[Activations]:
+        """Return for each draft float32 (1 + tokens + end, width): both, in order."""
+        return self._kept(tap)
 
     def of_prompts(self, tap: Tap) -> list[Activations]:
         """Return for each draft float32 (1, width) of its prompt's last token."""

@@ -168,11 +168,11 @@ class _Work:
             stopped_by,
             language_model=self._model.fingerprint,
             tap=training.tap,
-            settings=training.settings,
+            settings=sequence.settings,
         )
         self._on_fit()
         metrics = self._metrics(scores, baselines)
-        files = probe_files(probe, training.settings, self._card(metrics, form=FORM))
+        files = probe_files(probe, sequence.settings, self._card(metrics, form=FORM))
         return Trained(files, metrics, self._insides.too_long)
 
     def joint(self, language_model: str) -> Trained:
@@ -217,9 +217,14 @@ class _Work:
         return Trained(files, metrics, self._insides.too_long)
 
     def _fit_of(self, kind: ProbeKind, tap: Tap, settings: FitSettings) -> SequenceFit:
-        is_early = kind is ProbeKind.EARLY
-        read = self._insides.of_prompts if is_early else self._insides.of_answers
-        activations: Sequence[Activations] = read(tap)
+        activations: Sequence[Activations]
+        if kind is ProbeKind.EARLY:
+            settings = replace(settings, opens_with_prompt=False)
+            activations = self._insides.of_prompts(tap)
+        elif settings.opens_with_prompt:
+            activations = self._insides.of_sequences(tap)
+        else:
+            activations = self._insides.of_answers(tap)
         return SequenceFit(
             activations=activations,
             target=self._right,

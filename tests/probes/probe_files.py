@@ -35,11 +35,16 @@ def activation_files(
     seed=0,
     network=Kind.LINEAR,
     metrics=None,
+    opens_with_prompt=True,
 ) -> ProbeFiles:
     """Return a probe of activations in which right answers lie a little higher."""
-    settings = FitSettings(kind=network, hidden=4, projected=4, epochs=2, seed=seed)
+    is_early = kind is ProbeKind.EARLY
+    settings = FitSettings(
+        kind=network, hidden=4, projected=4, epochs=2, seed=seed,
+        opens_with_prompt=opens_with_prompt and not is_early,
+    )  # fmt: skip
     random = np.random.default_rng(seed)
-    length = 1 if kind is ProbeKind.EARLY else 3
+    length = 1 if is_early else 3
     rows = []
     for index in range(160):
         values = random.normal(size=(length, width)) + (index % 2)

@@ -44,6 +44,7 @@ class ReadInsides:
         self._model, self._directory, self._tell = model, directory, on_progress
         self._whole = insides.Insides(model, drafts, directory=directory)
         self.drafts = self._whole.drafts
+        self._together: tuple[Tap, ...] = ()
 
     @property
     def language_model(self) -> str:
@@ -55,21 +56,22 @@ class ReadInsides:
         """How many blocks the model has."""
         return self._model.blocks
 
-    def read_all(self, places: Sequence[Place]) -> None:
-        """Read all evidence at these places in one pass."""
-        self._read(self._whole, [_tap(place) for place in places], None)
+    def read_together(self, places: Sequence[Place]) -> None:
+        """Read these places in one pass from now on, and all evidence at once."""
+        self._together = tuple(map(_tap, places))
+        self._read(self._whole, (), None)
 
     def of_answers(
         self, place: Place, *, pieces: int | None = None
     ) -> Sequence[Activations]:
-        """Return for each draft float32 (its tokens and its end, width)."""
+        """Return for each draft float32 (1 + its tokens + its end, width)."""
         found = self._whole
         if pieces is not None:
             found = insides.Insides(
                 self._model, self.drafts, directory=self._directory, pieces=pieces
             )
         self._read(found, [_tap(place)], pieces)
-        return found.of_answers(_tap(place))
+        return found.of_sequences(_tap(place))
 
     def of_prompts(self, place: Place) -> Sequence[Activations]:
         """Return for each draft float32 (1, width) of its prompt's last token."""
@@ -110,7 +112,7 @@ class ReadInsides:
     ) -> None:
         named = "all evidence" if pieces is None else f"{pieces} of the evidence"
         what.read(
-            taps,
+            sorted({*taps, *self._together}),
             on_progress=lambda done, total: self._tell(
                 f"Reading answers, {named}", done, total
             ),

@@ -109,7 +109,9 @@ class Insides(Protocol):
     def of_answers(
         self, place: Place, *, pieces: int | None = None
     ) -> Sequence[Activations]:
-        """Return for each answer float32 (its tokens and its end, width).
+        """Return for each answer float32 (1 + its tokens + its end, width).
+
+        The first row is of the prompt's last token.
 
         Args:
             place: Where.

@@ -20,7 +20,10 @@ def by_level(count: int, seed: int) -> list[Labelled]:
 
 
 def by_order(count: int, seed: int) -> list[Labelled]:
-    """Right answers rise and then fall, wrong ones fall and rise: their means agree."""
+    """Right answers rise and then fall, wrong ones fall and rise: their means agree.
+
+    Before them stands a position that tells nothing, as a prompt may.
+    """
     random = np.random.default_rng(seed)
     rows = []
     for index in range(count):
@@ -29,5 +32,6 @@ def by_order(count: int, seed: int) -> list[Labelled]:
         values = random.normal(scale=0.5, size=(length, WIDTH))
         wave = np.repeat([1.0, -1.0], length // 2)
         values[:, 2] += 2 * (wave if is_right else -wave)
+        values = np.concatenate([random.normal(scale=0.5, size=(1, WIDTH)), values])
         rows.append(Labelled(values.astype(np.float32), is_right))
     return rows

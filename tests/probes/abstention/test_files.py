@@ -13,6 +13,7 @@ from probes.abstention import (
     probe_files,
     probe_from,
 )
+from probes.abstention.files import settings_of
 from probes.cards import CARD, ProbeCard, ProbeFiles, ProbeKind
 from probes.exceptions import ProbeFileError, ProbeMismatchError
 from probes.language_model.taps import Part, Tap
@@ -140,6 +141,18 @@ def test_damaged_files_are_refused_with_what_to_do(saved, damage):
     damage(saved)
     with pytest.raises(ProbeFileError, match="fit it again"):
         load_probe(ProbeFiles.read(saved), language_model=MODEL)
+
+
+def test_a_card_of_before_the_prompt_was_read_is_read_as_it_was(files):
+    said = json.loads(files.card)
+    del said["settings"]["opens_with_prompt"]
+    older = ProbeFiles("older", json.dumps(said).encode(), files.weights)
+
+    # These weights are of a head on the prompt, which such a card has none of.
+    if said["settings"]["kind"] == Kind.LINEAR:
+        with pytest.raises(ProbeFileError, match="size mismatch"):
+            probe_from(older, language_model=MODEL)
+    assert not settings_of(older.parsed()).opens_with_prompt
 
 
 def test_weights_are_never_unpickled(files):

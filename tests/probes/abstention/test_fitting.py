@@ -52,6 +52,40 @@ def test_what_lies_in_the_order_is_learnt_by_the_lstm_alone():
     assert auroc(linear, unseen) < 0.65
 
 
+def by_prompt(count: int, seed: int) -> list[Labelled]:
+    """Right answers follow a prompt that lies higher; what follows tells nothing."""
+    rows = by_level(count, seed)
+    random = np.random.default_rng(seed)
+    for row in rows:
+        row.activations[1:, 2] = random.normal(scale=4.0, size=len(row.activations) - 1)
+    return rows
+
+
+@pytest.mark.parametrize("kind", [Kind.LSTM, Kind.LINEAR])
+def test_what_the_prompt_tells_is_not_lost_among_what_follows(kind):
+    unseen = by_prompt(300, 2)
+
+    apart = fitted(by_prompt(240, 0), by_prompt(120, 1), kind=kind)
+    among = fitted(
+        by_prompt(240, 0), by_prompt(120, 1), kind=Kind.LINEAR, opens_with_prompt=False
+    )
+
+    assert apart.opens_with_prompt
+    assert auroc(apart, unseen) > auroc(among, unseen) + 0.1
+
+
+def test_an_lstm_that_finds_nothing_leaves_what_a_linear_head_tells():
+    training, held_out = by_prompt(240, 0), by_prompt(120, 1)
+
+    lstm = fitted(training, held_out, learning_rate=10.0, epochs=3, patience=0)
+    linear = fitted(training, held_out, kind=Kind.LINEAR)
+
+    unseen = [row.activations for row in by_prompt(50, 2)]
+    np.testing.assert_allclose(
+        lstm.confidences(unseen), linear.confidences(unseen), atol=1e-6
+    )
+
+
 @pytest.mark.parametrize("kind", Kind)
 def test_a_batch_of_mixed_lengths_is_judged_as_each_answer_alone(kind):
     probe = fitted(by_level(120, 0), by_level(120, 1), kind=kind, epochs=2)
@@ -97,7 +131,9 @@ def test_fitting_stops_when_held_out_loss_stops_falling_and_keeps_the_best():
         Labelled(random.normal(size=(4, WIDTH)).astype(np.float32), index % 2 == 0)
         for index in range(240)
     ]
-    settings = replace(QUICK, epochs=200, patience=3, dropout=0.0)
+    settings = replace(
+        QUICK, epochs=200, patience=3, dropout=0.0, opens_with_prompt=False
+    )
 
     fit(
         noise[:120],

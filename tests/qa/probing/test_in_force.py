@@ -119,8 +119,10 @@ def test_an_answer_is_read_from_what_was_kept_on_the_way(grounded, monkeypatch):
     shadow = put(activation(layer=0, part="ffn", width=48, seed=2), "shadow")
     probes = probes_in_force(grounded)
     capture = probes.capture(least_early=None)
+    # Probes of the answer read the prompt's last token before it.
+    answered = (Place(0, "ffn"), Place(2))
     assert capture == Capture(
-        answer=(Place(0, "ffn"), Place(2)), prompt=(Place(1),), watch=None
+        answer=answered, prompt=(answered[0], Place(1), answered[1]), watch=None
     )
 
     generation = grounded.generate(PROMPT, capture)
@@ -162,6 +164,7 @@ def test_what_was_not_kept_is_read_in_one_second_pass(grounded, monkeypatch):
     assert passes == [1]
     monkeypatch.undo()
     answer = passing_of(model.tokens, PROMPT, "72 euros")
+    answer = replace(answer, start=answer.start - 1)
     (held,) = model.read_activations([answer], [Tap(2)])
     before = prompt_passing_of(model.tokens, PROMPT)
     (first,) = model.read_activations([before], [Tap(1)])
@@ -171,6 +174,21 @@ def test_what_was_not_kept_is_read_in_one_second_pass(grounded, monkeypatch):
     expected = by_kind[ProbeKind.EARLY].along(first[Tap(1)])[-1]
     assert confidence.early == pytest.approx(expected, abs=1e-4)
     assert confidence.along == ()  # nobody knows whose tokens they were
+
+
+def test_a_probe_that_was_fitted_on_the_answer_alone_reads_it_alone(grounded):
+    put(activation(layer=2, opens_with_prompt=False))
+    probes = at_work(grounded)
+    capture = probes.capture(least_early=None)
+    generation = grounded.generate(PROMPT, capture)
+    rows = len(generation.trace.answer[Place(2)])
+    generation = replace(generation, tokens=("word",) * (rows - 1))
+
+    confidence = probes.read(PROMPT, generation, {})
+
+    assert capture.prompt == ()
+    assert len(confidence.along) == rows
+    assert between(confidence.answer) == confidence.along[-1]
 
 
 def test_too_little_early_confidence_ends_the_answer_in_mid_pass(grounded):

@@ -79,7 +79,7 @@ def test_what_lies_in_the_activations_is_learnt(model, directory, kind, request)
     assert 0.65 < card.metrics["baselines"]["log_probability"]["auroc"]["value"] < 0.85
     unseen = [draft(1000 + n, is_right=n % 2 == 0) for n in range(40)]
     insides = Insides(model, unseen, directory=directory)
-    read = insides.of_prompts if kind == "early" else insides.of_answers
+    read = insides.of_prompts if kind == "early" else insides.of_sequences
     probe = probe_from(made.files, language_model=model.fingerprint)
     confidences = probe.confidences(read(Tap(1)))
     assert confidences[::2].mean() > 0.8 > 0.4 > confidences[1::2].mean()
@@ -199,7 +199,7 @@ def test_the_command_trains_prints_and_keeps(running, capsys):
     call_command("train_probe", data=data, output=output, promote=True, **FAST)
 
     probe = Probe.objects.get()
-    assert (probe.state, probe.kind, probe.layer) == ("active", "abstention", 0)
+    assert (probe.state, probe.kind, probe.layer) == ("active", "abstention", 1)
     assert probe.files.parsed().settings["kind"] == "lstm"
     assert ProbeFiles.read(output).fingerprint == probe.fingerprint
     said = capsys.readouterr().out

@@ -31,7 +31,7 @@ def test_fewer_pieces_of_evidence_are_another_reading(read):
     # These drafts have one piece each, so that one is all.
     whole, one = (read.of_answers(Place(1), pieces=pieces) for pieces in (None, 1))
 
-    assert [len(row) for row in whole] == [len(d.answer) + 2 for d in read.drafts]
+    assert [len(row) for row in whole] == [len(d.answer) + 3 for d in read.drafts]
     for first, second in zip(whole, one, strict=True):
         np.testing.assert_array_equal(first, second)
 
@@ -40,6 +40,25 @@ def test_no_evidence_is_read_otherwise(read):
     whole, none = (read.of_answers(Place(1), pieces=pieces) for pieces in (None, 0))
 
     assert any((a != b).any() for a, b in zip(whole, none, strict=True))
+
+
+def test_places_that_are_read_together_take_one_pass(model, read, monkeypatch):
+    passes = []
+    own = model.read_activations
+    monkeypatch.setattr(
+        model,
+        "read_activations",
+        lambda passings, taps: passes.append(len(taps)) or own(passings, taps),
+    )
+    places = [Place(0), Place(1, "ffn"), Place(2)]
+
+    read.read_together(places)
+    for pieces in (None, 0):
+        for place in places:
+            assert len(read.of_answers(place, pieces=pieces)) == 9
+
+    # Once with all evidence, once with none; the longest drafts fit one batch.
+    assert passes == [3, 3]
 
 
 def test_prompts_give_one_position_each(read):
