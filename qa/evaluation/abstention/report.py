@@ -101,7 +101,7 @@ def abstention_report(
         folds=folds, seed=seed,
     )  # fmt: skip
     options = Options(FitSettings(**fitting), seed=seed, without=without)
-    read.read_all(places_of(read, options))
+    read.read_together(places_of(read, options))
     planned, fitted = fits_planned(examined, read, options), iter(range(1, 10**9))
     built = build_report(
         examined, read, options,
