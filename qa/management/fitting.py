@@ -10,7 +10,7 @@ _OPTIONS: Final[Mapping[str, tuple[type, str]]] = {
     "dropout": (float, "Share dropped while fitting (default 0.5)."),
     "learning_rate": (float, "Default 0.002."),
     "weight_decay": (float, "Default 0.05."),
-    "penalty": (float, "On a linear head's squared weights (default 0.5)."),
+    "penalty": (float, "On a linear head's squared weights (default 0.3)."),
     "epochs": (int, "Most passes over the answers (default 60)."),
     "huber_weight": (float, "The paper's lambda; 0 is plain cross-entropy."),
 }

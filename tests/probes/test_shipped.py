@@ -1,0 +1,50 @@
+"""The probes that come along fit each other, and the bundled model with its adapter."""
+
+import pytest
+
+from probes.cards import CARD, ProbeFiles, ProbeKind
+from probes.loading import load_probe
+from probes.services.shipped import DIRECTORY
+
+FILES = {
+    card.parent.name: ProbeFiles.read(card.parent)
+    for card in sorted(DIRECTORY.glob(f"*/{CARD}"))
+}
+
+
+def test_each_kind_comes_along():
+    assert {files.parsed().kind for files in FILES.values()} == set(ProbeKind)
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_each_can_be_loaded_and_was_measured(name):
+    card = FILES[name].checked()
+
+    load_probe(FILES[name], language_model=card.language_model)
+
+    assert card.language_model_name.startswith("bundled")
+    auroc = card.metrics["auroc"]
+    assert isinstance(auroc, dict)
+    assert float(str(auroc["value"])) > 0.7
+    assert "out of" in str(card.metrics["measured"])
+
+
+def test_what_a_joint_probe_reads_comes_along_too():
+    there = {files.fingerprint for files in FILES.values()}
+    joints = [f.parsed() for f in FILES.values() if f.parsed().kind is ProbeKind.JOINT]
+
+    assert joints
+    for joint in joints:
+        assert set(joint.inputs) == {"abstention", "early"}
+        assert set(joint.inputs.values()) <= there
+
+
+def test_they_were_fitted_for_the_bundled_model_as_it_is_loaded_here(bundled_model):
+    fitted_for = {
+        files.parsed().language_model
+        for files in FILES.values()
+        if files.parsed().kind is not ProbeKind.JOINT
+    }
+
+    assert bundled_model.adapter is not None
+    assert bundled_model.fingerprint in fitted_for
