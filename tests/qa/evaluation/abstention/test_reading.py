@@ -43,13 +43,13 @@ def test_no_evidence_is_read_otherwise(read):
 
 
 def test_places_that_are_read_together_take_one_pass(model, read, monkeypatch):
-    passes = []
-    own = model.read_activations
-    monkeypatch.setattr(
-        model,
-        "read_activations",
-        lambda passings, taps: passes.append(len(taps)) or own(passings, taps),
-    )
+    passes, own = [], model.read_activations
+
+    def counted(passings, taps):
+        passes.append(len(taps))
+        return own(passings, taps)
+
+    monkeypatch.setattr(model, "read_activations", counted)
     places = [Place(0), Place(1, "ffn"), Place(2)]
 
     read.read_together(places)
