@@ -34,6 +34,10 @@ JOINT_SETTINGS: Final = JointSettings(
         {"verdict_probability", "answer_confidence", "early_confidence"}
     ),
 )
+# Fits to the answer's tokens without the prompt's last one before them, as in the paper.
+_ALONE: Final = (names.LINEAR_ALONE, names.LSTM_ALONE_PLAIN, names.LSTM_ALONE)
+# Fits that the joint score does not read.
+_OTHERS: Final = (*_ALONE, names.LINEAR, names.LSTM_PLAIN)
 _LEARNERS: Final = (names.LSTM, names.LINEAR, names.EARLY)
 
 
@@ -83,6 +87,9 @@ class _Fits:
         name: str = names.LSTM,
         target: Flags | None = None,
     ) -> Fit:
+        """Return a fit of that name; sequences open with the prompt's last token."""
+        if name in _ALONE:
+            activations = [row[1:] for row in activations]
         return SequenceFit(
             activations=activations,
             target=self.examined.right if target is None else target,
@@ -97,10 +104,12 @@ class _Fits:
 def settings_of(name: str, options: Options) -> FitSettings:
     """Return how the probe of that name is fitted."""
     changes: dict[str, Any] = {"seed": options.seed}
-    if name == names.LSTM_PLAIN:
+    if name in (names.LSTM_PLAIN, names.LSTM_ALONE_PLAIN):
         changes["huber_weight"] = 0.0
-    if name in (names.LINEAR, names.EARLY):
+    if name in (names.LINEAR, names.LINEAR_ALONE, names.EARLY):
         changes |= {"kind": Kind.LINEAR, "huber_weight": 0.0}
+    if name in (*_ALONE, names.EARLY):
+        changes["opens_with_prompt"] = False
     return replace(options.settings, **changes)
 
 
@@ -115,7 +124,7 @@ def fits_planned(examined: Examined, insides: Insides, options: Options) -> int:
     """Return how many probes `build_report` fits."""
     folds = len(np.unique(examined.folds))
     both = folds + folds * (folds - 1) // 2
-    planned = 2 * both + 2 * folds  # LSTM and early crosswise; plain and linear
+    planned = 2 * both + len(_OTHERS) * folds  # LSTM and early crosswise
     planned += folds * int(examined.answerable is not None)
     if VARIANTS not in options.without:
         planned += folds * (len(variants_of(insides.blocks)) - 1)
@@ -152,7 +161,7 @@ def build_report(
     )
     scores = names.measured(examined)
     scores |= {names.LSTM: lstm.own, names.EARLY: early.own, names.JOINT: joint}
-    for name in (names.LSTM_PLAIN, names.LINEAR):
+    for name in _OTHERS:
         scores[name] = out_of_fold(fits.of(written, place, name), examined.folds)
     if OWN_WORDS not in options.without:
         scores |= {n: np.array(v) for n, v in insides.own_words().items()}
@@ -216,6 +225,8 @@ def _pairs(
     }
     wanted = [
         (names.LOG_PROBABILITY, names.LSTM),
+        (names.LOG_PROBABILITY, names.LSTM_ALONE),
+        (names.LSTM_ALONE_PLAIN, names.LSTM_ALONE),
         (names.LSTM_PLAIN, names.LSTM),
         (names.LINEAR, names.LSTM),
         (max(singles, key=lambda name: singles[name]), names.JOINT),

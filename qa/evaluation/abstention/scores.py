@@ -14,9 +14,14 @@ LOG_PROBABILITY: Final = "log_probability"
 DISTANCE: Final = "distance_over_confidence"
 P_TRUE: Final = "p_true"
 VERBALISED: Final = "verbalised"
+# Of the answer's tokens alone, as in the paper.
+LINEAR_ALONE: Final = "linear_alone"
+LSTM_ALONE_PLAIN: Final = "lstm_alone_plain"
+LSTM_ALONE: Final = "lstm_alone"
+# With the prompt's last token before them.
 LINEAR: Final = "linear"
-LSTM: Final = "lstm"
 LSTM_PLAIN: Final = "lstm_plain"
+LSTM: Final = "lstm"
 EARLY: Final = "early"
 JOINT: Final = "joint"
 # Stored with answers; confidences that a probe in force stored are not among them, for
@@ -26,7 +31,9 @@ MEASURED: Final = (
     "verdict_probability", "answer_in_evidence", "question_in_evidence",
 )  # fmt: skip
 # Those that are fitted to be probabilities of being right.
-PROBABILITIES: Final = (LINEAR, LSTM_PLAIN, LSTM, EARLY, JOINT)
+PROBABILITIES: Final = (
+    LINEAR_ALONE, LSTM_ALONE_PLAIN, LSTM_ALONE, LINEAR, LSTM_PLAIN, LSTM, EARLY, JOINT,
+)  # fmt: skip
 # By the names that the report prints, in its order.
 TITLES: Final[Mapping[str, str]] = {
     LOG_PROBABILITY: "log-probability, by length",
@@ -40,9 +47,12 @@ TITLES: Final[Mapping[str, str]] = {
     "answer_in_evidence": "answer's words in the evidence",
     "question_in_evidence": "question's words in the evidence",
     EARLY: "early probe, before the answer",
-    LINEAR: "linear probe, mean of the answer",
-    LSTM_PLAIN: "LSTM, cross-entropy alone",
-    LSTM: "LSTM, with Huber",
+    LINEAR_ALONE: "linear probe, mean of the answer alone",
+    LSTM_ALONE_PLAIN: "LSTM on the answer alone, no Huber",
+    LSTM_ALONE: "LSTM on the answer alone, with Huber",
+    LINEAR: "linear probe, prompt's end and answer",
+    LSTM_PLAIN: "LSTM beside linear, no Huber",
+    LSTM: "LSTM beside linear, with Huber",
     JOINT: "joint, all gates' signals",
 }
 
