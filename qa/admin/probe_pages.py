@@ -1,0 +1,158 @@
+import io
+import json
+import zipfile
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from unfold.decorators import action
+
+from accounts.exceptions import NescioError
+from jobs.services import enqueue
+from probes.cards import CARD, ProbeKind
+from probes.models import Probe
+from probes.services.registry import register
+from qa.training.background import KIND
+
+from .calibration_desk import author_of
+from .probe_curves import curve_svg
+from .probe_forms import TrainingForm, UploadForm
+from .read_only import ReadOnlyAdmin
+
+_FORM = "admin/qa/probe/form.html"
+
+
+class ProbePages(ReadOnlyAdmin):
+    """Where a probe is trained, uploaded, downloaded and drawn."""
+
+    def get_urls(self) -> list[URLPattern]:
+        """Add the forms and the curves."""
+        wrap = self.admin_site.admin_view
+        own = [
+            path("train/", wrap(self.train_form), name="probes_probe_train_form"),
+            path("upload/", wrap(self.upload_form), name="probes_probe_upload_form"),
+            path(
+                "<int:pk>/curves/<slug:name>.svg",
+                wrap(self.curve),
+                name="probes_probe_curve",
+            ),
+        ]
+        urls: list[URLPattern] = super().get_urls()
+        return [*own, *urls]
+
+    def has_steer_permission(
+        self, request: HttpRequest, object_id: str | None = None
+    ) -> bool:
+        """Whether probes may be trained, uploaded and promoted."""
+        return request.user.has_perms(["probes.add_probe", "probes.change_probe"])
+
+    @action(description="Train a probe", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    def train(self, request: HttpRequest) -> HttpResponse:
+        """Open the form of a new training."""
+        return redirect("admin:probes_probe_train_form")
+
+    @action(description="Upload a probe", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    def upload(self, request: HttpRequest) -> HttpResponse:
+        """Open the form that takes a probe's files."""
+        return redirect("admin:probes_probe_upload_form")
+
+    @action(description="Download its files", permissions=["view"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    def export(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Hand out the probe's two files."""
+        probe = get_object_or_404(Probe, pk=object_id)
+        held = io.BytesIO()
+        with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(CARD, probe.files.card)
+            name = ProbeKind(probe.kind).weights_file
+            archive.writestr(name, probe.files.weights)
+        file = f"{probe.kind}-{probe.fingerprint[:8]}.zip"
+        response = HttpResponse(held.getvalue(), content_type="application/zip")
+        response["Content-Disposition"] = f'attachment; filename="{file}"'
+        return response
+
+    def train_form(self, request: HttpRequest) -> HttpResponse:
+        """Ask what to train, and enqueue it."""
+        self._require_steer(request)
+        form = TrainingForm(request.POST or None)
+        if request.method == "POST" and form.is_valid():
+            parameters = form.parameters()
+            job = enqueue(
+                KIND,
+                parameters,
+                owner=author_of(request),
+                idempotency_key=f"{KIND} {json.dumps(parameters, sort_keys=True)}"[
+                    :200
+                ],
+            )
+            message = format_html(
+                'The probe is being trained; <a href="{}">the job</a> shows how far it '
+                "is, and what it is worth.",
+                reverse("admin:jobs_job_change", args=[job.pk]),
+            )
+            self.message_user(request, message, messages.SUCCESS)
+            return redirect("admin:probes_probe_changelist")
+        return self._form(
+            request,
+            form,
+            "Train a probe",
+            "Answers are read and probes are fitted in the background. A training that is "
+            "broken off goes on from what was read.",
+        )
+
+    def upload_form(self, request: HttpRequest) -> HttpResponse:
+        """Take a probe's files, and register it."""
+        self._require_steer(request)
+        form = UploadForm(request.POST or None, request.FILES or None)
+        if request.method == "POST" and form.is_valid():
+            try:
+                probe = register(
+                    form.probe_files(),
+                    by=author_of(request),
+                    note=form.cleaned_data["note"],
+                )
+            except NescioError as error:
+                form.add_error(None, str(error))
+            else:
+                message = f"{probe} is kept; it is {probe.state}."
+                self.message_user(request, message, messages.SUCCESS)
+                return redirect("admin:probes_probe_change", probe.pk)
+        return self._form(
+            request,
+            form,
+            "Upload a probe",
+            "A probe's card and its weights, as they are downloaded here or written by "
+            "train_probe. It is kept as a candidate.",
+        )
+
+    def curve(self, request: HttpRequest, pk: int, name: str) -> HttpResponse:
+        """Draw one curve of a probe."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        probe = get_object_or_404(Probe.objects.light(), pk=pk)
+        drawn = curve_svg(name, probe.metrics)
+        if drawn is None:
+            raise Http404(f"There is no curve {name!r}.")
+        return HttpResponse(drawn, content_type="image/svg+xml")
+
+    def _require_steer(self, request: HttpRequest) -> None:
+        if not self.has_steer_permission(request):
+            raise PermissionDenied
+
+    def _form(
+        self,
+        request: HttpRequest,
+        form: TrainingForm | UploadForm,
+        title: str,
+        intro: str,
+    ) -> HttpResponse:
+        context = {
+            **self.admin_site.each_context(request),
+            "title": title,
+            "intro": intro,
+            "form": form,
+            "back": reverse("admin:probes_probe_changelist"),
+        }
+        return render(request, _FORM, context)
