@@ -1,8 +1,12 @@
 """The probes that come along fit each other, and the bundled model with its adapter."""
 
 import pytest
+import torch
+from django.conf import settings
 
+from probes import bundled
 from probes.cards import CARD, ProbeFiles, ProbeKind
+from probes.language_model.loading import SHIPPED, load_model_from
 from probes.loading import load_probe
 from probes.services.shipped import DIRECTORY
 
@@ -39,12 +43,18 @@ def test_what_a_joint_probe_reads_comes_along_too():
         assert set(joint.inputs.values()) <= there
 
 
-def test_they_were_fitted_for_the_bundled_model_as_it_is_loaded_here(bundled_model):
+def test_they_were_fitted_for_the_bundled_model_in_half_precision():
     fitted_for = {
         files.parsed().language_model
         for files in FILES.values()
         if files.parsed().kind is not ProbeKind.JOINT
     }
+    model = load_model_from(
+        bundled.prepare(settings.PLACES.models),
+        name="bundled",
+        device=torch.device("cpu"),
+        dtype=torch.bfloat16,
+        adapter=SHIPPED,
+    )
 
-    assert bundled_model.adapter is not None
-    assert bundled_model.fingerprint in fitted_for
+    assert model.fingerprint in fitted_for
