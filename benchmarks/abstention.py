@@ -35,7 +35,8 @@ from qa.evaluation.abstention.variants import middle_of, usual_of  # noqa: E402
 from qa.language_models.grounded import GroundedLanguageModel  # noqa: E402
 from qa.language_models.grounded_prompt import passing_of  # noqa: E402
 from qa.pipeline.activations import NO_CAPTURE, Capture, Place  # noqa: E402
-from qa.pipeline.types import Evidence, Prompt  # noqa: E402
+from qa.pipeline.evidence import Evidence  # noqa: E402
+from qa.pipeline.generation import Prompt  # noqa: E402
 
 CAPTURE_LIMIT = 1.03
 SECOND_PASS_LIMIT = 0.55

@@ -23,7 +23,8 @@ from django.conf import settings  # noqa: E402
 
 from probes.language_model import load_model  # noqa: E402
 from qa.language_models.guided import GuidedLanguageModel  # noqa: E402
-from qa.pipeline.types import Evidence, Prompt  # noqa: E402
+from qa.pipeline.evidence import Evidence  # noqa: E402
+from qa.pipeline.generation import Prompt  # noqa: E402
 
 ROUNDS = 9
 NOTES = (

@@ -19,7 +19,7 @@ from jobs.models import Job
 from kb.models import Entry
 from qa.models import Answer
 from qa.pages.wording import REASONS
-from qa.pipeline.types import Reason
+from qa.pipeline.gates import Reason
 
 DUE = timedelta(days=30)
 PERIOD = timedelta(days=7)

@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from qa.models import Certificate, DriftReading, Policy
-from qa.pipeline.types import Calibration
+from qa.pipeline.outcome import Calibration
 from qa.services.running import Running, calibration_state
 
 _CALIBRATIONS = [each.value for each in Calibration]

@@ -9,7 +9,8 @@ from rest_framework import serializers
 
 from kb.models import Entry
 from qa.models import Answer, AnswerEvidence
-from qa.pipeline.types import Calibration, Gate, Reason
+from qa.pipeline.gates import Gate, Reason
+from qa.pipeline.outcome import Calibration
 from qa.services.confidence import confidence_of, short_answer_of
 
 Role = AnswerEvidence.Role

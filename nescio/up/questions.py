@@ -13,7 +13,7 @@ from django.http.request import validate_host
 from nescio.up.address import Address
 from nescio.up.exceptions import UpError
 from qa.evaluation.cases import Case
-from qa.pipeline.types import Reason
+from qa.pipeline.gates import Reason
 
 _ASK_SECONDS = 120
 

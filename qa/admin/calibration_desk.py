@@ -14,7 +14,7 @@ from qa.evaluation.effects import Labelled
 from qa.evaluation.labelled import LabelledAnswer
 from qa.evaluation.runs import labelled_of
 from qa.models import EvaluationRun, Policy
-from qa.pipeline.types import Policy as PolicyValue
+from qa.pipeline.policy import Policy as PolicyValue
 from qa.services.policies import PolicyChanges, active_policy
 from qa.services.threshold_effects import has_drifted, runs_of
 

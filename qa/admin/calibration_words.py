@@ -10,8 +10,8 @@ from qa.evaluation.effects import (
     LoggedEffect,
     ThresholdRow,
 )
+from qa.pipeline.policy import Policy as PolicyValue
 from qa.pipeline.scores import CONFIDENCES
-from qa.pipeline.types import Policy as PolicyValue
 from qa.services.threshold_effects import PERIOD, Log
 
 # Field of a policy, and what the pages call it; in the order of comparing.

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from qa.models import Certificate, Policy
-from qa.pipeline.types import Calibration
+from qa.pipeline.outcome import Calibration
 from qa.services.running import Running, calibration_state
 
 from .calibration_words import FIELDS, Row, part, share

@@ -21,7 +21,9 @@ from rest_framework.renderers import JSONRenderer
 from accounts.exceptions import NescioError, error_envelope
 from qa.models import Answer
 from qa.models.answer import fetch_evidence
-from qa.pipeline.types import Decision, Outcome, Retrieval, StageValue, stage_of
+from qa.pipeline.evidence import Retrieval
+from qa.pipeline.gates import Decision
+from qa.pipeline.outcome import Outcome, StageValue, stage_of
 from qa.serializers import as_json
 from qa.services import asking
 from qa.services.recording import record_failure

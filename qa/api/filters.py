@@ -7,7 +7,7 @@ from django import forms
 from drf_spectacular.utils import extend_schema_field
 
 from qa.models import Answer, DriftReading, Policy
-from qa.pipeline.types import Gate, Reason
+from qa.pipeline.gates import Gate, Reason
 
 
 class _NonEmptyForm(forms.Form):

@@ -10,7 +10,9 @@ from rest_framework.views import APIView
 from accounts.roles import IsAgent
 from qa.api.ask import read_question
 from qa.api.requests import QuestionSerializer
-from qa.pipeline.types import Calibration, Evidence, Reason
+from qa.pipeline.evidence import Evidence
+from qa.pipeline.gates import Reason
+from qa.pipeline.outcome import Calibration
 from qa.serializers import SignalSerializer
 from qa.services.preview import Preview, preview
 

@@ -14,7 +14,9 @@ from django.contrib.auth.models import User
 from kb.models import KnowledgeBase
 from qa.exceptions import InvalidQuestionError
 from qa.models import Answer, Policy
-from qa.pipeline.types import Decision, Gate, LanguageModel, Outcome, StageValue
+from qa.pipeline.gates import Decision, Gate
+from qa.pipeline.generation import LanguageModel
+from qa.pipeline.outcome import Outcome, StageValue
 from qa.services.asking import new_question, release_connection, stages_of
 from qa.services.recording import record_outcome
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from qa.exceptions import EvaluationDataError
-from qa.pipeline.types import Gate, Reason
+from qa.pipeline.gates import Gate, Reason
 
 Row = TypeVar("Row")
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from qa.pipeline.policy import Policy
 from qa.pipeline.replay import Played, Signals, Thresholds, replay
 from qa.pipeline.scores import CONFIDENCES
-from qa.pipeline.types import Policy
 
 from .calibration.bounds import upper_bound
 from .calibration.decisions import BoolArray, Table, table_of

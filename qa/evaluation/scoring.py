@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from qa.pipeline.types import Outcome
+from qa.pipeline.outcome import Outcome
 
 from .cases import Case
 from .metrics.text import contains_gold, exact_match, rouge_l, token_f1

@@ -35,7 +35,7 @@ from qa.language_models.grounded_text import reasoning
 from qa.language_models.guided import GuidedLanguageModel
 from qa.language_models.spans import Span, Spans
 from qa.pipeline.activations import NO_CAPTURE, Capture, Place, Trace
-from qa.pipeline.types import Generation, Prompt
+from qa.pipeline.generation import Generation, Prompt
 
 _MOST_TOKENS: Final = 64
 # Changes when what is written changes: it is part of the fingerprint.
@@ -43,7 +43,7 @@ _WRITING: Final = "whole words of one piece; 1"
 
 
 class GroundedLanguageModel:
-    """`qa.pipeline.types.LanguageModel` on a white-box model with an adapter."""
+    """`qa.pipeline.generation.LanguageModel` on a white-box model with an adapter."""
 
     def __init__(self, model: WhiteBoxModel) -> None:
         """Take over a loaded model, whose adapter was fitted for this form."""

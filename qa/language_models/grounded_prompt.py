@@ -11,7 +11,8 @@ from typing import Final
 from probes.language_model import Tokens
 from probes.language_model.second_pass import Passing
 from qa.language_models.evidence_text import flatten
-from qa.pipeline.types import Evidence, Prompt
+from qa.pipeline.evidence import Evidence
+from qa.pipeline.generation import Prompt
 
 FORM: Final = "grounded-1"
 INSTRUCTION: Final = (

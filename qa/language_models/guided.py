@@ -31,7 +31,8 @@ from probes.language_model import (
 from qa.language_models.evidence_text import flatten, sentence_spans
 from qa.language_models.guided_text import EXAMPLES, NO_NOTE, reasoning
 from qa.pipeline.activations import NO_CAPTURE, Capture
-from qa.pipeline.types import Evidence, Generation, Prompt
+from qa.pipeline.evidence import Evidence
+from qa.pipeline.generation import Generation, Prompt
 
 # A logistic curve over the verdict's evidence, fitted on questions about a made-up card
 # issuer with as much weight on answerable as on unanswerable ones.
@@ -70,7 +71,7 @@ class Reading:
 
 
 class GuidedLanguageModel:
-    """`qa.pipeline.types.LanguageModel` on a white-box model.
+    """`qa.pipeline.generation.LanguageModel` on a white-box model.
 
     Attributes:
         examples: The fixed prefix, read once per process.

@@ -8,7 +8,7 @@ from django.conf import settings
 from probes.exceptions import AdapterMismatchError
 from qa.exceptions import LanguageModelUnavailableError
 from qa.language_models.server import ServerLanguageModel
-from qa.pipeline.types import LanguageModel
+from qa.pipeline.generation import LanguageModel
 
 logger = logging.getLogger(__name__)
 

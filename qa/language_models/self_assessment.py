@@ -22,7 +22,7 @@ from typing import Final
 from probes.language_model import Context, WhiteBoxModel
 from qa.language_models.evidence_text import flatten
 from qa.language_models.grounded_prompt import notes_ids
-from qa.pipeline.types import Prompt
+from qa.pipeline.generation import Prompt
 
 # Made up; one is right, one is of another card, one is in no note.
 _EXAMPLES: Final = (

@@ -32,7 +32,7 @@ from qa.language_models.structured_output import (
 )
 from qa.language_models.token_probabilities import answer_log_probability, verdict
 from qa.pipeline.activations import NO_CAPTURE, Capture
-from qa.pipeline.types import Generation, Prompt
+from qa.pipeline.generation import Generation, Prompt
 
 logger = logging.getLogger(__name__)
 
@@ -95,7 +95,7 @@ class Filled:
 
 
 class ServerLanguageModel:
-    """`qa.pipeline.types.LanguageModel` on a chat-completions server.
+    """`qa.pipeline.generation.LanguageModel` on a chat-completions server.
 
     What a server does not support (a schema, probabilities, a temperature) it is asked
     for once and then no more; the instructions ask for the same JSON in words.

@@ -5,7 +5,7 @@ import unicodedata
 from typing import Final
 
 from qa.language_models.evidence_text import UNSEEN_CATEGORIES
-from qa.pipeline.types import Prompt
+from qa.pipeline.generation import Prompt
 
 INSTRUCTIONS: Final = """\
 You answer questions for the people of a service desk. Each message holds one JSON \

@@ -11,7 +11,7 @@ from typing import Final
 
 from probes.language_model import Tokens
 from qa.language_models.evidence_text import flatten, sentence_spans
-from qa.pipeline.types import Evidence
+from qa.pipeline.evidence import Evidence
 
 # Letters and digits with what joins them ("1.50", "well-known", "Tarn's"), a currency
 # sign before and a per cent sign behind.

@@ -13,7 +13,7 @@ from rich.text import Text
 from qa.models import Answer, AnswerEvidence
 from qa.pages.shadow import in_shadow
 from qa.pages.wording import SIGNALS, meets
-from qa.pipeline.types import Gate
+from qa.pipeline.gates import Gate
 
 _VERDICTS = {True: "pass", False: "stop", None: "noted"}
 _STYLES = {True: "green", False: "red", None: "dim"}

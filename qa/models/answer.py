@@ -16,7 +16,8 @@ from django.db.models import (
 
 from accounts.roles import Role, has_role
 from kb.models import Audience, Entry, KnowledgeBase, Revision
-from qa.pipeline.types import Calibration, Gate, Reason
+from qa.pipeline.gates import Gate, Reason
+from qa.pipeline.outcome import Calibration
 
 from .policy import Policy
 

@@ -4,8 +4,8 @@ from django.db import models
 from django.db.models import Q
 
 from kb.models import KnowledgeBase
-from qa.pipeline.types import Policy as PolicyValue
-from qa.pipeline.types import Reason
+from qa.pipeline.gates import Reason
+from qa.pipeline.policy import Policy as PolicyValue
 
 
 class Policy(models.Model):

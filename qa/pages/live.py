@@ -10,7 +10,9 @@ from django.template.loader import render_to_string
 from accounts.exceptions import NescioError
 from qa.models import Answer
 from qa.pipeline.activations import Confidence
-from qa.pipeline.types import Decision, Outcome, Retrieval, StageValue, stage_of
+from qa.pipeline.evidence import Retrieval
+from qa.pipeline.gates import Decision
+from qa.pipeline.outcome import Outcome, StageValue, stage_of
 from qa.services import asking
 
 from . import wording

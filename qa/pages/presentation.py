@@ -11,7 +11,9 @@ from datetime import datetime
 
 from kb.models import Entry
 from qa.models import Answer, AnswerEvidence
-from qa.pipeline.types import Calibration, Gate, Policy, Reason
+from qa.pipeline.gates import Gate, Reason
+from qa.pipeline.outcome import Calibration
+from qa.pipeline.policy import Policy
 from qa.services.confidence import short_answer_of
 
 from . import wording

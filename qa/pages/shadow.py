@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from qa.models import Answer
+from qa.pipeline.gates import Gate
+from qa.pipeline.policy import Policy
 from qa.pipeline.replay import flat, replay
 from qa.pipeline.scores import CONFIDENCES
-from qa.pipeline.types import Gate, Policy
 
 # The policy's switches of a gate, with the signals that each one judges by.
 _SWITCHES: Mapping[Gate, Mapping[str, tuple[str, ...]]] = {

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from qa.models import Answer
+from qa.pipeline.gates import Gate
 from qa.pipeline.scores import CONFIDENCES
-from qa.pipeline.types import Gate
 
 from . import wording
 from .shadow import in_shadow, shadow_verdict

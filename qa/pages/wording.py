@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from qa.pipeline.types import Gate, Policy, Reason
+from qa.pipeline.gates import Gate, Reason
+from qa.pipeline.policy import Policy
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,16 @@ from .abstain import abstain
 from .clean import clean_question
 from .clock import Clock
 from .conclude import conclude
+from .evidence import Retriever
 from .generate import generate
+from .generation import LanguageModel
 from .hard_gate import judge_coverage
+from .outcome import StageValue
+from .policy import Policy
 from .probes import Probes
 from .retrieve import retrieve
 from .soft_gate import judge_generation
 from .support import verify_support
-from .types import LanguageModel, Policy, Retriever, StageValue
 from .verbatim import match_verbatim
 
 

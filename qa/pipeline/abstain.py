@@ -10,20 +10,19 @@ from collections.abc import Mapping
 
 from .activations import Confidence
 from .calibration import calibration_of
-from .generate import prompt_of
-from .probes import Probes
-from .scores import CONFIDENCES
-from .types import (
-    Calibration,
+from .evidence import Retrieval
+from .gates import (
     Decision,
     Gate,
-    Generation,
-    Policy,
-    Question,
     Reason,
-    Retrieval,
     Signal,
 )
+from .generate import prompt_of
+from .generation import Generation
+from .outcome import Calibration, Question
+from .policy import Policy
+from .probes import Probes
+from .scores import CONFIDENCES
 
 
 def abstain(

@@ -1,6 +1,8 @@
 """Whether a policy's thresholds belong to the models that are running."""
 
-from .types import Calibration, Policy, Retrieval
+from .evidence import Retrieval
+from .outcome import Calibration
+from .policy import Policy
 
 
 def calibration_of(

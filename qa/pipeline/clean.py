@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-from .types import Question
+from .outcome import Question
 
 # Reordering marks can make a question read otherwise than it is; joiners stay, since
 # scripts and emoji need them.

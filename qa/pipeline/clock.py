@@ -4,7 +4,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import ParamSpec, TypeVar
 
-from .types import StageTime
+from .outcome import StageTime
 
 P = ParamSpec("P")
 T = TypeVar("T")

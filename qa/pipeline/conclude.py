@@ -2,19 +2,17 @@
 
 from .activations import Confidence
 from .calibration import calibration_of
-from .types import (
-    Citation,
-    Decision,
-    Gate,
-    Generation,
+from .evidence import Retrieval
+from .gates import Decision, Gate
+from .generation import Citation, Generation
+from .outcome import (
     Outcome,
-    Policy,
     Question,
-    Retrieval,
     StageTime,
     Support,
     VerbatimMatch,
 )
+from .policy import Policy
 
 
 def conclude(

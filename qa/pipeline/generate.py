@@ -1,7 +1,10 @@
 """Stage 5: a language model answers from the evidence alone."""
 
+from .evidence import Retrieval
+from .generation import Generation, LanguageModel, Prompt
+from .outcome import Question
+from .policy import Policy
 from .probes import Probes
-from .types import Generation, LanguageModel, Policy, Prompt, Question, Retrieval
 
 
 def generate(

@@ -9,19 +9,20 @@ References:
 from collections.abc import Iterator, Sequence
 
 from .calibration import calibration_of
-from .types import (
-    Calibration,
-    Decision,
+from .evidence import (
     Evidence,
-    Gate,
-    Policy,
-    Question,
-    Reason,
     Retrieval,
     Retriever,
-    Signal,
     Withheld,
 )
+from .gates import (
+    Decision,
+    Gate,
+    Reason,
+    Signal,
+)
+from .outcome import Calibration, Question
+from .policy import Policy
 
 # What the gate would have measured without the obstacle, as a signal.
 _COUNTERFACTUALS = {

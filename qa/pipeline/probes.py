@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from .activations import NO_CAPTURE, Capture, Confidence
-from .types import Generation, Prompt
+from .generation import Generation, Prompt
 
 
 class Probes(Protocol):

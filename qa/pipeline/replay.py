@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from .gates import Gate
 from .scores import CONFIDENCES, EARLY
-from .types import Gate
 
 Signals = Mapping[str, float | None]
 

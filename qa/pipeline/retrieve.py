@@ -1,7 +1,9 @@
 """Stage 2: look for evidence, twice before a refusal."""
 
+from .evidence import Retrieval, Retriever
 from .hard_gate import passes
-from .types import Policy, Question, Retrieval, Retriever
+from .outcome import Question
+from .policy import Policy
 
 _EXACT = "exact"
 

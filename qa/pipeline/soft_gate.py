@@ -1,18 +1,17 @@
 """Stage 7: refuse what the model itself declined, and what its evidence does not carry."""
 
 from .calibration import calibration_of
-from .refusal_detector import is_refusal
-from .types import (
-    Calibration,
+from .evidence import Retrieval
+from .gates import (
     Decision,
     Gate,
-    Generation,
-    Policy,
     Reason,
-    Retrieval,
     Signal,
-    Support,
 )
+from .generation import Generation
+from .outcome import Calibration, Support
+from .policy import Policy
+from .refusal_detector import is_refusal
 
 
 def judge_generation(

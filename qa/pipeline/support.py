@@ -4,8 +4,10 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+from .evidence import Evidence, Retrieval
+from .generation import Citation, Generation
+from .outcome import Question, Support
 from .terms import Terms, is_month, sentences, terms
-from .types import Citation, Evidence, Generation, Question, Retrieval, Support
 
 _QUOTE_MARKS = re.compile(
     "[\"'\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a`\u00b4]"

@@ -7,16 +7,11 @@ must agree too.
 import re
 from itertools import pairwise
 
+from .evidence import Evidence, Retrieval
+from .gates import Gate, Signal
+from .outcome import Question, VerbatimMatch
+from .policy import Policy
 from .terms import Terms, terms
-from .types import (
-    Evidence,
-    Gate,
-    Policy,
-    Question,
-    Retrieval,
-    Signal,
-    VerbatimMatch,
-)
 from .vocabulary import OPPOSITES, ORDERING, QUESTION_KINDS
 
 _TYPO_LENGTH = 6

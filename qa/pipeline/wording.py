@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from .types import Reason
+from .gates import Reason
 
 # Every text says why and what to do next, and nothing about what the asker may not see.
 _DEFAULTS: Mapping[str, Mapping[Reason, str]] = {

@@ -16,7 +16,7 @@ from probes.language_model import WhiteBoxModel
 from probes.language_model.taps import Part, Tap
 from qa.language_models.grounded_prompt import passing_of, prompt_passing_of
 from qa.pipeline.activations import Activations, Capture, Confidence, Place, Watch
-from qa.pipeline.types import Generation, Prompt
+from qa.pipeline.generation import Generation, Prompt
 
 logger = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ from typing import Final
 
 from accounts.exceptions import NescioError
 from probes.models import Probe
+from qa.pipeline.generation import LanguageModel
 from qa.pipeline.probes import NoProbes, Probes
-from qa.pipeline.types import LanguageModel
 
 logger = logging.getLogger(__name__)
 

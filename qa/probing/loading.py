@@ -15,8 +15,8 @@ from probes.loading import load_probe
 from probes.models import Probe
 from qa.language_models.grounded_prompt import FORM
 from qa.pipeline.activations import Place
+from qa.pipeline.generation import LanguageModel
 from qa.pipeline.probes import NoProbes, Probes
-from qa.pipeline.types import LanguageModel
 
 from .at_work import ActivationReader, JointReader, ProbesAtWork
 from .white_box import white_box_of

@@ -3,7 +3,7 @@
 from django.conf import settings
 
 from probes.language_model import WhiteBoxModel, load_model
-from qa.pipeline.types import LanguageModel
+from qa.pipeline.generation import LanguageModel
 
 
 def white_box_of(language_model: LanguageModel) -> WhiteBoxModel | None:

@@ -23,8 +23,10 @@ from qa.exceptions import (
 )
 from qa.models import Answer, Policy
 from qa.pipeline.clean import clean_question
+from qa.pipeline.gates import Decision
+from qa.pipeline.generation import LanguageModel
+from qa.pipeline.outcome import Outcome, StageValue
 from qa.pipeline.probes import Probes
-from qa.pipeline.types import Decision, LanguageModel, Outcome, StageValue
 from qa.probing import probes_in_force
 
 from .grounds import read_grounds

@@ -24,8 +24,8 @@ from qa.evaluation.labelled import LabelledAnswer
 from qa.evaluation.runs import labelled_of
 from qa.exceptions import CalibrationError
 from qa.models import Certificate, EvaluationRun, Policy
+from qa.pipeline.policy import Policy as PolicyValue
 from qa.pipeline.scores import CONFIDENCES
-from qa.pipeline.types import Policy as PolicyValue
 
 from .policies import CHANGEABLE, PolicyChanges, new_version
 from .running import what_runs

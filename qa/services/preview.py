@@ -7,14 +7,10 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from kb.models import KnowledgeBase
 from qa.models import Answer, Policy
 from qa.pipeline.calibration import calibration_of
-from qa.pipeline.types import (
-    Calibration,
-    Decision,
-    LanguageModel,
-    Question,
-    Retrieval,
-    VerbatimMatch,
-)
+from qa.pipeline.evidence import Retrieval
+from qa.pipeline.gates import Decision
+from qa.pipeline.generation import LanguageModel
+from qa.pipeline.outcome import Calibration, Question, VerbatimMatch
 
 from .asking import new_question, stages_of
 from .policies import active_policy

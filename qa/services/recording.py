@@ -11,7 +11,8 @@ from django.utils import timezone
 from qa.exceptions import AnswerDecidedError
 from qa.models import Answer, AnswerEvidence, Policy, RefusalWording
 from qa.pipeline.activations import Confidence
-from qa.pipeline.types import Generation, Outcome
+from qa.pipeline.generation import Generation
+from qa.pipeline.outcome import Outcome
 from qa.pipeline.wording import refusal_text
 
 from .grounds import grounds_of

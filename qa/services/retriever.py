@@ -9,7 +9,9 @@ from kb.embedding import embed_question
 from kb.models import Audience, KnowledgeBase
 from kb.search import METHOD, nearest_excluded, search
 from kb.types import Exclusion, Hit, QuestionVector, Scope
-from qa.pipeline.types import Evidence, Policy, Reason, Retrieval, Withheld
+from qa.pipeline.evidence import Evidence, Retrieval, Withheld
+from qa.pipeline.gates import Reason
+from qa.pipeline.policy import Policy
 
 from .grounds import grounds_of
 

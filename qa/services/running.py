@@ -6,7 +6,7 @@ from kb.models import EmbeddingModel
 from kb.search import METHOD
 from qa.models import Answer, Policy
 from qa.pipeline.calibration import calibration_under
-from qa.pipeline.types import Calibration
+from qa.pipeline.outcome import Calibration
 
 
 @dataclass(frozen=True, slots=True)

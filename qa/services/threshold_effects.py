@@ -11,7 +11,7 @@ from django.utils import timezone
 from kb.models import KnowledgeBase
 from qa.evaluation.effects import LoggedAnswer
 from qa.models import Answer, DriftReading, EvaluationRun, Vote
-from qa.pipeline.types import Reason
+from qa.pipeline.gates import Reason
 
 PERIOD = timedelta(days=30)
 MOST_LOGGED = 20_000

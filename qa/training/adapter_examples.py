@@ -21,7 +21,9 @@ from qa.evaluation.suites.squad2 import FILES, NAME
 from qa.language_models.evidence_text import flatten, sentence_spans
 from qa.language_models.grounded_prompt import answer_ids, prompt_ids
 from qa.pipeline.clean import clean_text
-from qa.pipeline.types import Evidence, Policy, Prompt
+from qa.pipeline.evidence import Evidence
+from qa.pipeline.generation import Prompt
+from qa.pipeline.policy import Policy
 from qa.services.retriever import KnowledgeRetriever, scope_of
 
 # Mostly what a policy hands over, and now and then another number of notes.

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from qa.evaluation.labelled import LabelledAnswer
-from qa.pipeline.types import Evidence, Prompt
+from qa.pipeline.evidence import Evidence
+from qa.pipeline.generation import Prompt
 
 
 @dataclass(frozen=True, slots=True)

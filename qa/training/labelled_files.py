@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from qa.exceptions import TrainingDataError
-from qa.pipeline.types import Evidence, Prompt
+from qa.pipeline.evidence import Evidence
+from qa.pipeline.generation import Prompt
 
 from .labelled import LabelledDraft, piece_of
 

@@ -6,7 +6,7 @@ from django.db.models import Prefetch
 
 from qa.exceptions import TrainingDataError
 from qa.models import Answer, AnswerEvidence, EvaluationResult, EvaluationRun
-from qa.pipeline.types import Prompt
+from qa.pipeline.generation import Prompt
 
 from .labelled import LabelledDraft, finite, piece_of
 

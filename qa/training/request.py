@@ -17,7 +17,7 @@ from probes.services.registry import promote, register
 from qa.evaluation.abstention.variants import usual_of
 from qa.exceptions import TrainingDataError
 from qa.language_models import load_language_model
-from qa.pipeline.types import LanguageModel
+from qa.pipeline.generation import LanguageModel
 from qa.probing.white_box import white_box_of
 
 from .labelled import LabelledDraft, drawn_together

@@ -23,7 +23,7 @@ from nescio.up.exceptions import UpError
 from nescio.up.questions import Asked, ask, choose, health
 from qa.evaluation.cases import Case, read_cases
 from qa.evaluation.suites.demo import QUESTIONS
-from qa.pipeline.types import Gate, Reason
+from qa.pipeline.gates import Gate, Reason
 
 from .running import ROOT, free_port
 

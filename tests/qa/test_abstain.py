@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from qa import pipeline
 from qa.pipeline.activations import Capture, Confidence
+from qa.pipeline.gates import Gate, Reason, Signal
+from qa.pipeline.outcome import Calibration, Outcome
 from qa.pipeline.probes import NoProbes
 from qa.pipeline.scores import CONFIDENCES
-from qa.pipeline.types import Calibration, Gate, Outcome, Reason, Signal
 from tests.qa.values import (
     PROBES,
     GivenModel,

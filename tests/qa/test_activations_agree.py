@@ -9,7 +9,7 @@ from probes.language_model.taps import Part, Tap
 from qa.language_models.grounded import GroundedLanguageModel
 from qa.language_models.grounded_prompt import passing_of, prompt_ids
 from qa.pipeline.activations import Capture, Place
-from qa.pipeline.types import Prompt
+from qa.pipeline.generation import Prompt
 from qa.training.labelled import piece_of
 
 TEXTS = (

@@ -17,7 +17,8 @@ from qa.exceptions import (
 )
 from qa.models import Answer, RefusalWording
 from qa.pipeline.activations import NO_CAPTURE, Confidence, Place, Trace
-from qa.pipeline.types import Outcome, Reason, VerbatimMatch, stage_of
+from qa.pipeline.gates import Reason
+from qa.pipeline.outcome import Outcome, VerbatimMatch, stage_of
 from qa.pipeline.wording import refusal_text
 from qa.services.asking import (
     ask,

@@ -13,7 +13,7 @@ from qa.evaluation.suites import open_suite
 from qa.evaluation.suites.demo import QUESTIONS, ensure_demonstration_users
 from qa.exceptions import EvaluationDataError
 from qa.models import Answer
-from qa.pipeline.types import Gate, Reason
+from qa.pipeline.gates import Gate, Reason
 from tests.factories import make_curator, make_knowledge_base
 from tests.qa.evaluation.opening import asked_suite
 

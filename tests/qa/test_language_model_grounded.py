@@ -10,7 +10,7 @@ from qa.language_models.grounded_prompt import (
     prompt_passing_of,
 )
 from qa.pipeline.activations import Capture, Place
-from qa.pipeline.types import Prompt
+from qa.pipeline.generation import Prompt
 from tests.probes import tiny_models
 from tests.qa.test_language_model_output import HOSTILE
 from tests.qa.values import make_evidence

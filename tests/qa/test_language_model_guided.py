@@ -7,7 +7,7 @@ from qa.language_models import load_language_model
 from qa.language_models.evidence_text import flatten
 from qa.language_models.grounded import GroundedLanguageModel
 from qa.language_models.guided import GuidedLanguageModel
-from qa.pipeline.types import Prompt
+from qa.pipeline.generation import Prompt
 from tests.probes import tiny_models
 from tests.qa.test_language_model_output import HOSTILE
 from tests.qa.values import make_evidence

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from qa.language_models.evidence_text import flatten, sentence_spans
 from qa.language_models.server_prompt import user_message
 from qa.language_models.structured_output import Fault, Form, read_form
-from qa.pipeline.types import Prompt
+from qa.pipeline.generation import Prompt
 from tests.qa.language_server import GOOD
 from tests.qa.values import make_evidence
 

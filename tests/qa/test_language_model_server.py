@@ -9,7 +9,7 @@ import pytest
 from qa.exceptions import LanguageModelUnavailableError
 from qa.language_models import load_language_model
 from qa.language_models.server import ServerLanguageModel
-from qa.pipeline.types import Prompt
+from qa.pipeline.generation import Prompt
 from tests.qa.language_server import GOOD, Reply, completion, failure, running
 from tests.qa.values import make_evidence
 

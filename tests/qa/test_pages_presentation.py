@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from qa.pages import wording
 from qa.pages.live import _event
 from qa.pages.presentation import _answer_pieces, _emphasised, _quoted, present
-from qa.pipeline.types import Gate, Reason, Signal, stage_of
+from qa.pipeline.gates import Gate, Reason, Signal
+from qa.pipeline.outcome import stage_of
 from tests.factories import make_entry, make_user
 from tests.qa.answer_rows import make_answer
 
@@ -164,13 +165,13 @@ def test_times_read_in_a_fitting_unit(milliseconds, words):
 def test_every_stage_of_the_pipeline_has_words():
     import typing
 
-    from qa.pipeline import types
+    from qa.pipeline.outcome import Question, StageValue
 
     named = {"retrieve", "question", "verbatim", "generate", "support", "outcome"}
-    stages = {type_.__name__ for type_ in typing.get_args(types.StageValue)}
+    stages = {type_.__name__ for type_ in typing.get_args(StageValue)}
     assert len(stages) == 8  # a new stage needs words, and this count
     assert named | {gate.value for gate in Gate} <= set(wording.STAGES)
-    assert stage_of(types.Question("x")) in wording.STAGES
+    assert stage_of(Question("x")) in wording.STAGES
 
 
 @pytest.mark.django_db

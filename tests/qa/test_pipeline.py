@@ -5,15 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qa.pipeline import answer
+from qa.pipeline.evidence import Withheld
+from qa.pipeline.gates import Gate, Reason
+from qa.pipeline.outcome import Calibration, Outcome, stage_of
 from qa.pipeline.probes import NoProbes
-from qa.pipeline.types import (
-    Calibration,
-    Gate,
-    Outcome,
-    Reason,
-    Withheld,
-    stage_of,
-)
 from tests.qa.values import (
     MODEL,
     GivenModel,

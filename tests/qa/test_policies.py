@@ -8,7 +8,7 @@ from kb.search import METHOD
 from qa.exceptions import PolicyError
 from qa.models import Policy
 from qa.pipeline.calibration import calibration_of
-from qa.pipeline.types import Calibration
+from qa.pipeline.outcome import Calibration
 from qa.services.policies import (
     DEFAULTS_SET_FOR,
     DEFAULTS_SET_FOR_LANGUAGE_MODEL,

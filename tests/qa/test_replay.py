@@ -7,10 +7,14 @@ from hypothesis import strategies as st
 
 from qa import pipeline
 from qa.pipeline.activations import Confidence
+from qa.pipeline.evidence import Retrieval
+from qa.pipeline.gates import Gate
+from qa.pipeline.generation import Generation
+from qa.pipeline.outcome import Outcome
+from qa.pipeline.policy import Policy
 from qa.pipeline.probes import NoProbes
 from qa.pipeline.replay import Played, flat, replay
 from qa.pipeline.scores import SCORES
-from qa.pipeline.types import Gate, Generation, Outcome, Policy, Retrieval
 from tests.qa.values import (
     GivenModel,
     GivenProbes,

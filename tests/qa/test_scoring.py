@@ -6,8 +6,8 @@ from qa.evaluation.cases import Case
 from qa.evaluation.scoring import Draft, by_references, draft_of
 from qa.pipeline import answer
 from qa.pipeline.activations import Confidence
+from qa.pipeline.outcome import Outcome
 from qa.pipeline.probes import NoProbes
-from qa.pipeline.types import Outcome
 from tests.qa.values import (
     GivenModel,
     GivenProbes,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from qa.language_models.self_assessment import SelfAssessor
-from qa.pipeline.types import Prompt
+from qa.pipeline.generation import Prompt
 from qa.training.labelled import piece_of
 from tests.probes import tiny_models
 

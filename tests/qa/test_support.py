@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qa.pipeline.outcome import Question
 from qa.pipeline.support import stands_in, verify_support
-from qa.pipeline.types import Question
 from tests.qa.values import make_evidence, make_generation, make_retrieval
 
 FEE = make_evidence("A replacement card costs 12 euros. Delivery takes 5 working days.")

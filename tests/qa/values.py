@@ -14,14 +14,9 @@ from qa.pipeline.activations import (
     Place,
     Trace,
 )
-from qa.pipeline.types import (
-    Evidence,
-    Generation,
-    Policy,
-    Prompt,
-    Retrieval,
-    Withheld,
-)
+from qa.pipeline.evidence import Evidence, Retrieval, Withheld
+from qa.pipeline.generation import Generation, Prompt
+from qa.pipeline.policy import Policy
 
 EMBEDDER = "e" * 64
 MODEL = "m" * 64

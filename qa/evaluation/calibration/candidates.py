@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from qa.exceptions import CalibrationError
+from qa.pipeline.gates import Gate
+from qa.pipeline.policy import Policy
 from qa.pipeline.scores import THRESHOLDED, Score, Trust
-from qa.pipeline.types import Gate, Policy
 
 from .bounds import p_values
 from .decisions import FloatArray, IntArray, Table

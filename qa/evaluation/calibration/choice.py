@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from qa.evaluation.labelled import LabelledAnswer
 from qa.exceptions import CalibrationError
+from qa.pipeline.policy import Policy
 from qa.pipeline.scores import THRESHOLDED, Score
-from qa.pipeline.types import Policy
 
 from .bounds import least_shown, shown_needed
 from .candidates import chosen_scores

@@ -6,7 +6,7 @@ import numpy as np
 
 from qa.evaluation.labelled import LabelledAnswer
 from qa.exceptions import CalibrationError
-from qa.pipeline.types import Policy
+from qa.pipeline.policy import Policy
 
 from .candidates import candidates, chosen_scores
 from .choice import CALIBRATABLE, measured_of

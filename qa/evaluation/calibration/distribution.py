@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from qa.evaluation.labelled import LabelledAnswer
+from qa.pipeline.gates import Gate
+from qa.pipeline.policy import Policy
 from qa.pipeline.replay import Signals, ends_early, replay
 from qa.pipeline.scores import EARLY, SCORES
-from qa.pipeline.types import Gate, Policy
 
 from .bounds import FloatArray
 

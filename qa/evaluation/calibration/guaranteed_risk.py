@@ -11,8 +11,8 @@ References:
 from collections.abc import Mapping
 
 from qa.exceptions import CalibrationError
+from qa.pipeline.policy import Policy
 from qa.pipeline.scores import Score
-from qa.pipeline.types import Policy
 
 from .candidates import candidates
 from .decisions import Table

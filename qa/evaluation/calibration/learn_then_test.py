@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from qa.pipeline.policy import Policy
 from qa.pipeline.scores import Score
-from qa.pipeline.types import Policy
 
 from .bounds import upper_bound, upper_bounds
 from .candidates import candidates, testing_order

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from qa.pipeline.types import Policy
+from qa.pipeline.policy import Policy
 
 
 class Method(StrEnum):

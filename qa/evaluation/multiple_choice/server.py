@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from qa.language_models.server import ServerLanguageModel
-from qa.pipeline.types import Evidence
+from qa.pipeline.evidence import Evidence
 
 from .values import Choice, ChoiceQuestion
 

@@ -10,12 +10,15 @@ from qa.evaluation.judged import Judged, Parameter
 from qa.evaluation.knowledge import asked_of, evaluation_user
 from qa.models import Policy
 from qa.pipeline.clean import clean_question
+from qa.pipeline.evidence import Retrieval
+from qa.pipeline.gates import Decision
+from qa.pipeline.generation import Generation
 from qa.pipeline.hard_gate import judge_coverage
+from qa.pipeline.outcome import Question
+from qa.pipeline.policy import Policy as PolicyValue
 from qa.pipeline.retrieve import retrieve
 from qa.pipeline.soft_gate import judge_generation
 from qa.pipeline.support import verify_support
-from qa.pipeline.types import Decision, Generation, Question, Retrieval
-from qa.pipeline.types import Policy as PolicyValue
 from qa.services.retriever import KnowledgeRetriever, scope_of
 
 from .values import Choice, ChoiceModel, ChoiceQuestion

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from qa.pipeline.types import Evidence
+from qa.pipeline.evidence import Evidence
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from typing import Final, Generic, TypeVar
 from probes.language_model import Context
 from qa.language_models.evidence_text import flatten
 from qa.language_models.guided import GuidedLanguageModel
-from qa.pipeline.types import Evidence
+from qa.pipeline.evidence import Evidence
 
 from .values import Choice, ChoiceQuestion
 

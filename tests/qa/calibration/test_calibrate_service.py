@@ -9,7 +9,7 @@ from kb.search import METHOD
 from qa.evaluation.calibration import NotCertified
 from qa.exceptions import CalibrationError, PolicyError
 from qa.models import Certificate, EvaluationRun, Policy
-from qa.pipeline.types import Calibration
+from qa.pipeline.outcome import Calibration
 from qa.services.calibrating import certify, labels_of_run, make_by_cost
 from qa.services.policies import activate, ensure_default_policy, new_version
 from qa.services.running import Running, calibration_state, what_runs

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from qa.evaluation.calibration.decisions import table_of
 from qa.evaluation.labelled import LabelledAnswer
+from qa.pipeline.policy import Policy
 from qa.pipeline.replay import Played, replay
-from qa.pipeline.types import Policy
 from tests.qa.calibration.labelled_answers import any_signals, make_labelled
 from tests.qa.values import make_policy
 

@@ -16,7 +16,7 @@ from qa.language_models.grounded import GroundedLanguageModel
 from qa.language_models.grounded_prompt import passing_of, prompt_passing_of
 from qa.language_models.server import ServerLanguageModel
 from qa.pipeline.activations import NO_CAPTURE, Capture, Place
-from qa.pipeline.types import Generation, Prompt
+from qa.pipeline.generation import Generation, Prompt
 from qa.probing import in_force, probes_in_force
 from qa.probing.at_work import ProbesAtWork
 from tests.probes import tiny_models

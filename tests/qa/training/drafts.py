@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from qa.pipeline.types import Prompt
+from qa.pipeline.generation import Prompt
 from qa.training.labelled import LabelledDraft, piece_of
 
 

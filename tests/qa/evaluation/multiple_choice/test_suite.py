@@ -21,7 +21,7 @@ from qa.evaluation.multiple_choice.tallies import (
 from qa.evaluation.multiple_choice.values import Choice, ChoiceQuestion
 from qa.exceptions import EvaluationDataError
 from qa.models import EvaluationRun
-from qa.pipeline.types import Evidence
+from qa.pipeline.evidence import Evidence
 from tests.qa.evaluation.multiple_choice.data_files import (
     write_commonsenseqa,
     write_medqa,

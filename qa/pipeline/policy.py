@@ -1,0 +1,88 @@
+"""Every threshold and switch of one answer."""
+
+from dataclasses import dataclass
+
+from .evidence import Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Every threshold and switch of one answer; versioned and stored with it.
+
+    Attributes:
+        alpha: Hard refusal unless some verified piece of evidence has distance /
+            confidence < alpha (L2R eq. 2, on Euclidean L2 of unit vectors), or some
+            unverified piece has it < alpha_unverified too.
+        alpha_unverified: The bound for evidence that nobody verified, where it is the
+            lower one.
+        horizon: Distance beyond which an entry counts as unrelated ("nothing known"
+            instead of "too far"; no near miss).
+        top_k: Pieces of evidence handed to the language model.
+        verbatim_distance: Largest distance of the verbatim tier; 0 switches it off.
+        unverified_floor: Least confidence of unverified evidence; 1 admits verified
+            evidence alone.
+        hard_refusal: Whether the distance may refuse; if not, it is measured and
+            stored (shadow). Without any evidence there is nothing to answer from.
+        soft_refusal: Whether the model's own verdict may refuse, or is in shadow.
+        support_check: Whether an answer that its evidence does not carry is refused, or
+            the check is in shadow.
+        min_verdict: Least probability of "can answer" in [0, 1] where the language
+            model gives one.
+        abstention: Whether too little confidence may refuse, or is in shadow.
+        min_confidence: Least confidence in [0, 1] by the answer's own activations; 0
+            lets all pass, and so do the next two.
+        min_early_confidence: The same from the prompt alone; below it no answer is
+            written.
+        min_joint_confidence: The same from all signals together.
+        answer_without_probe: Whether an answer is shown whose confidence abstention
+            enforces and nothing in force can tell.
+        reveal_not_entitled: Whether a refusal may tell that knowledge exists which the
+            asker may not see.
+        refuse_when_stale: Whether a stale policy refuses everything or answers with a
+            warning.
+        calibrated_embedder: Fingerprint that alpha was set for.
+        calibrated_language_model: Fingerprint that min_verdict was set for; several are
+            separated by spaces.
+        calibrated_retrieval: Way of searching, and its metric, that alpha was set for.
+        calibrated_probes: Fingerprints, separated by spaces, of the probes that the
+            least confidences were set for; such sets of several language models are
+            separated by "|".
+        is_calibrated: Whether the thresholds come from labelled answers.
+    """
+
+    name: str
+    version: int
+    alpha: float
+    alpha_unverified: float
+    horizon: float
+    top_k: int
+    verbatim_distance: float
+    unverified_floor: float
+    hard_refusal: bool
+    soft_refusal: bool
+    support_check: bool
+    min_verdict: float
+    abstention: bool
+    min_confidence: float
+    min_early_confidence: float
+    min_joint_confidence: float
+    answer_without_probe: bool
+    reveal_not_entitled: bool
+    refuse_when_stale: bool
+    calibrated_embedder: str
+    calibrated_language_model: str
+    calibrated_retrieval: str
+    calibrated_probes: str
+    is_calibrated: bool
+
+    def alpha_of(self, piece: Evidence) -> float:
+        """Return the bound that this piece's distance / confidence is held against."""
+        if piece.is_verified:
+            return self.alpha
+        return min(self.alpha, self.alpha_unverified)
+
+    @property
+    def least_early(self) -> float | None:
+        """The early confidence below which no answer is written; None for no such one."""
+        is_enforced = self.abstention and self.min_early_confidence > 0
+        return self.min_early_confidence if is_enforced else None
