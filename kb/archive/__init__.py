@@ -1,0 +1,1 @@
+"""What is known as files: whole archives that are restored, tables for spreadsheets."""
