@@ -63,7 +63,12 @@ def probe_from(files: ProbeFiles, *, language_model: str) -> AbstentionProbe:
     ) as error:  # fmt: skip
         raise files.damaged(f"{type(error).__name__}: {error}") from error
     return AbstentionProbe(
-        settings.kind, card.language_model, tap, card.temperature, network
+        settings.kind,
+        card.language_model,
+        tap,
+        card.temperature,
+        network,
+        closes_with_end=settings.closes_with_end,
     )
 
 
@@ -75,8 +80,12 @@ def settings_of(card: ProbeCard) -> FitSettings:
         TypeError: They are none.
         ValueError: There is no such network.
     """
-    # Cards of before it was there.
-    said: dict[str, object] = {"opens_with_prompt": False, **card.settings}
+    # Cards of before these were there.
+    said: dict[str, object] = {
+        "opens_with_prompt": False,
+        "closes_with_end": True,
+        **card.settings,
+    }
     return FitSettings(**{**said, "kind": Kind(said["kind"])})  # type: ignore[arg-type]  # checked where they are used
 
 

@@ -20,7 +20,7 @@ from probes.abstention.networks import (
 )
 from probes.abstention.probe import AbstentionProbe, Labelled, pack
 from probes.labels import require_labels
-from probes.language_model.taps import Tap
+from probes.language_model.taps import Activations, Tap
 from probes.logistic import fit_logistic
 
 # (answers, of these right and of these wrong)
@@ -39,6 +39,8 @@ class FitSettings:
         dropout: Share in [0, 1) of numbers dropped while fitting.
         opens_with_prompt: Whether the first position of every sequence is the prompt's
             last token, which a linear head reads by itself.
+        closes_with_end: Whether the last one is the token that ended the answer. While
+            an answer is written, its activations take a pass of their own.
         penalty: Of a linear head: half of so many times its squared weights is added to
             the mean loss. A few thousand answers determine a thousand weights only so.
         huber_weight: The paper's lambda; 0 for plain cross-entropy.
@@ -53,6 +55,7 @@ class FitSettings:
     learning_rate: float = 2e-3
     weight_decay: float = 5e-2
     opens_with_prompt: bool = True
+    closes_with_end: bool = False
     penalty: float = 0.3
     batch: int = 64
     epochs: int = 60
@@ -60,6 +63,14 @@ class FitSettings:
     huber_weight: float = 1.0
     huber_delta: float = 0.1
     seed: int = 0
+
+    def read_of(self, whole: Activations) -> Activations:
+        """Return what is read of a prompt's last token, an answer and its end.
+
+        Shape (1 + tokens + 1, width) before, (positions, width) after.
+        """
+        first = 0 if self.opens_with_prompt else 1
+        return whole[first:] if self.closes_with_end else whole[first:-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +119,14 @@ def fit(
             temperature = fit_temperature(*_logits(network, held_out))
         # Nothing was chosen by the held-out answers that a convex fit could not bear.
         _solve_linear(network, [*training, *held_out], settings)
-    return AbstentionProbe(settings.kind, language_model, tap, temperature, network)
+    return AbstentionProbe(
+        settings.kind,
+        language_model,
+        tap,
+        temperature,
+        network,
+        closes_with_end=settings.closes_with_end,
+    )
 
 
 def fit_temperature(logits: torch.Tensor, is_right: torch.Tensor) -> float:

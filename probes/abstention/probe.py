@@ -20,8 +20,9 @@ class Labelled:
     """One answer's activations and whether it was right.
 
     Attributes:
-        activations: Of its tokens and its end token, after the prompt's last token if
-            the fit opens with that, shape (positions, width).
+        activations: Of its tokens, shape (positions, width); before them the prompt's
+            last token if the fit opens with that, behind them the end token if it
+            closes with that.
         is_right: What somebody who knows said of it.
     """
 
@@ -40,6 +41,7 @@ class AbstentionProbe:
         tap: Where in that model they were read.
         temperature: Divides the logits, fitted on held-out answers.
         network: The fitted weights.
+        closes_with_end: Whether the last position that it reads is the end token.
     """
 
     kind: Kind
@@ -47,6 +49,7 @@ class AbstentionProbe:
     tap: Tap
     temperature: float
     network: SequenceClassifier
+    closes_with_end: bool = False
 
     @property
     def width(self) -> int:

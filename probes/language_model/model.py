@@ -300,19 +300,19 @@ class WhiteBoxModel:
         after: Context,
         *,
         max_tokens: int,
-        least_tokens: int = 0,
         stop: Sequence[str] = (),
         allowed: Allowed | None = None,
         taps: Sequence[Tap] = (),
+        with_end: bool = False,
     ) -> Generated:
         """Write greedily until the turn ends, a stop string appears or it is enough.
 
         Args:
-            least_tokens: No end token comes before so many.
             stop: Strings that end the text and are not part of it.
             allowed: Given the tokens written so far, those that may come next; an end
                 token among them allows the end. Control tokens are never written.
             taps: Where activations are kept while it writes.
+            with_end: Whether the end token's are kept too, which takes a pass more.
 
         Raises:
             TooManyTokensError: It grew longer than the model's context.
@@ -324,10 +324,10 @@ class WhiteBoxModel:
                 self.tokens,
                 after,
                 max_tokens=max_tokens,
-                least_tokens=least_tokens,
                 stop=stop,
                 allowed=allowed,
                 taps=taps,
+                with_end=with_end,
             )
 
     def read_activations(

@@ -75,9 +75,9 @@ class Generated:
         entropies: In nats, of the distribution that each token was taken from.
         finished: Whether it ended by itself and not at `max_tokens`.
         context: What was read and written, to go on from.
-        activations: For each tap that was asked for, float32 of shape (len(ids) + 1,
-            width): of every written token and of the end token, as they were read. One
-            row fewer where no end token was written.
+        activations: For each tap that was asked for, float32 of shape (len(ids),
+            width): of every written token, as they were read; no key where nothing was.
+        end: The same of the end token, (1, width), where that was asked for and written.
     """
 
     ids: tuple[int, ...]
@@ -87,6 +87,7 @@ class Generated:
     finished: bool
     context: Context
     activations: Mapping[Tap, Activations]
+    end: Mapping[Tap, Activations]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

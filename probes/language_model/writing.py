@@ -20,31 +20,30 @@ def write(
     after: Context,
     *,
     max_tokens: int,
-    least_tokens: int,
     stop: Sequence[str],
     allowed: Allowed | None,
     taps: Sequence[Tap],
+    with_end: bool,
 ) -> Generated:
     """Write as `WhiteBoxModel.generate` says; the caller holds the model.
 
     Activations are those of the pass that reads each written token to write the next,
-    so that they cost no pass of their own. Only the end token, which is read for them
-    alone, takes one, and that ends at the deepest tap.
+    so that they cost no pass of their own. Only the end token's take one, where they are
+    asked for, and that ends at the deepest tap.
     """
     ids: list[int] = []
     log_probabilities: list[float] = []
     entropies: list[float] = []
     kept: dict[Tap, list[Activations]] = {tap: [] for tap in taps}
     text, finished, context = "", False, after
+    end: Mapping[Tap, Activations] = {}
     banned = _numbers(tokens.control_ids - tokens.end_ids, network)
-    banned_at_first = _numbers(tokens.control_ids | tokens.end_ids, network)
     with tapped(network.module, taps) as flow:
         while not finished and len(ids) < max_tokens:
             scores = context.next_log_probabilities
-            never = banned_at_first if len(ids) < least_tokens else banned
-            number = _best(scores, never, allowed(ids) if allowed else None)
+            number = _best(scores, banned, allowed(ids) if allowed else None)
             if number in tokens.end_ids:
-                _keep(kept, _read_end(network, number, context, taps))
+                end = _read_end(network, number, context, taps if with_end else ())
                 finished = True
                 break
             ids.append(number)
@@ -65,6 +64,7 @@ def write(
         finished,
         context,
         activations,
+        end,
     )
 
 
@@ -80,13 +80,13 @@ def _numbers(ids: Collection[int], network: Network) -> torch.Tensor:
 
 def _read_end(
     network: Network, number: int, context: Context, taps: Sequence[Tap]
-) -> Flow:
+) -> dict[Tap, Activations]:
     if not taps:
-        return Flow()
+        return {}
     with tapped(network.module, taps, truncate=True) as flow:
         with suppress(PassStopped):
             network.read([number], context)
-        return Flow(dict(flow.at))
+        return {tap: flow.row(tap, 0, slice(-1, None)) for tap in taps}
 
 
 def _keep(kept: Mapping[Tap, list[Activations]], flow: Flow) -> None:

@@ -5,6 +5,12 @@ import re
 import unicodedata
 from typing import Final
 
+from qa.pipeline.evidence import Evidence
+
+# Tokens beyond these are not read: time and memory stay bounded whatever is asked.
+LONGEST_ENTRY_TOKENS: Final = 512
+LONGEST_QUESTION_TOKENS: Final = 256
+
 # Categories that break lines, hide or turn text round: controls, formats, separators,
 # surrogates, private use.
 UNSEEN_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp", "Zs"})
@@ -28,6 +34,11 @@ def flatten(text: str) -> str:
         " " if unicodedata.category(character) in UNSEEN_CATEGORIES else character
         for character in text
     )
+
+
+def note_of(piece: Evidence) -> str:
+    """Return a piece on one line, after the question that it answers, if it has one."""
+    return flatten(f"{piece.question} {piece.text}".strip())
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:

@@ -15,26 +15,27 @@
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
 from probes.language_model import Context, Generated, Tokens, WhiteBoxModel
-from probes.language_model.taps import Activations, Part, Tap
+from probes.language_model.taps import Activations, Tap
 from probes.language_model.values import Look
-from qa.language_models.evidence_text import flatten
+from qa.language_models.evidence_text import LONGEST_ENTRY_TOKENS, flatten
 from qa.language_models.grounded_prompt import (
     FORM,
     INSTRUCTION,
-    LONGEST_ENTRY_TOKENS,
     instruction_ids,
     notes_ids,
 )
 from qa.language_models.grounded_text import reasoning
 from qa.language_models.guided import GuidedLanguageModel
+from qa.language_models.means import mean_of
+from qa.language_models.places import by_place, place_of, tap_of
 from qa.language_models.spans import Span, Spans
-from qa.pipeline.activations import NO_CAPTURE, Capture, Place, Trace
+from qa.pipeline.activations import NO_CAPTURE, Capture, Trace
 from qa.pipeline.generation import Generation, Prompt
 
 _MOST_TOKENS: Final = 64
@@ -84,7 +85,10 @@ class GroundedLanguageModel:
         with self._model.turn():
             prefix = self._model.read_prefix(instruction_ids(tokens))
             look = self._model.look(
-                notes, prefix, taps=_taps(capture.prompt), watch=_watch(capture)
+                notes,
+                prefix,
+                taps=[*map(tap_of, capture.prompt)],
+                watch=_watch(capture),
             )
             drafted = self._write(prompt, look, capture)
         return replace(
@@ -95,7 +99,7 @@ class GroundedLanguageModel:
 
     def _write(self, prompt: Prompt, look: Look, capture: Capture) -> Generation:
         """Draft the answer behind the prompt; nothing where the prompt was stopped."""
-        kept = _places(look.states)
+        kept = by_place(look.states)
         if look.context is None:
             return replace(_NOTHING, trace=Trace(prompt=kept, is_stopped=True))
         tokens = self._model.tokens
@@ -104,7 +108,8 @@ class GroundedLanguageModel:
             look.context,
             max_tokens=_MOST_TOKENS,
             allowed=spans.allowed,
-            taps=_taps(capture.answer),
+            taps=[*map(tap_of, capture.answer)],
+            with_end=capture.ends,
         )
         question = flatten(prompt.question).strip()
         reading = self._reader.read(question, prompt.evidence)
@@ -117,7 +122,11 @@ class GroundedLanguageModel:
             willingness=_willingness(look.context, tokens),
             tokens=tokens,
         )
-        trace = Trace(answer=_places(written.activations), prompt=kept)
+        trace = Trace(
+            answer=by_place(written.activations),
+            end=by_place(written.end),
+            prompt=kept,
+        )
         return replace(drafted, prompt_tokens=reading.tokens, trace=trace)
 
 
@@ -158,14 +167,14 @@ def _draft(
         verdict_probability=verdict,
         willingness=willingness,
         answer=span.sentences if span else "",
-        log_probability=_mean(written.log_probabilities),
+        log_probability=mean_of(written.log_probabilities),
         raw=f"Verdict: {verdict:.3f}\nWillingness: {willingness:.3f}\n"
         f"Answer:{written.text}",
         answer_tokens=len(written.ids),
         short_answer=span.words if span else "",
         tokens=_pieces(written, tokens),
         least_log_probability=min(written.log_probabilities, default=None),
-        entropy=_mean(written.entropies),
+        entropy=mean_of(written.entropies),
     )
 
 
@@ -187,20 +196,8 @@ def _pieces(written: Generated, tokens: Tokens) -> tuple[str, ...]:
     return tuple(after[len(before) :] for before, after in pairwise(whole))
 
 
-def _taps(places: Sequence[Place]) -> tuple[Tap, ...]:
-    return tuple(Tap(place.layer, Part(place.part)) for place in places)
-
-
-def _places(kept: Mapping[Tap, Activations]) -> dict[Place, Activations]:
-    return {Place(tap.layer, tap.part.value): rows for tap, rows in kept.items()}
-
-
 def _watch(capture: Capture) -> Callable[[Tap, Activations], bool] | None:
     watch = capture.watch
     if watch is None:
         return None
-    return lambda tap, state: watch(Place(tap.layer, tap.part.value), state)
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return max(sum(values) / len(values), -1e6) if values else None
+    return lambda tap, state: watch(place_of(tap), state)

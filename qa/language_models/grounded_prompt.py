@@ -10,7 +10,12 @@ from typing import Final
 
 from probes.language_model import Tokens
 from probes.language_model.second_pass import Passing
-from qa.language_models.evidence_text import flatten
+from qa.language_models.evidence_text import (
+    LONGEST_ENTRY_TOKENS,
+    LONGEST_QUESTION_TOKENS,
+    flatten,
+    note_of,
+)
 from qa.pipeline.evidence import Evidence
 from qa.pipeline.generation import Prompt
 
@@ -19,9 +24,6 @@ INSTRUCTION: Final = (
     "Answer the question with words of the notes. If no note answers it, write nothing."
     "\n\n"
 )
-# Beyond these nothing is read: time and memory stay bounded whatever is asked.
-LONGEST_ENTRY_TOKENS: Final = 512
-_LONGEST_QUESTION_TOKENS: Final = 256
 
 
 def instruction_ids(tokens: Tokens) -> tuple[int, ...]:
@@ -39,13 +41,8 @@ def notes_ids(
         ids += tokens.encode_text(f"Note: {note_of(piece)}")[:LONGEST_ENTRY_TOKENS]
         ids += line
     asked = tokens.encode_text(f"Question: {flatten(question).strip()}")
-    ids += asked[:_LONGEST_QUESTION_TOKENS]
+    ids += asked[:LONGEST_QUESTION_TOKENS]
     return (*ids, *line, *tokens.encode_text("Answer:"))
-
-
-def note_of(piece: Evidence) -> str:
-    """Return a piece on one line, after the question that it answers, if it has one."""
-    return flatten(f"{piece.question} {piece.text}".strip())
 
 
 def prompt_ids(

@@ -28,8 +28,15 @@ from probes.language_model import (
     copy_span,
     copy_whole,
 )
-from qa.language_models.evidence_text import flatten, sentence_spans
+from qa.language_models.evidence_text import (
+    LONGEST_ENTRY_TOKENS,
+    LONGEST_QUESTION_TOKENS,
+    flatten,
+    note_of,
+    sentence_spans,
+)
 from qa.language_models.guided_text import EXAMPLES, NO_NOTE, reasoning
+from qa.language_models.means import mean_of
 from qa.pipeline.activations import NO_CAPTURE, Capture
 from qa.pipeline.evidence import Evidence
 from qa.pipeline.generation import Generation, Prompt
@@ -41,9 +48,6 @@ _VERDICT_MIDDLE: Final = 0.227
 # The question's surprise after an unrelated note, as a share of that after none.
 _UNRELATED_SHARE: Final = 0.85
 _COMPARED_PIECES: Final = 4
-# Beyond these nothing is read: time and memory stay bounded whatever is asked.
-_LONGEST_ENTRY_TOKENS: Final = 512
-_LONGEST_QUESTION_TOKENS: Final = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,7 +133,7 @@ class GuidedLanguageModel:
             answer=answer,
             malformed=False,
             repaired=False,
-            log_probability=_mean(copied.log_probabilities),
+            log_probability=mean_of(copied.log_probabilities),
             raw=f"Note: {number}\nVerdict: {reading.verdict:.3f}\nAnswer: {answer}",
             prompt_tokens=reading.tokens,
             answer_tokens=copied.end - copied.start,
@@ -171,7 +175,7 @@ class GuidedLanguageModel:
         if len(notes) < _COMPARED_PIECES:
             none = tokens.encode_text(f"Note: {NO_NOTE}\nQuestion:")
             compared_notes.append(self._model.read_passage(none, prefix))
-        asked = tokens.encode_text(f" {question}")[:_LONGEST_QUESTION_TOKENS]
+        asked = tokens.encode_text(f" {question}")[:LONGEST_QUESTION_TOKENS]
         scored = self._model.score_each([asked] * len(compared_notes), compared_notes)
         surprises = [-row.total for row in scored]
         found = surprises[: len(notes)]
@@ -196,14 +200,14 @@ class GuidedLanguageModel:
     ) -> tuple[str, Copied]:
         model, tokens = self._model, self._model.tokens
         lead = (
-            *tokens.encode_text(f" {question}")[:_LONGEST_QUESTION_TOKENS],
+            *tokens.encode_text(f" {question}")[:LONGEST_QUESTION_TOKENS],
             *tokens.encode_text("\nAnswer:"),
         )
         text = f" {flatten(piece.text)}"
         source, offsets = tokens.encode_with_offsets(text)
         source, offsets = (
-            source[:_LONGEST_ENTRY_TOKENS],
-            offsets[:_LONGEST_ENTRY_TOKENS],
+            source[:LONGEST_ENTRY_TOKENS],
+            offsets[:LONGEST_ENTRY_TOKENS],
         )
         spans = _sentences_within(text, offsets[-1][1])
         first = [_token_at(offsets, start) for start, _ in spans]
@@ -227,8 +231,7 @@ class GuidedLanguageModel:
 
     def _note(self, piece: Evidence) -> tuple[int, ...]:
         tokens = self._model.tokens
-        text = flatten(f"{piece.question} {piece.text}".strip())
-        note = tokens.encode_text(f"Note: {text}")[:_LONGEST_ENTRY_TOKENS]
+        note = tokens.encode_text(f"Note: {note_of(piece)}")[:LONGEST_ENTRY_TOKENS]
         return (*note, *tokens.encode_text("\nQuestion:"))
 
 
@@ -259,7 +262,3 @@ def _token_at(offsets: Sequence[tuple[int, int]], character: int) -> int:
 def _token_before(offsets: Sequence[tuple[int, int]], character: int) -> int:
     """Return the index after the last token that begins before `character`."""
     return sum(start < character for start, _ in offsets)
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return max(sum(values) / len(values), -1e6) if values else None

@@ -11,6 +11,7 @@ from typing import Final
 
 from probes.language_model import Tokens
 from qa.language_models.evidence_text import flatten, sentence_spans
+from qa.language_models.grounded_prompt import end_id
 from qa.pipeline.evidence import Evidence
 
 # Letters and digits with what joins them ("1.50", "well-known", "Tarn's"), a currency
@@ -51,7 +52,7 @@ class Spans:
     ) -> None:
         """Take over the pieces; of each the first `limit` tokens may be written."""
         self._evidence = evidence
-        self._end = min(tokens.end_ids)
+        self._end = end_id(tokens)
         self._sources = [_source(piece, tokens, limit) for piece in evidence]
 
     def allowed(self, written: Sequence[int]) -> Collection[int]:

@@ -158,7 +158,7 @@ class Answer(models.Model):
     )
     confidence = models.JSONField(
         default=dict,
-        help_text="{along: confidence after each of the generation's tokens and its end, "
+        help_text="{along: confidence after each of the generation's tokens, "
         "missing: why there is none}; the numbers are among the signals.",
     )
     embedder = models.CharField(max_length=64, blank=True)

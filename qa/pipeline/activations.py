@@ -25,7 +25,8 @@ class Capture:
     """What is to be kept while a language model answers.
 
     Attributes:
-        answer: Places kept for every token of the answer and for its end token.
+        answer: Places kept for every token of the answer.
+        ends: Whether they are kept for its end token too, which takes a pass more.
         prompt: Places kept for the prompt's last token, before any answer token.
         watch: Told in mid-pass what stands at each of the `prompt` places, shape
             (width,), in the order of their depth; False ends the answer there, and
@@ -33,6 +34,7 @@ class Capture:
     """
 
     answer: tuple[Place, ...] = ()
+    ends: bool = False
     prompt: tuple[Place, ...] = ()
     watch: Watch | None = None
 
@@ -45,12 +47,15 @@ class Trace:
     """What was kept; a model that keeps nothing (a server) gives none.
 
     Attributes:
-        answer: float32 of shape (tokens + 1, width): the answer's tokens and its end.
+        answer: float32 of shape (tokens, width): the answer's tokens.
+        end: float32 of shape (1, width): its end token, where that was asked for and
+            written.
         prompt: float32 of shape (width,).
         is_stopped: Whether the watch ended the answer before its first token.
     """
 
     answer: Mapping[Place, Activations] = field(default_factory=dict)
+    end: Mapping[Place, Activations] = field(default_factory=dict)
     prompt: Mapping[Place, Activations] = field(default_factory=dict)
     is_stopped: bool = False
 
@@ -64,8 +69,8 @@ class Confidence:
             probe is in force or nothing was written.
         early: The same from the prompt alone, before any answer token.
         joint: The same from all signals together.
-        along: `answer` as it stood after each of the generation's `tokens` and after
-            its end; empty where `answer` is None.
+        along: `answer` as it stood after each of the generation's `tokens`; empty where
+            `answer` is None.
         shadows: (signal name, confidence) of probes that run in shadow.
         probes: Fingerprints of the probes in force that gave them, separated by spaces.
         missing: Why a number that the policy enforces could not be had; "" otherwise.

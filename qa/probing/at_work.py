@@ -13,8 +13,8 @@ from probes.abstention import AbstentionProbe
 from probes.cards import ProbeKind
 from probes.joint import JointProbe
 from probes.language_model import WhiteBoxModel
-from probes.language_model.taps import Part, Tap
 from qa.language_models.grounded_prompt import passing_of, prompt_passing_of
+from qa.language_models.places import by_place, tap_of
 from qa.pipeline.activations import Activations, Capture, Confidence, Place, Watch
 from qa.pipeline.generation import Generation, Prompt
 
@@ -65,8 +65,9 @@ class JointReader:
 class _Held:
     """What stands at the places that are read; nothing where it could not be read."""
 
-    answer: Mapping[Place, Activations]
     prompt: Mapping[Place, Activations]
+    answer: Mapping[Place, Activations]
+    end: Mapping[Place, Activations]
     fault: str = ""
 
 
@@ -95,6 +96,7 @@ class ProbesAtWork:
         """Return what the language model is to keep, and when it is to end early."""
         return Capture(
             answer=self._places(ProbeKind.ABSTENTION),
+            ends=self._reads_ends,
             prompt=self._prompt_places(with_answer=True),
             watch=self._watch(least_early),
         )
@@ -118,7 +120,9 @@ class ProbesAtWork:
                 continue
             found[reader.fingerprint] = values[-1]
             if reader.is_active and reader.kind is ProbeKind.ABSTENTION:
-                along = tuple(values[reader.probe.opens_with_prompt :])
+                # Without what it thought before the first token and after the end.
+                opening = int(reader.probe.opens_with_prompt)
+                along = tuple(values[opening : opening + len(generation.tokens)])
         if not generation.is_stopped:
             for joint in self.joints:
                 inputs = {
@@ -144,12 +148,11 @@ class ProbesAtWork:
             if reader.is_active
         }
         values = {kind: found.get(active.get(kind, "")) for kind in ProbeKind}
-        is_along = len(along) == len(generation.tokens) + 1
         return Confidence(
             answer=values[ProbeKind.ABSTENTION],
             early=values[ProbeKind.EARLY],
             joint=values[ProbeKind.JOINT],
-            along=along if is_along else (),
+            along=along if len(along) == len(generation.tokens) else (),
             shadows=tuple(
                 (reader.signal, found[reader.fingerprint])
                 for _, reader in self._by_kind()
@@ -199,6 +202,10 @@ class ProbesAtWork:
         }
         return tuple(sorted({*self._places(ProbeKind.EARLY), *also}))
 
+    @property
+    def _reads_ends(self) -> bool:
+        return any(reader.probe.closes_with_end for reader in self.readers)
+
     def _watch(self, least_early: float | None) -> Watch | None:
         in_force = [
             r for r in self.readers if r.kind is ProbeKind.EARLY and r.is_active
@@ -219,6 +226,7 @@ class ProbesAtWork:
         trace = generation.trace
         answer = dict(trace.answer) if trace else {}
         before = trace.prompt if trace else {}
+        end = dict(trace.end) if trace else {}
         early = {place: values[np.newaxis] for place, values in before.items()}
         text = _text_of(generation)
         places = self._places(ProbeKind.ABSTENTION) if text else ()
@@ -226,13 +234,15 @@ class ProbesAtWork:
         first = self._prompt_places(with_answer=bool(text))
         asked = [place for place in first if place not in early]
         if generation.is_stopped or self.model is None or not (after or asked):
-            return _Held(answer, early)
+            return _Held(early, answer, end)
         try:
-            again, opening = _read_again(self.model, prompt, text, after, asked)
+            again = _read_again(self.model, prompt, text, after, asked)
         except NescioError as error:
             logger.warning("An answer's activations could not be read: %s", error)
-            return _Held(answer, early, str(error))
-        return _Held({**answer, **again}, {**early, **opening})
+            return _Held(early, answer, end, str(error))
+        return _Held(
+            {**early, **again.prompt}, {**answer, **again.answer}, {**end, **again.end}
+        )
 
 
 def _sequence(reader: ActivationReader, held: _Held) -> Activations | None:
@@ -240,10 +250,13 @@ def _sequence(reader: ActivationReader, held: _Held) -> Activations | None:
     first = held.prompt.get(reader.place)
     if reader.kind is ProbeKind.EARLY:
         return first
-    answer = held.answer.get(reader.place)
-    if not reader.probe.opens_with_prompt or answer is None:
-        return answer
-    return None if first is None else np.concatenate([first, answer])
+    probe, parts = reader.probe, [held.answer.get(reader.place)]
+    if probe.opens_with_prompt:
+        parts.insert(0, first)
+    if probe.closes_with_end and reader.place in held.end:
+        parts.append(held.end[reader.place])
+    found = [part for part in parts if part is not None]
+    return np.concatenate(found) if len(found) == len(parts) else None
 
 
 def _text_of(generation: Generation) -> str:
@@ -257,20 +270,22 @@ def _read_again(
     text: str,
     after: Sequence[Place],
     before: Sequence[Place],
-) -> tuple[dict[Place, Activations], dict[Place, Activations]]:
+) -> _Held:
     """Read an answer, and the prompt's last token before it, in one pass.
 
     Raises:
         TooManyTokensError: They do not fit the model's context.
     """
-    taps = {place: Tap(place.layer, Part(place.part)) for place in (*after, *before)}
     if after:
         passing = passing_of(model.tokens, prompt, text)
         passing = replace(passing, start=passing.start - 1)
     else:
         passing = prompt_passing_of(model.tokens, prompt)
-    (held,) = model.read_activations([passing], list(dict.fromkeys(taps.values())))
-    return (
-        {place: held[taps[place]][1:] for place in after},
-        {place: held[taps[place]][:1] for place in before},
+    taps = [*map(tap_of, dict.fromkeys((*after, *before)))]
+    (read,) = model.read_activations([passing], taps)
+    held = by_place(read)
+    return _Held(
+        prompt={place: held[place][:1] for place in before},
+        answer={place: held[place][1:-1] for place in after},
+        end={place: held[place][-1:] for place in after},
     )

@@ -14,7 +14,7 @@ from probes.language_model.second_pass import Passing
 from probes.loading import load_probe
 from probes.models import Probe
 from qa.language_models.grounded_prompt import FORM
-from qa.pipeline.activations import Place
+from qa.language_models.places import place_of
 from qa.pipeline.generation import LanguageModel
 from qa.pipeline.probes import NoProbes, Probes
 
@@ -90,7 +90,7 @@ def _activation_reader(
         signal=row.signal,
         is_active=state == Probe.State.ACTIVE,
         probe=probe,
-        place=Place(probe.tap.layer, probe.tap.part.value),
+        place=place_of(probe.tap),
     )
 
 

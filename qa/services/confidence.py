@@ -58,10 +58,9 @@ def token_confidences(answer: Answer) -> tuple[TokenConfidence, ...]:
         answer.generation.get("tokens", ()),
         answer.confidence.get("along", ()),
     )
-    # The last confidence is that after the answer's end.
-    if not tokens or len(along) != len(tokens) + 1:
+    if len(along) != len(tokens):
         return ()
-    return tuple(map(TokenConfidence, tokens, along[:-1]))
+    return tuple(map(TokenConfidence, tokens, along))
 
 
 def short_answer_of(answer: Answer) -> str:

@@ -79,19 +79,15 @@ class Insides:
             done += len(batch)
             on_progress(done, total)
 
-    def of_answers(self, tap: Tap) -> list[Activations]:
-        """Return for each draft float32 (its tokens and its end, width)."""
-        return [values[1:] for values in self._kept(tap)]
-
-    def of_sequences(self, tap: Tap) -> list[Activations]:
-        """Return for each draft float32 (1 + tokens + end, width): both, in order."""
-        return self._kept(tap)
-
     def of_prompts(self, tap: Tap) -> list[Activations]:
         """Return for each draft float32 (1, width) of its prompt's last token."""
-        return [values[:1] for values in self._kept(tap)]
+        return [values[:1] for values in self.of_sequences(tap)]
 
-    def _kept(self, tap: Tap) -> list[Activations]:
+    def of_sequences(self, tap: Tap) -> list[Activations]:
+        """Return for each draft float32 (1 + its tokens + 1, width).
+
+        Of its prompt's last token, its own tokens, and its end token.
+        """
         self.read([tap])
         keys = [key_of(passing) for passing in self._passings]
         found = self._cache(tap).read(keys)

@@ -219,12 +219,11 @@ class _Work:
     def _fit_of(self, kind: ProbeKind, tap: Tap, settings: FitSettings) -> SequenceFit:
         activations: Sequence[Activations]
         if kind is ProbeKind.EARLY:
-            settings = replace(settings, opens_with_prompt=False)
+            settings = replace(settings, opens_with_prompt=False, closes_with_end=False)
             activations = self._insides.of_prompts(tap)
-        elif settings.opens_with_prompt:
-            activations = self._insides.of_sequences(tap)
         else:
-            activations = self._insides.of_answers(tap)
+            whole = self._insides.of_sequences(tap)
+            activations = [settings.read_of(row) for row in whole]
         return SequenceFit(
             activations=activations,
             target=self._right,

@@ -14,9 +14,9 @@ from probes.language_model import WhiteBoxModel
 from probes.language_model.taps import Part, Tap
 from probes.models import Probe
 from probes.services.registry import promote, register
-from qa.evaluation.abstention.variants import usual_of
 from qa.exceptions import TrainingDataError
 from qa.language_models import load_language_model
+from qa.language_models.places import middle_of, usual_of
 from qa.pipeline.generation import LanguageModel
 from qa.probing.white_box import white_box_of
 
@@ -164,8 +164,8 @@ def _drafts(
 
 
 def _training(request: TrainingRequest, model: WhiteBoxModel) -> Training:
-    usual = usual_of(model.blocks).layer
-    layer = usual if request.layer is None else request.layer
+    usual = middle_of if request.kind is ProbeKind.EARLY else usual_of
+    layer = usual(model.blocks).layer if request.layer is None else request.layer
     networks = NETWORKS[request.kind]
     network = request.network or next(iter(networks), Kind.LINEAR)
     if networks and network not in networks:

@@ -12,7 +12,7 @@ from tests.qa.answer_rows import make_answer
 pytestmark = pytest.mark.usefixtures("knowledge")
 
 TOKENS = ("Twelve", " eu", "ros", " a", " year")
-ALONG = (0.05, 0.3, 0.5, 0.7, 0.95, 0.83)
+ALONG = (0.05, 0.3, 0.5, 0.7, 0.95)
 
 
 def answered(desk) -> Answer:

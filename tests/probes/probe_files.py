@@ -36,12 +36,14 @@ def activation_files(
     network=Kind.LINEAR,
     metrics=None,
     opens_with_prompt=True,
+    closes_with_end=False,
 ) -> ProbeFiles:
     """Return a probe of activations in which right answers lie a little higher."""
     is_early = kind is ProbeKind.EARLY
     settings = FitSettings(
         kind=network, hidden=4, projected=4, epochs=2, seed=seed,
         opens_with_prompt=opens_with_prompt and not is_early,
+        closes_with_end=closes_with_end,
     )  # fmt: skip
     random = np.random.default_rng(seed)
     length = 1 if is_early else 3

@@ -226,6 +226,7 @@ def test_activations_kept_while_writing_are_those_of_a_second_pass(family, ends)
         max_tokens=5 if ends else 4,
         allowed=lambda ids: [script[len(ids)]],
         taps=taps,
+        with_end=True,
     )
 
     answer = tuple(script) if ends else tuple(script[:4])
@@ -233,7 +234,29 @@ def test_activations_kept_while_writing_are_those_of_a_second_pass(family, ends)
     ((_, second),) = read_activations(model._network, [text], taps)
     assert (written.ids, written.finished) == ((50, 60, 70, 80), ends)
     for tap in taps:
-        np.testing.assert_allclose(written.activations[tap], second[tap], atol=1e-4)
+        np.testing.assert_allclose(written.activations[tap], second[tap][:4], atol=1e-4)
+    assert set(written.end) == (set(taps) if ends else set())
+    for tap, end_of in written.end.items():
+        np.testing.assert_allclose(end_of, second[tap][4:], atol=1e-4)
+
+
+def test_an_end_that_is_not_asked_for_is_not_read(monkeypatch):
+    model, passes = tiny_models.model("llama"), []
+    own = Network.read
+
+    def counted(self, ids, context):
+        passes.append(len(ids))
+        return own(self, ids, context)
+
+    prompt, end = model.read(ROW), min(model.tokens.end_ids)
+    monkeypatch.setattr(Network, "read", counted)
+    written = model.generate(
+        prompt, max_tokens=5, allowed=lambda ids: [[50, end][len(ids)]], taps=[Tap(1)]
+    )
+
+    assert (written.ids, written.finished, written.end) == ((50,), True, {})
+    assert written.activations[Tap(1)].shape[0] == 1
+    assert passes == [1]
 
 
 def test_nothing_is_kept_while_writing_without_taps():

@@ -5,9 +5,10 @@ import pytest
 import torch
 
 from probes.language_model.second_pass import Passing
-from probes.language_model.taps import Part, Tap
+from probes.language_model.taps import Tap
 from qa.language_models.grounded import GroundedLanguageModel
 from qa.language_models.grounded_prompt import passing_of, prompt_ids
+from qa.language_models.places import tap_of
 from qa.pipeline.activations import Capture, Place
 from qa.pipeline.generation import Prompt
 from qa.training.labelled import piece_of
@@ -44,10 +45,6 @@ def assert_alike(one, other, dtype):
     assert distances.max() < TOLERANCE[dtype]
 
 
-def tap(place):
-    return Tap(place.layer, Part(place.part))
-
-
 @pytest.mark.parametrize("prompt", PROMPTS, ids=["one", "four", "two"])
 def test_what_is_kept_while_writing_is_what_a_second_pass_reads(bundled_model, prompt):
     grounded = GroundedLanguageModel(bundled_model)
@@ -63,15 +60,14 @@ def test_what_is_kept_while_writing_is_what_a_second_pass_reads(bundled_model, p
         Passing(text, len(before), len(text)),
         Passing(text, len(before) - 1, len(before)),
     ]
-    written, asked = model.read_activations(passings, [*map(tap, PLACES)])
+    written, asked = model.read_activations(passings, [*map(tap_of, PLACES)])
     for place in PLACES:
-        kept = made.trace.answer[place][: len(ids)]
-        assert_alike(kept, written[tap(place)], model.dtype)
-        assert_alike(made.trace.prompt[place][None], asked[tap(place)], model.dtype)
+        assert_alike(made.trace.answer[place], written[tap_of(place)], model.dtype)
+        assert_alike(made.trace.prompt[place][None], asked[tap_of(place)], model.dtype)
 
 
 def test_a_batch_of_unequal_lengths_reads_what_each_text_reads_alone(bundled_model):
-    taps = [tap(place) for place in PLACES]
+    taps = [tap_of(place) for place in PLACES]
     passings = [
         passing_of(bundled_model.tokens, prompt, answer)
         for prompt, answer in zip(

@@ -93,7 +93,7 @@ def test_an_answers_page_shows_how_sure_it_was_along_the_draft(enter):
     answer = make_answer(
         make_user(),
         generation={"tokens": ["twelve", " euros"]},
-        confidence={"along": [0.125, 0.25, 0.5], "missing": ""},
+        confidence={"along": [0.125, 0.25], "missing": ""},
     )
     untold = make_answer(
         make_user(), confidence={"along": [], "missing": "No probe fits."}

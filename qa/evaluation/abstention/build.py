@@ -8,6 +8,7 @@ import numpy as np
 
 from probes.abstention import FitSettings, Kind
 from probes.joint import JointSettings
+from qa.language_models.places import middle_of, usual_of
 from qa.pipeline.activations import Activations, Place
 
 from . import scores as names
@@ -23,7 +24,6 @@ from .values import Examined, Flags, Insides
 from .variants import (
     learning,
     sizes_of,
-    usual_of,
     variant_part,
     variants_of,
 )
@@ -34,11 +34,11 @@ JOINT_SETTINGS: Final = JointSettings(
         {"verdict_probability", "answer_confidence", "early_confidence"}
     ),
 )
-# Fits to the answer's tokens without the prompt's last one before them, as in the paper.
+# As in the paper: fits to the answer's tokens and its end, without the prompt's last one.
 _ALONE: Final = (names.LINEAR_ALONE, names.LSTM_ALONE_PLAIN, names.LSTM_ALONE)
 # Fits that the joint score does not read.
 _OTHERS: Final = (*_ALONE, names.LINEAR, names.LSTM_PLAIN)
-_LEARNERS: Final = (names.LSTM, names.LINEAR, names.EARLY)
+_LEARNERS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +87,17 @@ class _Fits:
         name: str = names.LSTM,
         target: Flags | None = None,
     ) -> Fit:
-        """Return a fit of that name; sequences open with the prompt's last token."""
-        if name in _ALONE:
-            activations = [row[1:] for row in activations]
+        """Return a fit of that name, which reads its part of whole sequences."""
+        settings = settings_of(name, self.options)
+        if name != names.EARLY:
+            activations = [settings.read_of(row) for row in activations]
         return SequenceFit(
             activations=activations,
             target=self.examined.right if target is None else target,
             clusters=self.examined.clusters,
             language_model=self.insides.language_model,
             place=place,
-            settings=settings_of(name, self.options),
+            settings=settings,
             on_fit=self.on_fit,
         )
 
@@ -109,14 +110,14 @@ def settings_of(name: str, options: Options) -> FitSettings:
     if name in (names.LINEAR, names.LINEAR_ALONE, names.EARLY):
         changes |= {"kind": Kind.LINEAR, "huber_weight": 0.0}
     if name in (*_ALONE, names.EARLY):
-        changes["opens_with_prompt"] = False
+        changes |= {"opens_with_prompt": False, "closes_with_end": name in _ALONE}
     return replace(options.settings, **changes)
 
 
 def places_of(insides: Insides, options: Options) -> list[Place]:
     """Return where all evidence is read, so that one pass can read it."""
     if VARIANTS in options.without:
-        return [usual_of(insides.blocks)]
+        return [middle_of(insides.blocks), usual_of(insides.blocks)]
     return sorted({variant.place for variant in variants_of(insides.blocks)})
 
 
@@ -125,11 +126,11 @@ def fits_planned(examined: Examined, insides: Insides, options: Options) -> int:
     folds = len(np.unique(examined.folds))
     both = folds + folds * (folds - 1) // 2
     planned = 2 * both + len(_OTHERS) * folds  # LSTM and early crosswise
-    planned += folds * int(examined.answerable is not None)
+    planned += folds * (1 + int(examined.answerable is not None))  # the early one
     if VARIANTS not in options.without:
         planned += folds * (len(variants_of(insides.blocks)) - 1)
     if LEARNING not in options.without:
-        planned += folds * len(_LEARNERS) * len(sizes_of(examined))
+        planned += folds * _LEARNERS * len(sizes_of(examined))
     return planned
 
 
@@ -148,9 +149,11 @@ def build_report(
     """
     fits = _Fits(examined, insides, options, on_fit)
     place = usual_of(insides.blocks)
-    written, asked = insides.of_answers(place), insides.of_prompts(place)
+    # A refusal before the answer is to be cheap, so it is decided further up.
+    early_place = middle_of(insides.blocks)
+    written, asked = insides.of_sequences(place), insides.of_prompts(early_place)
     lstm = cross_fit(fits.of(written, place), examined.folds)
-    early = cross_fit(fits.of(asked, place, names.EARLY), examined.folds)
+    early = cross_fit(fits.of(asked, early_place, names.EARLY), examined.folds)
     joint = joint_scores(
         [row.signals for row in examined.answers],
         examined.right,
@@ -170,14 +173,15 @@ def build_report(
         "language_model": insides.language_model,
         "blocks": insides.blocks,
         "place": asdict(place),
-        "early": _early(fits, asked, place, scores[names.EARLY]),
+        "early": _early(fits, asked, early_place, scores[names.EARLY]),
     }
     if VARIANTS not in options.without:
         report["variants"] = _variants(fits, scores[names.LSTM])
     if LEARNING not in options.without:
         learners = {
-            name: fits.of(asked if name == names.EARLY else written, place, name)
-            for name in _LEARNERS
+            names.LSTM: fits.of(written, place, names.LSTM),
+            names.LINEAR: fits.of(written, place, names.LINEAR),
+            names.EARLY: fits.of(asked, early_place, names.EARLY),
         }
         report["learning"] = learning(
             examined, learners, sizes_of(examined), options.seed
@@ -243,7 +247,12 @@ def _early(
 ) -> dict[str, Any]:
     """Return what the prompt alone tells: of right and wrong, and of having an answer."""
     examined = fits.examined
-    part = {"right": auroc(examined, score)}
+    deeper = usual_of(fits.insides.blocks)
+    fit = fits.of(fits.insides.of_prompts(deeper), deeper, names.EARLY)
+    part = {
+        "right": auroc(examined, score),
+        "right_at_two_thirds": auroc(examined, out_of_fold(fit, examined.folds)),
+    }
     if examined.answerable is not None:
         known = replace(examined, right=examined.answerable)
         fit = fits.of(asked, place, names.EARLY, examined.answerable)
@@ -259,7 +268,7 @@ def _variants(fits: _Fits, own: Scores) -> list[dict[str, Any]]:
     first, *others = variants_of(fits.insides.blocks)
     parts = [variant_part(fits.examined, first, own)]
     for variant in others:
-        read = fits.insides.of_answers(variant.place, pieces=variant.pieces)
+        read = fits.insides.of_sequences(variant.place, pieces=variant.pieces)
         scores = out_of_fold(fits.of(read, variant.place), fits.examined.folds)
         parts.append(variant_part(fits.examined, variant, scores))
     return parts

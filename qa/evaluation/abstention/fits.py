@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from probes.abstention import FitSettings, Labelled, fit
-from probes.language_model.taps import Part, Tap
+from qa.language_models.places import tap_of
 from qa.pipeline.activations import Activations, Place
 
 from .folds import Fit, Rows, Scorer, Scores, held_out
@@ -50,7 +50,7 @@ class SequenceFit:
             self._labelled(training),
             self._labelled(stopping),
             language_model=self.language_model,
-            tap=Tap(self.place.layer, Part(self.place.part)),
+            tap=tap_of(self.place),
             settings=self.settings,
         )
         self.on_fit()

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from probes.language_model import WhiteBoxModel
-from probes.language_model.taps import Part, Tap
+from probes.language_model.taps import Tap
+from qa.language_models.places import tap_of
 from qa.language_models.self_assessment import SelfAssessment, SelfAssessor
 from qa.pipeline.activations import Activations, Place
 from qa.training import insides
@@ -58,25 +59,25 @@ class ReadInsides:
 
     def read_together(self, places: Sequence[Place]) -> None:
         """Read these places in one pass from now on, and all evidence at once."""
-        self._together = tuple(map(_tap, places))
+        self._together = tuple(map(tap_of, places))
         self._read(self._whole, (), None)
 
-    def of_answers(
+    def of_sequences(
         self, place: Place, *, pieces: int | None = None
     ) -> Sequence[Activations]:
-        """Return for each draft float32 (1 + its tokens + its end, width)."""
+        """Return for each draft float32 (1 + its tokens + 1, width)."""
         found = self._whole
         if pieces is not None:
             found = insides.Insides(
                 self._model, self.drafts, directory=self._directory, pieces=pieces
             )
-        self._read(found, [_tap(place)], pieces)
-        return found.of_sequences(_tap(place))
+        self._read(found, [tap_of(place)], pieces)
+        return found.of_sequences(tap_of(place))
 
     def of_prompts(self, place: Place) -> Sequence[Activations]:
         """Return for each draft float32 (1, width) of its prompt's last token."""
-        self._read(self._whole, [_tap(place)], None)
-        return self._whole.of_prompts(_tap(place))
+        self._read(self._whole, [tap_of(place)], None)
+        return self._whole.of_prompts(tap_of(place))
 
     def own_words(self) -> Mapping[str, Sequence[float]]:
         """Return P(true) and verbalised confidence of each draft.
@@ -132,7 +133,3 @@ def _kept(file: Path) -> Iterator[tuple[str, SelfAssessment]]:
             )
         except (KeyError, TypeError, ValueError):
             continue
-
-
-def _tap(place: Place) -> Tap:
-    return Tap(place.layer, Part(place.part))

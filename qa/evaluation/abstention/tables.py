@@ -116,6 +116,7 @@ def _against_distance(report: Report) -> TextTable:
 def _early(report: Report) -> TextTable:
     told = {
         "right": "fitted to right answers, tells right from wrong",
+        "right_at_two_thirds": "the same, read at two thirds of the depth",
         "answerable_by_right": "fitted to right answers, tells questions with an answer",
         "answerable": "fitted to questions with an answer, tells these",
     }

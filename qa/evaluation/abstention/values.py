@@ -106,12 +106,12 @@ class Insides(Protocol):
         """How many blocks the model has."""
         ...
 
-    def of_answers(
+    def of_sequences(
         self, place: Place, *, pieces: int | None = None
     ) -> Sequence[Activations]:
-        """Return for each answer float32 (1 + its tokens + its end, width).
+        """Return for each answer float32 (1 + its tokens + 1, width).
 
-        The first row is of the prompt's last token.
+        Of its prompt's last token, its own tokens, and its end token.
 
         Args:
             place: Where.

@@ -15,7 +15,7 @@ from probes.services.registry import promote, register, retire
 from qa.language_models.grounded import GroundedLanguageModel
 from qa.language_models.grounded_prompt import passing_of, prompt_passing_of
 from qa.language_models.server import ServerLanguageModel
-from qa.pipeline.activations import NO_CAPTURE, Capture, Place
+from qa.pipeline.activations import NO_CAPTURE, Capture, Place, Trace
 from qa.pipeline.generation import Generation, Prompt
 from qa.probing import in_force, probes_in_force
 from qa.probing.at_work import ProbesAtWork
@@ -126,9 +126,9 @@ def test_an_answer_is_read_from_what_was_kept_on_the_way(grounded, monkeypatch):
     )
 
     generation = grounded.generate(PROMPT, capture)
-    # Random weights hardly end by themselves: the last token stands for the end.
+    # Random weights write what is no text.
     rows = len(generation.trace.answer[Place(2)])
-    generation = replace(generation, tokens=("word",) * (rows - 1))
+    generation = replace(generation, tokens=("word",) * rows)
     monkeypatch.setattr(
         type(grounded.model), "read_activations", lambda *_: pytest.fail("read again")
     )
@@ -138,7 +138,7 @@ def test_an_answer_is_read_from_what_was_kept_on_the_way(grounded, monkeypatch):
     assert between(confidence.early)
     assert confidence.joint is None
     assert confidence.along[-1] == confidence.answer
-    assert len(confidence.along) == len(generation.tokens) + 1
+    assert len(confidence.along) == len(generation.tokens)
     assert confidence.probes == f"{abstention.fingerprint} {early.fingerprint}"
     assert probes.fingerprints == confidence.probes
     ((name, value),) = confidence.shadows
@@ -164,7 +164,7 @@ def test_what_was_not_kept_is_read_in_one_second_pass(grounded, monkeypatch):
     assert passes == [1]
     monkeypatch.undo()
     answer = passing_of(model.tokens, PROMPT, "72 euros")
-    answer = replace(answer, start=answer.start - 1)
+    answer = replace(answer, start=answer.start - 1, end=answer.end - 1)
     (held,) = model.read_activations([answer], [Tap(2)])
     before = prompt_passing_of(model.tokens, PROMPT)
     (first,) = model.read_activations([before], [Tap(1)])
@@ -182,13 +182,36 @@ def test_a_probe_that_was_fitted_on_the_answer_alone_reads_it_alone(grounded):
     capture = probes.capture(least_early=None)
     generation = grounded.generate(PROMPT, capture)
     rows = len(generation.trace.answer[Place(2)])
-    generation = replace(generation, tokens=("word",) * (rows - 1))
+    generation = replace(generation, tokens=("word",) * rows)
 
     confidence = probes.read(PROMPT, generation, {})
 
     assert capture.prompt == ()
     assert len(confidence.along) == rows
     assert between(confidence.answer) == confidence.along[-1]
+
+
+def test_a_probe_that_was_fitted_with_the_end_token_reads_it_too(grounded):
+    put(activation(layer=2, opens_with_prompt=False, closes_with_end=True))
+    probes = at_work(grounded)
+    random = np.random.default_rng(0)
+    answer, end = (random.normal(size=(n, 32)).astype(np.float32) for n in (3, 1))
+    place = Place(2)
+    trace = Trace(answer={place: answer}, end={place: end})
+    generation = replace(WRITTEN, tokens=("72", " euros", " a"), trace=trace)
+
+    confidence = probes.read(PROMPT, generation, {})
+
+    assert probes.capture(least_early=None).ends
+    (reader,) = probes.readers
+    *along, last = reader.along(np.concatenate([answer, end]))
+    assert confidence.answer == pytest.approx(last)
+    assert confidence.along == pytest.approx(along)
+    again = probes.read(PROMPT, WRITTEN, {})
+    (held,) = grounded.model.read_activations(
+        [passing_of(grounded.model.tokens, PROMPT, "72 euros")], [Tap(2)]
+    )
+    assert again.answer == pytest.approx(reader.along(held[Tap(2)])[-1], abs=1e-4)
 
 
 def test_too_little_early_confidence_ends_the_answer_in_mid_pass(grounded):

@@ -25,14 +25,14 @@ def test_one_pass_gives_the_prompts_last_token_and_the_answers_tokens(model, tmp
     insides = Insides(model, rows, directory=tmp_path)
 
     for tap in TAPS:
-        answers, prompts = insides.of_answers(tap), insides.of_prompts(tap)
+        answers, prompts = insides.of_sequences(tap), insides.of_prompts(tap)
 
         for row, answer, prompt in zip(rows, answers, prompts, strict=True):
             own = passing_of(model.tokens, row.prompt, row.answer)
             before = prompt_passing_of(model.tokens, row.prompt)
             (alone,) = model.read_activations([own], [tap])
             (early,) = model.read_activations([before], [tap])
-            np.testing.assert_allclose(answer, alone[tap], rtol=2e-3, atol=2e-3)
+            np.testing.assert_allclose(answer[1:], alone[tap], rtol=2e-3, atol=2e-3)
             np.testing.assert_allclose(prompt, early[tap], rtol=2e-3, atol=2e-3)
             assert prompt.shape[0] == 1
             assert answer.dtype == prompt.dtype == np.float32
@@ -67,16 +67,16 @@ def test_what_was_read_is_not_read_again(model, tmp_path, monkeypatch):
 
     again = Insides(model, rows[::-1], directory=tmp_path)
     for tap in TAPS:
-        found = again.of_answers(tap)
-        for one, other in zip(insides.of_answers(tap), found[::-1], strict=True):
+        found = again.of_sequences(tap)
+        for one, other in zip(insides.of_sequences(tap), found[::-1], strict=True):
             np.testing.assert_array_equal(one, other)
     assert sum(read) == 300
 
 
 def test_another_place_or_fewer_pieces_are_read_on_their_own(model, tmp_path):
     rows = [draft(1, is_right=True)]
-    whole = Insides(model, rows, directory=tmp_path).of_answers(Tap(1))[0]
-    without = Insides(model, rows, directory=tmp_path, pieces=0).of_answers(Tap(1))[0]
+    whole = Insides(model, rows, directory=tmp_path).of_sequences(Tap(1))[0]
+    without = Insides(model, rows, directory=tmp_path, pieces=0).of_sequences(Tap(1))[0]
 
     assert whole.shape == without.shape
     assert np.abs(whole - without).max() > 1e-3
@@ -89,7 +89,7 @@ def test_what_does_not_fit_the_models_context_is_left_out_and_counted(model, tmp
 
     assert insides.drafts == (rows[1],)
     assert insides.too_long == 1
-    assert len(insides.of_answers(Tap(0))) == 1
+    assert len(insides.of_sequences(Tap(0))) == 1
 
 
 def cache(directory, tap=TAPS[0], language_model="m"):

@@ -79,9 +79,12 @@ def test_what_lies_in_the_activations_is_learnt(model, directory, kind, request)
     assert 0.65 < card.metrics["baselines"]["log_probability"]["auroc"]["value"] < 0.85
     unseen = [draft(1000 + n, is_right=n % 2 == 0) for n in range(40)]
     insides = Insides(model, unseen, directory=directory)
-    read = insides.of_prompts if kind == "early" else insides.of_sequences
     probe = probe_from(made.files, language_model=model.fingerprint)
-    confidences = probe.confidences(read(Tap(1)))
+    read = {
+        "early": insides.of_prompts(Tap(1)),
+        "abstention": [*map(QUICK.read_of, insides.of_sequences(Tap(1)))],
+    }
+    confidences = probe.confidences(read[kind])
     assert confidences[::2].mean() > 0.8 > 0.4 > confidences[1::2].mean()
 
 

@@ -20,7 +20,7 @@ class GivenInsides:
     language_model: str = "a" * 64
     blocks: int = 6
 
-    def of_answers(
+    def of_sequences(
         self, place: Place, *, pieces: int | None = None
     ) -> Sequence[Activations]:
         """The block at two thirds tells most, less evidence less."""

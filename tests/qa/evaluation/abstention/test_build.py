@@ -136,7 +136,9 @@ def test_learning_goes_by_thousands_to_all_there_are(examined, made):
 def test_before_the_answer_it_tells_right_ones_and_answerable_ones(made):
     early = made[0]["early"]
 
-    assert set(early) == {"right", "answerable", "answerable_by_right"}
+    assert set(early) == {
+        "right", "right_at_two_thirds", "answerable", "answerable_by_right",
+    }  # fmt: skip
     assert early["right"]["auroc"] > 0.6
     # These activations tell right answers, and questions with an answer by those alone.
     assert early["answerable_by_right"]["auroc"] < early["right"]["auroc"]

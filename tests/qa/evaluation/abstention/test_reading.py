@@ -29,7 +29,7 @@ def test_the_model_is_named_with_its_blocks(model, read):
 
 def test_fewer_pieces_of_evidence_are_another_reading(read):
     # These drafts have one piece each, so that one is all.
-    whole, one = (read.of_answers(Place(1), pieces=pieces) for pieces in (None, 1))
+    whole, one = (read.of_sequences(Place(1), pieces=pieces) for pieces in (None, 1))
 
     assert [len(row) for row in whole] == [len(d.answer) + 3 for d in read.drafts]
     for first, second in zip(whole, one, strict=True):
@@ -37,7 +37,7 @@ def test_fewer_pieces_of_evidence_are_another_reading(read):
 
 
 def test_no_evidence_is_read_otherwise(read):
-    whole, none = (read.of_answers(Place(1), pieces=pieces) for pieces in (None, 0))
+    whole, none = (read.of_sequences(Place(1), pieces=pieces) for pieces in (None, 0))
 
     assert any((a != b).any() for a, b in zip(whole, none, strict=True))
 
@@ -55,7 +55,7 @@ def test_places_that_are_read_together_take_one_pass(model, read, monkeypatch):
     read.read_together(places)
     for pieces in (None, 0):
         for place in places:
-            assert len(read.of_answers(place, pieces=pieces)) == 9
+            assert len(read.of_sequences(place, pieces=pieces)) == 9
 
     # Once with all evidence, once with none; the longest drafts fit one batch.
     assert passes == [3, 3]
