@@ -45,11 +45,6 @@ class Batch:
     mask: torch.Tensor
     targets: torch.Tensor
 
-    @property
-    def learnt(self) -> int:
-        """How many tokens are learnt from."""
-        return int((self.targets >= 0).sum())
-
 
 def batch_of(examples: Sequence[Example]) -> Batch:
     """Put examples side by side."""

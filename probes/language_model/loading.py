@@ -5,6 +5,7 @@ import json
 import logging
 import threading
 import time
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -80,14 +81,15 @@ def load_model_from(
     """
     network, tokens = load_network(directory, name=name, dtype=dtype)
     card = None
+    weights = _digests(sorted(directory.glob("*.safetensors")))
     if adapter is not None:
-        card = merge_adapter(network, adapter, base_sha256=weights_sha256(directory))
+        card = merge_adapter(network, adapter, base_sha256=_sha256_of(weights))
     network.to(device)  # type: ignore[arg-type]  # a decorator hides the real signature
     return WhiteBoxModel(
         network,
         tokens,
         name=name,
-        fingerprint=_fingerprint(directory, dtype, card),
+        fingerprint=_fingerprint(directory, weights, dtype, card),
         adapter=card,
         passage_bytes=settings.PASSAGE_CACHE_MIB * 2**20,
     )
@@ -185,19 +187,31 @@ def adapter_of(name: str, wanted: str) -> Path | None:
 
 def weights_sha256(directory: Path) -> str:
     """Return a digest of a model's weights, whatever type they are run in."""
-    files = {file.name: _digest(file) for file in directory.glob("*.safetensors")}
-    return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+    return _sha256_of(_digests(directory.glob("*.safetensors")))
 
 
-def _fingerprint(directory: Path, dtype: torch.dtype, card: AdapterCard | None) -> str:
-    files = [*sorted(directory.glob("*.safetensors"))]
-    files += [directory / name for name in _IDENTITY_FILES]
-    parts = {
-        "files": {file.name: _digest(file) for file in files if file.is_file()},
-        "adapter": card.weights_sha256 if card else None,
-        "dtype": str(dtype),
-    }
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+def _fingerprint(
+    directory: Path,
+    weights: Mapping[str, str],
+    dtype: torch.dtype,
+    card: AdapterCard | None,
+) -> str:
+    others = [directory / name for name in _IDENTITY_FILES]
+    return _sha256_of(
+        {
+            "files": {**weights, **_digests(filter(Path.is_file, others))},
+            "adapter": card.weights_sha256 if card else None,
+            "dtype": str(dtype),
+        }
+    )
+
+
+def _digests(files: Iterable[Path]) -> dict[str, str]:
+    return {file.name: _digest(file) for file in files}
+
+
+def _sha256_of(said: Mapping[str, object]) -> str:
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
 def _digest(file: Path) -> str:

@@ -24,7 +24,7 @@ from .adapter_examples import Lessoned, balanced, read_lessons, with_notes
 
 logger = logging.getLogger(__name__)
 
-OnStep = Callable[[str, int, int, float | None], None]
+OnProgress = Callable[[str, int, int], None]
 """Told what is done, how much of it, of how much, and the loss where there is one."""
 
 
@@ -51,7 +51,7 @@ class AdapterTraining:
 
 
 def train_adapter(
-    model: str, training: AdapterTraining, output: Path, *, on_step: OnStep
+    model: str, training: AdapterTraining, output: Path, *, on_progress: OnProgress
 ) -> AdapterCard:
     """Fit an adapter to the language model of that name and write its files.
 
@@ -61,7 +61,7 @@ def train_adapter(
         ModelError: The language model's files cannot be used as they are.
         ModelLoadError: The language model is not there, or cannot be fetched.
     """
-    lessons = lessons_of(training, on_step)
+    lessons = lessons_of(training, on_progress)
     directory = directory_of(model)
     device = choose_device(settings.MODEL_DEVICE)
     network, tokens = load_network(directory, name=model, dtype=choose_dtype(device))
@@ -73,8 +73,7 @@ def train_adapter(
 
     def stepped(step: Step) -> None:
         losses.append(step.loss)
-        recent = losses[-50:]
-        on_step("Fitting", step.number, step.total, sum(recent) / len(recent))
+        on_progress("Fitting", step.number, step.total)
 
     adapted = fit_adapter(network, examples, training.settings, on_step=stepped)
     return save_adapter(
@@ -96,7 +95,7 @@ def train_adapter(
     )
 
 
-def lessons_of(training: AdapterTraining, on_step: OnStep) -> list[Lessoned]:
+def lessons_of(training: AdapterTraining, on_progress: OnProgress) -> list[Lessoned]:
     """Return what an adapter is fitted on, with the notes that the retriever found.
 
     Raises:
@@ -106,7 +105,7 @@ def lessons_of(training: AdapterTraining, on_step: OnStep) -> list[Lessoned]:
         data=training.data,
         articles=training.articles,
         exclude_articles=training.exclude_articles,
-        loading=lambda done, total: on_step("Loading knowledge", done, total, None),
+        loading=lambda done, total: on_progress("Loading knowledge", done, total),
     )
     if suite.knowledge_base is None or suite.policy is None:
         msg = "squad2 is asked of a knowledge base, by a policy"
@@ -121,7 +120,7 @@ def lessons_of(training: AdapterTraining, on_step: OnStep) -> list[Lessoned]:
     )
     for number, row in enumerate(rows, start=1):
         found += [row] if row else []
-        on_step("Looking up notes", number, len(lessons), None)
+        on_progress("Looking up notes", number, len(lessons))
     chosen = balanced(
         found, answerable=training.answerable, seed=training.settings.seed
     )

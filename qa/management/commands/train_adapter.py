@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from rich.console import Console
 
 from accounts.exceptions import NescioError
-from qa.management.progress import Bar
+from qa.management.progress import Bars
 
 
 class Command(BaseCommand):
@@ -83,28 +83,17 @@ class Command(BaseCommand):
                 seed=options["seed"],
             ),
         )
-        bars: dict[str, Bar] = {}
         console = Console(file=self.stderr)  # type: ignore[arg-type]  # a text stream but by name
-
-        def on_step(what: str, done: int, total: int, loss: float | None) -> None:
-            if what not in bars:
-                for bar in bars.values():
-                    bar.__exit__(None, None, None)
-                bars[what] = Bar(what, console).__enter__()
-            bars[what].at(done, total)
-
         try:
-            card = train_adapter(
-                options["model"] or settings.LANGUAGE_MODEL,
-                training,
-                options["output"],
-                on_step=on_step,
-            )
+            with Bars(console) as bars:
+                card = train_adapter(
+                    options["model"] or settings.LANGUAGE_MODEL,
+                    training,
+                    options["output"],
+                    on_progress=bars.at,
+                )
         except NescioError as error:
             raise CommandError(str(error), returncode=2) from error
-        finally:
-            for bar in bars.values():
-                bar.__exit__(None, None, None)
         figures = ", ".join(f"{name} {value:g}" for name, value in card.metrics.items())
         self.stdout.write(
             f"{options['output']}: {figures}; {len(card.groups)} articles, weights "
