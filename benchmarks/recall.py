@@ -137,7 +137,7 @@ def fill(corpus: Corpus) -> tuple[Scope, np.ndarray]:
 def copy_entries(
     cursor: CursorWrapper, texts: list[str], owners: np.ndarray, knowledge_base_id: int
 ) -> None:
-    """Write one unverified entry and its first revision per text, ids from 1."""
+    """Write one unverified entry per text, ids from 1; a trigger adds its revision."""
     columns = (
         "id, knowledge_base_id, question, text, state, origin, confidence,"
         " audience_id, language, created_at, updated_at"
@@ -148,11 +148,6 @@ def copy_entries(
                 (at + 1, knowledge_base_id, "", text, "in_review", "imported", 0.9,
                  owner, "en", NOW, NOW)
             )  # fmt: skip
-    cursor.execute(
-        "INSERT INTO kb_revision"
-        " (entry_id, number, question, text, state, confidence, reason, created_at)"
-        " SELECT id, 1, '', text, state, confidence, '', created_at FROM kb_entry"
-    )
 
 
 def copy_vectors(cursor: CursorWrapper, vectors: np.ndarray, model_id: int) -> None:

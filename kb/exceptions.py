@@ -22,6 +22,12 @@ class EntryNotFoundError(NotFoundError):
     code = "entry_not_found"
 
 
+class RevisionNotFoundError(NotFoundError):
+    """The entry has no revision of this number."""
+
+    code = "revision_not_found"
+
+
 class DocumentNotFoundError(NotFoundError):
     """There is no such document, or the asker may not see it."""
 

@@ -148,7 +148,9 @@ class DocumentForm(ServiceForm):
         """Make or change the document."""
         if self.instance.pk is None:
             return create_document(author=self.user, **self.cleaned_data)
-        return edit_document(document_id=self.instance.pk, **self.cleaned_data)
+        return edit_document(
+            document_id=self.instance.pk, author=self.user, **self.cleaned_data
+        )
 
 
 @admin.register(Document)
@@ -225,4 +227,8 @@ class DocumentAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
             [],
         )
         if formset.has_changed():
-            edit_document(document_id=form.instance.pk, sections=formset.tree)
+            edit_document(
+                document_id=form.instance.pk,
+                author=caller(request),
+                sections=formset.tree,
+            )

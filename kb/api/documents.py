@@ -95,5 +95,7 @@ class DocumentView(GenericAPIView[Document]):
             data=request.data, context={"request": request}
         )
         body.is_valid(raise_exception=True)
-        edit_document(document_id=document.pk, **body.validated_data)
+        edit_document(
+            document_id=document.pk, author=caller(request), **body.validated_data
+        )
         return Response(DocumentDetailSerializer(_find(request, document_id)).data)

@@ -202,7 +202,15 @@ class Entry(models.Model):
 
 
 class Revision(models.Model):
-    """What an entry said at one time; immutable (a trigger holds it), citations point at it."""
+    """What an entry was at one time; immutable (a trigger holds it), citations point at it.
+
+    Every column but the number, author, reason, time and `database_user` has its namesake
+    in Entry: by these names a trigger sees at each commit whether the newest revision says
+    what the entry says, and writes the one that is missing. A new column of Entry that is
+    worth its history needs no more than a namesake here.
+
+    What an entry stood in or belonged to may be deleted later; the number stays.
+    """
 
     entry = models.ForeignKey(Entry, on_delete=models.CASCADE, related_name="revisions")
     number = models.PositiveIntegerField(help_text="1-based, without gaps.")
@@ -211,6 +219,51 @@ class Revision(models.Model):
     state = models.CharField(max_length=12, choices=Entry.State.choices)
     confidence = models.FloatField()
     valid_until = models.DateTimeField(null=True, blank=True)
+    language = models.CharField(
+        max_length=2,
+        choices=KnowledgeBase.Language.choices,
+        default=KnowledgeBase.Language.ENGLISH,
+    )
+    audience = models.ForeignKey(
+        Audience,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        null=True,
+        related_name="+",
+    )
+    document = models.ForeignKey(
+        Document,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        null=True,
+        related_name="+",
+    )
+    section = models.ForeignKey(
+        Section,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        null=True,
+        related_name="+",
+    )
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        null=True,
+        related_name="+",
+    )
+    verified_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        db_index=False,
+        null=True,
+        related_name="verified_revisions",
+    )
+    verified_at = models.DateTimeField(null=True, blank=True)
     author = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         on_delete=models.PROTECT,
@@ -218,6 +271,11 @@ class Revision(models.Model):
         related_name="revisions",
     )
     reason = models.CharField(max_length=300, blank=True)
+    database_user = models.CharField(
+        max_length=63,
+        blank=True,
+        help_text="Who was connected when it was written outside of the services.",
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -6,11 +6,12 @@ from typing import TypedDict, Unpack
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from kb.exceptions import DocumentNotFoundError, InvalidKnowledgeError
-from kb.models import Audience, Document, KnowledgeBase, Section
+from kb.models import Audience, Document, Entry, KnowledgeBase, Section
 
+from .entry_revisions import record
 from .text import clean_line
 
 TITLE_LIMIT = 300
@@ -68,17 +69,25 @@ def create_document(
         audience=audience,
         created_by=author,
     )
-    _write_tree(document, sections)
+    _write_tree(document, sections, author=author)
     return document
 
 
 @transaction.atomic
-def edit_document(*, document_id: int, **changes: Unpack[DocumentChanges]) -> Document:
+def edit_document(
+    *,
+    document_id: int,
+    author: User | None = None,
+    **changes: Unpack[DocumentChanges],
+) -> Document:
     """Change a document; its entries keep the audience that they have.
 
     `sections` is the whole tree: nodes with an id stay (renamed, moved), nodes without
     one are new, sections that it does not name go, and their entries stay with the
     document alone.
+
+    Args:
+        author: Who is named in the history of the entries that lose their section.
 
     Raises:
         DocumentNotFoundError: There is no such document.
@@ -97,7 +106,7 @@ def edit_document(*, document_id: int, **changes: Unpack[DocumentChanges]) -> Do
         document.audience = changes["audience"]
     document.save()
     if "sections" in changes:
-        _write_tree(document, changes["sections"])
+        _write_tree(document, changes["sections"], author=author)
     return document
 
 
@@ -134,7 +143,9 @@ class _Place:
     depth: int
 
 
-def _write_tree(document: Document, nodes: Sequence[SectionNode]) -> None:
+def _write_tree(
+    document: Document, nodes: Sequence[SectionNode], *, author: User | None
+) -> None:
     places = _places(nodes)
     kept = {section.pk: section for section in document.sections.all()}
     named = [place.node.id for place in places if place.node.id is not None]
@@ -153,7 +164,25 @@ def _write_tree(document: Document, nodes: Sequence[SectionNode]) -> None:
         section.save()
         written.append(section)
     # Last, when what stays no longer hangs below what goes.
-    document.sections.exclude(pk__in=[section.pk for section in written]).delete()
+    gone = document.sections.exclude(pk__in=[section.pk for section in written])
+    _take_entries_out(gone, author=author)
+    gone.delete()
+
+
+def _take_entries_out(sections: QuerySet[Section], *, author: User | None) -> None:
+    """Leave the entries of sections that go with their document alone."""
+    entries = list(
+        Entry.objects.select_for_update(of=("self",))
+        .defer("search_vector")
+        .filter(section__in=sections)
+        .order_by("pk")
+    )
+    if not entries:
+        return
+    for entry in entries:
+        entry.section = None
+    Entry.objects.bulk_update(entries, ["section"], batch_size=500)
+    record(entries, author=author, reason="Its section was taken out of the document.")
 
 
 def _places(nodes: Sequence[SectionNode]) -> list[_Place]:

@@ -1,6 +1,9 @@
 """What every change of an entry has in common: the lock, the next revision, who vouches."""
 
+from collections.abc import Sequence
+
 from django.contrib.auth.models import User
+from django.db.models import Max
 from django.utils import timezone
 
 from kb.exceptions import EntryNotFoundError, EntryRetiredError, RevisionConflictError
@@ -42,6 +45,25 @@ def save(entry: Entry, *, number: int, author: User | None, reason: str) -> None
     revision_of(entry, number=number, author=author, reason=reason).save()
 
 
+def record(entries: Sequence[Entry], *, author: User | None, reason: str) -> None:
+    """Write what each entry says now, already saved, as its next revision, in bulk.
+
+    Args:
+        entries: Locked by the caller.
+    """
+    rows = Revision.objects.filter(entry__in=entries).order_by()
+    newest = dict(rows.values_list("entry").annotate(newest=Max("number")))
+    Revision.objects.bulk_create(
+        [
+            revision_of(
+                entry, number=newest.get(entry.pk, 0) + 1, author=author, reason=reason
+            )
+            for entry in entries
+        ],
+        batch_size=500,
+    )
+
+
 def revision_of(
     entry: Entry, *, number: int, author: User | None, reason: str
 ) -> Revision:
@@ -54,6 +76,13 @@ def revision_of(
         state=entry.state,
         confidence=entry.confidence,
         valid_until=entry.valid_until,
+        language=entry.language,
+        audience_id=entry.audience_id,
+        document_id=entry.document_id,
+        section_id=entry.section_id,
+        owner_id=entry.owner_id,
+        verified_by_id=entry.verified_by_id,
+        verified_at=entry.verified_at,
         author=author,
         reason=reason,
     )
