@@ -42,6 +42,12 @@ class InvalidVoteError(NescioError):
     code = "invalid_vote"
 
 
+class VoteNotFoundError(NotFoundError):
+    """There is no such vote, or it is on an answer that the reviewer may not see."""
+
+    code = "vote_not_found"
+
+
 class PolicyError(NescioError):
     """A policy's values contradict each other or are out of range."""
 

@@ -1,9 +1,10 @@
 from django.urls import path
 
-from qa.api.answers import AnswerListView, AnswerView, VoteView
+from qa.api.answers import AnswerListView, AnswerView
 from qa.api.ask import AskView, RetryView
 from qa.api.policies import DriftListView, PolicyListView, PolicyView
 from qa.api.search import SearchView
+from qa.api.votes import VoteExportView, VoteHandledView, VoteListView, VoteView
 
 urlpatterns = [
     path("ask", AskView.as_view(), name="api_ask"),
@@ -12,6 +13,13 @@ urlpatterns = [
     path("answers/<uuid:answer_id>", AnswerView.as_view(), name="api_answer"),
     path("answers/<uuid:answer_id>/retry", RetryView.as_view(), name="api_retry"),
     path("answers/<uuid:answer_id>/vote", VoteView.as_view(), name="api_vote"),
+    path("votes", VoteListView.as_view(), name="api_votes"),
+    path("votes/export", VoteExportView.as_view(), name="api_votes_export"),
+    path(
+        "votes/<int:vote_id>/handled",
+        VoteHandledView.as_view(),
+        name="api_vote_handled",
+    ),
     path("policies", PolicyListView.as_view(), name="api_policies"),
     path("policies/<int:policy_id>", PolicyView.as_view(), name="api_policy"),
     path("drift", DriftListView.as_view(), name="api_drift"),

@@ -1,24 +1,23 @@
 import json
-from collections.abc import Iterable
 from typing import ClassVar
 
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.urls import reverse
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.decorators import display
 
-from qa.models import Answer, AnswerEvidence
+from qa.models import Answer
 from qa.models.answer import AnswerQuerySet, fetch_evidence
 from qa.pages.waterfall import stage_times
 from qa.services.confidence import token_confidences
 
+from .answer_tables import evidence_table, gates_table, rounded
 from .read_only import ReadOnlyAdmin
+from .tables import table
 
 _WITHHELD = "withheld: it was written from entries that you may not see"
-_PASSED = {True: "met", False: "not met", None: "recorded"}
 
 
 @admin.register(Answer)
@@ -121,17 +120,7 @@ class AnswerAdmin(ReadOnlyAdmin):
     @admin.display(description="signals")
     def gates(self, answer: Answer) -> SafeString:
         """Show every measured number beside its threshold, in order."""
-        rows = (
-            (
-                signal["gate"].replace("_", " "),
-                signal["name"].replace("_", " "),
-                _rounded(signal["value"]),
-                _rounded(signal["threshold"]),
-                _PASSED[signal["passed"]],
-            )
-            for signal in answer.signals
-        )
-        return _table(("gate", "measured", "value", "threshold", "result"), rows)
+        return gates_table(answer)
 
     @admin.display(description="confidence along the draft")
     def sureness(self, answer: Answer) -> str:
@@ -141,8 +130,8 @@ class AnswerAdmin(ReadOnlyAdmin):
         tokens = token_confidences(answer)
         if not tokens:
             return answer.confidence.get("missing", "") or "none"
-        rows = ((token.text, _rounded(token.confidence)) for token in tokens)
-        return _table(("written", "confidence after it"), rows)
+        rows = ((token.text, rounded(token.confidence)) for token in tokens)
+        return table(("written", "confidence after it"), rows)
 
     @admin.display(description="times")
     def times(self, answer: Answer) -> SafeString:
@@ -156,74 +145,27 @@ class AnswerAdmin(ReadOnlyAdmin):
                 f"{line.bar.width:.1f}",
             )
             rows.append((line.name, line.time, bar))
-        return _table(("stage", "time", "from begin to end"), rows)
+        return table(("stage", "time", "from begin to end"), rows)
 
     @admin.display(description="what was found")
     def pieces(self, answer: Answer) -> SafeString:
         """Show the evidence and near misses as they were measured."""
-        rows = (
-            (
-                piece.get_role_display(),
-                *_said(piece),
-                _rounded(piece.distance),
-                _rounded(piece.confidence),
-                _rounded(piece.distance / piece.confidence),
-            )
-            for piece in answer.pieces
-        )
-        heads = (
-            "role",
-            "entry",
-            "document",
-            "quote",
-            "distance",
-            "confidence",
-            "ratio",
-        )
-        return _table(heads, rows)
+        return evidence_table(answer)
 
     @admin.display(description="votes")
     def voters(self, answer: Answer) -> SafeString:
         """Show who thumbed which way, and what they said."""
         rows = (
-            (vote.user, "up" if vote.is_up else "down", vote.comment)
+            (
+                vote.user,
+                "up" if vote.is_up else "down",
+                ", ".join(vote.reason_words),
+                *(
+                    ("", "")
+                    if answer.is_withheld
+                    else (vote.comment, vote.expected_answer)
+                ),
+            )
             for vote in answer.votes.all()
         )
-        return _table(("user", "thumb", "comment"), rows)
-
-
-def _said(piece: AnswerEvidence) -> tuple[str, str, str]:
-    """Return entry, document and quote, as far as the user may read them."""
-    if piece.is_withheld:
-        return f"entry {piece.entry_id}, withheld from you", "", ""
-    link = format_html(
-        '<a class="text-primary-600 dark:text-primary-500" href="{}">{}</a>',
-        reverse("admin:kb_entry_change", args=[piece.entry_id]),
-        piece.revision.text[:200],
-    )
-    document = piece.entry.document
-    return link, document.title if document else "", piece.quote
-
-
-def _rounded(value: float | None) -> str:
-    return "" if value is None else f"{value:.3g}"
-
-
-def _table(heads: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> SafeString:
-    cell = '<td class="py-1 pr-4 align-top">{}</td>'
-    body = format_html_join(
-        "",
-        "<tr>{}</tr>",
-        ((format_html_join("", cell, ((each,) for each in row)),) for row in rows),
-    )
-    if not body:
-        return SafeString("none")
-    head = format_html_join(
-        "", '<th class="pr-4 text-left">{}</th>', ((h,) for h in heads)
-    )
-    return format_html(
-        '<div class="overflow-x-auto"><table class="w-full"><thead><tr>{}</tr></thead>'
-        "<tbody>{}</tbody></table></div>",
-        head,
-        body,
-    )
+        return table(("user", "thumb", "reasons", "comment", "expected"), rows)

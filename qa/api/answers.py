@@ -1,9 +1,7 @@
 from uuid import UUID
 
-from django.contrib.auth.models import User
 from django.db.models import QuerySet
-from drf_spectacular.utils import OpenApiResponse, extend_schema
-from rest_framework.exceptions import NotAuthenticated
+from drf_spectacular.utils import extend_schema
 from rest_framework.generics import GenericAPIView, ListAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -11,11 +9,9 @@ from rest_framework.response import Response
 from accounts.pagination import NewestFirstPagination
 from accounts.roles import IsAgent
 from qa.api.filters import AnswerFilter
-from qa.api.requests import VoteSerializer
 from qa.exceptions import AnswerNotFoundError
 from qa.models import Answer
 from qa.serializers import AnswerSerializer, AnswerSummarySerializer, as_json
-from qa.services.votes import vote
 
 
 class AnswerListView(ListAPIView[Answer]):
@@ -55,34 +51,3 @@ class AnswerView(GenericAPIView[Answer]):
             msg = f"There is no answer {answer_id}."
             raise AnswerNotFoundError(msg)
         return Response(as_json(answer))
-
-
-class VoteView(GenericAPIView[Answer]):
-    """One's own thumb on an answer or refusal."""
-
-    permission_classes = [IsAgent]
-    throttle_scope = "user"
-    serializer_class = VoteSerializer
-
-    @extend_schema(
-        operation_id="answers_vote",
-        responses={
-            200: VoteSerializer,
-            409: OpenApiResponse(description="The question is not decided yet."),
-        },
-    )
-    def put(self, request: Request, answer_id: UUID) -> Response:
-        """Set one's thumb on an answer or a refusal, change it, or take it back."""
-        given = VoteSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
-        if not isinstance(request.user, User):
-            raise NotAuthenticated
-        rating = given.validated_data["rating"]
-        kept = vote(
-            answer_id,
-            user=request.user,
-            is_up=None if rating is None else rating == "up",
-            comment=given.validated_data["comment"],
-        )
-        comment = kept.comment if kept else ""
-        return Response({"rating": rating, "comment": comment})

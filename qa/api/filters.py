@@ -6,7 +6,7 @@ import django_filters
 from django import forms
 from drf_spectacular.utils import extend_schema_field
 
-from qa.models import Answer, DriftReading, Policy
+from qa.models import Answer, DriftReading, Policy, Vote
 from qa.pipeline.gates import Gate, Reason
 
 
@@ -36,6 +36,42 @@ class AnswerFilter(django_filters.FilterSet):
 
     class Meta:
         model = Answer
+        fields: list[str] = []
+        form = _NonEmptyForm
+
+
+class VoteFilter(django_filters.FilterSet):
+    """By what was said, of what, and whether somebody dealt with it."""
+
+    rating = django_filters.TypedChoiceFilter(
+        field_name="is_up",
+        choices=[("up", "up"), ("down", "down")],
+        coerce=lambda value: value == "up",
+    )
+    vote_reason = django_filters.TypedChoiceFilter(
+        field_name="reasons",
+        lookup_expr="contains",
+        choices=Vote.Reason.choices,
+        coerce=lambda value: [value],
+    )
+    is_handled = _TruthFilter(
+        field_name="handled_at",
+        lookup_expr="isnull",
+        choices=[("true", "true"), ("false", "false")],
+        coerce=lambda value: value != "true",
+    )
+    outcome = django_filters.ChoiceFilter(
+        field_name="answer__outcome", choices=Answer.Outcome.choices
+    )
+    gate = django_filters.ChoiceFilter(
+        field_name="answer__gate", choices=[(g.value, g.value) for g in Gate]
+    )
+    knowledge_base = django_filters.CharFilter("answer__knowledge_base__slug")
+    created_after = django_filters.IsoDateTimeFilter("created_at", "gte")
+    created_before = django_filters.IsoDateTimeFilter("created_at", "lt")
+
+    class Meta:
+        model = Vote
         fields: list[str] = []
         form = _NonEmptyForm
 

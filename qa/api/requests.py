@@ -3,6 +3,8 @@ from rest_framework import serializers
 
 from accounts.api.strict_fields import StrictCharField, StrictSerializer
 from kb.models import KnowledgeBase
+from qa.models import Vote
+from qa.services.votes import COMMENT_LIMIT, EXPECTED_LIMIT
 
 
 class QuestionSerializer(StrictSerializer):
@@ -27,9 +29,23 @@ class QuestionSerializer(StrictSerializer):
 
 
 class VoteSerializer(StrictSerializer):
-    """A thumb with a comment."""
+    """A thumb, and what is wrong."""
 
     rating = serializers.ChoiceField(
         ["up", "down"], allow_null=True, help_text="null takes the vote back."
     )
-    comment = StrictCharField(max_length=2000, default="", allow_blank=True)
+    reasons = serializers.ListField(
+        child=serializers.ChoiceField(Vote.Reason.choices),
+        default=list,
+        max_length=len(Vote.Reason),
+        help_text="Of a thumb down. Of an answer: wrong, incomplete, outdated, "
+        "off_topic, not_in_evidence, unclear, other; of a refusal: should_be_known, "
+        "entry_exists, wrong_reason, other.",
+    )
+    comment = StrictCharField(max_length=COMMENT_LIMIT, default="", allow_blank=True)
+    expected_answer = StrictCharField(
+        max_length=EXPECTED_LIMIT,
+        default="",
+        allow_blank=True,
+        help_text="Of a thumb down: what should have been said.",
+    )

@@ -1,26 +1,113 @@
+from typing import Self
+
 from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.db.models import Exists, OuterRef
 
 from .answer import Answer
 
 
+class VoteQuerySet(models.QuerySet["Vote"]):
+    """Reads over votes."""
+
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """Votes on answers that `user` may look up, with `is_withheld` as theirs is.
+
+        Where it is set, neither the answer nor what was said of it may be shown.
+        """
+        answers = Answer.objects.visible_to(user).filter(pk=OuterRef("answer_id"))
+        withheld = answers.filter(is_withheld=True)  # type: ignore[misc]  # annotated by `seen_by`
+        return self.filter(Exists(answers)).annotate(is_withheld=Exists(withheld))
+
+    def open(self) -> Self:
+        """Votes that nobody has dealt with yet."""
+        return self.filter(handled_at__isnull=True)
+
+
 class Vote(models.Model):
-    """One user's thumb on one answer or refusal."""
+    """One user's thumb on one answer or refusal, and what they say is wrong with it."""
+
+    class Reason(models.TextChoices):
+        """What is wrong; which apply depends on what was voted on."""
+
+        WRONG = "wrong", "It is wrong"
+        INCOMPLETE = "incomplete", "It is incomplete"
+        OUTDATED = "outdated", "It is out of date"
+        OFF_TOPIC = "off_topic", "It answers another question"
+        NOT_IN_EVIDENCE = "not_in_evidence", "The evidence does not say so"
+        UNCLEAR = "unclear", "It is hard to understand"
+        SHOULD_BE_KNOWN = "should_be_known", "We should know this"
+        ENTRY_EXISTS = "entry_exists", "There is an entry for it"
+        WRONG_REASON = "wrong_reason", "The reason given is not the true one"
+        OTHER = "other", "Something else"
 
     answer = models.ForeignKey(Answer, on_delete=models.CASCADE, related_name="votes")
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="votes"
     )
     is_up = models.BooleanField()
+    reasons = ArrayField(
+        models.CharField(max_length=20, choices=Reason.choices),
+        default=list,
+        blank=True,
+        help_text="What is wrong; of a thumb down alone.",
+    )
     comment = models.TextField(blank=True, max_length=2000)
+    expected_answer = models.TextField(
+        blank=True,
+        max_length=4000,
+        help_text="What should have been said; of a thumb down alone.",
+    )
+    handled_at = models.DateTimeField(
+        null=True, blank=True, help_text="When somebody dealt with it."
+    )
+    handled_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="handled_votes",
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
+    objects = VoteQuerySet.as_manager()
+
+    is_withheld: bool  # from `visible_to`, without which nothing is shown
+
     class Meta:
-        ordering = ["-updated_at"]
+        ordering = ["-updated_at", "-pk"]
+        indexes = [
+            models.Index(fields=["-created_at", "-id"], name="vote_newest"),
+            models.Index(fields=["-updated_at", "-id"], name="vote_changed"),
+        ]
         constraints = [
             models.UniqueConstraint(fields=["answer", "user"], name="vote_one_each"),
         ]
 
     def __str__(self) -> str:
         return "up" if self.is_up else "down"
+
+    @property
+    def reason_words(self) -> list[str]:
+        """The reasons as people read them."""
+        return [self.Reason(reason).label for reason in self.reasons]
+
+
+_OF_AN_ANSWER = (
+    Vote.Reason.WRONG, Vote.Reason.INCOMPLETE, Vote.Reason.OUTDATED,
+    Vote.Reason.OFF_TOPIC, Vote.Reason.NOT_IN_EVIDENCE, Vote.Reason.UNCLEAR,
+    Vote.Reason.OTHER,
+)  # fmt: skip
+_OF_A_REFUSAL = (
+    Vote.Reason.SHOULD_BE_KNOWN, Vote.Reason.ENTRY_EXISTS, Vote.Reason.WRONG_REASON,
+    Vote.Reason.OTHER,
+)  # fmt: skip
+
+
+def reasons_against(answer: Answer) -> tuple[Vote.Reason, ...]:
+    """Return what may be said to be wrong with an answer or a refusal."""
+    is_answered = answer.outcome == Answer.Outcome.ANSWERED
+    return _OF_AN_ANSWER if is_answered else _OF_A_REFUSAL

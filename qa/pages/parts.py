@@ -10,12 +10,13 @@ from django.utils import timezone
 from accounts.roles import Role, has_role
 from kb.models import KnowledgeBase, Revision
 from qa.models import Answer, AnswerEvidence, Vote
+from qa.models.vote import reasons_against
+from qa.services.votes import COMMENT_LIMIT, EXPECTED_LIMIT
 
 from .access import user_of
 from .presentation import present
 
 RECENT = 8
-COMMENT_LIMIT = 2_000
 
 
 def box_part(
@@ -58,10 +59,16 @@ def answer_part(request: HttpRequest, answer_id: UUID) -> dict[str, object]:
 def vote_part(request: HttpRequest, answer: Answer) -> dict[str, object]:
     """Return what the thumbs show (one query)."""
     user = user_of(request)
+    vote = Vote.objects.filter(answer=answer, user=user).first()
     return {
         "answer": answer,
-        "vote": Vote.objects.filter(answer=answer, user=user).first(),
+        "vote": vote,
+        "reasons": reasons_against(answer) if vote and not vote.is_up else (),
+        "said_more": bool(
+            vote and (vote.reasons or vote.comment or vote.expected_answer)
+        ),
         "comment_limit": COMMENT_LIMIT,
+        "expected_limit": EXPECTED_LIMIT,
     }
 
 

@@ -1,4 +1,4 @@
-"""Thumbs up and down with a comment, on answers and refusals alike."""
+"""Thumbs up and down, with what is wrong, on answers and refusals alike."""
 
 from uuid import UUID
 
@@ -32,7 +32,9 @@ def vote(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
             answer.pk,
             user=user_of(request),
             is_up=_THUMBS[thumb],
+            reasons=request.POST.getlist("reasons"),
             comment=request.POST.get("comment", ""),
+            expected_answer=request.POST.get("expected_answer", ""),
         )
     except NescioError as refused:
         error = str(refused)

@@ -1,27 +1,45 @@
-"""Thumbs: one a user and answer, on refusals too."""
+"""Thumbs: one a user and answer, on refusals too; and what reviewers make of them."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
 
 from accounts.roles import Role, has_role
 from qa.exceptions import AnswerNotFoundError, AnswerPendingError, InvalidVoteError
 from qa.models import Answer, Vote
+from qa.models.vote import reasons_against
 
 COMMENT_LIMIT = 2_000
+EXPECTED_LIMIT = 4_000
 
 
+@transaction.atomic
 def vote(
-    answer_id: UUID, *, user: User, is_up: bool | None, comment: str = ""
+    answer_id: UUID,
+    *,
+    user: User,
+    is_up: bool | None,
+    reasons: Sequence[str] = (),
+    comment: str = "",
+    expected_answer: str = "",
 ) -> Vote | None:
     """Set, change or (with None) take back `user`'s thumb on an answer.
 
-    Whoever asked may vote, and so may those who review answers.
+    Whoever asked may vote, and so may those who review answers. A vote that is changed
+    is open again.
+
+    Args:
+        reasons: Of a thumb down: values of `Vote.Reason` that apply to what was voted on.
+        expected_answer: Of a thumb down: what should have been said.
 
     Raises:
         AnswerNotFoundError: There is no such answer, or it is not theirs to see.
         AnswerPendingError: It is not decided yet.
-        InvalidVoteError: The comment is too long or no text.
+        InvalidVoteError: A text is too long or no text, or a reason does not apply.
     """
     answer = Answer.objects.filter(pk=answer_id).first()
     if answer is None or not (answer.asker_id == user.pk or has_role(user, Role.SME)):
@@ -33,23 +51,65 @@ def vote(
     if is_up is None:
         Vote.objects.filter(answer=answer, user=user).delete()
         return None
+    said = {
+        "is_up": is_up,
+        "reasons": _reasons(answer, is_up=is_up, given=reasons),
+        "comment": _text("comment", comment, COMMENT_LIMIT),
+        "expected_answer": _text("expected answer", expected_answer, EXPECTED_LIMIT),
+    }
+    if is_up and said["expected_answer"]:
+        raise InvalidVoteError(
+            "An expected answer goes with a thumb down; leave it out or vote down."
+        )
+    before = Vote.objects.select_for_update().filter(answer=answer, user=user).first()
+    if before and all(getattr(before, name) == value for name, value in said.items()):
+        return before
     kept, _ = Vote.objects.update_or_create(
         answer=answer,
         user=user,
-        defaults={"is_up": is_up, "comment": _checked(comment)},
+        defaults={**said, "handled_at": None, "handled_by": None},
     )
     return kept
 
 
-def _checked(comment: str) -> str:
-    comment = comment.strip()
-    if len(comment) > COMMENT_LIMIT:
+def handle_votes(votes: QuerySet[Vote], *, by: User) -> int:
+    """Mark votes as dealt with; return how many were open."""
+    return votes.filter(handled_at__isnull=True).update(
+        handled_at=timezone.now(), handled_by=by
+    )
+
+
+def reopen_votes(votes: QuerySet[Vote]) -> int:
+    """Take that back; return how many had been dealt with."""
+    return votes.filter(handled_at__isnull=False).update(
+        handled_at=None, handled_by=None
+    )
+
+
+def _reasons(answer: Answer, *, is_up: bool, given: Sequence[str]) -> list[str]:
+    """Return the reasons, each once, in their own order.
+
+    Raises:
+        InvalidVoteError: One does not apply.
+    """
+    known = () if is_up else reasons_against(answer)
+    unknown = sorted(set(given) - {reason.value for reason in known})
+    if unknown:
+        named = ", ".join(known) or "none, for reasons go with a thumb down"
         raise InvalidVoteError(
-            f"The comment has {len(comment)} characters and may have {COMMENT_LIMIT}; "
-            "shorten it."
+            f"The reason {unknown[0][:40]!r} does not apply; there are: {named}."
         )
-    if "\x00" in comment or any("\ud800" <= c <= "\udfff" for c in comment):
+    return [reason.value for reason in known if reason in given]
+
+
+def _text(name: str, text: str, limit: int) -> str:
+    text = text.strip()
+    if len(text) > limit:
         raise InvalidVoteError(
-            "The comment holds a NUL or half a surrogate pair; take it out."
+            f"The {name} has {len(text)} characters and may have {limit}; shorten it."
         )
-    return comment
+    if "\x00" in text or any("\ud800" <= c <= "\udfff" for c in text):
+        raise InvalidVoteError(
+            f"The {name} holds a NUL or half a surrogate pair; take it out."
+        )
+    return text

@@ -101,15 +101,18 @@ def test_vote_with_comment_and_its_taking_back(desk, question):
     down.press("Enter")
     expect(down).to_have_attribute("aria-pressed", "true")
     expect(down).to_be_focused()
-    page.get_by_label("What was wrong or missing?").fill("It misses <b>the fee</b>.")
-    page.get_by_role("button", name="Send the comment").click()
-    expect(page.get_by_text("Your vote and comment are kept.")).to_be_visible()
+    page.get_by_label("Something else").check()
+    page.get_by_label("Anything else?").fill("It misses <b>the fee</b>.")
+    page.get_by_label("What should it have said?").fill("Twelve euros.")
+    page.get_by_role("button", name="Send", exact=True).click()
+    expect(page.get_by_text("Your vote and what you said are kept.")).to_be_visible()
     said = Vote.objects.get()
 
     page.locator("#vote-down").click()
     expect(page.locator("#vote-down")).to_have_attribute("aria-pressed", "false")
 
     assert (said.is_up, said.comment) == (False, "It misses <b>the fee</b>.")
+    assert (said.reasons, said.expected_answer) == (["other"], "Twelve euros.")
     assert not Vote.objects.exists()
 
 

@@ -65,7 +65,7 @@ WRITTEN: dict[str, Any] = {
         for name, value in (("answer_confidence", 0.83), ("early_confidence", None))
     ],
     "generation": {"short_answer": "12 euros", "tokens": ["12", " euros"]},
-    "confidence": {"along": [0.1, 0.5, 0.83], "missing": ""},
+    "confidence": {"along": [0.1, 0.5], "missing": ""},
     "probes": "p" * 64,
 }  # fmt: skip
 
@@ -265,10 +265,11 @@ def test_a_thumb_is_set_changed_and_taken_back(client, asker):
     changed = Vote.objects.get()
     taken = client.put(url, {"rating": None}, format="json")
 
-    assert down.json() == {"rating": "down", "comment": "Wrong."}
+    nothing = {"reasons": [], "comment": "", "expected_answer": ""}
+    assert down.json() == {"rating": "down", **nothing, "comment": "Wrong."}
     assert shown == "down"
     assert (changed.is_up, changed.comment) == (True, "")
-    assert taken.json() == {"rating": None, "comment": ""}
+    assert taken.json() == {"rating": None, **nothing}
     assert not Vote.objects.exists()
 
 
@@ -290,6 +291,7 @@ def test_everybody_reads_their_own_vote(client, asker):
         {}, {"rating": "sideways"}, {"rating": True}, {"rating": ["up"]},
         {"rating": "up", "comment": 5}, {"rating": "up", "comment": "x" * 2001},
         {"rating": "up", "stars": 5}, [], "up",
+        {"rating": "down", "reasons": ["bad"]}, {"rating": "down", "reasons": "other"},
     ],
 )  # fmt: skip
 def test_a_bad_vote_is_400_and_changes_nothing(client, asker, body):

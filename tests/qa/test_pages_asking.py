@@ -236,12 +236,18 @@ def test_vote_is_set_changed_and_taken_back(page, user):
     path = reverse("answer-vote", args=[answer.pk])
 
     down = page.post(path, {"vote": "down"}, headers=LIVE).content.decode()
-    page.post(path, {"vote": "down", "comment": "This is known."}, headers=LIVE)
+    more = {"reasons": ["should_be_known", "other"], "comment": "This is known."}
+    page.post(
+        path, {"vote": "down", **more, "expected_answer": "Twelve."}, headers=LIVE
+    )
     said = Vote.objects.get()
     page.post(path, {"vote": "none"}, headers=LIVE)
 
     assert 'value="none" aria-pressed="true"' in down
+    assert "We should know this" in down
+    assert "It is wrong" not in down  # a refusal says nothing that could be
     assert (said.is_up, said.comment) == (False, "This is known.")
+    assert (said.reasons, said.expected_answer) == (more["reasons"], "Twelve.")
     assert not Vote.objects.exists()
 
 

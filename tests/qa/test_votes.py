@@ -1,5 +1,7 @@
 """Thumbs on answers and refusals."""
 
+import csv
+import io
 from uuid import uuid4
 
 import pytest
@@ -8,8 +10,10 @@ from accounts.roles import Role
 from qa.exceptions import AnswerNotFoundError, AnswerPendingError, InvalidVoteError
 from qa.models import Vote
 from qa.services.asking import ask, keep_question
-from qa.services.votes import vote
-from tests.factories import make_entry, make_user
+from qa.services.vote_export import csv_lines
+from qa.services.votes import handle_votes, reopen_votes, vote
+from tests.factories import make_audience, make_entry, make_user
+from tests.qa.answer_rows import make_answer
 
 pytestmark = pytest.mark.django_db
 
@@ -34,6 +38,69 @@ def test_a_refusal_can_be_voted_on_and_the_vote_changed_and_taken_back(answer, a
 
     assert vote(answer.pk, user=asker, is_up=None) is None
     assert not Vote.objects.exists()
+
+
+def test_a_thumb_down_says_what_is_wrong_and_what_was_expected(answer, asker):
+    kept = vote(
+        answer.pk,
+        user=asker,
+        is_up=False,
+        reasons=["other", "should_be_known", "other"],
+        expected_answer=" Because of Rayleigh scattering. ",
+    )
+
+    assert kept.reasons == ["should_be_known", "other"]
+    assert kept.expected_answer == "Because of Rayleigh scattering."
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"is_up": False, "reasons": ["wrong"]}, "should_be_known, entry_exists"),
+        ({"is_up": False, "reasons": ["no such"]}, "'no such' does not apply"),
+        ({"is_up": True, "reasons": ["other"]}, "reasons go with a thumb down"),
+        ({"is_up": True, "expected_answer": "It is."}, "vote down"),
+        ({"is_up": False, "expected_answer": "x" * 4_001}, "may have 4000"),
+    ],
+)
+def test_what_does_not_go_with_the_vote_is_refused(answer, asker, said, message):
+    with pytest.raises(InvalidVoteError, match=message):
+        vote(answer.pk, user=asker, **said)
+
+    assert not Vote.objects.exists()
+
+
+def test_a_vote_that_is_dealt_with_is_open_again_once_it_changes(answer, asker):
+    reviewer = make_user(Role.SME)
+    vote(answer.pk, user=asker, is_up=False, comment="Hm.")
+
+    assert handle_votes(Vote.objects.all(), by=reviewer) == 1
+    assert handle_votes(Vote.objects.all(), by=asker) == 0
+    vote(answer.pk, user=asker, is_up=False, comment="Hm.")
+    assert Vote.objects.get().handled_by == reviewer
+    vote(answer.pk, user=asker, is_up=False, comment="Hm!")
+    assert not Vote.objects.filter(handled_at__isnull=False).exists()
+
+    handle_votes(Vote.objects.all(), by=reviewer)
+    assert reopen_votes(Vote.objects.all()) == 1
+    assert Vote.objects.open().count() == 1
+
+
+def test_as_a_table_no_cell_is_a_formula_and_what_may_not_be_read_is_withheld(asker):
+    secret = make_entry(audience=make_audience("board", groups=["board"]))
+    seen = make_answer(asker, question="=1+1", cited=(make_entry(),))
+    hidden = make_answer(asker, cited=(secret,), text="The code is 7.")
+    vote(seen.pk, user=asker, is_up=False, reasons=["wrong"], comment="+49, really")
+    vote(hidden.pk, user=asker, is_up=False, comment="It is 8.")
+    votes = Vote.objects.visible_to(make_user(Role.SME)).order_by("pk")
+
+    lines = list(csv_lines(votes.select_related("answer", "user", "handled_by")))
+    rows = list(csv.DictReader(io.StringIO("".join(lines), newline="")))
+
+    assert len(lines) == 3
+    assert (rows[0]["question"], rows[0]["comment"]) == ("'=1+1", "'+49, really")
+    assert rows[0]["reasons"] == "wrong"
+    assert (rows[1]["text"], rows[1]["comment"]) == ("withheld from you",) * 2
 
 
 def test_who_reviews_answers_has_a_vote_of_their_own(answer, asker):

@@ -1,0 +1,64 @@
+"""An answer's gates and evidence as tables of the admin."""
+
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from qa.models import Answer, AnswerEvidence
+
+from .tables import table
+
+_PASSED = {True: "met", False: "not met", None: "recorded"}
+
+
+def gates_table(answer: Answer) -> SafeString:
+    """Return every measured number beside its threshold, in order."""
+    rows = (
+        (
+            signal["gate"].replace("_", " "),
+            signal["name"].replace("_", " "),
+            rounded(signal["value"]),
+            rounded(signal["threshold"]),
+            _PASSED[signal["passed"]],
+        )
+        for signal in answer.signals
+    )
+    return table(("gate", "measured", "value", "threshold", "result"), rows)
+
+
+def evidence_table(answer: Answer) -> SafeString:
+    """Return the evidence and near misses as they were measured, as far as they are seen.
+
+    Args:
+        answer: From `Answer.objects.with_evidence` or `fetch_evidence`.
+    """
+    rows = (
+        (
+            piece.get_role_display(),
+            *_said(piece),
+            rounded(piece.distance),
+            rounded(piece.confidence),
+            rounded(piece.distance / piece.confidence),
+        )
+        for piece in answer.pieces
+    )
+    heads = ("role", "entry", "document", "quote", "distance", "confidence", "ratio")
+    return table(heads, rows)
+
+
+def _said(piece: AnswerEvidence) -> tuple[str, str, str]:
+    """Return entry, document and quote, as far as the user may read them."""
+    if piece.is_withheld:
+        return f"entry {piece.entry_id}, withheld from you", "", ""
+    link = format_html(
+        '<a class="text-primary-600 dark:text-primary-500" href="{}">{}</a>',
+        reverse("admin:kb_entry_change", args=[piece.entry_id]),
+        piece.revision.text[:200],
+    )
+    document = piece.entry.document
+    return link, document.title if document else "", piece.quote
+
+
+def rounded(value: float | None) -> str:
+    """Return a number short; nothing for none."""
+    return "" if value is None else f"{value:.3g}"
