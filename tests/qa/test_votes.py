@@ -49,6 +49,7 @@ def test_a_thumb_down_says_what_is_wrong_and_what_was_expected(answer, asker):
         expected_answer=" Because of Rayleigh scattering. ",
     )
 
+    assert kept is not None
     assert kept.reasons == ["should_be_known", "other"]
     assert kept.expected_answer == "Because of Rayleigh scattering."
 
