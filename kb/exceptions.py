@@ -63,3 +63,29 @@ class PreconditionFailedError(ConflictError):
 
     code = "precondition_failed"
     status = 412
+
+
+class InvalidArchiveError(NescioError):
+    """The file is no archive of knowledge, a damaged one, or does not fit in here."""
+
+    code = "invalid_archive"
+    status = 400
+
+
+class ExportNotFoundError(NotFoundError):
+    """There is no such export, it is another user's, or its file is gone."""
+
+    code = "export_not_found"
+
+
+class ExportNotReadyError(ConflictError):
+    """The export is being made, or could not be."""
+
+    code = "export_not_ready"
+
+
+class ExportForbiddenError(NescioError):
+    """The asker may not have, or may no longer have, what the export holds."""
+
+    code = "permission_denied"
+    status = 403

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from kb.api import audiences, documents, entries
+from kb.api import audiences, documents, entries, exports, revisions
 
 urlpatterns = [
     path("entries", entries.EntryListView.as_view(), name="entries"),
@@ -22,8 +22,20 @@ urlpatterns = [
     ),
     path(
         "entries/<int:entry_id>/revisions",
-        entries.EntryRevisionListView.as_view(),
+        revisions.EntryRevisionListView.as_view(),
         name="entry-revisions",
+    ),
+    path(
+        "entries/<int:entry_id>/revisions/<int:number>/restore",
+        revisions.RevisionRestoreView.as_view(),
+        name="revision-restore",
+    ),
+    path("entries.csv", exports.EntryTableView.as_view(), name="entries-table"),
+    path("exports", exports.ExportListView.as_view(), name="exports"),
+    path(
+        "exports/<uuid:job_id>/file",
+        exports.ExportFileView.as_view(),
+        name="export-file",
     ),
     path("documents", documents.DocumentListView.as_view(), name="documents"),
     path(

@@ -1,6 +1,7 @@
 """Which handler does which kind of job: the one place where work is composed."""
 
 from jobs.run import Handler
+from kb.archive.background import export_in_background
 from kb.services.embedding import embed_and_switch, tidy_vectors
 from qa.evaluation.background import evaluate_in_background
 from qa.services.drift import watch_drift
@@ -8,6 +9,7 @@ from qa.training.background import train_in_background
 
 HANDLERS: dict[str, Handler] = {
     "kb.embed": embed_and_switch,
+    "kb.export": export_in_background,
     "kb.tidy_vectors": tidy_vectors,
     "probes.train": train_in_background,
     "qa.evaluate": evaluate_in_background,

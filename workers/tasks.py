@@ -12,6 +12,7 @@ from jobs.run import run_job as run
 from jobs.services import enqueue, prune_finished
 from jobs.sweep import sweep as ring_again
 from kb import vector_index
+from kb.archive.background import prune_exports
 from kb.embedding import active_model
 from qa.services.asking import fail_abandoned
 from workers import shutdown
@@ -36,10 +37,13 @@ def sweep() -> None:
 
 @shared_task(name="workers.prune")
 def prune() -> None:
-    """Delete jobs that finished long ago."""
+    """Delete jobs that finished long ago, and archives that were made long ago."""
     deleted = prune_finished(settings.JOB_KEEP)
     if deleted:
         logger.info("Deleted %d old jobs.", deleted)
+    deleted = prune_exports(settings.EXPORT_KEEP)
+    if deleted:
+        logger.info("Deleted %d old archives.", deleted)
 
 
 @shared_task(name="workers.keep_vector_index")

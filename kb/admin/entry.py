@@ -1,18 +1,21 @@
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.http import Http404, HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
 from django.urls import URLPattern, path
 from django.utils import timezone
 from unfold.admin import ModelAdmin
-from unfold.decorators import display
+from unfold.decorators import action, display
 
 from accounts.exceptions import NescioError
 from accounts.roles import Role, has_role
+from kb.archive.entry_table import csv_response
 from kb.models import Audience, Entry, EntryQuerySet
 from kb.services.entry_states import (
     erase_entry,
@@ -23,8 +26,9 @@ from kb.services.entry_states import (
 )
 
 from .caller import caller
-from .difference import word_difference
 from .entry_form import EntryForm
+from .entry_history import compare_page, history_page, restore_page
+from .exports import export_file, exports_page
 from .revision import RevisionInline
 
 _COLOURS = {
@@ -112,7 +116,8 @@ class EntryAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     search_fields = ["text"]
     search_help_text = 'Words of question and text; "..." a phrase, -word without it.'
     autocomplete_fields = ["document"]
-    actions = ["verify", "mark_for_review", "retire", "restore"]
+    actions = ["verify", "mark_for_review", "retire", "restore", "download_table"]
+    actions_list = ["open_exports"]
     readonly_fields = ["verified_by", "verified_at", "created_at", "updated_at"]
     fieldsets = [
         (None, {"fields": ["question", "text", "state", "confidence", "reason"]}),
@@ -172,13 +177,24 @@ class EntryAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         return form
 
     def get_urls(self) -> list[URLPattern]:
-        """Add the page that compares two revisions."""
-        compare = path(
-            "<int:entry_id>/compare",
-            self.admin_site.admin_view(self.compare),
-            name="kb_entry_compare",
-        )
-        return [compare, *super().get_urls()]
+        """Add the pages of the history and of the exports."""
+        own = {
+            "<int:entry_id>/compare": (self.compare, "kb_entry_compare"),
+            "<int:entry_id>/revisions/<int:number>/restore": (
+                self.restore_revision,
+                "kb_entry_restore_revision",
+            ),
+            "exports/": (self.exports, "kb_entry_exports"),
+            "exports/<uuid:job_id>/file": (self.export_file, "kb_entry_export_file"),
+        }
+        wrap = self.admin_site.admin_view
+        return [
+            *(
+                path(route, wrap(view), name=name)
+                for route, (view, name) in own.items()
+            ),
+            *super().get_urls(),
+        ]
 
     def save_model(
         self, request: HttpRequest, obj: Entry, form: EntryForm, change: bool
@@ -254,31 +270,69 @@ class EntryAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         """Undo retirements."""
         self._each(request, chosen, restore_entry, "restored")
 
+    @admin.action(description="Download as CSV", permissions=["export"])
+    def download_table(
+        self, request: HttpRequest, chosen: QuerySet[Entry]
+    ) -> HttpResponseBase:
+        """Return the chosen entries as a table for a spreadsheet."""
+        visible = Entry.objects.visible_to(request.user).filter(
+            pk__in=list(chosen.values_list("pk", flat=True))
+        )
+        return csv_response(visible, request.user)
+
+    @action(description="Export", icon="download", permissions=["export"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    def open_exports(self, request: HttpRequest) -> HttpResponse:
+        """Open the page of the exports."""
+        return redirect("admin:kb_entry_exports")
+
+    def has_export_permission(
+        self, request: HttpRequest, object_id: str | None = None
+    ) -> bool:
+        """Whether exports are offered."""
+        return has_role(request.user, Role.CURATOR)
+
+    def exports(self, request: HttpRequest) -> HttpResponse:
+        """Show the user's exports, and let them ask for another."""
+        return exports_page(self, request)
+
+    def export_file(self, request: HttpRequest, job_id: UUID) -> HttpResponseBase:
+        """Return the archive of an export."""
+        return export_file(request, job_id)
+
+    def history_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Show what the entry ever was, in the place of who clicked what."""
+        entry = self._shown(request, object_id)
+        may_change = self.has_change_permission(request, entry)
+        return history_page(self, request, entry, may_change=may_change)
+
     def compare(self, request: HttpRequest, entry_id: int) -> HttpResponse:
         """Show what changed between two revisions of an entry."""
-        entry = self.get_object(request, str(entry_id))
+        entry = self._shown(request, str(entry_id))
+        may_change = self.has_change_permission(request, entry)
+        return compare_page(self, request, entry, may_change=may_change)
+
+    def restore_revision(
+        self, request: HttpRequest, entry_id: int, number: int
+    ) -> HttpResponse:
+        """Let an entry say again what it said."""
+        entry = self._shown(request, str(entry_id))
+        if not self.has_change_permission(request, entry):
+            raise PermissionDenied
+        return restore_page(self, request, entry, number)
+
+    def _shown(self, request: HttpRequest, object_id: str) -> Entry:
+        """Return an entry that the user may look at here."""
+        entry: Entry | None = self.get_object(request, object_id)
         if entry is None:
             raise Http404
         if not self.has_view_permission(request, entry):
             raise PermissionDenied
-        revisions = list(entry.revisions.select_related("author"))
-        by_number = {str(revision.number): revision for revision in revisions}
-        old = by_number.get(request.GET.get("old", "1"))
-        new = by_number.get(request.GET.get("new", str(revisions[0].number)))
-        if old is None or new is None:
-            raise Http404
-        context = {
-            **self.admin_site.each_context(request),
-            "opts": self.model._meta,
-            "title": "Compare revisions",
-            "entry": entry,
-            "revisions": revisions,
-            "old": old,
-            "new": new,
-            "question": word_difference(old.question, new.question),
-            "text": word_difference(old.text, new.text),
-        }
-        return TemplateResponse(request, "admin/kb/entry/compare.html", context)
+        return entry
 
     def _each(
         self,

@@ -20,7 +20,7 @@ from kb.exceptions import (
     PreconditionFailedError,
     RevisionConflictError,
 )
-from kb.models import Entry, EntryQuerySet, Revision
+from kb.models import Entry, EntryQuerySet
 from kb.services.entries import create_entry, edit_entry
 from kb.services.entry_states import restore_entry, retire_entry, verify_entry
 
@@ -29,7 +29,6 @@ from .entry_serializers import (
     EntryChangesSerializer,
     EntrySerializer,
     NewEntrySerializer,
-    RevisionSerializer,
 )
 from .filters import EntryFilter
 from .permissions import AgentReadsCuratorWrites, caller
@@ -65,7 +64,12 @@ def _readable(request: Request) -> EntryQuerySet:
     return entries
 
 
-def _find(request: Request, entry_id: int) -> Entry:
+def find_entry(request: Request, entry_id: int) -> Entry:
+    """Return an entry that the caller may read, ready to be shown.
+
+    Raises:
+        EntryNotFoundError: There is none.
+    """
     entry = (
         _readable(request)
         .with_revision_number()
@@ -81,22 +85,22 @@ def _find(request: Request, entry_id: int) -> Entry:
     return entry
 
 
-def _shown(
+def shown_entry(
     request: Request, entry_id: int, status_code: int = status.HTTP_200_OK
 ) -> Response:
     """Return the entry as it stands now, with its entity tag."""
-    data = EntrySerializer(_find(request, entry_id)).data
+    data = EntrySerializer(find_entry(request, entry_id)).data
     return set_entity_tag(Response(data, status=status_code), data["revision"])
 
 
-def _expected(request: Request, body: dict[str, Any]) -> int | None:
+def expected_revision(request: Request, body: dict[str, Any]) -> int | None:
     """Return the revision a change was made on; takes it out of `body`."""
     in_body: int | None = body.pop("revision", None)
     in_header = revision_in_header(request)
     return in_body if in_header is None else in_header
 
 
-def _guarded(
+def guarded(
     request: Request,
     change: Callable[..., Entry],
     **arguments: Any,  # noqa: ANN401  # those of `change`
@@ -150,7 +154,7 @@ class EntryListView(ListAPIView[Entry]):
         body.is_valid(raise_exception=True)
         fields = {"audience": None, **body.validated_data}
         entry = create_entry(author=caller(request), **fields)
-        return _shown(request, entry.pk, status.HTTP_201_CREATED)
+        return shown_entry(request, entry.pk, status.HTTP_201_CREATED)
 
 
 class EntryView(GenericAPIView[Entry]):
@@ -169,7 +173,7 @@ class EntryView(GenericAPIView[Entry]):
     )
     def get(self, request: Request, entry_id: int) -> Response:
         """Return an entry; its ETag is what `If-Match` takes."""
-        return _shown(request, entry_id)
+        return shown_entry(request, entry_id)
 
     @extend_schema(
         operation_id="entries_change",
@@ -180,20 +184,20 @@ class EntryView(GenericAPIView[Entry]):
     )
     def patch(self, request: Request, entry_id: int) -> Response:
         """Change what is given; a verified entry is then verified by the caller."""
-        entry = _find(request, entry_id)
+        entry = find_entry(request, entry_id)
         body = EntryChangesSerializer(data=request.data, context={"request": request})
         body.is_valid(raise_exception=True)
         changes = dict(body.validated_data)
-        _guarded(
+        guarded(
             request,
             edit_entry,
             entry_id=entry.pk,
             author=caller(request),
             may_verify=True,
-            expected_revision=_expected(request, changes),
+            expected_revision=expected_revision(request, changes),
             **changes,
         )
-        return _shown(request, entry_id)
+        return shown_entry(request, entry_id)
 
     @extend_schema(
         operation_id="entries_delete",
@@ -206,8 +210,8 @@ class EntryView(GenericAPIView[Entry]):
     )
     def delete(self, request: Request, entry_id: int) -> Response:
         """Take an entry out of every answer; past answers still show what they cite."""
-        entry = _find(request, entry_id)
-        _guarded(
+        entry = find_entry(request, entry_id)
+        guarded(
             request,
             retire_entry,
             entry_id=entry.pk,
@@ -226,18 +230,18 @@ class _EntryActionView(GenericAPIView[Entry]):
     change: Callable[..., Entry]
 
     def _act(self, request: Request, entry_id: int) -> Response:
-        entry = _find(request, entry_id)
+        entry = find_entry(request, entry_id)
         body = ActionSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        _guarded(
+        guarded(
             request,
             type(self).change,
             entry_id=entry.pk,
             by=caller(request),
             reason=body.validated_data["reason"],
-            expected_revision=_expected(request, dict(body.validated_data)),
+            expected_revision=expected_revision(request, dict(body.validated_data)),
         )
-        return _shown(request, entry_id)
+        return shown_entry(request, entry_id)
 
 
 class EntryVerifyView(_EntryActionView):
@@ -289,24 +293,3 @@ class EntryRestoreView(_EntryActionView):
     def post(self, request: Request, entry_id: int) -> Response:
         """Undo a retirement: the entry stands as it did before it."""
         return self._act(request, entry_id)
-
-
-@extend_schema_view(
-    get=extend_schema(
-        operation_id="entries_revisions", summary="List what an entry ever said"
-    )
-)
-class EntryRevisionListView(ListAPIView[Revision]):
-    """Everything that one entry ever said, newest first."""
-
-    permission_classes = [AgentReadsCuratorWrites]
-    throttle_scope = "user"
-    serializer_class = RevisionSerializer
-    filter_backends = []
-
-    def get_queryset(self) -> QuerySet[Revision]:
-        """Return the revisions of an entry that the caller may read."""
-        if getattr(self, "swagger_fake_view", False):
-            return Revision.objects.none()
-        entry = _find(self.request, self.kwargs["entry_id"])
-        return entry.revisions.select_related("author")

@@ -32,6 +32,16 @@ WRITABLE_STATES = [
 CONFIDENCE_HELP = "Above 0 and below 1; 1 comes from verifying alone."
 
 
+def _username(field: str, help_text: str) -> serializers.CharField:
+    return serializers.CharField(
+        source=f"{field}.username",
+        default=None,
+        read_only=True,
+        allow_null=True,
+        help_text=help_text,
+    )
+
+
 class EntrySerializer(serializers.ModelSerializer[Entry]):
     """An entry as it stands; `revision` is the number to send with a change."""
 
@@ -182,11 +192,18 @@ class ActionSerializer(StrictSerializer):
 
 
 class RevisionSerializer(serializers.ModelSerializer[Revision]):
-    """What an entry said at one time."""
+    """What an entry was at one time.
 
-    author = serializers.CharField(
-        source="author.username", default=None, read_only=True, allow_null=True
-    )
+    What it belonged to or stood in is null where that is gone or not the caller's to see:
+    the context's "audiences" are the ids of the caller's own.
+    """
+
+    author = _username("author", "Null for the system, and for a database user.")
+    owner = _username("owner", "Who looked after it.")
+    verified_by = _username("verified_by", "Who vouched for it.")
+    audience = serializers.SerializerMethodField()
+    document = serializers.SerializerMethodField()
+    section_heading = serializers.SerializerMethodField()
 
     class Meta:
         model = Revision
@@ -198,8 +215,38 @@ class RevisionSerializer(serializers.ModelSerializer[Revision]):
             "state",
             "confidence",
             "valid_until",
+            "language",
+            "audience",
+            "document",
+            "section_heading",
+            "owner",
+            "verified_by",
+            "verified_at",
             "author",
             "reason",
+            "database_user",
             "created_at",
         ]
         read_only_fields = fields
+
+    def get_audience(self, revision: Revision) -> str | None:
+        """Return the slug of the audience that saw it."""
+        audience = revision.audience
+        if audience is None or audience.pk not in self.context["audiences"]:
+            return None
+        return audience.slug
+
+    def get_document(self, revision: Revision) -> int | None:
+        """Return the id of the document that it stood in."""
+        return revision.document_id if self._may_see_place(revision) else None
+
+    def get_section_heading(self, revision: Revision) -> str | None:
+        """Return the heading that it stood under."""
+        section = revision.section if self._may_see_place(revision) else None
+        return None if section is None else section.heading
+
+    def _may_see_place(self, revision: Revision) -> bool:
+        document = revision.document
+        return (
+            document is not None and document.audience_id in self.context["audiences"]
+        )

@@ -58,6 +58,11 @@ class Places:
         return self.var / "activations"
 
     @property
+    def exports(self) -> Path:
+        """Archives that users asked for, until they are deleted again."""
+        return self.var / "exports"
+
+    @property
     def secret_key_file(self) -> Path:
         """The generated Django secret key of a system that was given none."""
         return self.var / "secret_key"

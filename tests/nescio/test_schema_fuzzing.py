@@ -19,9 +19,11 @@ from tests.factories import make_document, make_entries, make_knowledge_base, ma
 _REFERRING = [
     "GET /api/v1/entries",
     "GET /api/v1/documents",
+    "GET /api/v1/entries.csv",
     "POST /api/v1/entries",
     "PATCH /api/v1/entries/{entry_id}",
     "POST /api/v1/documents",
+    "POST /api/v1/exports",
     "PATCH /api/v1/documents/{document_id}",
     "POST /api/v1/audiences",
     "PATCH /api/v1/audiences/{slug}",

@@ -1,0 +1,221 @@
+"""The pages of an entry's history: what it was, what changed, and the way back."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.contrib import messages
+from django.contrib.admin.options import ModelAdmin
+from django.core.paginator import Paginator
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts.exceptions import NescioError
+from accounts.roles import Role, has_role
+from kb.models import Audience, Entry, Revision
+from kb.services.history import restore_revision
+
+from .caller import caller
+from .difference import Piece, word_difference
+
+_PER_PAGE = 50
+_GONE = "one that is gone"
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A field of two revisions, beside each other."""
+
+    name: str
+    old: str
+    new: str
+
+    @property
+    def differs(self) -> bool:
+        """Whether it was changed in between."""
+        return self.old != self.new
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """A text of two revisions, beside each other with the words that differ marked."""
+
+    name: str
+    pieces: tuple[Piece, ...]
+
+    @property
+    def old(self) -> tuple[Piece, ...]:
+        """The old text."""
+        return tuple(piece for piece in self.pieces if piece.kind != "new")
+
+    @property
+    def new(self) -> tuple[Piece, ...]:
+        """The new text."""
+        return tuple(piece for piece in self.pieces if piece.kind != "gone")
+
+
+def history_page(
+    admin: "ModelAdmin[Entry]", request: HttpRequest, entry: Entry, *, may_change: bool
+) -> HttpResponse:
+    """Show the revisions of an entry, newest first, to compare any two or go back."""
+    pages = Paginator(_revisions(entry), _PER_PAGE)
+    page = pages.get_page(request.GET.get("page"))
+    numbers = [revision.number for revision in page.object_list]
+    context = {
+        **admin.admin_site.each_context(request),
+        "opts": admin.model._meta,
+        "title": "History",
+        "entry": entry,
+        "page": page,
+        "newest": entry.revisions.values_list("number", flat=True).first(),
+        "chosen_new": numbers[0] if numbers else None,
+        "chosen_old": numbers[1] if len(numbers) > 1 else None,
+        "may_restore": may_change and entry.state != Entry.State.RETIRED,
+    }
+    return TemplateResponse(request, "admin/kb/entry/history.html", context)
+
+
+def compare_page(
+    admin: "ModelAdmin[Entry]", request: HttpRequest, entry: Entry, *, may_change: bool
+) -> HttpResponse:
+    """Show two revisions of an entry side by side.
+
+    Raises:
+        Http404: The query names a revision that there is not.
+    """
+    numbers = list(entry.revisions.values_list("number", "created_at"))
+    newest = numbers[0][0]
+    old = _chosen(entry, request.GET.get("old", "1"))
+    new = _chosen(entry, request.GET.get("new", str(newest)))
+    visible = set(
+        Audience.objects.visible_to(request.user).values_list("pk", flat=True)
+    )
+    texts = [_Sides("Text", word_difference(old.text, new.text))]
+    if old.question or new.question:
+        texts.insert(0, _Sides("Question", word_difference(old.question, new.question)))
+    context = {
+        **admin.admin_site.each_context(request),
+        "opts": admin.model._meta,
+        "title": "Compare revisions",
+        "entry": entry,
+        "numbers": numbers,
+        "newest": newest,
+        "old": old,
+        "new": new,
+        "texts": texts,
+        "rows": list(_rows(old, new, visible)),
+        "may_restore": may_change and entry.state != Entry.State.RETIRED,
+    }
+    return TemplateResponse(request, "admin/kb/entry/compare.html", context)
+
+
+def _revisions(entry: Entry) -> QuerySet[Revision]:
+    return entry.revisions.select_related(
+        "author", "verified_by", "owner", "audience", "document", "section"
+    ).order_by("-number")
+
+
+def _chosen(entry: Entry, number: str) -> Revision:
+    is_number = number.isascii() and number.isdecimal() and len(number) < 10
+    revision = (
+        _revisions(entry).filter(number=int(number)).first() if is_number else None
+    )
+    if revision is None:
+        msg = f"Entry {entry.pk} has no revision {number[:20]!r}."
+        raise Http404(msg)
+    return revision
+
+
+def _rows(old: Revision, new: Revision, visible: set[int]) -> Iterator[_Row]:
+    for one, other in zip(_facts(old, visible), _facts(new, visible), strict=True):
+        yield _Row(one[0], one[1], other[1])
+
+
+def _facts(revision: Revision, visible: set[int]) -> Iterator[tuple[str, str]]:
+    document = revision.document
+    is_shown = document is not None and document.audience_id in visible
+    audience = revision.audience
+    yield "State", revision.get_state_display()
+    yield "Verified", verification_of(revision)
+    yield "Confidence", f"{revision.confidence:g}"
+    yield "Valid until", _moment(revision.valid_until) or "always"
+    yield "Language", revision.get_language_display()
+    if audience is not None and audience.pk not in visible:
+        yield "Audience", "one that is not yours"
+    else:
+        yield "Audience", str(audience or _GONE)
+    if document is not None and not is_shown:
+        yield "Document", "one that you may not see"
+        yield "Section", ""
+    else:
+        yield "Document", str(document or (revision.document_id and _GONE) or "none")
+        yield (
+            "Section",
+            str(revision.section or (revision.section_id and _GONE) or "none"),
+        )
+    yield "Owner", str(revision.owner or (revision.owner_id and _GONE) or "nobody")
+    yield "Written by", author_of(revision)
+    yield "Written", _moment(revision.created_at)
+    yield "Reason", revision.reason
+
+
+def author_of(revision: Revision) -> str:
+    """Return who wrote a revision, as pages say it."""
+    if revision.author is not None:
+        return revision.author.get_username()
+    if revision.database_user:
+        return f"database user {revision.database_user}"
+    return "system"
+
+
+def verification_of(revision: Revision) -> str:
+    """Return who had vouched for what an entry said, and when."""
+    if revision.verified_by is None:
+        return "no"
+    by = revision.verified_by.get_username()
+    return f"by {by}, {_moment(revision.verified_at)}"
+
+
+def _moment(value: datetime | None) -> str:
+    return "" if value is None else f"{timezone.localtime(value):%Y-%m-%d %H:%M}"
+
+
+def restore_page(
+    admin: "ModelAdmin[Entry]", request: HttpRequest, entry: Entry, number: int
+) -> HttpResponse:
+    """Ask whether to go back to a revision; on POST, do.
+
+    Raises:
+        Http404: There is no such revision.
+    """
+    back = reverse("admin:kb_entry_history", args=[entry.pk])
+    if request.method == "POST":
+        try:
+            restore_revision(
+                entry_id=entry.pk,
+                number=number,
+                by=caller(request),
+                may_verify=has_role(request.user, Role.CURATOR),
+            )
+        except NescioError as error:
+            admin.message_user(request, str(error), messages.ERROR)
+        else:
+            admin.message_user(
+                request,
+                f"The entry says again what it said at revision {number}.",
+                messages.SUCCESS,
+            )
+        return redirect(back)
+    revision = _chosen(entry, str(number))
+    context = {
+        **admin.admin_site.each_context(request),
+        "title": f"Restore revision {number}? Who may see the entry and who owns it "
+        "stay as they are. It says again:",
+        "subject": " ".join([revision.question, revision.text]).strip(),
+        "back": back,
+    }
+    return TemplateResponse(request, "admin/confirm_action.html", context)

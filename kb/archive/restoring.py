@@ -1,0 +1,297 @@
+"""Restoring an archive: looked through whole, then written in one transaction."""
+
+import json
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+from django.db import DataError, IntegrityError, connection, transaction
+
+from kb.embedding import active_model
+from kb.exceptions import InvalidArchiveError
+from kb.models import Audience, Document, Entry, KnowledgeBase
+from kb.services.vectors import write_vectors
+
+from .checking import Named, check_rows
+from .reading import ArchiveFile, open_archive
+from .tables import DOCUMENTS, ENTRIES, REVISIONS, SECTIONS, Column, Table
+from .writing import Progress
+
+_AT_ONCE = 1000
+_EMBEDDED_AT_ONCE = 256
+_SHOWN_NAMES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Newcomers:
+    """What becomes of users and groups that the archive names and nobody here is.
+
+    Attributes:
+        create_users: Make them, inactive and without a password; else refuse.
+        create_groups: Make them, without members; else refuse.
+        users: Whom to take instead, by the name in the archive.
+    """
+
+    create_users: bool = False
+    create_groups: bool = False
+    users: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What was restored, or would be.
+
+    Attributes:
+        rows: By table.
+        new_users: Made here, inactive.
+        new_groups: Made here, without members.
+    """
+
+    knowledge_bases: tuple[str, ...]
+    rows: Mapping[str, int]
+    new_users: tuple[str, ...]
+    new_groups: tuple[str, ...]
+
+
+def restore_archive(
+    path: Path,
+    *,
+    newcomers: Newcomers | None = None,
+    dry_run: bool = False,
+    progress: Progress = lambda *_: None,
+) -> Restored:
+    """Write what an archive holds, with its history, under new ids, and embed it.
+
+    Everything is read and held against the models first; then one transaction writes it,
+    so that a restoration happened whole or not at all.
+
+    Args:
+        dry_run: Only look: what would be written, or the error that would come.
+
+    Raises:
+        InvalidArchiveError: It is none, is damaged, or does not fit in here: a knowledge
+            base that holds something already, an audience of other people, users or
+            groups that nobody here is. Nothing was written.
+        EmbedderUnavailableError: The active embedding model cannot be loaded.
+        OSError: The file can't be read.
+    """
+    newcomers = newcomers or Newcomers()
+    with open_archive(path) as archive:
+        named = check_rows(archive, progress=progress)
+        with _telling(), transaction.atomic():
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_xact_lock(hashtext('kb.restore'))")
+            restored = _plan(archive, named, newcomers)
+            if not dry_run:
+                _write(archive, named, newcomers, restored, progress)
+    return restored
+
+
+@contextmanager
+def _telling() -> Iterator[None]:
+    """Tell what only the database sees to be wrong."""
+    try:
+        yield
+    except (IntegrityError, DataError) as error:
+        raise InvalidArchiveError(
+            f"The archive contradicts itself, and nothing was restored: {error}"
+        ) from error
+
+
+def _plan(archive: ArchiveFile, named: Named, newcomers: Newcomers) -> Restored:
+    """Refuse what does not fit in here; return what will be."""
+    _check_knowledge_bases(named)
+    _check_audiences(named)
+    wanted = {newcomers.users.get(name, name) for name in named.usernames}
+    there = set(
+        User.objects.filter(username__in=wanted).values_list("username", flat=True)
+    )
+    new_users = sorted(wanted - there)
+    new_groups = sorted(named.groups - {group.name for group in _groups(named)})
+    if new_users and not newcomers.create_users:
+        raise InvalidArchiveError(
+            f"The archive names users whom nobody here is: {_shown(new_users)}. Let "
+            "them be made (inactive, without a password), or say whom to take instead."
+        )
+    if new_groups and not newcomers.create_groups:
+        raise InvalidArchiveError(
+            f"The archive names groups that are not here: {_shown(new_groups)}. Make "
+            "them first, or let them be made (without members)."
+        )
+    files = archive.manifest.files
+    return Restored(
+        knowledge_bases=tuple(named.knowledge_bases),
+        rows={name: facts.rows for name, facts in files.items()},
+        new_users=tuple(new_users),
+        new_groups=tuple(new_groups),
+    )
+
+
+def _check_knowledge_bases(named: Named) -> None:
+    there = KnowledgeBase.objects.filter(slug__in=named.knowledge_bases)
+    for knowledge_base in there:
+        holds = (
+            Entry.objects.filter(knowledge_base=knowledge_base).exists()
+            or Document.objects.filter(knowledge_base=knowledge_base).exists()
+        )
+        if holds:
+            raise InvalidArchiveError(
+                f"The knowledge base {knowledge_base.slug!r} holds knowledge already; "
+                "restore into an installation where it is empty or missing."
+            )
+
+
+def _check_audiences(named: Named) -> None:
+    there = Audience.objects.filter(slug__in=named.audiences)
+    for audience in there.prefetch_related("groups"):
+        row = named.audiences[audience.slug]
+        groups = sorted(group.name for group in audience.groups.all())
+        if (audience.everyone, groups) != (row["everyone"], sorted(row["groups"])):
+            raise InvalidArchiveError(
+                f"The audience {audience.slug!r} is here one of other people than in "
+                "the archive; who may see what would change. Make them agree first."
+            )
+
+
+def _groups(named: Named) -> list[Group]:
+    return list(Group.objects.filter(name__in=named.groups))
+
+
+def _shown(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:_SHOWN_NAMES])
+    more = len(names) - _SHOWN_NAMES
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+@dataclass(frozen=True, slots=True)
+class _Ids:
+    """Under which ids the rows of the archive stand here.
+
+    Attributes:
+        names: By the column's field or, for users, "username": of each name.
+        numbers: Of the numbered tables, in order: eight bytes each.
+    """
+
+    names: Mapping[str, Mapping[str, int]]
+    numbers: "Mapping[str, array[int]]"
+
+    def of(self, column: Column, value: Any) -> Any:  # noqa: ANN401  # what JSON holds
+        """Return what the database holds for a value of the archive."""
+        if value is None:
+            return None
+        if column.table:
+            return self.numbers[column.table][value - 1]
+        if column.by:
+            kind = "username" if column.by == "username" else column.field
+            return self.names[kind][value]
+        return value
+
+
+def _write(
+    archive: ArchiveFile,
+    named: Named,
+    newcomers: Newcomers,
+    restored: Restored,
+    progress: Progress,
+) -> None:
+    model = active_model(for_share=True)
+    Group.objects.bulk_create([Group(name=name) for name in restored.new_groups])
+    made = [User(username=name, is_active=False) for name in restored.new_users]
+    for user in made:
+        user.set_unusable_password()
+    User.objects.bulk_create(made)
+    ids = _Ids(
+        names={
+            "knowledge_base": _write_knowledge_bases(named),
+            "audience": _write_audiences(named),
+            "username": _users(named, newcomers),
+        },
+        numbers={
+            table.name: _next_ids(table, archive.manifest.files[table.name].rows)
+            for table in (DOCUMENTS, SECTIONS, ENTRIES)
+        },
+    )
+    for table in (DOCUMENTS, SECTIONS, ENTRIES, REVISIONS):
+        _write_table(table, archive, ids, progress)
+    # What waits for the end is judged now, where it can be told what was wrong.
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        cursor.execute("SET CONSTRAINTS ALL DEFERRED")
+    entry_ids = ids.numbers[ENTRIES.name]
+    for start in range(0, len(entry_ids), _EMBEDDED_AT_ONCE):
+        chosen = entry_ids[start : start + _EMBEDDED_AT_ONCE]
+        rows = Entry.objects.filter(pk__in=chosen).only("question", "text")
+        write_vectors(list(rows), model=model)
+        progress("embedding entries", start + len(chosen), len(entry_ids))
+
+
+def _write_knowledge_bases(named: Named) -> dict[str, int]:
+    ids = {}
+    for slug, row in named.knowledge_bases.items():
+        written, _ = KnowledgeBase.objects.get_or_create(slug=slug)
+        # An update, for the field itself sets the time of its creation.
+        KnowledgeBase.objects.filter(pk=written.pk).update(**row)
+        ids[slug] = written.pk
+    return ids
+
+
+def _write_audiences(named: Named) -> dict[str, int]:
+    groups = {group.name: group for group in _groups(named)}
+    ids = {}
+    for slug, row in named.audiences.items():
+        audience, is_new = Audience.objects.get_or_create(
+            slug=slug, defaults={"name": row["name"], "everyone": row["everyone"]}
+        )
+        if is_new:
+            audience.groups.set([groups[name] for name in row["groups"]])
+        ids[slug] = audience.pk
+    return ids
+
+
+def _users(named: Named, newcomers: Newcomers) -> dict[str, int]:
+    taken = {name: newcomers.users.get(name, name) for name in named.usernames}
+    there = User.objects.filter(username__in=set(taken.values()))
+    ids = dict(there.values_list("username", "pk"))
+    return {name: ids[instead] for name, instead in taken.items()}
+
+
+def _next_ids(table: Table, count: int) -> "array[int]":
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)",
+            [table.model._meta.db_table, count],
+        )
+        return array("q", sorted(row[0] for row in cursor))
+
+
+def _write_table(
+    table: Table, archive: ArchiveFile, ids: _Ids, progress: Progress
+) -> None:
+    """Insert a table's rows as they are, past what fields do on their own (auto_now)."""
+    own = ids.numbers.get(table.name)
+    total = archive.manifest.files[table.name].rows
+    names = [table.field(column).attname for column in table.columns]
+    batch: list[dict[str, Any]] = []
+    for number, row in enumerate(archive.rows(table), start=1):
+        values = (ids.of(column, row[column.field]) for column in table.columns)
+        written = dict(zip(names, values, strict=True))
+        batch.append(written if own is None else {"id": own[number - 1], **written})
+        if len(batch) == _AT_ONCE or number == total:
+            _insert(table, batch)
+            batch.clear()
+            progress(f"restoring {table.name}", number, total)
+
+
+def _insert(table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    name = connection.ops.quote_name(table.model._meta.db_table)
+    columns = ", ".join(connection.ops.quote_name(column) for column in rows[0])
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO {name} ({columns}) SELECT {columns}"  # noqa: S608  # the models' names
+            f" FROM jsonb_populate_recordset(NULL::{name}, %s::jsonb)",
+            [json.dumps(rows)],
+        )

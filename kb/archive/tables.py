@@ -1,0 +1,135 @@
+"""What an archive holds: for each model its file and, field by field, how a value is kept.
+
+A row is a JSON object of the model's fields by name. Users stand by username, knowledge
+bases and audiences by slug, groups by name; documents, sections and entries by their
+number in the archive, 1-based in the order of their ids: so what was restored elsewhere,
+under other ids, makes the same archive again.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Field, Model
+
+from kb.models import Audience, Document, Entry, KnowledgeBase, Revision, Section
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One field of a table.
+
+    Attributes:
+        field: Its name, in the model and in the archive.
+        by: For a reference, what names the row referred to: its "username" or "slug".
+        table: For a reference by number, the table that it leads to.
+    """
+
+    field: str
+    by: str = ""
+    table: str = ""
+
+    @property
+    def path(self) -> str:
+        """What a query reads it by."""
+        return (
+            f"{self.field}__{self.by or 'pk'}" if self.by or self.table else self.field
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One file of an archive.
+
+    Attributes:
+        left_out: Fields that are made anew.
+    """
+
+    name: str
+    model: type[Model]
+    columns: tuple[Column, ...]
+    left_out: frozenset[str] = frozenset({"id"})
+
+    @property
+    def file(self) -> str:
+        """Its name in the archive."""
+        return f"{self.name}.jsonl"
+
+    def field(self, column: Column) -> "Field[Any, Any]":
+        """Return the model's field of a column."""
+        field = self.model._meta.get_field(column.field)
+        if not isinstance(field, Field):
+            raise TypeError(f"{column.field} of {self.name} is no field of its own")
+        return field
+
+
+_KNOWLEDGE_BASE = Column("knowledge_base", by="slug")
+_AUDIENCE = Column("audience", by="slug")
+_DOCUMENT = Column("document", table="documents")
+_SECTION = Column("section", table="sections")
+_OWNER = Column("owner", by="username")
+_VERIFIER = Column("verified_by", by="username")
+
+
+def _plain(*names: str) -> tuple[Column, ...]:
+    return tuple(Column(name) for name in names)
+
+
+KNOWLEDGE_BASES = Table(
+    "knowledge_bases", KnowledgeBase, _plain("slug", "name", "language", "created_at")
+)
+AUDIENCES = Table("audiences", Audience, _plain("slug", "name", "everyone", "groups"))
+DOCUMENTS = Table(
+    "documents",
+    Document,
+    (
+        _KNOWLEDGE_BASE,
+        *_plain("title", "source"),
+        _AUDIENCE,
+        Column("created_by", by="username"),
+        *_plain("created_at", "updated_at"),
+    ),
+)
+SECTIONS = Table(
+    "sections",
+    Section,
+    (_DOCUMENT, Column("parent", table="sections"), *_plain("heading", "position")),
+)
+ENTRIES = Table(
+    "entries",
+    Entry,
+    (
+        _KNOWLEDGE_BASE,
+        _DOCUMENT,
+        _SECTION,
+        *_plain("question", "text", "state", "origin", "confidence"),
+        _AUDIENCE,
+        *_plain("language", "valid_until"),
+        _OWNER,
+        _VERIFIER,
+        *_plain("verified_at", "created_at", "updated_at"),
+    ),
+    left_out=frozenset({"id", "search_vector"}),
+)
+REVISIONS = Table(
+    "revisions",
+    Revision,
+    (
+        Column("entry", table="entries"),
+        *_plain("number", "question", "text", "state", "confidence"),
+        *_plain("valid_until", "language"),
+        _AUDIENCE,
+        _DOCUMENT,
+        _SECTION,
+        _OWNER,
+        _VERIFIER,
+        Column("verified_at"),
+        Column("author", by="username"),
+        *_plain("reason", "database_user", "created_at"),
+    ),
+)
+
+TABLES = (KNOWLEDGE_BASES, AUDIENCES, DOCUMENTS, SECTIONS, ENTRIES, REVISIONS)
+"""In the order in which they are written and read: what is referred to comes first."""
+
+TABLE_BY_NAME: Mapping[str, Table] = {table.name: table for table in TABLES}

@@ -1,0 +1,240 @@
+"""Writing an archive: everything of one knowledge base or all, in bounded memory."""
+
+import hashlib
+import json
+import zipfile
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any
+
+from django.contrib.auth.models import User
+from django.db import connection, transaction
+from django.db.models import Model, Q, QuerySet
+
+from kb.exceptions import InvalidKnowledgeError
+from kb.models import Audience, Document, Entry, KnowledgeBase, Revision, Section
+
+from .manifest import FILE, FileFacts, Manifest
+from .tables import (
+    AUDIENCES,
+    DOCUMENTS,
+    ENTRIES,
+    KNOWLEDGE_BASES,
+    REVISIONS,
+    SECTIONS,
+    TABLES,
+    Column,
+    Table,
+)
+
+Progress = Callable[[str, int, int], None]
+"""Is told what is worked on, how many are done, and how many there are."""
+
+_AT_ONCE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What an archive is to hold.
+
+    Attributes:
+        knowledge_base: Its slug; "" for all there are.
+        reader: Whose eyes it is limited to; None for everything.
+    """
+
+    knowledge_base: str = ""
+    reader: User | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What rows of the archive may refer to.
+
+    Attributes:
+        ids: Of the numbered tables by name, ascending: a row's number is its place. Eight
+            bytes each.
+        audiences: Their slugs.
+    """
+
+    ids: "Mapping[str, array[int]]"
+    audiences: frozenset[str]
+
+    def number(self, table: str, row_id: int | None) -> int | None:
+        """Return a row's number, 1-based; None where the archive does not hold it."""
+        if row_id is None:
+            return None
+        ids = self.ids[table]
+        at = bisect_left(ids, row_id)
+        return at + 1 if at < len(ids) and ids[at] == row_id else None
+
+
+def write_archive(
+    path: Path, contents: Contents, *, progress: Progress = lambda *_: None
+) -> Manifest:
+    """Write an archive to `path`: one moment's state, the same state in the same bytes.
+
+    Written beside it first, so that `path` is whole or as it was.
+
+    Raises:
+        InvalidKnowledgeError: There is no such knowledge base.
+        OSError: It can't be written there.
+    """
+    part = path.with_name(f"{path.name}.part")
+    try:
+        with _one_moment(), zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
+            manifest = _write(archive, contents, progress)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    return manifest
+
+
+@contextmanager
+def _one_moment() -> Iterator[None]:
+    """Let every query see the same state; inside another transaction, what that sees."""
+    is_outermost = not connection.in_atomic_block
+    with transaction.atomic():
+        if is_outermost:
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+                )
+        yield
+
+
+def _write(
+    archive: zipfile.ZipFile, contents: Contents, progress: Progress
+) -> Manifest:
+    rows = _rows(contents)
+    held = _Held(
+        ids={
+            table.name: array("q", _column(rows[table.name].order_by("pk"), "pk"))
+            for table in (DOCUMENTS, SECTIONS, ENTRIES)
+        },
+        audiences=frozenset(_column(rows[AUDIENCES.name], "slug")),
+    )
+    files = {}
+    for table in TABLES:
+        with archive.open(_member(table.file), "w", force_zip64=True) as stream:
+            lines = _lines(table, rows[table.name], held, progress)
+            files[table.name] = _write_lines(stream, lines)
+    bases = rows[KNOWLEDGE_BASES.name].order_by("slug")
+    manifest = Manifest(
+        complete=contents.reader is None,
+        knowledge_bases=tuple(_column(bases, "slug")),
+        files=files,
+    )
+    archive.writestr(_member(FILE), manifest.to_json())
+    return manifest
+
+
+def _column(rows: QuerySet[Any], name: str) -> Iterator[Any]:
+    return rows.values_list(name, flat=True).iterator(chunk_size=10 * _AT_ONCE)
+
+
+def _member(name: str) -> zipfile.ZipInfo:
+    # The same content makes the same bytes: no time of writing, no rights of a user.
+    member = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
+    member.compress_type = zipfile.ZIP_DEFLATED
+    member.external_attr = 0o600 << 16
+    return member
+
+
+def _write_lines(stream: IO[bytes], lines: Iterable[str]) -> FileFacts:
+    rows = size = 0
+    digest = hashlib.sha256()
+    for line in lines:
+        written = line.encode()
+        stream.write(written)
+        digest.update(written)
+        rows += 1
+        size += len(written)
+    return FileFacts(rows=rows, bytes=size, sha256=digest.hexdigest())
+
+
+def _rows(contents: Contents) -> Mapping[str, QuerySet[Any]]:
+    """Return what of each table belongs into the archive."""
+    bases = KnowledgeBase.objects.all()
+    if contents.knowledge_base:
+        bases = bases.filter(slug=contents.knowledge_base)
+        if not bases.exists():
+            raise InvalidKnowledgeError(
+                "knowledge_base",
+                f"There is no knowledge base {contents.knowledge_base!r}; name one "
+                "that there is.",
+            )
+    documents = Document.objects.filter(knowledge_base__in=bases)
+    entries = Entry.objects.filter(knowledge_base__in=bases)
+    audiences = Audience.objects.all()
+    if contents.reader is not None:
+        documents = documents.visible_to(contents.reader)
+        entries = entries.visible_to(contents.reader)
+        audiences = audiences.visible_to(contents.reader)
+    revisions = Revision.objects.filter(entry__in=entries)
+    if contents.knowledge_base:
+        audiences = audiences.filter(
+            Q(pk__in=documents.values("audience"))
+            | Q(pk__in=entries.values("audience"))
+            | Q(pk__in=revisions.values("audience"))
+        )
+    return {
+        KNOWLEDGE_BASES.name: bases,
+        AUDIENCES.name: audiences,
+        DOCUMENTS.name: documents,
+        SECTIONS.name: Section.objects.filter(document__in=documents),
+        ENTRIES.name: entries,
+        REVISIONS.name: revisions,
+    }
+
+
+def _lines(
+    table: Table, rows: QuerySet[Model], held: _Held, progress: Progress
+) -> Iterator[str]:
+    """Yield the table's rows as lines of JSON."""
+    total = rows.count()
+    progress(table.name, 0, total)
+    values = _audiences(rows) if table is AUDIENCES else _values(table, rows, held)
+    for done, row in enumerate(values, start=1):
+        yield json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n"
+        if done % _AT_ONCE == 0 or done == total:
+            progress(table.name, done, total)
+
+
+def _audiences(rows: QuerySet[Any]) -> Iterator[dict[str, Any]]:
+    for audience in rows.order_by("slug").prefetch_related("groups"):
+        values = {
+            column.field: getattr(audience, column.field)
+            for column in AUDIENCES.columns
+        }
+        yield {
+            **values,
+            "groups": sorted(group.name for group in audience.groups.all()),
+        }
+
+
+def _values(
+    table: Table, rows: QuerySet[Model], held: _Held
+) -> Iterator[dict[str, Any]]:
+    # The order must not depend on ids where ids are no order: a numbered row's is one.
+    order = {KNOWLEDGE_BASES: ["slug"], REVISIONS: ["entry_id", "number"]}
+    paths = [column.path for column in table.columns]
+    found = rows.order_by(*order.get(table, ["pk"])).values_list(*paths)
+    for row in found.iterator(chunk_size=_AT_ONCE):
+        yield {
+            column.field: _kept(column, value, held)
+            for column, value in zip(table.columns, row, strict=True)
+        }
+
+
+def _kept(column: Column, value: Any, held: _Held) -> Any:  # noqa: ANN401  # what JSON holds
+    if column.table:
+        return held.number(column.table, value)
+    # That an entry once belonged to people whom the reader is not one of is not told.
+    if column.field == "audience" and value not in held.audiences:
+        return None
+    return value.isoformat() if isinstance(value, datetime) else value
