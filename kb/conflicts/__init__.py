@@ -1,0 +1,11 @@
+"""Whether two entries say the same, contradict each other, or speak of different things.
+
+Plain Python without Django: texts and their distance in, a `Judgement` out, in well
+under a millisecond. What it is worth is measured by `manage.py evaluate_conflicts` on
+`labelled_pairs.jsonl`, pairs of which the model's weights never saw the held-out half.
+"""
+
+from .judgement import judge
+from .values import Clash, Judge, Judgement, Kind, Span, Statement
+
+__all__ = ["Clash", "Judge", "Judgement", "Kind", "Span", "Statement", "judge"]

@@ -1,0 +1,292 @@
+"""What can be measured of a pair of sentences, as numbers with the places that clash."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from .quantities import Quantity
+from .sentence import Sentence
+from .values import Clash, Span
+from .vocabulary import ANTONYMS, DENYING_PREFIXES, FRONTING, POPULATIONS, SCOPES
+from .words import Word
+
+_OPPOSITE: Final = frozenset(frozenset(pair.split()) for pair in ANTONYMS)
+_OTHER_SCOPE: Final = frozenset(frozenset(pair.split()) for pair in SCOPES)
+_PREDICATE_PAIRS: Final = frozenset(
+    frozenset(pair.split())
+    for pair in ("before after", "above below", "inside outside", "with without")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Numbers by name, and the clashes that they count."""
+
+    numbers: dict[str, float]
+    clashes: tuple[Clash, ...] = field(default=())
+
+
+def measure(first: Sentence, second: Sentence) -> Measured:
+    """Measure a pair of sentences.
+
+    The numbers `overlap`, `containment`, `slots`, `names`, `subjects`, `fronts`, `scopes`,
+    `shared_dimension`, `lone_dimension` and `length` tell whether both speak of the same
+    matter; `value`, `count`, `agreeing`, `negation`, `axis` and `antonym` whether they
+    say the same of it.
+    """
+    ours, theirs = first.stems, second.stems
+    only_ours = [at for at in first.content if first.words[at].stem not in theirs]
+    only_theirs = [at for at in second.content if second.words[at].stem not in ours]
+    antonyms = list(_antonyms(first, second, only_ours, only_theirs))
+    turned = {position for pair in antonyms for position in (pair[0],)}
+    values = _compared(first.quantities, second.quantities)
+    axes = _axes(first, second)
+    denied = first.is_denied != second.is_denied
+    overlap, containment = _overlaps(ours, theirs)
+    dimensions = _dimensions(first), _dimensions(second)
+    numbers = {
+        "overlap": overlap,
+        "containment": containment,
+        "slots": float(min(_slots(first, second, only_ours, only_theirs, turned), 2)),
+        "names": float(_names(first, only_ours) and _names(second, only_theirs)),
+        "subjects": float(_other_subject(first, second)),
+        "fronts": float(_other_front(first, second) + _other_front(second, first)),
+        "scopes": float(min(_scopes(first, second), 2)),
+        "shared_dimension": float(bool(dimensions[0] & dimensions[1])),
+        "lone_dimension": float(len(dimensions[0] ^ dimensions[1]) > 0),
+        "length": _length(first, second),
+        "value": float(min(sum(q.dimension != "count" for q, _ in values.clashing), 2)),
+        "count": float(min(sum(q.dimension == "count" for q, _ in values.clashing), 2)),
+        "agreeing": float(min(values.agreeing, 2)),
+        "negation": float(denied),
+        "axis": float(min(len(axes.clashing), 2)),
+        "axis_agreeing": float(min(axes.agreeing, 2)),
+        "antonym": float(min(len(antonyms), 2)),
+    }
+    clashes = [
+        *(_value_clash(a, b) for a, b in values.clashing),
+        *(_pair_clash("antonym", first, second, a, b) for a, b in antonyms),
+        *(_pair_clash("axis", first, second, a, b) for a, b in axes.clashing),
+        *([_negation_clash(first, second)] if denied else []),
+    ]
+    return Measured(numbers, tuple(clashes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    clashing: tuple[tuple[Quantity, Quantity], ...]
+    agreeing: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Axes:
+    clashing: tuple[tuple[int, int], ...]
+    agreeing: int
+
+
+def _compared(ours: Sequence[Quantity], theirs: Sequence[Quantity]) -> _Values:
+    """Pair quantities that agree; of what is left, pair those of one dimension."""
+    left, right = list(ours), list(theirs)
+    agreeing = 0
+    for one in ours:
+        match = next(
+            (o for o in right if o.dimension == one.dimension and one.agrees(o)), None
+        )
+        if match is not None:
+            left.remove(one)
+            right.remove(match)
+            agreeing += 1
+    clashing: list[tuple[Quantity, Quantity]] = []
+    for one in left:
+        other = next((o for o in right if _comparable(one, o)), None)
+        if other is not None:
+            right.remove(other)
+            clashing.append((one, other))
+    return _Values(tuple(clashing), agreeing)
+
+
+def _comparable(one: Quantity, other: Quantity) -> bool:
+    if one.dimension != other.dimension:
+        return False
+    if one.dimension == "count":
+        return one.counted == other.counted or not (one.counted and other.counted)
+    return True
+
+
+def _axes(first: Sentence, second: Sentence) -> _Axes:
+    both = first.poles.keys() & second.poles.keys()
+    apart = [a for a in both if first.poles[a][0] != second.poles[a][0]]
+    places = sorted((first.poles[a][1], second.poles[a][1]) for a in apart)
+    return _Axes(tuple(places), len(both) - len(apart))
+
+
+def _antonyms(
+    first: Sentence, second: Sentence, ours: Sequence[int], theirs: Sequence[int]
+) -> Iterator[tuple[int, int]]:
+    """Yield positions of opposite words, "before meals" and "after meals" among them."""
+    for a in ours:
+        for b in theirs:
+            if _opposite(first.words[a], second.words[b]):
+                yield a, b
+    for a, b in _prepositions(first, second):
+        if frozenset((first.words[a].said, second.words[b].said)) in _PREDICATE_PAIRS:
+            yield a, b
+
+
+def _opposite(one: Word, other: Word) -> bool:
+    if frozenset((one.said, other.said)) in _OPPOSITE:
+        return True
+    shorter, longer = sorted((one.stem, other.stem), key=len)
+    shortest, longest = sorted((one.said, other.said), key=len)
+    return any(
+        longer == prefix + shorter or longest == prefix + shortest
+        for prefix in DENYING_PREFIXES
+    )
+
+
+def _prepositions(first: Sentence, second: Sentence) -> Iterator[tuple[int, int]]:
+    """Yield differing prepositions before the same word, not at a sentence's front."""
+    for a, b in _neighbours(first, second):
+        if a - 1 in first.front or b - 1 in second.front or not a or not b:
+            continue
+        one, other = first.words[a - 1].said, second.words[b - 1].said
+        if one != other and one in _DIRECTING and other in _DIRECTING:
+            yield a - 1, b - 1
+
+
+_DIRECTING: Final = FRONTING | {"without"}
+
+
+def _neighbours(first: Sentence, second: Sentence) -> Iterator[tuple[int, int]]:
+    """Yield positions of content words that both have, articles before them skipped."""
+    for a in first.content:
+        for b in second.content:
+            if first.words[a].stem == second.words[b].stem:
+                yield _before_article(first, a), _before_article(second, b)
+
+
+def _before_article(sentence: Sentence, at: int) -> int:
+    while at and sentence.words[at - 1].said in {"the", "a", "an", "their", "your"}:
+        at -= 1
+    return at
+
+
+def _overlaps(ours: frozenset[str], theirs: frozenset[str]) -> tuple[float, float]:
+    shared = len(ours & theirs)
+    union = len(ours | theirs)
+    fewest = min(len(ours), len(theirs))
+    return (
+        shared / union if union else 0.0,
+        shared / fewest if fewest else 0.0,
+    )
+
+
+def _slots(
+    first: Sentence,
+    second: Sentence,
+    ours: Sequence[int],
+    theirs: Sequence[int],
+    turned: set[int],
+) -> int:
+    """Count other words at the same place: "Gold card" and "Silver card", "plan A"."""
+    left = {
+        _slot(first, at, step) for at in ours if at not in turned for step in (-1, 1)
+    }
+    right = {_slot(second, at, step) for at in theirs for step in (-1, 1)}
+    return len((left & right) - {None})
+
+
+def _slot(sentence: Sentence, at: int, step: int) -> tuple[int, str] | None:
+    beside = at + step
+    if not 0 <= beside < len(sentence.words) or beside not in sentence.content:
+        return None
+    return step, sentence.words[beside].stem
+
+
+def _names(sentence: Sentence, positions: Sequence[int]) -> bool:
+    """Tell whether names, or "12" in "line 12", are among the words at `positions`."""
+    words = sentence.words
+    return any(words[at].is_name or words[at].is_number for at in positions)
+
+
+def _other_subject(first: Sentence, second: Sentence) -> bool:
+    """Tell whether the first thing that each names is unknown to the other."""
+    one, other = _subject(first), _subject(second)
+    return bool(one and other) and one not in second.stems and other not in first.stems
+
+
+def _subject(sentence: Sentence) -> str:
+    inner = [at for at in sentence.content if at not in sentence.front]
+    return sentence.words[inner[0]].stem if inner else ""
+
+
+def _other_front(one: Sentence, other: Sentence) -> bool:
+    """Tell whether it is fronted by a condition that the other does not name."""
+    said = {other.words[at].stem for at in range(len(other.words))}
+    values = [q for q in one.quantities if q.words[0] in one.front]
+    words = [one.words[at] for at in one.front if at in one.content]
+    missing = [word for word in words if word.stem not in said]
+    apart = [
+        q
+        for q in values
+        if not any(q.dimension == o.dimension and q.agrees(o) for o in other.quantities)
+    ]
+    return bool(missing or apart) and one.words[0].said not in {"to", "for_all"}
+
+
+def _scopes(first: Sentence, second: Sentence) -> int:
+    """Count words that name another group, season, way or bound."""
+    ours = {word.said for word in first.words}
+    theirs = {word.said for word in second.words}
+    pairs = sum(
+        bool(pair & (ours - theirs)) and bool(pair & (theirs - ours))
+        for pair in _OTHER_SCOPE
+    )
+    groups = (ours & POPULATIONS, theirs & POPULATIONS)
+    return pairs + (bool(groups[0]) and bool(groups[1]) and not groups[0] & groups[1])
+
+
+def _dimensions(sentence: Sentence) -> frozenset[str]:
+    return frozenset(
+        q.dimension if q.dimension != "count" else f"count {q.counted}"
+        for q in sentence.quantities
+    )
+
+
+def _length(first: Sentence, second: Sentence) -> float:
+    """Return how much longer the longer one is: 0 for alike, towards 1."""
+    shortest, longest = sorted((len(first.words), len(second.words)))
+    return 1 - shortest / longest
+
+
+def _value_clash(one: Quantity, other: Quantity) -> Clash:
+    kinds = {
+        "clock": "times",
+        "date": "dates",
+        "weekday": "weekdays",
+        "duration": "durations",
+        "percent": "shares",
+        "ordinal": "positions",
+    }
+    kind = kinds.get(
+        one.dimension, "amounts" if one.dimension.startswith("money") else "numbers"
+    )
+    return Clash("value", one.span, other.span, f"Different {kind}.")
+
+
+def _pair_clash(
+    signal: str, first: Sentence, second: Sentence, a: int, b: int
+) -> Clash:
+    return Clash(
+        signal, first.words[a].span, second.words[b].span, "They say the opposite."
+    )
+
+
+def _negation_clash(first: Sentence, second: Sentence) -> Clash:
+    return Clash(
+        "negation", _denial(first), _denial(second), "One denies what the other says."
+    )
+
+
+def _denial(sentence: Sentence) -> Span | None:
+    return sentence.words[sentence.denials[0]].span if sentence.denials else None

@@ -1,0 +1,94 @@
+"""What is judged and what the judgement says: plain frozen values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+
+class Kind(StrEnum):
+    """How two entries stand to each other."""
+
+    DUPLICATE = "duplicate"
+    CONTRADICTION = "contradiction"
+    DIFFERENT = "different"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What an entry says.
+
+    Attributes:
+        text: What it states, or its answer.
+        question: The question that it answers, "" for a plain statement.
+        language: Two letters; decides how words are stemmed.
+    """
+
+    text: str
+    question: str = ""
+    language: str = "en"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Characters start to end (0-based, end excluded) of a statement's text."""
+
+    start: int
+    end: int
+
+    def within(self, text: str) -> str:
+        """Return the words that it marks."""
+        return text[self.start : self.end]
+
+
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """Why two statements can not both be right.
+
+    Attributes:
+        signal: Its name: value, negation, axis, direction, answer.
+        first: Where it stands in the first text; None where it is what is missing there.
+        second: The same in the second.
+        why: In words, for the curator.
+    """
+
+    signal: str
+    first: Span | None
+    second: Span | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What two statements are to each other.
+
+    Attributes:
+        score: Probability of `kind` in [0, 1].
+        same_matter: Probability in [0, 1] that both speak of the same matter.
+        clashes: What speaks against both being right, strongest first; may be non-empty
+            for a kind other than contradiction.
+        signals: Every measured number by name, for the record.
+    """
+
+    kind: Kind
+    score: float
+    same_matter: float
+    clashes: tuple[Clash, ...]
+    signals: Mapping[str, float]
+
+
+class Judge(Protocol):
+    """A language model that is asked what two statements are to each other."""
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells two judges apart."""
+        ...
+
+    def verdict(self, first: Statement, second: Statement) -> Mapping[Kind, float]:
+        """Return the probability of each kind; they sum to 1.
+
+        Raises:
+            UnavailableError: It can not be asked now.
+        """
+        ...

@@ -1,0 +1,252 @@
+"""What the judgement of duplicates and contradictions is worth, on labelled pairs.
+
+The model is fitted on the development half and nothing else; the held-out half is only
+counted. An ablation leaves signals out and fits anew.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kb.conflicts.judgement import (
+    MODEL,
+    SAME_MATTER,
+    SAYS_OTHERWISE,
+    Logistic,
+    Model,
+    judge,
+    signals_of,
+)
+from kb.conflicts.values import Judge, Kind, Statement
+from kb.embedder import Embedder
+from probes.logistic import fit_logistic
+from qa.evaluation.metrics.rates import Rate
+from qa.evaluation.report.tables import TextTable
+from qa.exceptions import EvaluationDataError
+
+STRENGTH: Final = 1.0  # of the penalty, chosen by cross-validation on development
+HALVES: Final = ("development", "held_out")
+ABLATIONS: Final[Mapping[str, frozenset[str]]] = {
+    "all signals": frozenset(),
+    "without numbers and dates": frozenset(
+        {"value", "count", "agreeing", "shared_dimension", "lone_dimension"}
+    ),
+    "without negation and opposites": frozenset(
+        {"negation", "axis", "axis_agreeing", "antonym", "lead"}
+    ),
+    "without subject and condition": frozenset(
+        {"slots", "names", "subjects", "fronts", "scopes", "kinds"}
+    ),
+    "without the distance": frozenset({"distance"}),
+    "the distance alone": frozenset((*SAME_MATTER, *SAYS_OTHERWISE)) - {"distance"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledPair:
+    """Two statements and what a person says they are to each other.
+
+    Attributes:
+        half: Of `HALVES`: what weights may see, or what they never saw.
+        type: How the pair was made: number, date, negation, paraphrase, entity, ...
+        distance: Euclidean, of the embedder's unit vectors, in [0, 2].
+    """
+
+    half: str
+    kind: Kind
+    type: str
+    first: Statement
+    second: Statement
+    distance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """How well one kind is found in one half."""
+
+    precision: Rate
+    recall: Rate
+
+
+def read_pairs(path: Path, embedder: Embedder) -> tuple[LabelledPair, ...]:
+    """Read labelled pairs (JSON Lines) and measure their distances.
+
+    Raises:
+        EvaluationDataError: A line is no labelled pair.
+    """
+    rows = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            row = json.loads(line)
+            sides = Statement(**row["first"]), Statement(**row["second"])
+            rows.append((str(row["half"]), Kind(row["kind"]), str(row["type"]), *sides))
+        except (ValueError, KeyError, TypeError) as error:
+            msg = f"{path.name}, line {number}, is no labelled pair: {error!r}."
+            raise EvaluationDataError(msg) from error
+    ours = embedder.encode([row[3].question or row[3].text for row in rows])
+    theirs = embedder.encode([row[4].question or row[4].text for row in rows])
+    distances = np.linalg.norm(ours - theirs, axis=1).tolist()
+    return tuple(
+        LabelledPair(*row, distance=distance)
+        for row, distance in zip(rows, distances, strict=True)
+    )
+
+
+def fit_model(
+    pairs: Sequence[LabelledPair], *, version: str, without: Iterable[str] = ()
+) -> Model:
+    """Fit both logistic models on pairs, leaving signals out."""
+    left_out = frozenset(without)
+    numbers = [_numbers(pair, left_out) for pair in pairs]
+    same = [pair.kind is not Kind.DIFFERENT for pair in pairs]
+    known = [number for number, is_same in zip(numbers, same, strict=True) if is_same]
+    otherwise = [
+        pair.kind is Kind.CONTRADICTION
+        for pair in pairs
+        if pair.kind is not Kind.DIFFERENT
+    ]
+    return Model(
+        version,
+        _fitted(numbers, same, [n for n in SAME_MATTER if n not in left_out]),
+        _fitted(known, otherwise, [n for n in SAYS_OTHERWISE if n not in left_out]),
+        left_out,
+    )
+
+
+def qualities(
+    pairs: Sequence[LabelledPair], model: Model, *, language_model: Judge | None = None
+) -> dict[Kind, Quality]:
+    """Return precision and recall of duplicates and contradictions."""
+    judged = [
+        judge(
+            pair.first,
+            pair.second,
+            distance=pair.distance,
+            model=model,
+            language_model=language_model,
+        ).kind
+        for pair in pairs
+    ]
+    both = list(zip((pair.kind for pair in pairs), judged, strict=True))
+    found = {}
+    for kind in (Kind.DUPLICATE, Kind.CONTRADICTION):
+        right = sum(label is kind and said is kind for label, said in both)
+        found[kind] = Quality(
+            precision=Rate(right, sum(said is kind for _, said in both)),
+            recall=Rate(right, sum(label is kind for label, _ in both)),
+        )
+    return found
+
+
+def tables_of(
+    pairs: Sequence[LabelledPair], *, language_model: Judge | None = None
+) -> tuple[TextTable, ...]:
+    """Return the tables that are published: the shipped model, ablations, types."""
+    halves = {half: [p for p in pairs if p.half == half] for half in HALVES}
+    quality = [
+        (half, kind, each)
+        for half in HALVES
+        for kind, each in qualities(
+            halves[half], MODEL, language_model=language_model
+        ).items()
+    ]
+    return (
+        TextTable(
+            "Precision and recall, Wilson 95 % intervals",
+            ("half", "kind", "pairs", "precision", "recall"),
+            tuple(
+                (
+                    h.replace("_", " "),
+                    k.value,
+                    str(q.recall.total),
+                    _told(q.precision),
+                    _told(q.recall),
+                )
+                for h, k, q in quality
+            ),
+            words=2,
+        ),
+        TextTable(
+            "Ablation: fitted anew on development",
+            ("signals", "half", "duplicates P", "R", "contradictions P", "R"),
+            tuple(_ablation_rows(halves)),
+            words=2,
+        ),
+        TextTable(
+            "By how the pair was made: judged right",
+            ("kind", "type", "development", "held out"),
+            tuple(_type_rows(halves)),
+            words=2,
+        ),
+    )
+
+
+def _numbers(pair: LabelledPair, left_out: frozenset[str]) -> Mapping[str, float]:
+    """Return what is measured of the pair's first sentences, of which it has one each."""
+    measured = signals_of(
+        pair.first, pair.second, distance=pair.distance, deaf_to=left_out
+    )
+    return measured[0].numbers
+
+
+def _fitted(
+    numbers: Sequence[Mapping[str, float]], labels: Sequence[bool], names: list[str]
+) -> Logistic:
+    features: NDArray[np.float64] = np.array(
+        [[each.get(name, 0.0) for name in names] for each in numbers]
+    ).reshape(len(numbers), len(names))
+    intercept, weights = fit_logistic(
+        features, np.array(labels, dtype=np.float64), STRENGTH
+    )
+    rounded = {
+        name: round(float(weight), 3)
+        for name, weight in zip(names, weights, strict=True)
+    }
+    return Logistic(round(intercept, 3), rounded)
+
+
+def _ablation_rows(
+    halves: Mapping[str, Sequence[LabelledPair]],
+) -> Iterable[tuple[str, ...]]:
+    for name, without in ABLATIONS.items():
+        model = fit_model(halves["development"], version=name, without=without)
+        for half in HALVES:
+            found = qualities(halves[half], model)
+            rates = (
+                rate
+                for kind in (Kind.DUPLICATE, Kind.CONTRADICTION)
+                for rate in (found[kind].precision, found[kind].recall)
+            )
+            yield name, half.replace("_", " "), *(_share(rate) for rate in rates)
+
+
+def _type_rows(
+    halves: Mapping[str, Sequence[LabelledPair]],
+) -> Iterable[tuple[str, ...]]:
+    pairs = [pair for half in HALVES for pair in halves[half]]
+    for kind, name in sorted({(pair.kind.value, pair.type) for pair in pairs}):
+        cells = []
+        for half in HALVES:
+            own = [p for p in halves[half] if (p.kind.value, p.type) == (kind, name)]
+            right = sum(
+                judge(p.first, p.second, distance=p.distance).kind is p.kind
+                for p in own
+            )
+            cells.append(f"{right} of {len(own)}")
+        yield kind, name.replace("_", " "), *cells
+
+
+def _told(rate: Rate) -> str:
+    if rate.interval is None:
+        return "-"
+    low, high = rate.interval
+    return f"{_share(rate)} [{low:.2f}, {high:.2f}]"
+
+
+def _share(rate: Rate) -> str:
+    return "-" if rate.value is None else f"{rate.value:.2f}"

@@ -1,0 +1,189 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kb.conflicts import Judgement, Kind, Statement, judge
+
+TEXTS = st.text(max_size=120) | st.lists(
+    st.sampled_from(
+        [
+            "The",
+            "card",
+            "costs",
+            "5",
+            "10",
+            "euros",
+            "percent",
+            "a",
+            "year",
+            "not",
+            "free",
+            "must",
+            "may",
+            "before",
+            "after",
+            "31",
+            "July",
+            "2025",
+            "14:00",
+            "2",
+            "pm",
+            "1,000.50",
+            "half",
+            "no",
+            "yes",
+            "Monday",
+            ".",
+            ";",
+            "\n",
+        ]
+    ),
+    max_size=25,
+).map(" ".join)
+
+
+def judged(first: str, second: str, *, distance: float = 0.4) -> Judgement:
+    return judge(_statement(first), _statement(second), distance=distance)
+
+
+def _statement(said: str) -> Statement:
+    question, _, text = said.rpartition(" || ")
+    return Statement(text, question)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "marked"),
+    [
+        (
+            "The Basic account costs 3 euros a month.",
+            "The monthly fee of the Basic account is 4 euros.",
+            ("3 euros", "4 euros"),
+        ),
+        ("The desk closes at 5 pm.", "The desk closes at 17:30.", ("5 pm", "17:30")),
+        (
+            "The grant ends on 1 June 2026.",
+            "The grant ends on 2026-07-01.",
+            ("1 June 2026", "2026-07-01"),
+        ),
+        (
+            "Pets are allowed in the hall.",
+            "Pets are not allowed in the hall.",
+            ("allowed", "allowed"),
+        ),
+        (
+            "A deposit is mandatory for the hall.",
+            "A deposit is optional for the hall.",
+            ("mandatory", "optional"),
+        ),
+        ("The roof is insured.", "The roof is uninsured.", ("insured", "uninsured")),
+    ],
+)
+def test_a_contradiction_marks_the_words_that_clash(first, second, marked):
+    found = judged(first, second)
+
+    assert found.kind is Kind.CONTRADICTION
+    assert found.clashes[0].first is not None
+    assert found.clashes[0].second is not None
+    assert found.clashes[0].first.within(first) == marked[0]
+    assert found.clashes[0].second.within(second) == marked[1]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("The notice period is 12 months.", "The notice period is one year."),
+        ("The fee is EUR 1,200.00.", "The fee is 1200 euros."),
+        ("The desk opens at 2 pm.", "The desk opens at 14:00."),
+        ("The grant ends on 31 May 2026.", "The grant ends on May 31st, 2026."),
+        ("The lift is closed on Mondays.", "The lift does not open on Mondays."),
+    ],
+)
+def test_the_same_said_otherwise_is_a_duplicate(first, second):
+    assert judged(first, second).kind is Kind.DUPLICATE
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("The Savings account fee is 5 EUR.", "The Current account fee is 7 EUR."),
+        ("For students the ticket is free.", "For adults the ticket costs 9 euros."),
+        ("Bus line 3 runs every 10 minutes.", "Bus line 8 runs every 20 minutes."),
+    ],
+)
+def test_another_entity_or_condition_is_no_contradiction(first, second):
+    assert judged(first, second, distance=0.7).kind is Kind.DIFFERENT
+
+
+def test_the_same_question_with_other_answers_is_a_contradiction():
+    found = judged(
+        "Who signs the form? || The mayor.", "Who signs the form? || The clerk.",
+        distance=0.0,
+    )  # fmt: skip
+
+    assert found.kind is Kind.CONTRADICTION
+    assert found.clashes[0].signal == "answer"
+
+
+def test_yes_and_no_to_one_question_clash():
+    found = judged(
+        "May I park here? || Yes, at any time.", "Can I park here? || No, never.",
+        distance=0.2,
+    )  # fmt: skip
+
+    assert found.kind is Kind.CONTRADICTION
+    assert found.clashes[0].signal == "lead"
+
+
+def test_one_contradicting_sentence_among_several_is_found():
+    found = judged(
+        "The hall has 80 seats. Booking it costs 40 euros a day. It has a kitchen.",
+        "Booking the hall costs 55 euros a day.",
+    )
+
+    assert found.kind is Kind.CONTRADICTION
+
+
+@settings(max_examples=150, deadline=None)
+@given(first=TEXTS, second=TEXTS, distance=st.floats(0, 2))
+def test_any_two_texts_get_probabilities_and_spans_inside_them(first, second, distance):
+    found = judge(Statement(first), Statement(second), distance=distance)
+
+    assert 0 <= found.score <= 1
+    for clash in found.clashes:
+        for span, text in ((clash.first, first), (clash.second, second)):
+            assert span is None or 0 <= span.start < span.end <= len(text)
+
+
+@settings(max_examples=100, deadline=None)
+@given(first=TEXTS, second=TEXTS)
+def test_which_comes_first_changes_nothing(first, second):
+    one = judge(Statement(first), Statement(second), distance=0.5)
+    other = judge(Statement(second), Statement(first), distance=0.5)
+
+    assert (one.kind, one.score) == (other.kind, other.score)
+
+
+@settings(max_examples=100, deadline=None)
+@given(text=TEXTS)
+def test_a_text_does_not_contradict_itself(text):
+    assert judge(Statement(text), Statement(text), distance=0.0).clashes == ()
+
+
+class Sure:
+    """A judge that is sure of one kind."""
+
+    fingerprint = "sure"
+
+    def __init__(self, kind: Kind) -> None:
+        self._kind = kind
+
+    def verdict(self, first: Statement, second: Statement) -> dict[Kind, float]:
+        return {kind: float(kind is self._kind) for kind in Kind}
+
+
+def test_a_language_model_that_is_asked_has_its_say():
+    sides = Statement("The fee is 5 euros."), Statement("The fee is 6 euros.")
+
+    found = judge(*sides, distance=0.1, language_model=Sure(Kind.DIFFERENT))
+
+    assert found.kind is Kind.DIFFERENT

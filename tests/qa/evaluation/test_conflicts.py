@@ -1,0 +1,64 @@
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import kb.conflicts
+from kb.conflicts import Kind
+from kb.conflicts.judgement import MODEL
+from kb.embedder import load_embedder
+from qa.evaluation.conflicts import fit_model, qualities, read_pairs
+from qa.exceptions import EvaluationDataError
+
+PAIRS = Path(kb.conflicts.__file__).with_name("labelled_pairs.jsonl")
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    return read_pairs(PAIRS, load_embedder("bundled"))
+
+
+def test_at_least_150_pairs_are_labelled_and_both_halves_hold_all_kinds(pairs):
+    kinds = Counter((pair.half, pair.kind) for pair in pairs)
+
+    assert len(pairs) >= 150
+    assert min(kinds.values()) >= 25
+    assert len(kinds) == 6
+
+
+def test_no_pair_stands_in_both_halves():
+    rows = [json.loads(line) for line in PAIRS.read_text().splitlines()]
+    sides = [frozenset((r["first"]["text"], r["second"]["text"])) for r in rows]
+
+    assert len(set(sides)) == len(rows)
+
+
+def test_the_shipped_weights_are_those_of_the_development_half(pairs):
+    seen = [pair for pair in pairs if pair.half == "development"]
+
+    fitted = fit_model(seen, version=MODEL.version)
+
+    for ours, theirs in (
+        (fitted.same_matter, MODEL.same_matter),
+        (fitted.says_otherwise, MODEL.says_otherwise),
+    ):
+        assert ours.weights == pytest.approx(theirs.weights, abs=0.02)
+
+
+def test_what_is_published_of_the_held_out_half_holds(pairs):
+    held_out = [pair for pair in pairs if pair.half == "held_out"]
+
+    found = qualities(held_out, MODEL)
+
+    for kind in (Kind.DUPLICATE, Kind.CONTRADICTION):
+        assert found[kind].precision.value >= 0.85
+        assert found[kind].recall.value >= 0.85
+
+
+def test_a_line_that_is_no_pair_is_named(tmp_path):
+    path = tmp_path / "pairs.jsonl"
+    path.write_text('{"half": "development"}\n')
+
+    with pytest.raises(EvaluationDataError, match="line 1"):
+        read_pairs(path, load_embedder("bundled"))
