@@ -89,3 +89,15 @@ class ExportForbiddenError(NescioError):
 
     code = "permission_denied"
     status = 403
+
+
+class ConflictNotFoundError(NotFoundError):
+    """There is no such conflict, or the asker may not see both of its entries."""
+
+    code = "conflict_not_found"
+
+
+class ConflictResolvedError(ConflictError):
+    """It was resolved before, or a change of an entry has settled it."""
+
+    code = "conflict_resolved"

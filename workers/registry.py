@@ -2,6 +2,7 @@
 
 from jobs.run import Handler
 from kb.archive.background import export_in_background
+from kb.services.conflict_finding import find_conflicts
 from kb.services.embedding import embed_and_switch, tidy_vectors
 from qa.evaluation.background import evaluate_in_background
 from qa.services.drift import watch_drift
@@ -10,6 +11,7 @@ from qa.training.background import train_in_background
 HANDLERS: dict[str, Handler] = {
     "kb.embed": embed_and_switch,
     "kb.export": export_in_background,
+    "kb.find_conflicts": find_conflicts,
     "kb.tidy_vectors": tidy_vectors,
     "probes.train": train_in_background,
     "qa.evaluate": evaluate_in_background,

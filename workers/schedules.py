@@ -33,6 +33,11 @@ def schedules() -> dict[str, dict[str, object]]:
             "schedule": timedelta(minutes=5),
             "options": {"expires": 300},
         },
+        "find_conflicts": {
+            "task": "workers.find_conflicts",
+            "schedule": crontab(hour=2, minute=40),
+            "options": {"expires": 6 * 3600},
+        },
         "watch_drift": {
             "task": "workers.watch_drift",
             "schedule": crontab(hour=3, minute=20),

@@ -66,6 +66,12 @@ def watch_drift() -> None:
     enqueue("qa.watch_drift", {}, idempotency_key="qa.watch_drift")
 
 
+@shared_task(name="workers.find_conflicts")
+def find_conflicts() -> None:
+    """Have what changed compared with its neighbours."""
+    enqueue("kb.find_conflicts", {}, idempotency_key="kb.find_conflicts")
+
+
 @worker_ready.connect
 def _sweep_at_start(**_: object) -> None:
     # What the last worker left behind need not wait for beat.

@@ -1,6 +1,7 @@
 """The rows of what is known."""
 
 from .audience import Audience, AudienceQuerySet
+from .conflict import Conflict, ConflictQuerySet, JudgedEntry
 from .document import Document, KnowledgeBase, Section
 from .embedding import EmbeddingModel, EntryEmbedding, HalfVector
 from .entry import Entry, EntryQuerySet, Revision
@@ -8,12 +9,15 @@ from .entry import Entry, EntryQuerySet, Revision
 __all__ = [
     "Audience",
     "AudienceQuerySet",
+    "Conflict",
+    "ConflictQuerySet",
     "Document",
     "EmbeddingModel",
     "Entry",
     "EntryEmbedding",
     "EntryQuerySet",
     "HalfVector",
+    "JudgedEntry",
     "KnowledgeBase",
     "Revision",
     "Section",

@@ -17,6 +17,7 @@ from kb.embedding import active_model
 from kb.exceptions import InvalidKnowledgeError
 from kb.models import Audience, Document, Entry, KnowledgeBase, Revision, Section
 
+from .conflict_finding import refresh_conflicts_of
 from .entry_revisions import doubt, lock, refuse_retired, revision_of, save, vouch
 from .entry_values import (
     UNVERIFIED_CONFIDENCE,
@@ -178,6 +179,7 @@ def edit_entry(
     )
     if changed & {"text", "question"}:
         write_vectors([entry], model=model)
+        refresh_conflicts_of(entry.pk)
     return entry
 
 

@@ -9,6 +9,7 @@ from django.db import transaction
 from kb.embedding import active_model
 from kb.models import Entry
 
+from .conflict_finding import outdate_conflicts_of
 from .entry_revisions import doubt, lock, refuse_retired, save, vouch
 from .entry_values import clean_reason
 from .vectors import write_vectors
@@ -76,6 +77,7 @@ def retire_entry(
         return entry
     entry.state = Entry.State.RETIRED
     save(entry, number=number + 1, author=by, reason=clean_reason(reason) or "Retired.")
+    outdate_conflicts_of(entry.pk)
     return entry
 
 

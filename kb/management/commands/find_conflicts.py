@@ -1,0 +1,57 @@
+"""Find duplicates and contradictions among the entries."""
+
+import argparse
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.exceptions import NescioError
+from jobs.services import enqueue
+from kb.models import Conflict
+from kb.services.conflict_finding import KIND, find_conflicts_of, pending_entries
+
+
+class Command(BaseCommand):
+    """`manage.py find_conflicts`."""
+
+    help = (
+        "Compare every entry that changed since it was last compared with the entries "
+        "nearest to it, and keep what says the same or contradicts. May be broken off "
+        "and begun again. Exit code: 0, or 1 where the embedding model is missing."
+    )
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare where it is done."""
+        parser.add_argument(
+            "--background", action="store_true", help="Let a worker do it, as a job."
+        )
+
+    def handle(
+        self,
+        *_arguments: object,
+        **options: Any,  # noqa: ANN401  # Django's
+    ) -> None:
+        """Compare here, or enqueue the job."""
+        if options["background"]:
+            job = enqueue(KIND, {}, idempotency_key=KIND)
+            self.stdout.write(f"Job {job.pk} is {job.get_state_display()}.")
+            return
+        try:
+            done = self._find()
+        except NescioError as error:
+            raise CommandError(str(error)) from error
+        for kind in Conflict.Kind:
+            count = Conflict.objects.open().filter(kind=kind).count()
+            self.stdout.write(f"Open, {kind.label}: {count}.")
+        self.stdout.write(f"Compared {done} entries.")
+
+    def _find(self) -> int:
+        done = after = 0
+        while entry_ids := pending_entries(after):
+            for entry_id in entry_ids:
+                find_conflicts_of(entry_id)
+            after = entry_ids[-1]
+            done += len(entry_ids)
+            if done % 1_000 == 0:
+                self.stdout.write(f"{done} entries compared.")
+        return done

@@ -1,0 +1,254 @@
+"""Finding duplicates and contradictions: nearest entries first, then the judgement.
+
+Done for one entry when a person writes it, and for everything that changed by a nightly
+job. The judgement is about the texts: a decision that a person took stands until one of
+the texts changes.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
+
+from django.db import transaction
+
+from jobs.run import JobRun
+from kb.conflicts import Judgement, Kind, Statement, judge
+from kb.conflicts.judgement import MODEL
+from kb.embedding import active_model
+from kb.models import Conflict, EmbeddingModel, Entry, JudgedEntry
+from kb.search.evidence import prepare_index_scan
+from kb.search.scope import execute
+
+KIND = "kb.find_conflicts"
+NEIGHBOURS = 8  # nearest entries that one is compared with
+FARTHEST = 1.0  # distance; no labelled pair of one matter lies farther apart
+_STEP_ENTRIES = 50
+
+# The cast is that of the model's index, which is used where there is one.
+_NEIGHBOURS = """
+WITH own AS MATERIALIZED (
+    SELECT v.vector FROM kb_entryembedding v
+    WHERE v.entry_id = %(entry)s AND v.model_id = %(model)s
+),
+near AS MATERIALIZED (
+    SELECT v.entry_id, v.vector <-> (SELECT vector FROM own) AS distance
+    FROM kb_entryembedding v JOIN kb_entry e ON e.id = v.entry_id
+    WHERE v.model_id = %(model)s AND e.knowledge_base_id = %(knowledge_base)s
+      AND e.state <> 'draft' AND e.state <> 'retired' AND e.id <> %(entry)s
+      AND (SELECT vector FROM own) IS NOT NULL
+    ORDER BY v.vector::vector({dimensions}) <-> (SELECT vector FROM own)::vector({dimensions})
+    LIMIT {neighbours}
+)
+SELECT entry_id, distance FROM near WHERE distance <= {farthest}
+UNION
+SELECT v.entry_id, v.vector <-> (SELECT vector FROM own)
+FROM kb_entryembedding v JOIN kb_entry e ON e.id = v.entry_id
+WHERE v.model_id = %(model)s AND v.entry_id = ANY(%(known)s)
+  AND e.state <> 'draft' AND e.state <> 'retired'
+  AND (SELECT vector FROM own) IS NOT NULL
+"""
+_PENDING = """
+SELECT e.id FROM kb_entry e
+LEFT JOIN kb_judgedentry j ON j.entry_id = e.id
+WHERE e.id > %(after)s AND e.state <> 'draft' AND (
+    j.entry_id IS NULL OR j.model <> %(judge)s
+    OR j.revision < (SELECT max(r.number) FROM kb_revision r WHERE r.entry_id = e.id)
+)
+ORDER BY e.id LIMIT %(limit)s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """A judged pair, the entry with the lower id first."""
+
+    first: Entry
+    second: Entry
+    distance: float
+    judgement: Judgement
+
+    @property
+    def digest(self) -> str:
+        """What tells whether either text changed."""
+        said = chain.from_iterable(
+            (e.question, e.text) for e in (self.first, self.second)
+        )
+        return hashlib.sha256("\0".join(said).encode()).hexdigest()
+
+
+def judge_version(model: EmbeddingModel) -> str:
+    """Return the version of what judges: the weights, and what measures distances."""
+    return f"{MODEL.version}/{model.fingerprint[:12]}"
+
+
+@transaction.atomic
+def find_conflicts_of(entry_id: int) -> tuple[Conflict, ...]:
+    """Judge an entry against its nearest ones and bring its conflicts up to date.
+
+    What is new is opened, what an edit settled becomes outdated, what a person decided
+    stays while the texts do.
+
+    Returns:
+        The conflicts of the entry that are open now, contradictions first.
+    """
+    model = active_model(for_share=True)
+    entry = (
+        Entry.objects.with_revision_number()
+        .select_for_update(of=("self",), no_key=True)
+        .defer("search_vector")
+        .filter(pk=entry_id)
+        .first()
+    )
+    if entry is None:
+        return ()
+    known = list(Conflict.objects.of_entry(entry_id))
+    judged = _judge_neighbours(entry, model, known) if _is_comparable(entry) else []
+    _write(entry, judged, known, judge_version(model))
+    found = Conflict.objects.open().of_entry(entry_id).select_related("first", "second")
+    return tuple(sorted(found, key=lambda c: (c.kind != Kind.CONTRADICTION, -c.score)))
+
+
+def refresh_conflicts_of(entry_id: int) -> None:
+    """Judge an entry anew if it is in an open conflict, for its text has changed."""
+    if Conflict.objects.open().of_entry(entry_id).exists():
+        find_conflicts_of(entry_id)
+
+
+def outdate_conflicts_of(entry_id: int) -> None:
+    """Let the open conflicts of an entry be settled, for it is in no answer any more."""
+    rows = Conflict.objects.open().of_entry(entry_id)
+    rows.update(state=Conflict.State.OUTDATED)
+
+
+def find_conflicts(run: JobRun) -> dict[str, object]:
+    """Judge every entry that changed since it was last judged; the handler of the job.
+
+    Any number of attempts come to the same end: an entry is marked as judged in the
+    step that writes its conflicts.
+
+    Returns:
+        How many entries were judged and how many conflicts are open.
+    """
+    done, after = run.done, int(run.cursor.get("after", 0))
+    while entry_ids := pending_entries(after):
+        with run.step() as step:
+            for entry_id in entry_ids:
+                find_conflicts_of(entry_id)
+            after = entry_ids[-1]
+            done += len(entry_ids)
+            step.advance(done=done, cursor={"after": after})
+    return {"entries": done, "open": Conflict.objects.open().count()}
+
+
+def pending_entries(after: int = 0, *, limit: int = _STEP_ENTRIES) -> list[int]:
+    """Return ids, ascending and above `after`, of entries that are to be judged."""
+    version = judge_version(active_model())
+    rows = execute(_PENDING, {"after": after, "judge": version, "limit": limit})
+    return [row[0] for row in rows]
+
+
+def _is_comparable(entry: Entry) -> bool:
+    return entry.state not in (Entry.State.DRAFT, Entry.State.RETIRED)
+
+
+def _judge_neighbours(
+    entry: Entry, model: EmbeddingModel, known: Sequence[Conflict]
+) -> list[_Judged]:
+    """Judge the entry against its nearest and against what it was in conflict with."""
+    statement = _NEIGHBOURS.format(
+        dimensions=model.dimensions, neighbours=NEIGHBOURS, farthest=FARTHEST
+    )
+    prepare_index_scan()
+    rows = execute(
+        statement,
+        {
+            "entry": entry.pk,
+            "model": model.pk,
+            "knowledge_base": entry.knowledge_base_id,
+            "known": [other_entry(conflict, entry.pk) for conflict in known],
+        },
+    )
+    distances = {entry_id: float(distance) for entry_id, distance in rows}
+    others = (
+        Entry.objects.with_revision_number()
+        .defer("search_vector")
+        .filter(pk__in=distances)
+    )
+    return [_judged(entry, other, distances[other.pk]) for other in others]
+
+
+def _judged(one: Entry, other: Entry, distance: float) -> _Judged:
+    first, second = sorted((one, other), key=lambda entry: entry.pk)
+    judgement = judge(_statement(first), _statement(second), distance=distance)
+    return _Judged(first, second, distance, judgement)
+
+
+def _statement(entry: Entry) -> Statement:
+    return Statement(entry.text, entry.question, entry.language)
+
+
+def other_entry(conflict: Conflict, entry_id: int) -> int:
+    """Return the id of the conflict's entry that is not `entry_id`."""
+    is_first = conflict.first_id == entry_id
+    return conflict.second_id if is_first else conflict.first_id
+
+
+def _write(
+    entry: Entry, judged: Sequence[_Judged], known: Sequence[Conflict], version: str
+) -> None:
+    by_pair = {(conflict.first_id, conflict.second_id): conflict for conflict in known}
+    standing = set()
+    for each in judged:
+        if each.judgement.kind is Kind.DIFFERENT:
+            continue
+        pair = each.first.pk, each.second.pk
+        standing.add(pair)
+        before = by_pair.get(pair)
+        if before is None or _is_to_be_opened(before, each):
+            _open(each, version)
+    settled = [
+        conflict.pk
+        for pair, conflict in by_pair.items()
+        if pair not in standing and conflict.state == Conflict.State.OPEN
+    ]
+    if settled:
+        Conflict.objects.filter(pk__in=settled).update(state=Conflict.State.OUTDATED)
+    JudgedEntry.objects.update_or_create(
+        entry_id=entry.pk,
+        defaults={"revision": _revision(entry), "model": version},
+    )
+
+
+def _is_to_be_opened(before: Conflict, now: _Judged) -> bool:
+    """Tell whether a pair is written anew: what was decided stands for these texts."""
+    if before.state in (Conflict.State.OPEN, Conflict.State.OUTDATED):
+        return True
+    return before.texts_sha256 != now.digest
+
+
+def _open(judged: _Judged, version: str) -> None:
+    judgement = judged.judgement
+    Conflict.objects.update_or_create(
+        first=judged.first,
+        second=judged.second,
+        defaults={
+            "first_revision": _revision(judged.first),
+            "second_revision": _revision(judged.second),
+            "texts_sha256": judged.digest,
+            "kind": judgement.kind.value,
+            "score": judgement.score,
+            "distance": judged.distance,
+            "reasons": [asdict(clash) for clash in judgement.clashes],
+            "model": version,
+            "state": Conflict.State.OPEN,
+            "kept": None,
+            "resolved_by": None,
+            "resolved_at": None,
+            "reason": "",
+        },
+    )
+
+
+def _revision(entry: Entry) -> int:
+    return int(getattr(entry, "revision_number", None) or 0)

@@ -1,0 +1,210 @@
+"""What a person makes of a conflict: merged, both kept, or one overrides the other.
+
+Each function is one transaction. Locks are taken on the conflict, then on its entries
+by id, as everywhere.
+"""
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils import timezone
+
+from kb.exceptions import (
+    ConflictNotFoundError,
+    ConflictResolvedError,
+    InvalidKnowledgeError,
+)
+from kb.models import Conflict, Entry
+
+from .conflict_finding import find_conflicts_of, other_entry
+from .entry_states import mark_for_review, retire_entry, verify_entry
+from .entry_values import REASON_LIMIT
+from .text import clean_line
+
+ACTIONS = ("merge", "keep_both", "override", "retire_other")
+
+
+@transaction.atomic
+def merge_conflict(
+    *, conflict_id: int, keep: int, by: User, reason: str = ""
+) -> Conflict:
+    """Keep one of two entries and retire the other with a note; nothing is rewritten.
+
+    What only the retired one said has to be written into the kept one before: both
+    stand side by side on the conflict's page.
+
+    Args:
+        keep: Id of the entry that stays.
+
+    Raises:
+        ConflictNotFoundError: There is none that `by` may see.
+        ConflictResolvedError: It is open no more.
+        InvalidKnowledgeError: `keep` is no entry of it, or the reason is too long.
+    """
+    conflict, other = _taken_up(conflict_id, keep, by)
+    note = _clean(reason)
+    retire_entry(entry_id=other, by=by, reason=note or f"Merged into entry {keep}.")
+    return _close(conflict, Conflict.State.MERGED, by, note, kept=keep)
+
+
+@transaction.atomic
+def keep_both(*, conflict_id: int, by: User, reason: str) -> Conflict:
+    """Say that both entries are right; they are not asked about until a text changes.
+
+    Raises:
+        ConflictNotFoundError: There is none that `by` may see.
+        ConflictResolvedError: It is open no more.
+        InvalidKnowledgeError: There is no reason, or it is too long.
+    """
+    conflict = _lock(conflict_id, by)
+    return _close(conflict, Conflict.State.KEPT, by, _clean(reason, required=True))
+
+
+@transaction.atomic
+def override_conflict(
+    *, conflict_id: int, keep: int, by: User, reason: str, retire: bool = False
+) -> Conflict:
+    """Say that one entry is right: the other is sent to review, or retired.
+
+    That vouches for the right one, if it waited for a review.
+
+    Raises:
+        ConflictNotFoundError: There is none that `by` may see.
+        ConflictResolvedError: It is open no more.
+        InvalidKnowledgeError: `keep` is no entry of it, there is no reason, or it is
+            too long.
+    """
+    conflict, other = _taken_up(conflict_id, keep, by)
+    note = _clean(reason, required=True)
+    change = retire_entry if retire else mark_for_review
+    change(
+        entry_id=other,
+        by=by,
+        reason=f"Entry {keep} is right: {note}"[:REASON_LIMIT],
+    )
+    if Entry.objects.filter(pk=keep, state=Entry.State.NEEDS_REVIEW).exists():
+        verify_entry(entry_id=keep, by=by, reason=note)
+    return _close(conflict, Conflict.State.OVERRIDDEN, by, note, kept=keep)
+
+
+def resolve_conflict(
+    *, conflict_id: int, action: str, keep: int | None, by: User, reason: str
+) -> Conflict:
+    """Do what a person chose: one of `ACTIONS`, each as its own function says.
+
+    Raises:
+        InvalidKnowledgeError: The action is unknown, or it needs an entry to keep.
+    """
+    if action not in ACTIONS:
+        raise InvalidKnowledgeError(
+            "action",
+            f"action {action[:40]!r} is unknown; take one of {', '.join(ACTIONS)}.",
+        )
+    if action == "keep_both":
+        return keep_both(conflict_id=conflict_id, by=by, reason=reason)
+    if keep is None:
+        raise InvalidKnowledgeError(
+            "keep", f"keep is missing; {action} needs the id of the entry that stays."
+        )
+    if action == "merge":
+        return merge_conflict(conflict_id=conflict_id, keep=keep, by=by, reason=reason)
+    return override_conflict(
+        conflict_id=conflict_id,
+        keep=keep,
+        by=by,
+        reason=reason,
+        retire=action == "retire_other",
+    )
+
+
+@transaction.atomic
+def settle_written(
+    entry_id: int, *, by: User, override: str = ""
+) -> tuple[Conflict, ...]:
+    """Look for conflicts of what a person has just written, and act on contradictions.
+
+    An entry that contradicts a verified one does not stay verified beside it: it goes to
+    review, unless `override` says why it is right; then the other one does. Entries that
+    `by` may not see have no part in it, since the effect would tell that they exist.
+
+    Args:
+        override: Why what was written is right, against what contradicts it.
+
+    Returns:
+        Its open conflicts that `by` may see, contradictions first.
+    """
+    find_conflicts_of(entry_id)
+    for conflict in _contradictions(entry_id, by):
+        if override.strip():
+            override_conflict(
+                conflict_id=conflict.pk, keep=entry_id, by=by, reason=override
+            )
+        else:
+            other = other_entry(conflict, entry_id)
+            mark_for_review(
+                entry_id=entry_id,
+                by=by,
+                reason=f"Contradicts verified entry {other}; see conflict {conflict.pk}.",
+            )
+            break
+    visible = Conflict.objects.open().of_entry(entry_id).visible_to(by)
+    return tuple(visible.order_by("kind", "-score").select_related("first", "second"))
+
+
+def _contradictions(entry_id: int, by: User) -> list[Conflict]:
+    """Return the open contradictions of a verified entry with verified ones."""
+    verified = Entry.State.VERIFIED
+    rows = Conflict.objects.open().of_entry(entry_id).visible_to(by)
+    return list(
+        rows.filter(
+            kind=Conflict.Kind.CONTRADICTION,
+            first__state=verified,
+            second__state=verified,
+        ).order_by("pk")
+    )
+
+
+def _taken_up(conflict_id: int, keep: int, by: User) -> tuple[Conflict, int]:
+    """Return the locked conflict and the id of the entry that is not kept."""
+    conflict = _lock(conflict_id, by)
+    if keep not in (conflict.first_id, conflict.second_id):
+        raise InvalidKnowledgeError(
+            "keep",
+            f"keep {keep} is no entry of conflict {conflict_id}; take "
+            f"{conflict.first_id} or {conflict.second_id}.",
+        )
+    return conflict, other_entry(conflict, keep)
+
+
+def _lock(conflict_id: int, by: User) -> Conflict:
+    conflict = (
+        Conflict.objects.visible_to(by)
+        .select_for_update(of=("self",))
+        .filter(pk=conflict_id)
+        .first()
+    )
+    if conflict is None:
+        raise ConflictNotFoundError(
+            f"There is no conflict {conflict_id} that you may see."
+        )
+    if conflict.state != Conflict.State.OPEN:
+        raise ConflictResolvedError(
+            f"Conflict {conflict_id} is {conflict.get_state_display()} already; there is "
+            "nothing to resolve."
+        )
+    return conflict
+
+
+def _clean(reason: str, *, required: bool = False) -> str:
+    return clean_line(reason, field="reason", limit=REASON_LIMIT, required=required)
+
+
+def _close(
+    conflict: Conflict, state: str, by: User, reason: str, kept: int | None = None
+) -> Conflict:
+    conflict.state = state
+    conflict.kept_id = kept
+    conflict.resolved_by = by
+    conflict.resolved_at = timezone.now()
+    conflict.reason = reason
+    conflict.save()
+    return conflict
