@@ -120,3 +120,17 @@ class Excluded:
     cause: Exclusion
     distance: float
     confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class KnownContradiction:
+    """That two entries contradict each other and nobody has settled it.
+
+    Attributes:
+        entries: Their ids.
+        quotes: What each of them says that the other contradicts, in the same order.
+    """
+
+    conflict_id: int
+    entries: tuple[int, int]
+    quotes: tuple[str, str]

@@ -51,7 +51,7 @@ class PolicySerializer(serializers.ModelSerializer[Policy]):
             "alpha", "alpha_unverified", "horizon", "top_k", "verbatim_distance",
             "unverified_floor", "soft_refusal", "min_verdict", "support_check",
             "abstention", "min_confidence", "min_early_confidence",
-            "min_joint_confidence", "answer_without_probe", "reveal_not_entitled",
+            "min_joint_confidence", "answer_without_probe", "sources_must_agree", "reveal_not_entitled",
             "refuse_when_stale", "calibrated_embedder", "calibrated_language_model",
             "calibrated_retrieval", "calibrated_probes", "is_calibrated",
             "calibration", "certificate", "created_at",

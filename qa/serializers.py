@@ -12,6 +12,7 @@ from qa.models import Answer, AnswerEvidence
 from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.outcome import Calibration
 from qa.services.confidence import confidence_of, short_answer_of
+from qa.services.disagreements import disagreements_of
 
 Role = AnswerEvidence.Role
 
@@ -172,6 +173,25 @@ class ConfidenceSerializer(serializers.Serializer[object]):
     )
 
 
+class SideSerializer(serializers.Serializer[object]):
+    """One of two entries that contradict each other."""
+
+    entry = serializers.IntegerField()
+    quote = serializers.CharField(help_text="Stands in the entry as it was then.")
+    document = serializers.CharField(allow_blank=True)
+    verified = serializers.BooleanField()
+    withheld = serializers.BooleanField(
+        help_text="You are not in its audience; the quote is left out."
+    )
+
+
+class DisagreementSerializer(serializers.Serializer[object]):
+    """A contradiction that nobody had settled when the question was asked."""
+
+    conflict = serializers.IntegerField(help_text="Its id under /api/v1/conflicts.")
+    sides = SideSerializer(many=True, help_text="Two.")
+
+
 class AnswerSummarySerializer(serializers.Serializer[Answer]):
     """An answer in a list."""
 
@@ -241,6 +261,9 @@ class AnswerSerializer(AnswerSummarySerializer):
         help_text="What was near a refused question, and no reason to answer it; where "
         "the language model was asked, it is in `evidence` too."
     )
+    disagreements = serializers.SerializerMethodField(
+        help_text="Entries that contradict what the answer rests on, with both quotes."
+    )
     signals = SignalSerializer(many=True)
     effective = serializers.SerializerMethodField(help_text="null until it is decided.")
     milliseconds = serializers.DictField(
@@ -278,6 +301,14 @@ class AnswerSerializer(AnswerSummarySerializer):
     def get_near_misses(self, answer: Answer) -> list[dict[str, Any]]:
         """Return what was near, numbered from 1."""
         return _pieces(PieceSerializer, answer, Role.NEAR_MISS)
+
+    @extend_schema_field(DisagreementSerializer(many=True))
+    def get_disagreements(self, answer: Answer) -> list[dict[str, Any]]:
+        """Return the contradictions among its evidence."""
+        if not answer.contradictions:
+            return []
+        found = disagreements_of(answer, answer.pieces)
+        return list(DisagreementSerializer(found, many=True).data)
 
     @extend_schema_field(EffectiveSerializer(allow_null=True))
     def get_effective(self, answer: Answer) -> dict[str, Any] | None:

@@ -7,6 +7,7 @@ on the full-precision vectors and decide.
 
 from kb.embedding import embed_question
 
+from .contradictions import contradictions_between
 from .evidence import search
 from .excluded import nearest_excluded
 
@@ -14,4 +15,10 @@ from .excluded import nearest_excluded
 # change that moves distances or the evidence that is found gets a new number.
 METHOD = "euclidean/rrf-60/idf/1"
 
-__all__ = ["METHOD", "embed_question", "nearest_excluded", "search"]
+__all__ = [
+    "METHOD",
+    "contradictions_between",
+    "embed_question",
+    "nearest_excluded",
+    "search",
+]

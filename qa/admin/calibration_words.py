@@ -31,6 +31,7 @@ FIELDS = (
     ("support_check", "support check"),
     ("abstention", "abstention"),
     ("answer_without_probe", "answers without a probe"),
+    ("sources_must_agree", "refuses where sources disagree"),
     ("reveal_not_entitled", "tells of knowledge that the asker may not see"),
     ("refuse_when_stale", "refuses while stale"),
     ("calibrated_embedder", "set for the embedding model"),

@@ -28,7 +28,7 @@ _CHOSEN = (
     "knowledge_base", "name", "hard_refusal", "alpha", "alpha_unverified", "horizon",
     "top_k", "verbatim_distance", "unverified_floor", "soft_refusal", "min_verdict",
     "support_check", "abstention", "min_confidence", "min_early_confidence",
-    "min_joint_confidence", "answer_without_probe", "reveal_not_entitled",
+    "min_joint_confidence", "answer_without_probe", "sources_must_agree", "reveal_not_entitled",
     "refuse_when_stale",
 )  # fmt: skip
 
@@ -95,6 +95,7 @@ class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
                 ]
             },
         ),
+        ("Agreement", {"fields": ["sources_must_agree"]}),
         (
             "What is told and when",
             {"fields": ["reveal_not_entitled", "refuse_when_stale"]},

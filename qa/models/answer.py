@@ -161,6 +161,12 @@ class Answer(models.Model):
         help_text="{along: confidence after each of the generation's tokens, "
         "missing: why there is none}; the numbers are among the signals.",
     )
+    contradictions = models.JSONField(
+        default=list,
+        blank=True,
+        help_text="Between its evidence: [{conflict_id, entries, quotes}]; not shown to "
+        "who may not see both entries.",
+    )
     embedder = models.CharField(max_length=64, blank=True)
     language_model = models.CharField(max_length=200, blank=True)
     probes = models.TextField(

@@ -102,6 +102,11 @@ class Policy(models.Model):
         help_text="Is an answer shown whose confidence is enforced and can't be told, "
         "for no probe fits the language model?",
     )
+    sources_must_agree = models.BooleanField(
+        default=True,
+        help_text="Is an answer refused that another entry contradicts, as long as "
+        "curators have not settled which is right? Off, it is shown with a notice.",
+    )
     reveal_not_entitled = models.BooleanField(
         default=False,
         help_text="May a refusal tell that there is knowledge the asker may not see?",
@@ -161,6 +166,7 @@ class Policy(models.Model):
             min_early_confidence=self.min_early_confidence,
             min_joint_confidence=self.min_joint_confidence,
             answer_without_probe=self.answer_without_probe,
+            sources_must_agree=self.sources_must_agree,
             reveal_not_entitled=self.reveal_not_entitled,
             refuse_when_stale=self.refuse_when_stale,
             calibrated_embedder=self.calibrated_embedder,

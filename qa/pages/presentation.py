@@ -15,6 +15,7 @@ from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.outcome import Calibration
 from qa.pipeline.policy import Policy
 from qa.services.confidence import short_answer_of
+from qa.services.disagreements import Disagreement, disagreements_of
 
 from . import wording
 from .shading import LEGEND, Level, Shading, shading_of
@@ -81,6 +82,7 @@ class AnswerPage:
     cited: tuple[Card, ...]
     unused: tuple[Card, ...]
     near_misses: tuple[Card, ...]
+    disagreements: tuple[Disagreement, ...]
     waterfall: tuple[Step, ...]
     shading: Shading | None
     legend: tuple[Level, ...]
@@ -130,6 +132,7 @@ def present(
         cited=cards,
         unused=_cards(unused, len(cards) + 1, policy, at),
         near_misses=_cards(near, 1, policy, at),
+        disagreements=disagreements_of(answer, evidence),
         waterfall=waterfall(answer),
         shading=shading_of(answer),
         legend=LEGEND,

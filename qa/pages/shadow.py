@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from qa.models import Answer
+from qa.pipeline.agree import DISAGREEING
 from qa.pipeline.gates import Gate
 from qa.pipeline.policy import Policy
 from qa.pipeline.replay import flat, replay
@@ -17,6 +18,7 @@ _SWITCHES: Mapping[Gate, Mapping[str, tuple[str, ...]]] = {
         "support_check": ("citations_verified", "unsupported_facts"),
     },
     Gate.ABSTENTION: {"abstention": tuple(CONFIDENCES)},
+    Gate.AGREEMENT: {"sources_must_agree": (DISAGREEING,)},
 }
 # Recorded beside a probability, the model's word decides nothing.
 _BESIDE = {"verdict": "verdict_probability"}
@@ -71,4 +73,5 @@ def _alone(gate: Gate, policy: Policy) -> Policy:
         soft_refusal=is_soft,
         support_check=is_soft,
         abstention=gate is Gate.ABSTENTION,
+        sources_must_agree=gate is Gate.AGREEMENT,
     )

@@ -67,6 +67,7 @@ _STAGES_OF_GATE = {
     Gate.HARD_REFUSAL: ("hard_refusal",),
     Gate.SOFT_REFUSAL: ("load", "generate", "support", "soft_refusal"),
     Gate.ABSTENTION: ("abstention",),
+    Gate.AGREEMENT: ("agreement",),
 }
 # An answer that was ended before it began was judged by nothing else.
 _STAGES_OF_ENDING = ("load", "generate", "abstention")
@@ -96,6 +97,8 @@ def waterfall(answer: Answer) -> tuple[Step, ...]:
     for gate in Gate:
         signals = [s for s in answer.signals if s["gate"] == gate]
         if gate is Gate.ABSTENTION and not _has_probes(answer):
+            continue
+        if gate is Gate.AGREEMENT and not signals:  # nothing was left to compare
             continue
         spent = _spent(answer, _stages_of(gate, answer))
         state, verdict = _gate_state(gate, answer, bool(signals))

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 
+from qa.pipeline.agree import DISAGREEING
 from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.policy import Policy
 
@@ -27,6 +28,7 @@ GATES = {
         "Soft refusal", "Does the evidence really answer the question?"
     ),
     Gate.ABSTENTION: GateWords("Abstention", "Is the written answer to be trusted?"),
+    Gate.AGREEMENT: GateWords("Agreement", "Do the sources agree with each other?"),
 }
 
 
@@ -102,6 +104,9 @@ SIGNALS = {
     ),
     "least_token_probability": SignalWords("Probability of its least likely word part"),
     "mean_entropy": SignalWords("How open the choice of its words was (mean entropy)"),
+    DISAGREEING: SignalWords(
+        "Entries that contradict what the answer rests on", Kind.COUNT, "at most"
+    ),
     "willingness": SignalWords("How likely it was to write anything at all"),
 }
 
@@ -185,6 +190,16 @@ REASONS = {
         "could tell it fits the language model that is running.",
         ("Tell your administrator.", "Read the related entries yourself."),
     ),
+    Reason.SOURCES_DISAGREE: ReasonWords(
+        "The sources disagree",
+        "Two entries that the answer would rest on contradict each other, and nobody has "
+        "settled yet which one is right.",
+        (
+            "Read both entries below; tell the customer neither as certain.",
+            "Ask a colleague who knows which one is right.",
+            "Those who keep the knowledge have it on their list of conflicts.",
+        ),
+    ),
     Reason.POLICY_STALE: ReasonWords(
         "The limits must be set again first",
         "The models have changed since the limits were set, and the policy says not to "
@@ -206,6 +221,7 @@ STAGES = {
     "support": ("Checking every statement against the evidence", "Statements checked"),
     "soft_refusal": ("Judging the draft", "Draft judged"),
     "abstention": ("Judging how sure it is", "Sureness judged"),
+    "agreement": ("Comparing the sources", "Sources compared"),
     "outcome": ("Finishing", "Stored"),
 }
 

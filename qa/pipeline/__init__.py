@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from .abstain import abstain
+from .agree import judge_agreement
 from .clean import clean_question
 from .clock import Clock
 from .conclude import conclude
@@ -56,8 +57,22 @@ def answer(
             policy=policy,
         )
     )
+    agreement = None
+    if match.evidence and not hard.refused:
+        agreement = clock.time(
+            "agreement",
+            judge_agreement,
+            found,
+            (match.evidence.entry_id,),
+            retriever=retriever,
+            policy=policy,
+        )
+        yield agreement.decision
     if hard.refused or match.evidence:
-        yield conclude(question, found, match, hard, policy=policy, times=clock.times)
+        yield conclude(
+            question, found, match, hard, agreement=agreement,
+            policy=policy, times=clock.times,
+        )  # fmt: skip
         return
     model, in_force = clock.time("load", _loaded, language_model, probes)
     by = model.fingerprint
@@ -104,9 +119,20 @@ def answer(
         )
         yield confidence
         yield abstention
+    if support and abstention and not abstention.refused:
+        used = tuple(citation.entry_id for citation in support.citations)
+        agreement = clock.time(
+            "agreement",
+            judge_agreement,
+            found,
+            used,
+            retriever=retriever,
+            policy=policy,
+        )
+        yield agreement.decision
     yield conclude(
         question, found, match, hard, generation, support, soft, confidence, abstention,
-        policy=policy, language_model=by, probes=in_force.fingerprints,
+        agreement, policy=policy, language_model=by, probes=in_force.fingerprints,
         times=clock.times,
     )  # fmt: skip
 

@@ -1,11 +1,12 @@
-"""Stage 9: what a question came to, from everything that was measured on the way."""
+"""Stage 10: what a question came to, from everything that was measured on the way."""
 
 from .activations import Confidence
 from .calibration import calibration_of
-from .evidence import Retrieval
+from .evidence import Evidence, Retrieval
 from .gates import Decision, Gate
 from .generation import Citation, Generation
 from .outcome import (
+    Agreement,
     Outcome,
     Question,
     StageTime,
@@ -25,6 +26,7 @@ def conclude(
     soft: Decision | None = None,
     confidence: Confidence | None = None,
     abstention: Decision | None = None,
+    agreement: Agreement | None = None,
     *,
     policy: Policy,
     language_model: str = "",
@@ -32,10 +34,15 @@ def conclude(
     times: tuple[StageTime, ...],
 ) -> Outcome:
     """Return the outcome: refused by the first gate that refused, else answered."""
-    decisions = [gate for gate in (hard, soft, abstention) if gate]
+    agreed = agreement.decision if agreement else None
+    decisions = [gate for gate in (hard, soft, abstention, agreed) if gate]
     refusal = next((gate for gate in decisions if gate.refused), None)
     match = verbatim.evidence if refusal is None else None
-    seen = (match,) if match else retrieval.evidence if generation else ()
+    contradictions = agreement.contradictions if agreement else ()
+    opposed = {entry for each in contradictions for entry in each.entries}
+    seen = retrieval.evidence if generation else ()
+    if match:
+        seen = (match, *_others(retrieval, opposed - {match.entry_id}))
     return Outcome(
         question=question,
         policy=policy,
@@ -50,7 +57,8 @@ def conclude(
         near_misses=tuple(
             piece
             for piece in retrieval.evidence
-            if refusal and piece.distance <= policy.horizon
+            if refusal
+            and (piece.distance <= policy.horizon or piece.entry_id in opposed)
         ),
         signals=(
             *verbatim.signals,
@@ -63,7 +71,12 @@ def conclude(
         generation=generation,
         confidence=confidence,
         probes=probes or "",
+        contradictions=contradictions,
     )
+
+
+def _others(retrieval: Retrieval, entry_ids: set[int]) -> tuple[Evidence, ...]:
+    return tuple(p for p in retrieval.evidence if p.entry_id in entry_ids)
 
 
 def _with_parts(

@@ -64,6 +64,21 @@ class Retrieval:
     sql_milliseconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """That two entries contradict each other and nobody has settled which is right.
+
+    Attributes:
+        conflict_id: Under which curators find it.
+        entries: Both entries' ids.
+        quotes: What each of them says that the other contradicts, in the same order.
+    """
+
+    conflict_id: int
+    entries: tuple[int, int]
+    quotes: tuple[str, str]
+
+
 class Retriever(Protocol):
     """Search on behalf of one asker: entitlement and expiry are inside it."""
 
@@ -73,4 +88,8 @@ class Retriever(Protocol):
 
     def withheld(self, question: str) -> Sequence[Withheld]:
         """Return the nearest entry outside the scope for each cause, if any."""
+        ...
+
+    def contradictions(self, entry_ids: Sequence[int]) -> Sequence[Contradiction]:
+        """Return the unsettled contradictions between any two of these entries."""
         ...

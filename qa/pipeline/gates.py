@@ -11,6 +11,7 @@ class Gate(StrEnum):
     HARD_REFUSAL = "hard_refusal"
     SOFT_REFUSAL = "soft_refusal"
     ABSTENTION = "abstention"
+    AGREEMENT = "agreement"
 
 
 class Reason(StrEnum):
@@ -26,6 +27,7 @@ class Reason(StrEnum):
     UNSUPPORTED = "unsupported"
     LOW_CONFIDENCE = "low_confidence"
     NO_PROBE = "no_probe"
+    SOURCES_DISAGREE = "sources_disagree"
     POLICY_STALE = "policy_stale"
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from .activations import Confidence
-from .evidence import Evidence, Retrieval
+from .evidence import Contradiction, Evidence, Retrieval
 from .gates import Decision, Gate, Reason, Signal
 from .generation import Citation, Generation
 from .policy import Policy
@@ -61,6 +61,14 @@ class Support:
 
 
 @dataclass(frozen=True, slots=True)
+class Agreement:
+    """Whether what an answer rests on is contradicted by what was found beside it."""
+
+    contradictions: tuple[Contradiction, ...]
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
 class StageTime:
     """How long one stage took; "stage.part" is a part of it, in its time already."""
 
@@ -83,6 +91,8 @@ class Outcome:
         confidence: What the probes made of the draft; None where none was asked.
         probes: Fingerprints of those in force, separated by spaces; "" where there are
             none or no language model was asked.
+        contradictions: Between what the answer rests on and other evidence; where there
+            are any, both entries are among `evidence` or `near_misses`.
     """
 
     question: Question
@@ -104,6 +114,7 @@ class Outcome:
     generation: Generation | None = None
     confidence: Confidence | None = None
     probes: str = ""
+    contradictions: tuple[Contradiction, ...] = ()
 
 
 StageValue = (

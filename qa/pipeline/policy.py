@@ -36,6 +36,8 @@ class Policy:
         min_joint_confidence: The same from all signals together.
         answer_without_probe: Whether an answer is shown whose confidence abstention
             enforces and nothing in force can tell.
+        sources_must_agree: Whether an answer is refused whose evidence another piece of
+            evidence contradicts, or is shown with a notice.
         reveal_not_entitled: Whether a refusal may tell that knowledge exists which the
             asker may not see.
         refuse_when_stale: Whether a stale policy refuses everything or answers with a
@@ -67,6 +69,7 @@ class Policy:
     min_early_confidence: float
     min_joint_confidence: float
     answer_without_probe: bool
+    sources_must_agree: bool
     reveal_not_entitled: bool
     refuse_when_stale: bool
     calibrated_embedder: str

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from .agree import DISAGREEING
 from .gates import Gate
 from .scores import CONFIDENCES, EARLY
 
@@ -78,6 +79,11 @@ class Thresholds(Protocol):
         """Whether an answer is shown whose confidence nothing can tell."""
         ...
 
+    @property
+    def sources_must_agree(self) -> bool:
+        """Whether an answer is refused that other evidence contradicts."""
+        ...
+
 
 class Played(StrEnum):
     """What became of a question that was played again."""
@@ -111,14 +117,17 @@ def replay(signals: Signals, policy: Thresholds) -> Replay:
         return Replay(Played.REFUSED, Gate.HARD_REFUSAL)
     is_unread = signals.get("readable") is None
     if is_unread and _is_verbatim(signals, policy):
-        return Replay(Played.ANSWERED)
+        return _by_agreement(signals, policy)
     if ends_early(signals, policy):
         return Replay(Played.REFUSED, Gate.ABSTENTION)
     if is_unread:
         return Replay(Played.UNKNOWN)
     if _is_refused_softly(signals, policy):
         return Replay(Played.REFUSED, Gate.SOFT_REFUSAL)
-    return _by_confidence(signals, policy)
+    trusted = _by_confidence(signals, policy)
+    if trusted.outcome is not Played.ANSWERED:
+        return trusted
+    return _by_agreement(signals, policy)
 
 
 def ends_early(signals: Signals, policy: Thresholds) -> bool:
@@ -149,6 +158,13 @@ def _by_confidence(signals: Signals, policy: Thresholds) -> Replay:
             return Replay(Played.REFUSED, Gate.ABSTENTION)
     unknown = any(name not in signals for name, _ in held)
     return Replay(Played.UNKNOWN if unknown else Played.ANSWERED)
+
+
+def _by_agreement(signals: Signals, policy: Thresholds) -> Replay:
+    """Refuse what other evidence contradicts; where it was not asked, none is known."""
+    if policy.sources_must_agree and signals.get(DISAGREEING):
+        return Replay(Played.REFUSED, Gate.AGREEMENT)
+    return Replay(Played.ANSWERED)
 
 
 def _has_evidence(signals: Signals) -> bool:

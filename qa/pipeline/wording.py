@@ -32,6 +32,8 @@ _DEFAULTS: Mapping[str, Mapping[Reason, str]] = {
         Reason.NO_PROBE: "I could not check how sure an answer to this would be, so I am "
         "not showing one. Have a look at the entries I found yourself, and tell an "
         "administrator.",
+        Reason.SOURCES_DISAGREE: "The entries I found contradict each other on this, so "
+        "I won't pick a side. Both are shown below; please ask an expert which is right.",
         Reason.POLICY_STALE: "Answers are paused because the thresholds were set for "
         "other models than the ones now running. Please tell an administrator.",
     },
@@ -65,6 +67,9 @@ _DEFAULTS: Mapping[str, Mapping[Reason, str]] = {
         Reason.NO_PROBE: "Wie sicher eine Antwort darauf wäre, konnte ich nicht prüfen; "
         "deshalb zeige ich keine. Sehen Sie die gefundenen Einträge selbst an und "
         "verständigen Sie die Administration.",
+        Reason.SOURCES_DISAGREE: "Die gefundenen Einträge widersprechen sich hierin; "
+        "deshalb entscheide ich mich für keinen. Beide stehen darunter; fragen Sie eine "
+        "Fachperson, welcher gilt.",
         Reason.POLICY_STALE: "Antworten sind ausgesetzt, weil die Schwellen für andere "
         "Modelle gesetzt wurden als die, die gerade laufen. Bitte verständigen Sie die "
         "Administration.",

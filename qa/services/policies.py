@@ -43,6 +43,7 @@ class PolicyChanges(TypedDict, total=False):
     min_early_confidence: float
     min_joint_confidence: float
     answer_without_probe: bool
+    sources_must_agree: bool
     reveal_not_entitled: bool
     refuse_when_stale: bool
     calibrated_embedder: str

@@ -100,6 +100,14 @@ def _fields(answer: Answer, outcome: Outcome, policy: Policy) -> dict[str, Any]:
         "milliseconds": {t.stage: round(t.milliseconds, 3) for t in outcome.times},
         "generation": _generation(outcome.generation),
         "confidence": _confidence(outcome.confidence),
+        "contradictions": [
+            {
+                "conflict_id": each.conflict_id,
+                "entries": list(each.entries),
+                "quotes": list(each.quotes),
+            }
+            for each in outcome.contradictions
+        ],
         "embedder": outcome.embedder,
         "language_model": outcome.language_model,
         "probes": outcome.probes,

@@ -7,9 +7,9 @@ from django.utils import timezone
 
 from kb.embedding import embed_question
 from kb.models import Audience, KnowledgeBase
-from kb.search import METHOD, nearest_excluded, search
+from kb.search import METHOD, contradictions_between, nearest_excluded, search
 from kb.types import Exclusion, Hit, QuestionVector, Scope
-from qa.pipeline.evidence import Evidence, Retrieval, Withheld
+from qa.pipeline.evidence import Contradiction, Evidence, Retrieval, Withheld
 from qa.pipeline.gates import Reason
 from qa.pipeline.policy import Policy
 
@@ -78,6 +78,13 @@ class KnowledgeRetriever:
         return tuple(
             Withheld(_REASONS[entry.cause], entry.distance, entry.confidence)
             for entry in nearest
+        )
+
+    def contradictions(self, entry_ids: Sequence[int]) -> Sequence[Contradiction]:
+        """Return the unsettled contradictions between any two of these entries."""
+        return tuple(
+            Contradiction(found.conflict_id, found.entries, found.quotes)
+            for found in contradictions_between(entry_ids)
         )
 
     def _vector(self, question: str) -> QuestionVector:

@@ -92,7 +92,7 @@ def test_an_answer_is_stored_with_everything_it_was_decided_by():
     assert answer.language_model == model.fingerprint
     assert answer.generation["raw"] == "It costs 12 euros."
     assert {s["gate"] for s in answer.signals} == {
-        "verbatim", "hard_refusal", "soft_refusal", "abstention",
+        "verbatim", "hard_refusal", "soft_refusal", "abstention", "agreement",
     }  # fmt: skip
     roles = {e.entry_id: (e.role, e.quote) for e in answer.evidence.all()}
     assert roles == {entry.pk: ("cited", FEE), other.pk: ("unused", "")}

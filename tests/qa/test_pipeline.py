@@ -57,7 +57,7 @@ def test_a_covered_question_is_answered_from_its_evidence():
 
     assert [stage_of(value) for value in values] == [
         "question", "retrieve", "verbatim", "hard_refusal", "generate", "support",
-        "soft_refusal", "confidence", "abstention", "outcome",
+        "soft_refusal", "confidence", "abstention", "agreement", "outcome",
     ]  # fmt: skip
     assert outcome.answered
     assert (outcome.gate, outcome.reason, outcome.shown_reason) == (None, None, None)
@@ -363,7 +363,7 @@ def test_every_stage_is_timed_and_retrieving_tells_its_parts():
     assert [time.stage for time in outcome.times] == [
         "question", "retrieve", "retrieve.embed", "retrieve.sql", "verbatim",
         "hard_refusal", "load", "generate", "support", "soft_refusal",
-        "abstention",
+        "abstention", "agreement",
     ]  # fmt: skip
     assert all(time.milliseconds >= 0 for time in outcome.times)
 

@@ -52,6 +52,7 @@ _policies = st.builds(
     min_early_confidence=_least,
     min_joint_confidence=_least,
     answer_without_probe=st.booleans(),
+    sources_must_agree=st.booleans(),
 )
 _confidences = st.builds(
     Confidence,
@@ -109,6 +110,7 @@ def test_a_replay_of_shadow_signals_is_what_the_enforced_gates_decide(
         soft_refusal=False,
         support_check=False,
         abstention=False,
+        sources_must_agree=False,
     )
     enforced = _outcome(found, generation, policy, confidence)
     measured = _outcome(found, generation, shadow, confidence)

@@ -14,7 +14,7 @@ from qa.pipeline.activations import (
     Place,
     Trace,
 )
-from qa.pipeline.evidence import Evidence, Retrieval, Withheld
+from qa.pipeline.evidence import Contradiction, Evidence, Retrieval, Withheld
 from qa.pipeline.generation import Generation, Prompt
 from qa.pipeline.policy import Policy
 
@@ -43,6 +43,7 @@ def make_policy(**changes: Any) -> Policy:
         "min_early_confidence": 0.0,
         "min_joint_confidence": 0.0,
         "answer_without_probe": True,
+        "sources_must_agree": True,
         "reveal_not_entitled": False,
         "refuse_when_stale": False,
         "calibrated_embedder": EMBEDDER,
@@ -121,6 +122,7 @@ class GivenRetriever:
     second: Retrieval | None = None
     hidden: Sequence[Withheld] = ()
     looks: list[bool] = field(default_factory=list)
+    opposed: Sequence[Contradiction] = ()
 
     def look(self, question: str, *, top_k: int, deep: bool) -> Retrieval:
         self.looks.append(deep)
@@ -131,6 +133,9 @@ class GivenRetriever:
 
     def withheld(self, question: str) -> Sequence[Withheld]:
         return self.hidden
+
+    def contradictions(self, entry_ids: Sequence[int]) -> Sequence[Contradiction]:
+        return self.opposed
 
 
 @dataclass

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qa.evaluation.labelled import LabelledAnswer
+from qa.pipeline.agree import DISAGREEING
 from qa.pipeline.replay import Thresholds
 from qa.pipeline.scores import CONFIDENCES, EARLY, THRESHOLDED
 
@@ -22,7 +23,7 @@ _EVIDENCE = ("verified_ratio", "unverified_ratio", "distance_over_confidence")
 _PLAIN = (
     "readable", "answer_characters", "verdict", "verdict_probability",
     "not_a_refusal_in_prose", "citations_verified", "unsupported_facts",
-    "question_distance", "same_words",
+    "question_distance", "same_words", DISAGREEING,
 )  # fmt: skip
 
 
@@ -124,7 +125,8 @@ class Table:
         switches = (policy.soft_refusal, policy.support_check, policy.abstention)
         least = (getattr(policy, field) for field in CONFIDENCES.values())
         bounds = (policy.verbatim_distance, policy.min_verdict, *least)
-        return (*switches, *bounds, policy.answer_without_probe)
+        free = (policy.answer_without_probe, policy.sources_must_agree)
+        return (*switches, *bounds, *free)
 
     def _passes_hard_gate(self, policy: Thresholds) -> BoolArray:
         passed = self._has_evidence()
@@ -138,7 +140,8 @@ class Table:
         trusted, unasked = self._is_trusted(policy)
         generated = ~unread & goes_on & self._is_fit(policy) & trusted
         return Decided(
-            answered=(unread & verbatim) | (generated & ~unasked),
+            answered=((unread & verbatim) | (generated & ~unasked))
+            & self._is_agreed(policy),
             unknown=(unread & ~verbatim & goes_on) | (generated & unasked),
         )
 
@@ -180,6 +183,11 @@ class Table:
             )
             fit &= (held != 0) & (extra == 0)
         return fit
+
+    def _is_agreed(self, policy: Thresholds) -> BoolArray:
+        """Tell which rows no other evidence is known to contradict."""
+        agreed: BoolArray = ~(np.nan_to_num(self.values[DISAGREEING]) > 0)
+        return agreed if policy.sources_must_agree else np.ones(len(self), np.bool_)
 
     def _ends_early(self, policy: Thresholds) -> BoolArray:
         low: BoolArray = self.values[EARLY] < policy.min_early_confidence

@@ -36,6 +36,7 @@ class Gates:
     min_early_confidence: float = 0.0
     min_joint_confidence: float = 0.0
     answer_without_probe: bool = True
+    sources_must_agree: bool = False
 
 
 L2R = Gates()

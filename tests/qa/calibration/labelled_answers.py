@@ -33,6 +33,7 @@ any_signals = st.fixed_dictionaries(
         "not_a_refusal_in_prose": st.none() | _flag,
         "citations_verified": st.none() | st.sampled_from((0.0, 2.0)),
         "unsupported_facts": st.none() | st.sampled_from((0.0, 1.0)),
+        "disagreeing_sources": st.none() | st.sampled_from((0.0, 1.0)),
         "answer_confidence": st.none() | _share,
         "early_confidence": st.none() | _share,
         "joint_confidence": st.none() | _share,

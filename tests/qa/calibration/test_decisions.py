@@ -28,6 +28,7 @@ _policies = st.builds(
     min_early_confidence=_least,
     min_joint_confidence=_least,
     answer_without_probe=st.booleans(),
+    sources_must_agree=st.booleans(),
 )
 _labelled = st.lists(
     st.tuples(any_signals, st.none() | st.booleans(), st.none() | st.booleans()),

@@ -1,0 +1,48 @@
+"""The contradictions between entries that were found for one question."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kb.conflicts.words import sentences_of
+from kb.models import Conflict
+from kb.types import KnownContradiction
+
+
+def contradictions_between(entry_ids: Sequence[int]) -> tuple[KnownContradiction, ...]:
+    """Return the open contradictions of which both entries are among these.
+
+    One indexed statement over a few ids; who asks has found all of them, so may see both
+    sides of each.
+    """
+    rows = (
+        Conflict.objects.open()
+        .filter(
+            kind=Conflict.Kind.CONTRADICTION,
+            first__in=entry_ids,
+            second__in=entry_ids,
+        )
+        .order_by("-score", "pk")
+        .values_list(
+            "pk", "first_id", "second_id", "first__text", "second__text", "reasons"
+        )
+    )
+    return tuple(
+        KnownContradiction(
+            conflict_id,
+            (first, second),
+            (
+                quote_of(first_text, reasons, "first"),
+                quote_of(second_text, reasons, "second"),
+            ),
+        )
+        for conflict_id, first, second, first_text, second_text, reasons in rows
+    )
+
+
+def quote_of(text: str, reasons: Sequence[Mapping[str, Any]], side: str) -> str:
+    """Return the sentence that clashes; all of a text where none is marked."""
+    places = [reason[side] for reason in reasons if reason[side]]
+    for sentence in sentences_of(text):
+        if places and sentence.start <= places[0]["start"] < sentence.end:
+            return text[sentence.start : sentence.end].strip()
+    return text

@@ -1,0 +1,51 @@
+"""Stage 9: whether the sources agree on what the answer rests on.
+
+Two entries may contradict each other although each is near, verified and well quoted; to
+pick one is to guess. Only contradictions that curators have not settled count.
+"""
+
+from collections.abc import Sequence
+
+from .evidence import Contradiction, Evidence, Retrieval, Retriever
+from .gates import Decision, Gate, Reason, Signal
+from .outcome import Agreement
+from .policy import Policy
+
+DISAGREEING = "disagreeing_sources"
+
+
+def judge_agreement(
+    retrieval: Retrieval,
+    used: Sequence[int],
+    *,
+    retriever: Retriever,
+    policy: Policy,
+) -> Agreement:
+    """Refuse an answer that other evidence contradicts, or let it pass with the notice.
+
+    What nobody verified puts no verified entry in doubt.
+
+    Args:
+        used: Ids of the entries that the answer rests on.
+    """
+    pieces = {piece.entry_id: piece for piece in retrieval.evidence}
+    # A single piece of evidence has nothing to disagree with.
+    found = retriever.contradictions(tuple(pieces)) if used and len(pieces) > 1 else ()
+    standing = tuple(each for each in found if _counts(each, used, pieces))
+    passed = not standing if policy.sources_must_agree else None
+    signal = Signal(Gate.AGREEMENT, DISAGREEING, float(len(standing)), 0.0, passed)
+    reason = Reason.SOURCES_DISAGREE if passed is False else None
+    return Agreement(standing, Decision(Gate.AGREEMENT, reason, reason, (signal,)))
+
+
+def _counts(
+    each: Contradiction, used: Sequence[int], pieces: dict[int, Evidence]
+) -> bool:
+    """Tell whether a used entry is contradicted by one of the same standing."""
+    one, other = each.entries
+    if one not in pieces or other not in pieces:
+        return False
+    return any(
+        ours in used and (pieces[theirs].is_verified or not pieces[ours].is_verified)
+        for ours, theirs in ((one, other), (other, one))
+    )
