@@ -24,6 +24,7 @@ _ADDED: Mapping[Role, Mapping[str, Mapping[str, tuple[str, ...]]]] = {
             "section": _READ,
             "entry": _READ,
             "revision": _READ,
+            "conflict": _READ,
         },
         "probes": {"probe": _READ},
         "qa": {

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from kb.api import audiences, documents, entries, exports, revisions
+from kb.api import audiences, conflicts, documents, entries, exports, revisions
 
 urlpatterns = [
     path("entries", entries.EntryListView.as_view(), name="entries"),
@@ -36,6 +36,12 @@ urlpatterns = [
         "exports/<uuid:job_id>/file",
         exports.ExportFileView.as_view(),
         name="export-file",
+    ),
+    path("conflicts", conflicts.ConflictListView.as_view(), name="conflicts"),
+    path(
+        "conflicts/<int:conflict_id>/resolve",
+        conflicts.ConflictResolveView.as_view(),
+        name="conflict-resolve",
     ),
     path("documents", documents.DocumentListView.as_view(), name="documents"),
     path(

@@ -4,6 +4,7 @@ What is seen here is limited to the user's audiences, as everywhere else.
 """
 
 from .audience import AudienceAdmin
+from .conflict import ConflictAdmin
 from .document import DocumentAdmin
 from .embedding_model import EmbeddingModelAdmin
 from .entry import EntryAdmin
@@ -11,6 +12,7 @@ from .knowledge_base import KnowledgeBaseAdmin
 
 __all__ = [
     "AudienceAdmin",
+    "ConflictAdmin",
     "DocumentAdmin",
     "EmbeddingModelAdmin",
     "EntryAdmin",

@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -8,15 +8,17 @@ from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, reverse
 from django.utils import timezone
+from django.utils.html import format_html
 from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 
 from accounts.exceptions import NescioError
 from accounts.roles import Role, has_role
 from kb.archive.entry_table import csv_response
-from kb.models import Audience, Entry, EntryQuerySet
+from kb.models import Audience, Conflict, Entry, EntryQuerySet
+from kb.services.conflict_resolution import settle_written
 from kb.services.entry_states import (
     erase_entry,
     mark_for_review,
@@ -201,7 +203,27 @@ class EntryAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     ) -> None:
         """Write through the services."""
         obj.pk = form.write().pk
+        conflicts = settle_written(obj.pk, by=caller(request))
         obj.refresh_from_db()
+        self._tell_conflicts(request, conflicts)
+
+    def _tell_conflicts(
+        self, request: HttpRequest, conflicts: Sequence[Conflict]
+    ) -> None:
+        """Link to what the entry was found to repeat or to contradict."""
+        for conflict in conflicts:
+            address = reverse("admin:kb_conflict_change", args=[conflict.pk])
+            self.message_user(
+                request,
+                format_html(
+                    '{} of entries {} and {}: <a class="underline" href="{}">compare</a>.',
+                    conflict.get_kind_display().capitalize(),
+                    conflict.first_id,
+                    conflict.second_id,
+                    address,
+                ),
+                level=messages.WARNING,
+            )
 
     def delete_model(self, request: HttpRequest, obj: Entry) -> None:
         """Erase through the services."""

@@ -1,6 +1,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from django.db import transaction
 from django.db.models import QuerySet
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import (
@@ -21,6 +22,7 @@ from kb.exceptions import (
     RevisionConflictError,
 )
 from kb.models import Entry, EntryQuerySet
+from kb.services.conflict_resolution import settle_written
 from kb.services.entries import create_entry, edit_entry
 from kb.services.entry_states import restore_entry, retire_entry, verify_entry
 
@@ -29,6 +31,7 @@ from .entry_serializers import (
     EntryChangesSerializer,
     EntrySerializer,
     NewEntrySerializer,
+    VerificationSerializer,
 )
 from .filters import EntryFilter
 from .permissions import AgentReadsCuratorWrites, caller
@@ -153,7 +156,10 @@ class EntryListView(ListAPIView[Entry]):
         body = NewEntrySerializer(data=request.data, context={"request": request})
         body.is_valid(raise_exception=True)
         fields = {"audience": None, **body.validated_data}
-        entry = create_entry(author=caller(request), **fields)
+        override = fields.pop("override", "")
+        with transaction.atomic():
+            entry = create_entry(author=caller(request), **fields)
+            settle_written(entry.pk, by=caller(request), override=override)
         return shown_entry(request, entry.pk, status.HTTP_201_CREATED)
 
 
@@ -188,15 +194,19 @@ class EntryView(GenericAPIView[Entry]):
         body = EntryChangesSerializer(data=request.data, context={"request": request})
         body.is_valid(raise_exception=True)
         changes = dict(body.validated_data)
-        guarded(
-            request,
-            edit_entry,
-            entry_id=entry.pk,
-            author=caller(request),
-            may_verify=True,
-            expected_revision=expected_revision(request, changes),
-            **changes,
-        )
+        override = changes.pop("override", "")
+        with transaction.atomic():
+            guarded(
+                request,
+                edit_entry,
+                entry_id=entry.pk,
+                author=caller(request),
+                may_verify=True,
+                expected_revision=expected_revision(request, changes),
+                **changes,
+            )
+            if changes.keys() & {"text", "question"}:
+                settle_written(entry.pk, by=caller(request), override=override)
         return shown_entry(request, entry_id)
 
     @extend_schema(
@@ -228,24 +238,31 @@ class _EntryActionView(GenericAPIView[Entry]):
     serializer_class = EntrySerializer
     queryset = Entry.objects.none()
     change: Callable[..., Entry]
+    body: type[ActionSerializer] = ActionSerializer
 
     def _act(self, request: Request, entry_id: int) -> Response:
         entry = find_entry(request, entry_id)
-        body = ActionSerializer(data=request.data)
+        body = self.body(data=request.data)
         body.is_valid(raise_exception=True)
-        guarded(
-            request,
-            type(self).change,
-            entry_id=entry.pk,
-            by=caller(request),
-            reason=body.validated_data["reason"],
-            expected_revision=expected_revision(request, dict(body.validated_data)),
-        )
+        with transaction.atomic():
+            guarded(
+                request,
+                type(self).change,
+                entry_id=entry.pk,
+                by=caller(request),
+                reason=body.validated_data["reason"],
+                expected_revision=expected_revision(request, dict(body.validated_data)),
+            )
+            if self.body is VerificationSerializer:
+                override = body.validated_data.get("override", "")
+                settle_written(entry.pk, by=caller(request), override=override)
         return shown_entry(request, entry_id)
 
 
 class EntryVerifyView(_EntryActionView):
     """Verification of one entry."""
+
+    body = VerificationSerializer
 
     change = staticmethod(verify_entry)
 
@@ -253,7 +270,7 @@ class EntryVerifyView(_EntryActionView):
         operation_id="entries_verify",
         summary="Verify an entry",
         parameters=[IF_MATCH, ETAG],
-        request=ActionSerializer,
+        request=VerificationSerializer,
         responses={200: EntrySerializer, **STALE},
     )
     def post(self, request: Request, entry_id: int) -> Response:

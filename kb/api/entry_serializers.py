@@ -116,6 +116,19 @@ class _UnverifiedConfidenceField(StrictFloatField):
     """A number whose range the service checks: a verified entry keeps its 1."""
 
 
+class OverrideField(StrictCharField):
+    """Why what is verified is right, against verified entries that contradict it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            max_length=REASON_LIMIT,
+            allow_blank=True,
+            required=False,
+            help_text="Why it is right, against a verified entry that contradicts it: "
+            "that one goes to review. Without it, this one does.",
+        )
+
+
 class _EntryFields(StrictSerializer):
     """What creating and changing an entry have in common."""
 
@@ -139,6 +152,7 @@ class _EntryFields(StrictSerializer):
         choices=WRITABLE_STATES,
         required=False,
     )
+    override = OverrideField()
     confidence = _UnverifiedConfidenceField(required=False, help_text=CONFIDENCE_HELP)
     reason = StrictCharField(
         max_length=REASON_LIMIT,
@@ -189,6 +203,12 @@ class ActionSerializer(StrictSerializer):
         max_length=REASON_LIMIT, allow_blank=True, required=False, default=""
     )
     revision = StrictIntegerField(required=False, min_value=1)
+
+
+class VerificationSerializer(ActionSerializer):
+    """Why, on which revision, and against what."""
+
+    override = OverrideField()
 
 
 class RevisionSerializer(serializers.ModelSerializer[Revision]):

@@ -6,7 +6,15 @@ from django.http import HttpRequest
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 
-from kb.models import Audience, Document, Entry, EntryQuerySet, KnowledgeBase
+from kb.models import (
+    Audience,
+    Conflict,
+    ConflictQuerySet,
+    Document,
+    Entry,
+    EntryQuerySet,
+    KnowledgeBase,
+)
 
 WORDS_LIMIT = 200
 _BOOLEANS = [("true", "true"), ("false", "false")]
@@ -43,6 +51,15 @@ class _DocumentFilter(django_filters.ModelChoiceFilter):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Document]:
         return Document.objects.visible_to(request.user)
+
+
+@extend_schema_field({"type": "integer"})
+class _EntryFilter(django_filters.ModelChoiceFilter):
+    def __init__(self, **options: Any) -> None:  # noqa: ANN401  # the library's
+        super().__init__(label="The id of an entry that you may see.", **options)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Entry]:
+        return Entry.objects.visible_to(request.user)
 
 
 @extend_schema_field({"type": "boolean"})
@@ -90,6 +107,28 @@ class EntryFilter(django_filters.FilterSet):
     ) -> EntryQuerySet:
         """Keep what says all the words."""
         return queryset.saying(value)
+
+
+class ConflictFilter(django_filters.FilterSet):
+    """What a list of conflicts may be narrowed by."""
+
+    state = django_filters.MultipleChoiceFilter(
+        choices=Conflict.State.choices, label="May be given more than once."
+    )
+    kind = django_filters.MultipleChoiceFilter(
+        choices=Conflict.Kind.choices, label="May be given more than once."
+    )
+    entry = _EntryFilter(method="filter_entry")
+
+    class Meta:
+        model = Conflict
+        fields: list[str] = []
+
+    def filter_entry(
+        self, queryset: ConflictQuerySet, _name: str, value: Entry
+    ) -> ConflictQuerySet:
+        """Keep those that one entry is part of."""
+        return queryset.of_entry(value.pk)
 
 
 class DocumentFilter(django_filters.FilterSet):
