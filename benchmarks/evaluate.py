@@ -25,6 +25,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from accounts.acting import as_owner
+
 if TYPE_CHECKING:
     from qa.models import EvaluationRun
 
@@ -222,4 +224,5 @@ def _is_whole(run: "EvaluationRun | None") -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with as_owner("benchmarks"):
+        sys.exit(main())

@@ -25,6 +25,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from accounts.acting import as_owner
+
 if TYPE_CHECKING:
     from jobs.models import Job
     from tests.workers.processes import Process
@@ -257,4 +259,5 @@ def _attempts(job: "Job") -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with as_owner("benchmarks"):
+        sys.exit(main())

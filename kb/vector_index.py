@@ -14,11 +14,12 @@ hierarchical navigable small world graphs (2016).
 import logging
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
+from accounts.acting import as_owner
 from kb.models import EmbeddingModel, EntryEmbedding
 
 logger = logging.getLogger(__name__)
@@ -80,7 +81,7 @@ def _returns_true(cursor: CursorWrapper, sql: str, parameters: list[int]) -> boo
 def build(model: EmbeddingModel) -> None:
     """Build the model's index, replacing what there is of it."""
     drop(model)
-    with connection.cursor() as cursor:
+    with _owner(), connection.cursor() as cursor:
         cursor.execute(
             f"CREATE INDEX CONCURRENTLY {index_name(model.pk)} ON kb_entryembedding"
             f" USING hnsw ((vector::vector({model.dimensions})) vector_l2_ops)"
@@ -92,8 +93,12 @@ def build(model: EmbeddingModel) -> None:
 
 def drop(model: EmbeddingModel) -> None:
     """Drop the model's index, if it has one; must not run inside a transaction."""
-    with connection.cursor() as cursor:
+    with _owner(), connection.cursor() as cursor:
         cursor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {index_name(model.pk)}")
+
+
+def _owner() -> AbstractContextManager[None]:
+    return as_owner("vector indexes")
 
 
 def size_bytes(model: EmbeddingModel) -> int:

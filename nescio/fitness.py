@@ -8,10 +8,13 @@ start of every process, and told by the health check.
 import logging
 from collections.abc import Sequence
 
+from django.conf import settings
 from django.core import checks
 from django.core.exceptions import ImproperlyConfigured
 from django.db import OperationalError, connection
 from django.utils.version import get_version_tuple
+
+from accounts.acting import as_owner
 
 logger = logging.getLogger(__name__)
 
@@ -96,6 +99,48 @@ def postgres_problem() -> str | None:
     return f"PostgreSQL {version // 10_000} is too old. Use 16 or newer."
 
 
+def role_problem() -> str | None:
+    """Return why row-level security would not bind the application, None if it does."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT session_user, to_regclass('kb_entry') IS NOT NULL AND"
+            " EXISTS (SELECT FROM pg_class WHERE oid = to_regclass('kb_entry')"
+            "         AND relrowsecurity)"
+        )
+        login, is_secured = cursor.fetchone()
+        if not is_secured:  # not migrated yet
+            return None
+        role = settings.DATABASE_ROLE or login
+        cursor.execute(
+            "SELECT r.rolsuper OR r.rolbypassrls,"
+            "       pg_has_role(r.oid, c.relowner, 'USAGE'),"
+            "       pg_has_role(session_user, r.oid, 'SET')"
+            " FROM pg_roles r, pg_class c"
+            " WHERE r.rolname = %s AND c.oid = to_regclass('kb_entry')",
+            [role],
+        )
+        found = cursor.fetchone()
+    if found is None:
+        return (
+            f'The role "{role}" of NESCIO_DATABASE_ROLE is not there. Make it: '
+            f'CREATE ROLE "{role}" NOLOGIN; GRANT "{role}" TO "{login}"; and grant it the '
+            "rows, as docs/how-to/run-and-deploy.md says."
+        )
+    is_above, is_owner, may_take = found
+    if is_above or is_owner:
+        what = "bypasses row-level security" if is_above else "owns the tables"
+        return (
+            f'The role "{role}" {what}, so a forgotten filter would show everything. Name '
+            "one in NESCIO_DATABASE_ROLE that does not."
+        )
+    if not may_take:
+        return (
+            f'"{login}", which signs in, may not take the role "{role}". Let an '
+            f'administrator run: GRANT "{role}" TO "{login}"'
+        )
+    return None
+
+
 @checks.register(checks.Tags.database)
 def check_database(
     app_configs: object, databases: Sequence[str] | None = None, **_: object
@@ -103,11 +148,13 @@ def check_database(
     """Django's system check, run by `migrate` and `check --database default`."""
     if not databases or "default" not in databases:
         return []
-    found = (
-        ("nescio.E001", postgres_problem()),
-        ("nescio.E002", pgvector_problem()),
-        ("nescio.E003", iterative_scan_problem()),
-    )
+    with as_owner("start-up checks"):
+        found = (
+            ("nescio.E001", postgres_problem()),
+            ("nescio.E002", pgvector_problem()),
+            ("nescio.E003", iterative_scan_problem()),
+            ("nescio.E004", role_problem()),
+        )
     return [checks.Error(problem, id=code) for code, problem in found if problem]
 
 

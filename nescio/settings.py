@@ -93,6 +93,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "accounts.middleware.ReaderMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "nescio.content_security.ContentSecurityMiddleware",
@@ -140,8 +141,13 @@ LOGOUT_REDIRECT_URL = "login"
 # The vector index must go on scanning when a filter discards what it found first, or a
 # selective audience turns into false refusals; start-up checks that the setting took.
 _database = env.db_url_config(DATABASE_URL)
+# Neither superuser nor owner of the tables, so that row-level security binds it: every
+# statement is run as this role but for changes of the tables themselves. Empty where the
+# role that signs in is such a one already.
+DATABASE_ROLE = env.str("NESCIO_DATABASE_ROLE", default="nescio_app")
 _database.update(
     {
+        "ENGINE": "accounts.postgresql",
         # A Unix socket's directory stands percent-encoded in the host's place.
         "HOST": unquote(_database["HOST"]),
         "CONN_HEALTH_CHECKS": True,

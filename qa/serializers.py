@@ -51,8 +51,10 @@ class PieceSerializer(serializers.Serializer[AnswerEvidence]):
     quote = serializers.CharField(
         allow_blank=True, help_text="Words of the entry that the answer rests on."
     )
-    text = serializers.CharField(source="revision.text")
-    question = serializers.CharField(source="revision.question", allow_blank=True)
+    text = serializers.CharField(source="revision.text", default="", allow_blank=True)
+    question = serializers.CharField(
+        source="revision.question", default="", allow_blank=True
+    )
     document = serializers.CharField(
         source="entry.document.title", default=None, allow_null=True
     )
@@ -67,7 +69,7 @@ class PieceSerializer(serializers.Serializer[AnswerEvidence]):
     verified = serializers.SerializerMethodField()
     verified_at = serializers.SerializerMethodField()
     valid_until = serializers.DateTimeField(
-        source="revision.valid_until", allow_null=True
+        source="revision.valid_until", default=None, allow_null=True
     )
     withheld = serializers.BooleanField(
         source="is_withheld",
@@ -91,12 +93,14 @@ class PieceSerializer(serializers.Serializer[AnswerEvidence]):
         return piece.distance / piece.confidence
 
     def get_verified(self, piece: AnswerEvidence) -> bool:
-        """Tell whether a person had verified it."""
-        return piece.revision.state == Entry.State.VERIFIED
+        """Tell whether a person had verified it, as far as the viewer may know."""
+        revision = piece.revision
+        return revision is not None and revision.state == Entry.State.VERIFIED
 
     def get_verified_at(self, piece: AnswerEvidence) -> datetime | None:
         """Return when, if it was."""
-        return piece.entry.verified_at if self.get_verified(piece) else None
+        entry = piece.entry
+        return entry.verified_at if entry and self.get_verified(piece) else None
 
 
 class EvidenceSerializer(PieceSerializer):

@@ -1,6 +1,8 @@
 """Every test runs on the embedded PostgreSQL and, where it needs one, on a real model."""
 
 import os
+from collections.abc import Generator
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +14,12 @@ _IS_OURS = pytest.StashKey[bool]()
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
+    from accounts import acting
+
+    # Fixtures make databases, fill and empty them.
+    owner = ExitStack()
+    owner.enter_context(acting.as_owner("tests"))
+    session.config.add_cleanup(owner.close)
     if "PYTEST_XDIST_WORKER" in os.environ:
         return
     from django.conf import settings
@@ -33,6 +41,15 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         from nescio.embedded import postgres
 
         postgres.stop(settings.PLACES)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None]:
+    """Let tests write and read what they like; requests and jobs say for whom they do."""
+    from accounts.acting import unrestricted
+
+    with unrestricted("tests"):
+        return (yield)
 
 
 @pytest.fixture(autouse=True)

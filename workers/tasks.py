@@ -7,6 +7,7 @@ from celery import shared_task
 from celery.signals import worker_ready
 from django.conf import settings
 
+from accounts.acting import unrestricted
 from jobs.bell import RUN_TASK
 from jobs.run import run_job as run
 from jobs.services import enqueue, prune_finished
@@ -55,7 +56,8 @@ def keep_vector_index() -> None:
 @shared_task(name="workers.fail_abandoned_questions")
 def fail_abandoned_questions() -> None:
     """Let questions be decided again whose process was killed in mid-answer."""
-    failed = fail_abandoned()
+    with unrestricted("abandoned questions"):
+        failed = fail_abandoned()
     if failed:
         logger.warning("Marked %d abandoned questions as failed.", failed)
 

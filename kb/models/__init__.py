@@ -4,7 +4,7 @@ from .audience import Audience, AudienceQuerySet
 from .conflict import Conflict, ConflictQuerySet, JudgedEntry
 from .document import Document, KnowledgeBase, Section
 from .embedding import EmbeddingModel, EntryEmbedding, HalfVector
-from .entry import Entry, EntryQuerySet, Revision
+from .entry import Entry, EntryQuerySet, EntryWords, Revision
 
 __all__ = [
     "Audience",
@@ -16,6 +16,7 @@ __all__ = [
     "Entry",
     "EntryEmbedding",
     "EntryQuerySet",
+    "EntryWords",
     "HalfVector",
     "JudgedEntry",
     "KnowledgeBase",

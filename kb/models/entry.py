@@ -44,7 +44,7 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         for language, config in SEARCH_CONFIGURATIONS.items():
             query = SearchQuery(words, config=config, search_type="websearch")
             wanted |= Q(language=language, search_vector=query)
-        return self.filter(wanted)
+        return self.filter(pk__in=EntryWords.objects.filter(wanted).values("pk"))
 
     def with_revision_number(self) -> Self:
         """Entries with `revision_number`, that of what they say now."""
@@ -199,6 +199,23 @@ class Entry(models.Model):
 
     def __str__(self) -> str:
         return self.text[:80]
+
+
+class EntryWords(models.Model):
+    """What full text looks for, of the entries that the reader may see: a view.
+
+    Through it the index of the words is used, as it is not below a policy.
+    """
+
+    language = models.CharField(max_length=2)
+    search_vector = SearchVectorField()
+
+    class Meta:
+        managed = False
+        db_table = "kb_entrywords"
+
+    def __str__(self) -> str:
+        return f"words of entry {self.pk}"
 
 
 class Revision(models.Model):

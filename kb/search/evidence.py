@@ -69,7 +69,7 @@ match AS (
     SELECT found.id, found.confidence,
            count(*) OVER (PARTITION BY word.lexeme) AS matches
     FROM word CROSS JOIN LATERAL (
-        SELECT e.id, e.confidence FROM kb_entry e
+        SELECT e.id, e.confidence FROM kb_entrywords e
         WHERE e.search_vector @@ word.query AND {VISIBLE}
         LIMIT {_WORD_MATCHES_LIMIT} + 1
     ) found

@@ -28,7 +28,7 @@ _NEAREST = f"""
 WITH question AS MATERIALIZED (SELECT %(vector)s::vector AS vector),
 excluded AS MATERIALIZED (
     SELECT e.id, {_CAUSE} AS cause, e.confidence
-    FROM kb_entry e
+    FROM kb_entryoutline e
     WHERE {IN_KNOWLEDGE_BASE} AND {SERVABLE}
       AND NOT ({ENTITLED} AND {CURRENT} AND {TRUSTED})
 ),

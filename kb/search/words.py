@@ -8,6 +8,8 @@ import threading
 import time
 from dataclasses import dataclass
 
+from accounts.acting import as_owner
+
 from .scope import execute
 
 # A word that more entries contain tells little and costs much: an OR of five words, two
@@ -47,7 +49,9 @@ def common_words() -> tuple[str, ...]:
 
 
 def _read_common_words() -> tuple[str, ...]:
-    for entries, words, frequencies in execute(_COMMON, {}):
+    with as_owner("frequencies of words"):  # a secured table's are hidden from others
+        rows = execute(_COMMON, {})
+    for entries, words, frequencies in rows:
         if entries < _UNCUT_ENTRIES or words is None:
             break
         # Behind the frequencies of the words stand the least, the greatest and that of

@@ -48,14 +48,14 @@ def evidence_table(answer: Answer) -> SafeString:
 
 def _said(piece: AnswerEvidence) -> tuple[str, str, str]:
     """Return entry, document and quote, as far as the user may read them."""
-    if piece.is_withheld:
+    if piece.is_withheld or piece.revision is None:
         return f"entry {piece.entry_id}, withheld from you", "", ""
     link = format_html(
         '<a class="text-primary-600 dark:text-primary-500" href="{}">{}</a>',
         reverse("admin:kb_entry_change", args=[piece.entry_id]),
         piece.revision.text[:200],
     )
-    document = piece.entry.document
+    document = piece.entry.document if piece.entry else None
     return link, document.title if document else "", piece.quote
 
 

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TypeVar
 
 from django.db import connection
@@ -28,7 +29,7 @@ def prepared_ahead(
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="ahead") as thread:
         try:
             for item in items:
-                waiting.append(thread.submit(prepare, item))
+                waiting.append(thread.submit(copy_context().run, prepare, item))
                 if len(waiting) > _DEPTH:
                     yield waiting.popleft().result()
             while waiting:

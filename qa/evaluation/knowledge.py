@@ -11,6 +11,7 @@ from django.contrib.auth.models import Group, User
 from django.db import connection, transaction
 from django.db.models import Count, Max
 
+from accounts.acting import as_owner
 from accounts.roles import Role
 from kb.models import Audience, Document, Entry, KnowledgeBase, Revision
 from kb.services.documents import create_document
@@ -225,5 +226,5 @@ def _audience() -> Audience:
 
 def _gather_statistics() -> None:
     """Let the planner know of thousands of new rows before it is asked for them."""
-    with connection.cursor() as cursor:
+    with as_owner("statistics"), connection.cursor() as cursor:
         cursor.execute("ANALYZE kb_entry, kb_entryembedding, kb_revision")

@@ -54,7 +54,7 @@ def _evidence(pieces: Iterable[AnswerEvidence]) -> Table:
         numeric = name in {"#", "distance", "conf.", "ratio"}
         table.add_column(name, justify="right" if numeric else "left")
     for piece in pieces:
-        document = piece.entry.document
+        document = piece.entry.document if piece.entry else None
         source = f"  ({document.title})" if document else ""
         table.add_row(
             str(piece.rank),
@@ -63,7 +63,9 @@ def _evidence(pieces: Iterable[AnswerEvidence]) -> Table:
             f"{piece.distance:.3f}",
             f"{piece.confidence:.2f}",
             f"{piece.distance / piece.confidence:.3f}",
-            Text(piece.revision.text).append(source, style="dim"),
+            Text(piece.revision.text if piece.revision else "").append(
+                source, style="dim"
+            ),
         )
     return table
 

@@ -15,7 +15,7 @@ from django.db.models import (
 )
 
 from accounts.roles import Role, has_role
-from kb.models import Audience, Entry, KnowledgeBase, Revision
+from kb.models import Entry, KnowledgeBase, Revision
 from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.outcome import Calibration
 
@@ -68,12 +68,14 @@ class AnswerEvidenceQuerySet(models.QuerySet["AnswerEvidence"]):
 
 
 def _is_outside(viewer: AbstractBaseUser | AnonymousUser) -> Q:
-    """Evidence in somebody else's answer, of an audience that the viewer is not in.
+    """Evidence in somebody else's answer, of an entry that the viewer may not see.
 
     Its words are withheld wherever answers are shown; one's own stay as one got them.
+    What is not among the visible is outside: row-level security hides it from both sides
+    of a comparison.
     """
-    visible = Audience.objects.visible_to(viewer)
-    return ~Q(answer__asker_id=viewer.pk) & ~Q(entry__audience__in=visible)
+    visible = Entry.objects.visible_to(viewer).filter(pk=OuterRef("entry_id"))
+    return ~Q(answer__asker_id=viewer.pk) & ~Q(Exists(visible))
 
 
 def fetch_evidence(answer: "Answer", viewer: AbstractBaseUser | AnonymousUser) -> None:
@@ -223,7 +225,11 @@ class Answer(models.Model):
 
 
 class AnswerEvidence(models.Model):
-    """One piece of evidence of an answer, as it was measured then."""
+    """One piece of evidence of an answer, as it was measured then.
+
+    Always of an entry and a revision; None to whom row-level security hides them, as a
+    revision is from all but who may see its entry and who asked.
+    """
 
     class Role(models.TextChoices):
         """What the piece did: cited, read by the model and unused, or a near miss.
@@ -238,9 +244,11 @@ class AnswerEvidence(models.Model):
     answer = models.ForeignKey(
         Answer, on_delete=models.CASCADE, related_name="evidence"
     )
-    entry = models.ForeignKey(Entry, on_delete=models.CASCADE, related_name="uses")
+    entry = models.ForeignKey(
+        Entry, on_delete=models.CASCADE, null=True, related_name="uses"
+    )
     revision = models.ForeignKey(
-        Revision, on_delete=models.CASCADE, related_name="uses"
+        Revision, on_delete=models.CASCADE, null=True, related_name="uses"
     )
     rank = models.PositiveSmallIntegerField(help_text="1-based, best first.")
     role = models.CharField(max_length=9, choices=Role.choices)

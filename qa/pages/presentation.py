@@ -50,7 +50,7 @@ class Card:
     """One piece of evidence as it was measured then, and what became of it since."""
 
     number: int
-    entry_id: int
+    entry_id: int | None
     is_withheld: bool  # then it has no words
     question: str
     pieces: tuple[Piece, ...]  # those with a citation are the quoted words
@@ -219,17 +219,18 @@ def _card(
 ) -> Card:
     entry, revision = row.entry, row.revision
     ratio = row.distance / row.confidence
-    is_verified = revision.state == Entry.State.VERIFIED
-    verifier = entry.verified_by if is_verified else None
+    is_verified = revision is not None and revision.state == Entry.State.VERIFIED
+    verifier = entry.verified_by if entry and is_verified else None
     limit = _limit(policy, is_verified=is_verified) if policy else None
-    document = None if row.is_withheld else entry.document
-    section = None if row.is_withheld else entry.section
+    document = None if row.is_withheld or entry is None else entry.document
+    section = None if row.is_withheld or entry is None else entry.section
+    said = None if row.is_withheld else revision
     return Card(
         number=number,
-        entry_id=entry.pk,
+        entry_id=row.entry_id,
         is_withheld=row.is_withheld,
-        question="" if row.is_withheld else revision.question,
-        pieces=() if row.is_withheld else _quoted(revision.text, row.quote, number),
+        question=said.question if said else "",
+        pieces=_quoted(said.text, row.quote, number) if said else (),
         document=document.title if document else "",
         source=document.source if document else "",
         section=section.heading if section else "",
@@ -237,8 +238,8 @@ def _card(
         verified_by=(verifier.get_full_name() or verifier.get_username())
         if verifier
         else "",
-        verified_at=entry.verified_at if is_verified else None,
-        valid_until=revision.valid_until,
+        verified_at=entry.verified_at if entry and is_verified else None,
+        valid_until=revision.valid_until if revision else None,
         confidence=f"{row.confidence:.2f}",
         confidence_words=wording.confidence_in_words(row.confidence),
         distance=f"{row.distance:.2f}",
@@ -273,6 +274,8 @@ def _around(text: str, quote: str) -> tuple[str, str, str]:
 def _changes(row: AnswerEvidence, at: datetime) -> tuple[str, ...]:
     """Say what happened to the entry after it was used."""
     entry, revision = row.entry, row.revision
+    if entry is None or revision is None:
+        return ()
     changes = []
     if entry.state == Entry.State.RETIRED:
         changes.append("Retired since")

@@ -78,6 +78,7 @@ def _draft(row: EvaluationResult, answer: Answer) -> LabelledDraft | None:
             revision=piece.revision_id,
         )
         for piece in answer.evidence.all()
+        if piece.revision is not None
     )
     return LabelledDraft(
         id=f"{row.run_id}:{row.case_id}",

@@ -4,6 +4,7 @@ import pytest
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
+from accounts.acting import as_owner
 from kb.models import Entry
 from tests.factories import make_curator, make_entry
 
@@ -11,8 +12,8 @@ BEFORE = [("kb", "0006_keep_half_precision_vectors")]
 
 
 def migrate(targets) -> None:
-    executor = MigrationExecutor(connection)
-    executor.migrate(targets)
+    with as_owner("tests"):
+        MigrationExecutor(connection).migrate(targets)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
+from accounts.acting import as_owner
 from kb import vector_index
 from kb.embedding import active_model
 from kb.models import Audience, Section
@@ -278,7 +279,7 @@ def test_words_above_the_cut_are_not_looked_up(monkeypatch):
     monkeypatch.setattr(words, "_kept", words._Kept((), 0.0))
     make_entries([f"The card with the number {at} is valid." for at in range(60)])
     rare = make_entry("A zwirbelix is a card.")
-    with connection.cursor() as cursor:
+    with as_owner("tests"), connection.cursor() as cursor:
         cursor.execute("ANALYZE kb_entry")
 
     assert "card" in words.common_words()
@@ -308,7 +309,7 @@ def test_the_plans_are_those_that_were_measured():
     make_entries([f"Fee number {at} is {at} euros." for at in range(300)])
     model = active_model()
     vector_index.build(model)
-    with connection.cursor() as cursor:
+    with as_owner("tests"), connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE kb_entry")
         cursor.execute("VACUUM ANALYZE kb_entryembedding")
     parameters = evidence.look_parameters(

@@ -3,6 +3,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,6 +13,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
 
+from accounts.acting import as_owner
 from jobs.models import Job
 from jobs.run import run_job
 from jobs.services import enqueue, request_cancel, retry
@@ -175,7 +177,10 @@ class Traffic:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        threads = [threading.Thread(target=work) for work in (self._ask, self._write)]
+        threads = [
+            threading.Thread(target=copy_context().run, args=[work])
+            for work in (self._ask, self._write)
+        ]
         for thread in threads:
             thread.start()
         try:
@@ -282,7 +287,7 @@ def test_an_index_that_a_killed_build_left_is_built_again(monkeypatch):
     make_entries([f"Fee number {at}." for at in range(5)])
     model = active_model()
     vector_index.build(model)
-    with connection.cursor() as cursor:
+    with as_owner("tests"), connection.cursor() as cursor:
         cursor.execute(
             "UPDATE pg_index SET indisvalid = false WHERE indexrelid ="
             f" '{vector_index.index_name(model.pk)}'::regclass"

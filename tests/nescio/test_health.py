@@ -7,6 +7,7 @@ from django.core import checks
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 
+from accounts.acting import as_owner
 from jobs.models import Job
 from nescio import fitness, health, warm_up
 
@@ -130,3 +131,32 @@ def test_old_pgvector_is_refused_with_the_remedy(monkeypatch):
 
     with pytest.raises(ImproperlyConfigured, match=r"Install pgvector 99\.0 or newer"):
         fitness.require_fit_database()
+
+
+@pytest.mark.parametrize(
+    ("role", "problem"),
+    [
+        ("nescio_app", None),
+        ("nescio_missing", "is not there"),
+        ("nescio", "bypasses row-level security"),
+        ("", "bypasses row-level security"),
+    ],
+)
+def test_a_role_that_row_security_does_not_bind_is_refused(settings, role, problem):
+    settings.DATABASE_ROLE = role
+
+    found = fitness.check_database(None, databases=["default"])
+
+    assert bool(found) == bool(problem)
+    assert all(problem in each.msg for each in found)
+
+
+def test_an_owner_of_the_tables_is_refused(settings, db):
+    settings.DATABASE_ROLE = "nescio_test_owner"
+    with as_owner("tests"), connection.cursor() as cursor:
+        cursor.execute("CREATE ROLE nescio_test_owner")
+        cursor.execute("ALTER TABLE kb_entry OWNER TO nescio_test_owner")
+
+    (found,) = fitness.check_database(None, databases=["default"])
+
+    assert "owns the tables" in found.msg

@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 from rest_framework.renderers import JSONRenderer
 from rich.console import Console
 
+from accounts.acting import acting_for
 from accounts.exceptions import NescioError, UnavailableError
 from qa.management.answer_view import print_answer
 from qa.models import Answer
@@ -64,13 +65,14 @@ class Command(BaseCommand):
         """Ask, print and exit with the code of the outcome."""
         try:
             asker = _asker(username)
-            answer = ask(
-                question,
-                asker=asker,
-                knowledge_base=find_knowledge_base(knowledge_base),
-                language=language,
-                channel=Answer.Channel.COMMAND,
-            )
+            with acting_for(asker):
+                answer = ask(
+                    question,
+                    asker=asker,
+                    knowledge_base=find_knowledge_base(knowledge_base),
+                    language=language,
+                    channel=Answer.Channel.COMMAND,
+                )
         except UnavailableError as error:
             raise CommandError(str(error), returncode=UNAVAILABLE) from error
         except NescioError as error:

@@ -7,6 +7,7 @@ from pathlib import Path
 from django.contrib.auth.models import Group, User
 from django.db import connection
 
+from accounts.acting import as_owner
 from accounts.roles import Role
 from kb.archive.writing import Contents, write_archive
 from kb.models import Audience, Document, Entry, KnowledgeBase
@@ -126,7 +127,7 @@ def _change(chance, entry, people, audiences) -> None:
 def wipe(*, with_people: bool = True) -> None:
     """Empty the installation of knowledge and, with it, of those who wrote it."""
     commit()
-    with connection.cursor() as cursor:
+    with as_owner("tests"), connection.cursor() as cursor:
         cursor.execute("TRUNCATE kb_knowledgebase, kb_audience CASCADE")
     if with_people:
         User.objects.all().delete()

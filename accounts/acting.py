@@ -1,0 +1,116 @@
+"""For whom code reads: what row-level security holds every statement against.
+
+A web request acts for its user by itself. Whatever else reads knowledge says for whom:
+`acting_for(user)`, or `unrestricted("why")`. Code that says nothing gets an error of the
+database instead of rows that it may not see, or of a wrong "nothing is known".
+
+The policies stand in `kb/migrations`; `accounts.postgresql` tells the database.
+"""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:  # the database's backend is loaded before any model
+    from django.contrib.auth.base_user import AbstractBaseUser
+    from django.contrib.auth.models import AnonymousUser
+
+Item = TypeVar("Item")
+
+_PREFIX = "nescio:"
+
+
+class Reader(Protocol):
+    """For whom statements are run."""
+
+    @property
+    def label(self) -> bytes:
+        """What the database is told, ASCII; at most 63 bytes."""
+
+    @property
+    def is_owner(self) -> bool:
+        """Whether as the role that signed in, instead of as the application's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Acting:
+    """A reader who stays the same.
+
+    Attributes:
+        reason: Why more is read than one user may see; "" for a user.
+    """
+
+    label: bytes
+    is_owner: bool = False
+    reason: str = ""
+
+
+NOBODY = Acting(f"{_PREFIX}nobody".encode())
+_UNSAID = Acting(f"{_PREFIX}unsaid".encode())
+_reader: ContextVar[Reader] = ContextVar("reader", default=_UNSAID)
+
+
+def reader() -> Reader:
+    """Return for whom statements are run now."""
+    return _reader.get()
+
+
+@contextmanager
+def reading_as(chosen: Reader) -> Iterator[None]:
+    """Run statements for `chosen` within the block."""
+    token = _reader.set(chosen)
+    try:
+        yield
+    finally:
+        _reader.reset(token)
+
+
+def acting_for(
+    user: "AbstractBaseUser | AnonymousUser",
+) -> AbstractContextManager[None]:
+    """Read and write what `user` may, and nothing else, within the block.
+
+    Which audiences those are, the database looks up itself, by the row of the user.
+    """
+    return reading_as(reader_of(user))
+
+
+def unrestricted(reason: str) -> AbstractContextManager[None]:
+    """Read and write whatever there is within the block: for work that is nobody's.
+
+    Args:
+        reason: What for; `tests/accounts/test_doors.py` lists every one.
+    """
+    return reading_as(Acting(f"{_PREFIX}everything".encode(), reason=reason))
+
+
+def as_owner(reason: str) -> AbstractContextManager[None]:
+    """Act as the role that signed in: for changes of tables and indexes, and their statistics.
+
+    Args:
+        reason: As for `unrestricted`.
+    """
+    return reading_as(Acting(f"{_PREFIX}owner".encode(), is_owner=True, reason=reason))
+
+
+def reader_of(user: "AbstractBaseUser | AnonymousUser") -> Acting:
+    """Return the reader that `user` is: nobody, if not signed in or not active."""
+    if user.pk is None or not user.is_active:
+        return NOBODY
+    return Acting(f"{_PREFIX}user:{user.pk}".encode())
+
+
+def each_as(chosen: Reader, items: Iterator[Item]) -> Iterator[Item]:
+    """Yield what `items` yields, each made for `chosen` whoever asks for it.
+
+    A `with` around a generator's body would change its caller's reader between two items.
+    """
+    while True:
+        with reading_as(chosen):
+            try:
+                item = next(items)
+            except StopIteration:
+                return
+        yield item

@@ -1,0 +1,66 @@
+"""Whoever a request turns out to come from is the one whom its statements are run for."""
+
+from collections.abc import Callable
+
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.models import AnonymousUser
+from django.http import (
+    FileResponse,
+    HttpRequest,
+    HttpResponseBase,
+    StreamingHttpResponse,
+)
+from django.utils.functional import SimpleLazyObject
+
+from accounts.acting import NOBODY, Acting, each_as, reader_of, reading_as
+
+
+class RequestReader:
+    """The user of a request, and nobody until it is known who that is.
+
+    Neither session nor token is read for this: a page that asks nothing about its user
+    costs nothing, and reads nothing. REST's authentication, as a sign-in does, puts its
+    user into the request.
+    """
+
+    is_owner = False
+
+    def __init__(self, request: HttpRequest) -> None:
+        self._request = request
+        self._of_session = request.user
+        self._lazy: object = SimpleLazyObject(self._load)
+        self._user: AbstractBaseUser | AnonymousUser | None = None
+        self._reader: Acting = NOBODY
+        request.user = self._lazy  # type: ignore[assignment]  # stands for a user
+
+    @property
+    def label(self) -> bytes:
+        """What the database is told."""
+        user = self._request.user
+        if user is self._lazy:
+            return self._reader.label
+        if user is not self._user:
+            self._user, self._reader = user, reader_of(user)
+        return self._reader.label
+
+    def _load(self) -> AbstractBaseUser | AnonymousUser:
+        self._reader = reader_of(self._of_session)  # reads the session
+        return self._of_session
+
+
+class ReaderMiddleware:
+    """Runs a request, and what it streams afterwards, for its user."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Answer the request; it must have a user already, known or not."""
+        chosen = RequestReader(request)
+        with reading_as(chosen):
+            response = self._get_response(request)
+        if isinstance(response, StreamingHttpResponse) and not isinstance(
+            response, FileResponse
+        ):
+            response.streaming_content = each_as(chosen, iter(response))
+        return response

@@ -1,0 +1,86 @@
+"""The connection of `settings.DATABASES`: every statement is run for who is said to read.
+
+`application_name` carries the reader. Of all settings that a client may choose freely it
+is the one that PostgreSQL reports back after each change, also after one that a rollback,
+or a rollback to a savepoint, took back. So before each statement what the connection
+stands at is compared with `accounts.acting.reader()`, without asking the server, and set
+where it differs: nothing that an earlier request left on a pooled connection is ever
+read by. Poolers in transaction mode, such as PgBouncer, carry it along with their client.
+
+The role is set together with it, in one message, and so taken back together with it.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+from django.db.backends.postgresql import base
+from django.db.backends.utils import CursorWrapper
+from psycopg import errors, sql
+from psycopg.pq import ConnStatus, ExecStatus, TransactionStatus
+
+from accounts.acting import Reader, reader
+
+_CARRIER = b"application_name"
+
+
+class _Cursor(CursorWrapper):
+    """Tells the database also before what Django's cursors hand straight to the driver."""
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # the driver's
+        if name in {"copy", "stream"}:
+            self.db.tell_reader()
+        return super().__getattr__(name)
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """A connection that runs each statement for who is said to read."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401  # Django's
+        super().__init__(*args, **kwargs)
+        self.execute_wrappers.append(self._tell_and_execute)
+
+    def get_connection_params(self) -> dict[str, Any]:
+        """Begin as no reader, whatever the address or the environment names."""
+        return {**super().get_connection_params(), "application_name": "nescio"}
+
+    def make_cursor(self, cursor: Any) -> CursorWrapper:  # noqa: ANN401  # the driver's
+        """Return a cursor that copies and streams for the reader too."""
+        return _Cursor(cursor, self)
+
+    def tell_reader(self) -> None:
+        """Make the connection's reader the one who is said to read, if it is another.
+
+        Raises:
+            DatabaseError: The application's role may not be taken.
+        """
+        pgconn = self.connection.pgconn
+        wanted = reader()
+        told = pgconn.parameter_status(_CARRIER)
+        if told == wanted.label or (
+            # Nothing but a rollback is possible, which tells what it went back to.
+            pgconn.transaction_status == TransactionStatus.INERROR
+        ):
+            return
+        result = pgconn.exec_(_statement(wanted))
+        if result.status == ExecStatus.COMMAND_OK or pgconn.status == ConnStatus.BAD:
+            return  # of a lost connection the statement itself will tell
+        with self.wrap_database_errors:
+            raise errors.error_from_result(result)
+
+    def _tell_and_execute(
+        self,
+        execute: Callable[..., Any],
+        *arguments: Any,  # noqa: ANN401  # passed through
+    ) -> Any:  # noqa: ANN401  # passed through
+        self.tell_reader()
+        return execute(*arguments)
+
+
+def _statement(wanted: Reader) -> bytes:
+    name = settings.DATABASE_ROLE
+    role = b""
+    if name:
+        chosen = b"NONE" if wanted.is_owner else sql.Identifier(name).as_bytes()
+        role = b"SET ROLE %s; " % chosen
+    return b"%sSET application_name = '%s'" % (role, wanted.label)
