@@ -31,6 +31,7 @@ _ADDED: Mapping[Role, Mapping[str, Mapping[str, tuple[str, ...]]]] = {
             "answer": _READ,
             "answerevidence": _READ,
             "vote": _READ,
+            "escalation": ("view", "change"),
             "policy": _READ,
             "certificate": _READ,
             "refusalwording": _READ,

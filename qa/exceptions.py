@@ -48,6 +48,30 @@ class VoteNotFoundError(NotFoundError):
     code = "vote_not_found"
 
 
+class EscalationNotFoundError(NotFoundError):
+    """There is no such escalation, or it is another agent's."""
+
+    code = "escalation_not_found"
+
+
+class EscalationExistsError(ConflictError):
+    """The question was sent to the experts before."""
+
+    code = "escalation_exists"
+
+
+class EscalationClosedError(ConflictError):
+    """An expert replied before."""
+
+    code = "escalation_closed"
+
+
+class InvalidEscalationError(NescioError):
+    """A question can't be sent to the experts, or replied to, like this."""
+
+    code = "invalid_escalation"
+
+
 class PolicyError(NescioError):
     """A policy's values contradict each other or are out of range."""
 

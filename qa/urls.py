@@ -2,6 +2,14 @@ from django.urls import path
 
 from qa.api.answers import AnswerListView, AnswerView
 from qa.api.ask import AskView, RetryView
+from qa.api.escalations import (
+    AssigneeView,
+    CloseView,
+    EscalateView,
+    EscalationListView,
+    EscalationView,
+    ReplyView,
+)
 from qa.api.policies import DriftListView, PolicyListView, PolicyView
 from qa.api.search import SearchView
 from qa.api.votes import VoteExportView, VoteHandledView, VoteListView, VoteView
@@ -13,6 +21,32 @@ urlpatterns = [
     path("answers/<uuid:answer_id>", AnswerView.as_view(), name="api_answer"),
     path("answers/<uuid:answer_id>/retry", RetryView.as_view(), name="api_retry"),
     path("answers/<uuid:answer_id>/vote", VoteView.as_view(), name="api_vote"),
+    path(
+        "answers/<uuid:answer_id>/escalate",
+        EscalateView.as_view(),
+        name="api_escalate",
+    ),
+    path("escalations", EscalationListView.as_view(), name="api_escalations"),
+    path(
+        "escalations/<int:escalation_id>",
+        EscalationView.as_view(),
+        name="api_escalation",
+    ),
+    path(
+        "escalations/<int:escalation_id>/reply",
+        ReplyView.as_view(),
+        name="api_escalation_reply",
+    ),
+    path(
+        "escalations/<int:escalation_id>/close",
+        CloseView.as_view(),
+        name="api_escalation_close",
+    ),
+    path(
+        "escalations/<int:escalation_id>/assignee",
+        AssigneeView.as_view(),
+        name="api_escalation_assignee",
+    ),
     path("votes", VoteListView.as_view(), name="api_votes"),
     path("votes/export", VoteExportView.as_view(), name="api_votes_export"),
     path(

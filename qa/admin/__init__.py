@@ -2,6 +2,7 @@
 
 from .answer import AnswerAdmin
 from .drift import DriftReadingAdmin
+from .escalation import EscalationAdmin
 from .evaluation import EvaluationRunAdmin
 from .policy import PolicyAdmin
 from .probe import ProbeAdmin
@@ -11,6 +12,7 @@ from .wording import RefusalWordingAdmin
 __all__ = [
     "AnswerAdmin",
     "DriftReadingAdmin",
+    "EscalationAdmin",
     "EvaluationRunAdmin",
     "PolicyAdmin",
     "ProbeAdmin",

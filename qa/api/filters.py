@@ -6,7 +6,7 @@ import django_filters
 from django import forms
 from drf_spectacular.utils import extend_schema_field
 
-from qa.models import Answer, DriftReading, Policy, Vote
+from qa.models import Answer, DriftReading, Escalation, Policy, Vote
 from qa.pipeline.gates import Gate, Reason
 
 
@@ -72,6 +72,17 @@ class VoteFilter(django_filters.FilterSet):
 
     class Meta:
         model = Vote
+        fields: list[str] = []
+        form = _NonEmptyForm
+
+
+class EscalationFilter(django_filters.FilterSet):
+    """By whether an expert replied."""
+
+    state = django_filters.ChoiceFilter(choices=Escalation.State.choices)
+
+    class Meta:
+        model = Escalation
         fields: list[str] = []
         form = _NonEmptyForm
 

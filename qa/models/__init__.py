@@ -4,6 +4,7 @@ from .activation import PolicyActivation
 from .answer import Answer, AnswerEvidence, AnswerQuerySet
 from .certificate import Certificate
 from .drift import DriftReading
+from .escalation import Escalation
 from .evaluation import EvaluationResult, EvaluationRun
 from .policy import Policy, RefusalWording
 from .vote import Vote
@@ -14,6 +15,7 @@ __all__ = [
     "AnswerQuerySet",
     "Certificate",
     "DriftReading",
+    "Escalation",
     "EvaluationResult",
     "EvaluationRun",
     "Policy",

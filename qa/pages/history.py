@@ -9,6 +9,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from qa.models import Answer
+from qa.services.escalations import mark_read
 
 from .access import agents_only, find_answer, user_of
 from .parts import answer_part, box_part, past_answers
@@ -36,6 +37,7 @@ class HistoryForm(forms.Form):
 def answer(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
     """Show a past answer as it was given, with what became of its evidence since."""
     found = find_answer(request, answer_id)
+    mark_read(found, by=user_of(request))
     question = found.question if found.asker_id == request.user.pk else ""
     context = {**box_part(request, question=question), **answer_part(request, found.pk)}
     return render(request, "qa/answer.html", context)

@@ -3,14 +3,15 @@
 from uuid import UUID
 
 from django.contrib.auth.models import User
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
 from django.utils import timezone
 
 from accounts.roles import Role, has_role
-from kb.models import KnowledgeBase, Revision
-from qa.models import Answer, AnswerEvidence, Vote
+from kb.models import Entry, KnowledgeBase, Revision
+from qa.models import Answer, AnswerEvidence, Escalation, Vote
 from qa.models.vote import reasons_against
+from qa.services.escalations import NOTE_LIMIT
 from qa.services.votes import COMMENT_LIMIT, EXPECTED_LIMIT
 
 from .access import user_of
@@ -38,8 +39,11 @@ def recent_part(user: User) -> dict[str, object]:
 
 def past_answers(user: User) -> QuerySet[Answer]:
     """Return the user's own questions, newest first, without what lists don't show."""
-    return Answer.objects.asked_by(user).only(
-        "question", "outcome", "gate", "text", "created_at"
+    unread = Escalation.objects.unread_by(user).filter(answer=OuterRef("pk"))
+    return (
+        Answer.objects.asked_by(user)
+        .annotate(has_reply=Exists(unread))
+        .only("question", "outcome", "gate", "text", "created_at")
     )
 
 
@@ -53,6 +57,30 @@ def answer_part(request: HttpRequest, answer_id: UUID) -> dict[str, object]:
         "may_curate": request.user.is_staff and has_role(request.user, Role.CURATOR),
         "is_own": answer.asker_id == request.user.pk,
         **vote_part(request, answer),
+        **escalation_part(request, answer),
+    }
+
+
+def escalation_part(request: HttpRequest, answer: Answer) -> dict[str, object]:
+    """Return what is shown of sending a refusal to an expert (one query for a refusal)."""
+    if answer.outcome != Answer.Outcome.REFUSED:
+        return {"escalation": None, "may_escalate": False}
+    found = (
+        Escalation.objects.visible_to(request.user)
+        .filter(answer=answer)
+        .select_related("assignee", "replied_by", "entry")
+        .first()
+    )
+    is_own = answer.asker_id == request.user.pk
+    return {
+        "answer": answer,
+        "is_own": is_own,
+        "escalation": found,
+        "may_escalate": found is None and is_own,
+        "is_kept_verified": bool(
+            found and found.entry and found.entry.state == Entry.State.VERIFIED
+        ),
+        "note_limit": NOTE_LIMIT,
     }
 
 

@@ -1,6 +1,7 @@
 from django.urls import path
 
 from . import asking, history
+from .escalations import escalate
 from .votes import vote
 
 urlpatterns = [
@@ -10,4 +11,5 @@ urlpatterns = [
     path("answers/<uuid:answer_id>/stream", asking.stream, name="answer-stream"),
     path("answers/<uuid:answer_id>/retry", asking.retry, name="answer-retry"),
     path("answers/<uuid:answer_id>/vote", vote, name="answer-vote"),
+    path("answers/<uuid:answer_id>/escalate", escalate, name="answer-escalate"),
 ]

@@ -13,6 +13,8 @@ from qa.exceptions import AnswerNotFoundError, AnswerPendingError, InvalidVoteEr
 from qa.models import Answer, Vote
 from qa.models.vote import reasons_against
 
+from .plain_text import checked_text
+
 COMMENT_LIMIT = 2_000
 EXPECTED_LIMIT = 4_000
 
@@ -54,8 +56,10 @@ def vote(
     said = {
         "is_up": is_up,
         "reasons": _reasons(answer, is_up=is_up, given=reasons),
-        "comment": _text("comment", comment, COMMENT_LIMIT),
-        "expected_answer": _text("expected answer", expected_answer, EXPECTED_LIMIT),
+        "comment": checked_text("comment", comment, COMMENT_LIMIT, InvalidVoteError),
+        "expected_answer": checked_text(
+            "expected answer", expected_answer, EXPECTED_LIMIT, InvalidVoteError
+        ),
     }
     if is_up and said["expected_answer"]:
         raise InvalidVoteError(
@@ -100,16 +104,3 @@ def _reasons(answer: Answer, *, is_up: bool, given: Sequence[str]) -> list[str]:
             f"The reason {unknown[0][:40]!r} does not apply; there are: {named}."
         )
     return [reason.value for reason in known if reason in given]
-
-
-def _text(name: str, text: str, limit: int) -> str:
-    text = text.strip()
-    if len(text) > limit:
-        raise InvalidVoteError(
-            f"The {name} has {len(text)} characters and may have {limit}; shorten it."
-        )
-    if "\x00" in text or any("\ud800" <= c <= "\udfff" for c in text):
-        raise InvalidVoteError(
-            f"The {name} holds a NUL or half a surrogate pair; take it out."
-        )
-    return text
