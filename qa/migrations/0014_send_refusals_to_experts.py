@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         ("kb", "0008_record_every_change"),
-        ("qa", "0012_refuse_where_sources_disagree"),
+        ("qa", "0013_secure_evidence"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
