@@ -17,7 +17,7 @@ from unfold.decorators import action, display
 from accounts.exceptions import NescioError
 from accounts.roles import Role, has_role
 from kb.archive.entry_table import csv_response
-from kb.models import Audience, Conflict, Entry, EntryQuerySet
+from kb.models import Conflict, Entry, EntryQuerySet
 from kb.services.conflict_resolution import settle_written
 from kb.services.entry_states import (
     erase_entry,
@@ -28,6 +28,7 @@ from kb.services.entry_states import (
 )
 
 from .caller import caller
+from .entry_filters import AudienceFilter, ExpiryFilter
 from .entry_form import EntryForm
 from .entry_history import compare_page, history_page, restore_page
 from .exports import export_file, exports_page
@@ -40,58 +41,6 @@ _COLOURS = {
     Entry.State.NEEDS_REVIEW: "warning",
     Entry.State.RETIRED: "danger",
 }
-
-
-class ExpiryFilter(admin.SimpleListFilter):
-    """Past its time, or not."""
-
-    title = "expiry"
-    parameter_name = "expiry"
-
-    def lookups(
-        self,
-        request: HttpRequest,
-        model_admin: Any,  # noqa: ANN401  # unfold's
-    ) -> list[tuple[str, str]]:
-        """Name the choices."""
-        return [("expired", "expired"), ("current", "not expired")]
-
-    def queryset(
-        self, request: HttpRequest, queryset: QuerySet[Any]
-    ) -> QuerySet[Any] | None:
-        """Narrow to the choice."""
-        if not isinstance(queryset, EntryQuerySet) or self.value() is None:
-            return None
-        now = timezone.now()
-        return (
-            queryset.expired(now)
-            if self.value() == "expired"
-            else queryset.current(now)
-        )
-
-
-class AudienceFilter(admin.SimpleListFilter):
-    """One of the user's audiences."""
-
-    title = "audience"
-    parameter_name = "audience"
-
-    def lookups(
-        self,
-        request: HttpRequest,
-        model_admin: Any,  # noqa: ANN401  # unfold's
-    ) -> list[tuple[str, str]]:
-        """Name the user's audiences, no other."""
-        visible = Audience.objects.visible_to(request.user)
-        return [(audience.slug, audience.name) for audience in visible]
-
-    def queryset(
-        self, request: HttpRequest, queryset: QuerySet[Any]
-    ) -> QuerySet[Any] | None:
-        """Narrow to the choice."""
-        if self.value() is None:
-            return None
-        return queryset.filter(audience__slug=self.value())
 
 
 @admin.register(Entry)
