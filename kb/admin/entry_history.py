@@ -23,7 +23,6 @@ from .caller import caller
 from .difference import Piece, word_difference
 
 _PER_PAGE = 50
-_GONE = "one that is gone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,31 +135,32 @@ def _rows(old: Revision, new: Revision, visible: set[int]) -> Iterator[_Row]:
 
 
 def _facts(revision: Revision, visible: set[int]) -> Iterator[tuple[str, str]]:
-    document = revision.document
-    is_shown = document is not None and document.audience_id in visible
-    audience = revision.audience
+    audience, document, section = (
+        revision.audience, revision.document, revision.section,
+    )  # fmt: skip
+    if audience is not None and audience.pk not in visible:
+        audience = None
+    if document is not None and document.audience_id not in visible:
+        document = section = None
     yield "State", revision.get_state_display()
     yield "Verified", verification_of(revision)
     yield "Confidence", f"{revision.confidence:g}"
     yield "Valid until", _moment(revision.valid_until) or "always"
     yield "Language", revision.get_language_display()
-    if audience is not None and audience.pk not in visible:
-        yield "Audience", "one that is not yours"
-    else:
-        yield "Audience", str(audience or _GONE)
-    if document is not None and not is_shown:
-        yield "Document", "one that you may not see"
-        yield "Section", ""
-    else:
-        yield "Document", str(document or (revision.document_id and _GONE) or "none")
-        yield (
-            "Section",
-            str(revision.section or (revision.section_id and _GONE) or "none"),
-        )
-    yield "Owner", str(revision.owner or (revision.owner_id and _GONE) or "nobody")
+    yield "Audience", _named(audience, revision.audience_id)
+    yield "Document", _named(document, revision.document_id)
+    yield "Section", _named(section, revision.section_id)
+    yield "Owner", _named(revision.owner, revision.owner_id)
     yield "Written by", author_of(revision)
     yield "Written", _moment(revision.created_at)
     yield "Reason", revision.reason
+
+
+def _named(row: object | None, row_id: int | None) -> str:
+    """Return what a revision refers to; that it is there is not told to who may not see it."""
+    if row is not None:
+        return str(row)
+    return "none" if row_id is None else "gone, or not yours to see"
 
 
 def author_of(revision: Revision) -> str:

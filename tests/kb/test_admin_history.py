@@ -81,7 +81,7 @@ def test_the_history_names_who_wrote_past_the_services_and_no_audience_of_others
     compared = curator.get(f"{LIST}{entry.pk}/compare?old=2&new=4").content.decode()
 
     assert f"database user {connection.settings_dict['USER']}" in page
-    assert "one that is not yours" in compared
+    assert "gone, or not yours to see" in compared
     assert "Merger" not in compared
 
 
