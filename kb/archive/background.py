@@ -1,6 +1,7 @@
 """Archives that are asked for in the browser or over REST: made by a job, then fetched."""
 
 import time
+from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib.auth.models import User
 
+from accounts.acting import acting_for
 from accounts.roles import Role, has_role
 from jobs.models import Job, JobQuerySet
 from jobs.run import JobRun
@@ -77,7 +79,8 @@ def export_in_background(run: JobRun) -> dict[str, object]:
         knowledge_base=run.parameters["knowledge_base"],
         reader=None if complete else reader,
     )
-    manifest = write_archive(path, contents)
+    with nullcontext() if complete else acting_for(reader):
+        manifest = write_archive(path, contents)
     rows = {name: facts.rows for name, facts in manifest.files.items()}
     with run.step() as step:
         step.advance(done=rows["entries"], total=rows["entries"])

@@ -171,4 +171,5 @@ _TESTS: "tuple[tuple[type[models.Field[Any, Any]], Callable[[object], bool]], ..
     (models.IntegerField, _is_count),
     (models.CharField, _is_text),
     (models.TextField, _is_text),
+    (models.JSONField, lambda value: isinstance(value, list | dict)),
 )

@@ -18,7 +18,7 @@ from kb.services.vectors import write_vectors
 
 from .checking import Named, check_rows
 from .reading import ArchiveFile, open_archive
-from .tables import DOCUMENTS, ENTRIES, REVISIONS, SECTIONS, Column, Table
+from .tables import CONFLICTS, DOCUMENTS, ENTRIES, REVISIONS, SECTIONS, Column, Table
 from .writing import Progress
 
 _AT_ONCE = 1000
@@ -215,7 +215,7 @@ def _write(
             for table in (DOCUMENTS, SECTIONS, ENTRIES)
         },
     )
-    for table in (DOCUMENTS, SECTIONS, ENTRIES, REVISIONS):
+    for table in (DOCUMENTS, SECTIONS, ENTRIES, REVISIONS, CONFLICTS):
         _write_table(table, archive, ids, progress)
     # What waits for the end is judged now, where it can be told what was wrong.
     with connection.cursor() as cursor:

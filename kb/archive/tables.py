@@ -6,13 +6,20 @@ number in the archive, 1-based in the order of their ids: so what was restored e
 under other ids, makes the same archive again.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Field, Model
 
-from kb.models import Audience, Document, Entry, KnowledgeBase, Revision, Section
+from kb.models import (
+    Audience,
+    Conflict,
+    Document,
+    Entry,
+    KnowledgeBase,
+    Revision,
+    Section,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +135,27 @@ REVISIONS = Table(
         *_plain("reason", "database_user", "created_at"),
     ),
 )
+CONFLICTS = Table(
+    "conflicts",
+    Conflict,
+    (
+        Column("first", table="entries"),
+        Column("second", table="entries"),
+        *_plain("first_revision", "second_revision", "texts_sha256", "kind", "score"),
+        *_plain("distance", "reasons", "model", "state"),
+        Column("kept", table="entries"),
+        Column("resolved_by", by="username"),
+        *_plain("resolved_at", "reason", "found_at"),
+    ),
+)
 
-TABLES = (KNOWLEDGE_BASES, AUDIENCES, DOCUMENTS, SECTIONS, ENTRIES, REVISIONS)
+TABLES = (
+    KNOWLEDGE_BASES,
+    AUDIENCES,
+    DOCUMENTS,
+    SECTIONS,
+    ENTRIES,
+    REVISIONS,
+    CONFLICTS,
+)
 """In the order in which they are written and read: what is referred to comes first."""
-
-TABLE_BY_NAME: Mapping[str, Table] = {table.name: table for table in TABLES}

@@ -17,11 +17,20 @@ from django.db import connection, transaction
 from django.db.models import Model, Q, QuerySet
 
 from kb.exceptions import InvalidKnowledgeError
-from kb.models import Audience, Document, Entry, KnowledgeBase, Revision, Section
+from kb.models import (
+    Audience,
+    Conflict,
+    Document,
+    Entry,
+    KnowledgeBase,
+    Revision,
+    Section,
+)
 
 from .manifest import FILE, FileFacts, Manifest
 from .tables import (
     AUDIENCES,
+    CONFLICTS,
     DOCUMENTS,
     ENTRIES,
     KNOWLEDGE_BASES,
@@ -189,6 +198,7 @@ def _rows(contents: Contents) -> Mapping[str, QuerySet[Any]]:
         SECTIONS.name: Section.objects.filter(document__in=documents),
         ENTRIES.name: entries,
         REVISIONS.name: revisions,
+        CONFLICTS.name: Conflict.objects.filter(first__in=entries, second__in=entries),
     }
 
 

@@ -10,7 +10,7 @@ from django.db import connection
 from accounts.acting import as_owner
 from accounts.roles import Role
 from kb.archive.writing import Contents, write_archive
-from kb.models import Audience, Document, Entry, KnowledgeBase
+from kb.models import Audience, Conflict, Document, Entry, KnowledgeBase
 from kb.services.documents import SectionNode, create_document, edit_document
 from kb.services.entries import NewEntry, create_entries, edit_entry
 from kb.services.entry_states import mark_for_review, retire_entry, verify_entry
@@ -79,6 +79,23 @@ def fill(seed: int, slug: str = "cards") -> KnowledgeBase:
     for document in documents:
         if chance.random() < 0.3:
             edit_document(document_id=document.pk, author=people[0], sections=[])
+    if len(entries) > 1:
+        Conflict.objects.create(
+            first=entries[0],
+            second=entries[1],
+            first_revision=1,
+            second_revision=1,
+            texts_sha256="0" * 64,
+            kind=chance.choice(Conflict.Kind.values),
+            score=chance.random(),
+            distance=0.5,
+            reasons=[{"signal": "numbers", "places": [[0, 2]], "why": said(chance)}],
+            model="rules 1",
+            state=chance.choice(Conflict.State.values),
+            kept=chance.choice([entries[0], None]),
+            resolved_by=chance.choice([*people, None]),
+            reason="Both hold.",
+        )
     if entries:  # a trace of somebody who writes past the services
         Entry.objects.filter(pk=entries[0].pk).update(text=f"{said(chance)} by hand")
     commit()
