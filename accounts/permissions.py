@@ -43,6 +43,7 @@ _ADDED: Mapping[Role, Mapping[str, Mapping[str, tuple[str, ...]]]] = {
             "document": _WRITE,
             "section": _ALL,
             "entry": _WRITE,
+            "proposal": ("view", "change"),
             "embeddingmodel": _READ,
         },
     },

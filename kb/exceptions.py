@@ -40,6 +40,18 @@ class AudienceNotFoundError(NotFoundError):
     code = "audience_not_found"
 
 
+class ProposalNotFoundError(NotFoundError):
+    """There is no such proposal, or the asker may not see its entry."""
+
+    code = "proposal_not_found"
+
+
+class ProposalDecidedError(ConflictError):
+    """A proposal is decided on once; afterwards its entry is changed."""
+
+    code = "proposal_decided"
+
+
 class EntryRetiredError(ConflictError):
     """A retired entry is changed only by restoring it first."""
 

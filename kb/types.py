@@ -49,6 +49,8 @@ class Scope:
         audience_ids: The asker's audiences; empty sees nothing.
         unverified_floor: Least confidence in (0, 1] of an unverified entry; 1 admits
             verified entries alone.
+        enriched_floor: Least confidence in (0, 1) of what a language model proposed and
+            nobody reviewed; None lets none of that in.
         at: The moment against which expiry is judged.
     """
 
@@ -56,6 +58,7 @@ class Scope:
     audience_ids: tuple[int, ...]
     unverified_floor: float
     at: datetime
+    enriched_floor: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

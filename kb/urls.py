@@ -1,6 +1,14 @@
 from django.urls import path
 
-from kb.api import audiences, conflicts, documents, entries, exports, revisions
+from kb.api import (
+    audiences,
+    conflicts,
+    documents,
+    entries,
+    exports,
+    proposals,
+    revisions,
+)
 
 urlpatterns = [
     path("entries", entries.EntryListView.as_view(), name="entries"),
@@ -42,6 +50,17 @@ urlpatterns = [
         "conflicts/<int:conflict_id>/resolve",
         conflicts.ConflictResolveView.as_view(),
         name="conflict-resolve",
+    ),
+    path("proposals", proposals.ProposalListView.as_view(), name="proposals"),
+    path(
+        "proposals/<int:proposal_id>",
+        proposals.ProposalView.as_view(),
+        name="proposal",
+    ),
+    path(
+        "proposals/decide",
+        proposals.ProposalDecisionView.as_view(),
+        name="proposals-decide",
     ),
     path("documents", documents.DocumentListView.as_view(), name="documents"),
     path(

@@ -123,6 +123,7 @@ UNFOLD: dict[str, Any] = {
                 "items": [
                     _item("Entries", "fact_check", "kb", "entry"),
                     _item("Conflicts", "compare_arrows", "kb", "conflict"),
+                    _item("Proposals", "lightbulb", "kb", "proposal"),
                     _item("Documents", "description", "kb", "document"),
                     _item("Audiences", "groups", "kb", "audience"),
                     _item("Knowledge bases", "menu_book", "kb", "knowledgebase"),

@@ -49,7 +49,7 @@ class PolicySerializer(serializers.ModelSerializer[Policy]):
         fields = [
             "id", "knowledge_base", "name", "version", "is_active", "hard_refusal",
             "alpha", "alpha_unverified", "horizon", "top_k", "verbatim_distance",
-            "unverified_floor", "soft_refusal", "min_verdict", "support_check",
+            "unverified_floor", "answer_from_enriched", "enriched_floor", "soft_refusal", "min_verdict", "support_check",
             "abstention", "min_confidence", "min_early_confidence",
             "min_joint_confidence", "answer_without_probe", "sources_must_agree", "reveal_not_entitled",
             "refuse_when_stale", "calibrated_embedder", "calibrated_language_model",

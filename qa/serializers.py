@@ -67,6 +67,9 @@ class PieceSerializer(serializers.Serializer[AnswerEvidence]):
         help_text="distance / confidence, which hard refusal holds against alpha."
     )
     verified = serializers.SerializerMethodField()
+    machine_written = serializers.SerializerMethodField(
+        help_text="A language model wrote it and nobody had reviewed it."
+    )
     verified_at = serializers.SerializerMethodField()
     valid_until = serializers.DateTimeField(
         source="revision.valid_until", default=None, allow_null=True
@@ -96,6 +99,10 @@ class PieceSerializer(serializers.Serializer[AnswerEvidence]):
         """Tell whether a person had verified it, as far as the viewer may know."""
         revision = piece.revision
         return revision is not None and revision.state == Entry.State.VERIFIED
+
+    def get_machine_written(self, piece: AnswerEvidence) -> bool:
+        """Tell whether it was a model's proposal."""
+        return piece.revision.state == Entry.State.PROPOSED
 
     def get_verified_at(self, piece: AnswerEvidence) -> datetime | None:
         """Return when, if it was."""

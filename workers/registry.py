@@ -1,15 +1,20 @@
 """Which handler does which kind of job: the one place where work is composed."""
 
+from functools import partial
+
 from jobs.run import Handler
 from kb.archive.background import export_in_background
 from kb.services.conflict_finding import find_conflicts
 from kb.services.embedding import embed_and_switch, tidy_vectors
+from kb.services.enrichment_job import enrich_in_background
 from qa.evaluation.background import evaluate_in_background
+from qa.language_models.writer_selection import load_writer
 from qa.services.drift import watch_drift
 from qa.training.background import train_in_background
 
 HANDLERS: dict[str, Handler] = {
     "kb.embed": embed_and_switch,
+    "kb.enrich": partial(enrich_in_background, load_writer=load_writer),
     "kb.export": export_in_background,
     "kb.find_conflicts": find_conflicts,
     "kb.tidy_vectors": tidy_vectors,

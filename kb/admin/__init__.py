@@ -9,6 +9,7 @@ from .document import DocumentAdmin
 from .embedding_model import EmbeddingModelAdmin
 from .entry import EntryAdmin
 from .knowledge_base import KnowledgeBaseAdmin
+from .proposal import ProposalAdmin
 
 __all__ = [
     "AudienceAdmin",
@@ -17,4 +18,5 @@ __all__ = [
     "EmbeddingModelAdmin",
     "EntryAdmin",
     "KnowledgeBaseAdmin",
+    "ProposalAdmin",
 ]

@@ -2,11 +2,11 @@ from collections import defaultdict
 from typing import Any
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db.models import Count, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.widgets import UnfoldAdminIntegerFieldWidget
 
@@ -18,9 +18,12 @@ from kb.services.documents import (
     create_document,
     edit_document,
 )
+from kb.services.enrichment import MOST_SEEDS
+from kb.services.enrichment_job import SEED_LIMIT
 
 from .caller import caller
 from .rehearsal import ServiceForm
+from .seeds import to_seeds
 
 
 class SectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not at run time
@@ -164,6 +167,7 @@ class DocumentAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     list_select_related = ["audience"]
     search_fields = ["title", "source"]
     readonly_fields = ["created_by", "created_at", "updated_at"]
+    actions = ["propose"]
     fields = [
         "knowledge_base",
         "title",
@@ -181,6 +185,29 @@ class DocumentAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
             .annotate(entry_count=Count("entries"))
             .order_by("title", "pk")
         )
+
+    def has_propose_permission(self, request: HttpRequest) -> bool:
+        """Whether a model may be asked about the headings."""
+        return request.user.has_perm("kb.change_proposal")
+
+    @admin.action(
+        description="Let the model propose from the headings", permissions=["propose"]
+    )
+    def propose(
+        self, request: HttpRequest, chosen: QuerySet[Document]
+    ) -> HttpResponse | None:
+        """Take the headings of the chosen documents as seeds."""
+        sections = Section.objects.filter(document__in=chosen).order_by(
+            "document__title", "document", "pk"
+        )
+        headings = sections.values_list("document__title", "heading")[:MOST_SEEDS]
+        if not headings:
+            self.message_user(
+                request, "None of these has a heading.", level=messages.WARNING
+            )
+            return None
+        seeds = (f"{title}: {heading}"[:SEED_LIMIT] for title, heading in headings)
+        return to_seeds(request, seeds, per_seed=3)
 
     def get_readonly_fields(
         self, request: HttpRequest, obj: Document | None = None

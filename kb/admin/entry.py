@@ -36,6 +36,7 @@ from .revision import RevisionInline
 
 _COLOURS = {
     Entry.State.DRAFT: "info",
+    Entry.State.PROPOSED: "warning",
     Entry.State.IN_REVIEW: "info",
     Entry.State.VERIFIED: "success",
     Entry.State.NEEDS_REVIEW: "warning",

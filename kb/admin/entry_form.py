@@ -72,7 +72,11 @@ class EntryForm(ServiceForm):
                 choice
                 for choice in Entry.State.choices
                 if choice[0] != Entry.State.RETIRED
+                and (choice[0] != Entry.State.PROPOSED or self._is_proposed())
             ]
+
+    def _is_proposed(self) -> bool:
+        return self.instance.state == Entry.State.PROPOSED
 
     def write(self) -> Entry:
         """Make or change the entry."""

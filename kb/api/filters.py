@@ -26,7 +26,9 @@ class _WordsFilter(django_filters.CharFilter):
 
 
 @extend_schema_field({"type": "string"})
-class _KnowledgeBaseFilter(django_filters.ModelChoiceFilter):
+class KnowledgeBaseFilter(django_filters.ModelChoiceFilter):
+    """A knowledge base by its slug."""
+
     def __init__(self) -> None:
         super().__init__(
             queryset=KnowledgeBase.objects.all(),
@@ -75,7 +77,7 @@ class _TruthFilter(django_filters.TypedChoiceFilter):
 class EntryFilter(django_filters.FilterSet):
     """What a list of entries may be narrowed by."""
 
-    knowledge_base = _KnowledgeBaseFilter()
+    knowledge_base = KnowledgeBaseFilter()
     audience = _AudienceFilter()
     document = _DocumentFilter()
     state = django_filters.MultipleChoiceFilter(
@@ -134,7 +136,7 @@ class ConflictFilter(django_filters.FilterSet):
 class DocumentFilter(django_filters.FilterSet):
     """What a list of documents may be narrowed by."""
 
-    knowledge_base = _KnowledgeBaseFilter()
+    knowledge_base = KnowledgeBaseFilter()
     audience = _AudienceFilter()
     q = _WordsFilter(
         field_name="title",

@@ -5,6 +5,7 @@ from .conflict import Conflict, ConflictQuerySet, JudgedEntry
 from .document import Document, KnowledgeBase, Section
 from .embedding import EmbeddingModel, EntryEmbedding, HalfVector
 from .entry import Entry, EntryQuerySet, EntryWords, Revision
+from .proposal import Proposal, ProposalQuerySet
 
 __all__ = [
     "Audience",
@@ -20,6 +21,8 @@ __all__ = [
     "HalfVector",
     "JudgedEntry",
     "KnowledgeBase",
+    "Proposal",
+    "ProposalQuerySet",
     "Revision",
     "Section",
 ]

@@ -52,8 +52,14 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         return self.annotate(revision_number=Subquery(newest.values("number")[:1]))
 
     def servable(self) -> Self:
-        """Entries that may be evidence as far as their state goes: neither draft nor retired."""
-        return self.exclude(state__in=[Entry.State.DRAFT, Entry.State.RETIRED])
+        """Entries that may be evidence as far as their state goes: a person's, no draft, not retired."""
+        return self.exclude(
+            state__in=[
+                Entry.State.DRAFT,
+                Entry.State.RETIRED,
+                Entry.State.PROPOSED,
+            ]
+        )
 
 
 class Entry(models.Model):
@@ -67,6 +73,7 @@ class Entry(models.Model):
         """Where an entry stands in its life."""
 
         DRAFT = "draft", "draft"
+        PROPOSED = "proposed", "proposed by a model"
         IN_REVIEW = "in_review", "in review"
         VERIFIED = "verified", "verified"
         NEEDS_REVIEW = "needs_review", "needs review"

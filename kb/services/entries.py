@@ -215,9 +215,17 @@ def _build(new: NewEntry, *, author: User | None) -> Entry:
             )
         vouch(entry, author)
     else:
-        entry.state = check_state(new.state)
+        entry.state = _first_state(new)
         entry.confidence = check_confidence(new.confidence)
     return entry
+
+
+def _first_state(new: NewEntry) -> str:
+    """Return the state that an entry begins in; only a model's is ever proposed."""
+    is_enriched = new.origin == Entry.Origin.ENRICHED
+    if is_enriched and new.state == Entry.State.PROPOSED:
+        return Entry.State.PROPOSED
+    return check_state(new.state)
 
 
 def _apply(entry: Entry, changes: EntryChanges) -> set[str]:

@@ -10,6 +10,7 @@ from kb.exceptions import EntryNotFoundError, EntryRetiredError, RevisionConflic
 from kb.models import Entry, Revision
 
 from .entry_values import UNVERIFIED_CONFIDENCE
+from .proposal_steps import keep_in_step
 
 
 def lock(entry_id: int, expected_revision: int | None) -> tuple[Entry, int]:
@@ -43,6 +44,7 @@ def save(entry: Entry, *, number: int, author: User | None, reason: str) -> None
     """Write the entry and what it says now as revision `number`."""
     entry.save()
     revision_of(entry, number=number, author=author, reason=reason).save()
+    keep_in_step(entry, by=author, reason=reason)
 
 
 def record(entries: Sequence[Entry], *, author: User | None, reason: str) -> None:
@@ -62,6 +64,8 @@ def record(entries: Sequence[Entry], *, author: User | None, reason: str) -> Non
         ],
         batch_size=500,
     )
+    for entry in entries:
+        keep_in_step(entry, by=author, reason=reason)
 
 
 def revision_of(

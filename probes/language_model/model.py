@@ -17,6 +17,7 @@ import torch
 from transformers import PreTrainedModel
 
 from probes.adapter.card import AdapterCard
+from probes.language_model.batch import Written, weigh_each, write_each
 from probes.language_model.network import Network
 from probes.language_model.passages import Passage, Passages, cut, joined
 from probes.language_model.second_pass import Passing, read_activations
@@ -329,6 +330,52 @@ class WhiteBoxModel:
                 taps=taps,
                 with_end=with_end,
             )
+
+    def write_each(
+        self,
+        rows: Sequence[Sequence[int]],
+        after: Context,
+        *,
+        max_tokens: int,
+        stop: Sequence[str] = (),
+        temperature: float = 0.0,
+        seed: int = 0,
+    ) -> tuple[Written, ...]:
+        """Write on from each row, all of them side by side after one context.
+
+        Args:
+            rows: Tokens that follow the context, none of them empty.
+            stop: Strings that end a text and are not part of it.
+            temperature: 0 writes greedily; above, tokens are drawn by `seed`.
+
+        Raises:
+            TooManyTokensError: A row grew longer than the model's context.
+        """
+        with self._lock:
+            return write_each(
+                self._network,
+                self.tokens,
+                rows,
+                after,
+                max_tokens=max_tokens,
+                stop=stop,
+                temperature=temperature,
+                seed=seed,
+            )
+
+    def weigh_each(
+        self, rows: Sequence[Sequence[int]], options: Sequence[int], after: Context
+    ) -> np.ndarray:
+        """Return how likely each of some tokens is to come next, against the others.
+
+        Returns:
+            Probabilities, shape (rows, options); each row sums to 1.
+
+        Raises:
+            TooManyTokensError: A row does not fit the model's context.
+        """
+        with self._lock:
+            return weigh_each(self._network, rows, options, after)
 
     def read_activations(
         self, passings: Sequence[Passing], taps: Sequence[Tap]

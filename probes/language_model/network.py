@@ -70,7 +70,7 @@ class Network:
         """
         self.require_room(len(rows[0]) + (len(context) if context else 0))
         cache = (
-            _fork(context.cache) if context else DynamicCache(config=self.configuration)
+            fork(context.cache) if context else DynamicCache(config=self.configuration)
         )
         if len(rows) > 1:
             cache.batch_repeat_interleave(len(rows))
@@ -134,7 +134,7 @@ class Network:
         return torch.tensor(numbers, dtype=torch.long, device=self.device)
 
 
-def _fork(cache: DynamicCache) -> DynamicCache:
+def fork(cache: DynamicCache) -> DynamicCache:
     """Return a cache that may grow without the given one noticing."""
     fork = copy.copy(cache)
     fork.layers = [

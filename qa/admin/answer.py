@@ -1,13 +1,16 @@
 import json
 from typing import ClassVar
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.decorators import display
 
+from kb.admin.seeds import to_seeds
+from kb.services.enrichment import MOST_SEEDS
+from kb.services.enrichment_job import SEED_LIMIT
 from qa.models import Answer
 from qa.models.answer import AnswerQuerySet, fetch_evidence
 from qa.pages.waterfall import stage_times
@@ -37,6 +40,7 @@ class AnswerAdmin(ReadOnlyAdmin):
     date_hierarchy = "created_at"
     list_per_page = 50
     show_full_result_count = False
+    actions: ClassVar = ["propose"]
     fieldsets: ClassVar = [
         (None, {"fields": ["question", "shown_outcome", "words", "reasons"]}),
         ("How it was decided", {"fields": ["gates", "sureness", "times"]}),
@@ -59,6 +63,30 @@ class AnswerAdmin(ReadOnlyAdmin):
         """Fetch the votes with the answers, and what may be read of them."""
         answers: AnswerQuerySet = super().get_queryset(request)
         return answers.visible_to(request.user).prefetch_related("votes__user")
+
+    def has_propose_permission(self, request: HttpRequest) -> bool:
+        """Whether a model may be asked to fill the gaps."""
+        return request.user.has_perm("kb.change_proposal")
+
+    @admin.action(
+        description="Let the model propose answers to these", permissions=["propose"]
+    )
+    def propose(
+        self, request: HttpRequest, chosen: QuerySet[Answer]
+    ) -> HttpResponse | None:
+        """Take the refused ones among the chosen questions as seeds."""
+        refused = chosen.filter(outcome=Answer.Outcome.REFUSED).order_by("-created_at")
+        questions = list(
+            dict.fromkeys(refused.values_list("question", flat=True)[:MOST_SEEDS])
+        )
+        if not questions:
+            self.message_user(
+                request,
+                "None of these was refused; choose unanswered ones.",
+                level=messages.WARNING,
+            )
+            return None
+        return to_seeds(request, (text[:SEED_LIMIT] for text in questions), per_seed=0)
 
     def get_search_fields(self, request: HttpRequest) -> list[str]:
         """Search texts only for who may read them all: a hit tells what one says."""

@@ -21,6 +21,8 @@ FIELDS = (
     ("horizon", "horizon"),
     ("top_k", "pieces of evidence"),
     ("unverified_floor", "least confidence of unverified evidence"),
+    ("answer_from_enriched", "answers from what a model proposed"),
+    ("enriched_floor", "least confidence of what a model proposed"),
     ("verbatim_distance", "largest distance of a word-for-word answer"),
     ("min_verdict", "least verdict"),
     ("min_confidence", "least confidence by activations"),

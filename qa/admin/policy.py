@@ -26,7 +26,8 @@ from .calibration_desk import author_of
 
 _CHOSEN = (
     "knowledge_base", "name", "hard_refusal", "alpha", "alpha_unverified", "horizon",
-    "top_k", "verbatim_distance", "unverified_floor", "soft_refusal", "min_verdict",
+    "top_k", "verbatim_distance", "unverified_floor", "answer_from_enriched",
+    "enriched_floor", "soft_refusal", "min_verdict",
     "support_check", "abstention", "min_confidence", "min_early_confidence",
     "min_joint_confidence", "answer_without_probe", "sources_must_agree", "reveal_not_entitled",
     "refuse_when_stale",
@@ -78,6 +79,8 @@ class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
                     "horizon",
                     "top_k",
                     "unverified_floor",
+                    "answer_from_enriched",
+                    "enriched_floor",
                 ]
             },
         ),

@@ -22,7 +22,7 @@ from .probe_curves import curve_svg
 from .probe_forms import TrainingForm, UploadForm
 from .read_only import ReadOnlyAdmin
 
-_FORM = "admin/qa/probe/form.html"
+_FORM = "admin/form_page.html"
 
 
 class ProbePages(ReadOnlyAdmin):

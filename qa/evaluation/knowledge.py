@@ -181,7 +181,7 @@ def _write(knowledge_base: KnowledgeBase, sources: Sequence[Source]) -> None:
             "SELECT pg_advisory_xact_lock(hashtext(%s))", [knowledge_base.slug]
         )
     done = _written(knowledge_base)  # by another process, meanwhile
-    author, audience = evaluation_user(), _audience()
+    author, audience = evaluation_user(), ensure_audience()
     new: list[NewEntry] = []
     for source in sources:
         if source.key in done:
@@ -215,7 +215,8 @@ def _new_entry(fact: Fact, document: Document) -> NewEntry:
     )
 
 
-def _audience() -> Audience:
+def ensure_audience() -> Audience:
+    """Return the audience of evaluations, made on first use: their agents alone."""
     audience, is_new = Audience.objects.get_or_create(
         slug=_AUDIENCE, defaults={"name": "Evaluation"}
     )

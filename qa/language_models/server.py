@@ -30,7 +30,7 @@ from qa.language_models.structured_output import (
     printable,
     read_form,
 )
-from qa.language_models.token_probabilities import answer_log_probability, verdict
+from qa.language_models.token_probabilities import text_log_probability, verdict
 from qa.pipeline.activations import NO_CAPTURE, Capture
 from qa.pipeline.generation import Generation, Prompt
 
@@ -85,12 +85,15 @@ class Filled:
         repaired: Whether it took the one repair.
         verdict_probability: Of "can_answer" being true in [0, 1]; None where the form
             has no such field or the server does not tell.
+        log_probability: Mean natural-log probability of the tokens from the measured
+            field on; None where no field is measured or the server does not tell.
     """
 
     text: str
     readable: bool
     repaired: bool
     verdict_probability: float | None
+    log_probability: float | None
     milliseconds: float
 
 
@@ -125,6 +128,11 @@ class ServerLanguageModel:
         ).hexdigest()
 
     @property
+    def name(self) -> str:
+        """The model's name on the server."""
+        return self._model
+
+    @property
     def fingerprint(self) -> str:
         """64 hex digits: the server's host, the model's name and the instructions."""
         return self._fingerprint
@@ -157,6 +165,8 @@ class ServerLanguageModel:
         *,
         schema: Mapping[str, object],
         fault_of: Callable[[str], str],
+        temperature: float = 0.0,
+        measured: str = "",
     ) -> Filled:
         """Have a form of the caller's own filled in, once more if it can't be read.
 
@@ -164,6 +174,7 @@ class ServerLanguageModel:
             schema: The form as a JSON schema; the instructions ask for the same.
             fault_of: Says what is wrong with a reply, in words that the model can act
                 on; "" for nothing.
+            measured: The text field whose likelihood is wanted.
 
         Raises:
             LanguageModelUnavailableError: It is down, too slow, or refuses the request.
@@ -174,7 +185,7 @@ class ServerLanguageModel:
             {"role": "system", "content": instructions},
             {"role": "user", "content": message},
         ]
-        text, choice = _said(self._complete(messages, deadline, schema))
+        text, choice = _said(self._complete(messages, deadline, schema, temperature))
         fault = fault_of(text)
         is_second = bool(fault)
         if is_second:
@@ -182,13 +193,20 @@ class ServerLanguageModel:
                 {"role": "assistant", "content": text or "(empty)"},
                 {"role": "user", "content": repair_message(fault)},
             ]
-            text, choice = _said(self._complete(messages, deadline, schema))
+            text, choice = _said(
+                self._complete(messages, deadline, schema, temperature)
+            )
             fault = fault_of(text)
         return Filled(
             text=text,
             readable=not fault,
             repaired=is_second and not fault,
             verdict_probability=verdict(choice) if choice and not fault else None,
+            log_probability=(
+                text_log_probability(choice, measured)
+                if choice and measured and not fault
+                else None
+            ),
             milliseconds=(time.monotonic() - began) * 1000,
         )
 
@@ -202,11 +220,12 @@ class ServerLanguageModel:
         messages: Sequence[ChatCompletionMessageParam],
         deadline: float,
         schema: Mapping[str, object],
+        temperature: float = 0.0,
     ) -> ChatCompletion:
         while True:
             refused = self._refused
             try:
-                return self._send(messages, refused, deadline, schema)
+                return self._send(messages, refused, deadline, schema, temperature)
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
                 blamed = _blamed(error, refused)
                 if blamed is None:
@@ -223,6 +242,7 @@ class ServerLanguageModel:
         refused: frozenset[_Feature],
         deadline: float,
         schema: Mapping[str, object],
+        temperature: float,
     ) -> ChatCompletion:
         """Send once, and again after what may pass: no connection, 429, 409, 5xx."""
         parameters = {
@@ -236,6 +256,8 @@ class ServerLanguageModel:
                 "type": "json_schema",
                 "json_schema": {"name": "answer", "strict": True, "schema": schema},
             }
+        if "temperature" in parameters:
+            parameters["temperature"] = temperature
         for attempt in range(self._retries + 1):
             try:
                 reply = self._client.chat.completions.create(
@@ -359,7 +381,7 @@ def _generation(first: _Reply, last: _Reply, milliseconds: float) -> Generation:
         malformed=False,
         repaired=is_second,
         log_probability=(
-            answer_log_probability(last.choice)
+            text_log_probability(last.choice)
             if last.choice and form.can_answer
             else None
         ),

@@ -9,7 +9,8 @@ from openai.types.chat.chat_completion import Choice
 from openai.types.chat.chat_completion_token_logprob import ChatCompletionTokenLogprob
 
 _VERDICT: Final = re.compile(r'"can_answer"\s*:\s*(?=true|false)')
-_ANSWER: Final = re.compile(r'"answer"\s*:\s*"(?=[^"])')
+_FIELD: Final = r'"{}"\s*:\s*"(?=[^"])'
+_CLOSING: Final = re.compile(r'(?<!\\)"')
 
 
 def verdict(choice: Choice) -> float | None:
@@ -32,13 +33,21 @@ def verdict(choice: Choice) -> float | None:
     return chances["t"] / total if total > 0 else None
 
 
-def answer_log_probability(choice: Choice) -> float | None:
-    """Return the mean natural-log probability of the tokens from the answer on."""
+def text_log_probability(choice: Choice, field: str = "answer") -> float | None:
+    """Return the mean natural-log probability of the tokens of a text field.
+
+    None where the server gives no probabilities, or no such text.
+    """
     tokens = _tokens(choice)
-    at = _index_after(_ANSWER, tokens)
+    at = _index_after(re.compile(_FIELD.format(re.escape(field))), tokens)
     if at is None:
         return None
-    values = [max(token.logprob, -100.0) for token in tokens[at:]]
+    values: list[float] = []
+    for token in tokens[at:]:
+        values.append(max(token.logprob, -100.0))
+        # The quote that closes the text: what follows are the form's other fields.
+        if _CLOSING.search(token.token):
+            break
     mean = sum(values) / len(values)
     return mean if math.isfinite(mean) else None
 

@@ -57,6 +57,17 @@ class Policy(models.Model):
         validators=[MinValueValidator(0.01), MaxValueValidator(1.0)],
         help_text="Least confidence of unverified evidence; 1 admits verified only.",
     )
+    answer_from_enriched = models.BooleanField(
+        default=False,
+        help_text="May what a language model proposed be evidence before a curator has "
+        "reviewed it? The answer then says so.",
+    )
+    enriched_floor = models.FloatField(
+        default=0.4,
+        validators=[MinValueValidator(0.01), MaxValueValidator(1.0)],
+        help_text="Least confidence of evidence that a language model proposed and "
+        "nobody reviewed.",
+    )
     hard_refusal = models.BooleanField(
         default=True,
         help_text="May the distance refuse? If not it is measured, stored and not "
@@ -157,6 +168,8 @@ class Policy(models.Model):
             top_k=self.top_k,
             verbatim_distance=self.verbatim_distance,
             unverified_floor=self.unverified_floor,
+            answer_from_enriched=self.answer_from_enriched,
+            enriched_floor=self.enriched_floor,
             hard_refusal=self.hard_refusal,
             soft_refusal=self.soft_refusal,
             support_check=self.support_check,

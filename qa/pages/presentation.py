@@ -58,6 +58,7 @@ class Card:
     source: str
     section: str
     is_verified: bool
+    is_machine_written: bool  # by a language model, and nobody had reviewed it
     verified_by: str
     verified_at: datetime | None
     valid_until: datetime | None
@@ -90,6 +91,7 @@ class AnswerPage:
     times: tuple[StageTimeLine, ...]
     total_time: str
     reason: wording.ReasonWords | None
+    rests_on_unreviewed: bool
     is_stale: bool
     is_hand_set: bool
     announcement: str
@@ -140,6 +142,7 @@ def present(
         times=stage_times(answer.milliseconds),
         total_time=total_time(answer.milliseconds),
         reason=reason,
+        rests_on_unreviewed=any(card.is_machine_written for card in cards),
         is_stale=answer.calibration == Calibration.STALE,
         is_hand_set=answer.calibration == Calibration.HAND_SET,
         announcement=_announcement(answer, reason, len(cards)),
@@ -235,6 +238,7 @@ def _card(
         source=document.source if document else "",
         section=section.heading if section else "",
         is_verified=is_verified,
+        is_machine_written=revision.state == Entry.State.PROPOSED,
         verified_by=(verifier.get_full_name() or verifier.get_username())
         if verifier
         else "",

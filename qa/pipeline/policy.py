@@ -21,6 +21,9 @@ class Policy:
         verbatim_distance: Largest distance of the verbatim tier; 0 switches it off.
         unverified_floor: Least confidence of unverified evidence; 1 admits verified
             evidence alone.
+        answer_from_enriched: Whether what a language model proposed may be evidence
+            before a curator has reviewed it.
+        enriched_floor: Least confidence of such evidence.
         hard_refusal: Whether the distance may refuse; if not, it is measured and
             stored (shadow). Without any evidence there is nothing to answer from.
         soft_refusal: Whether the model's own verdict may refuse, or is in shadow.
@@ -60,6 +63,8 @@ class Policy:
     top_k: int
     verbatim_distance: float
     unverified_floor: float
+    answer_from_enriched: bool
+    enriched_floor: float
     hard_refusal: bool
     soft_refusal: bool
     support_check: bool
@@ -83,6 +88,11 @@ class Policy:
         if piece.is_verified:
             return self.alpha
         return min(self.alpha, self.alpha_unverified)
+
+    @property
+    def least_enriched(self) -> float | None:
+        """Least confidence of unreviewed evidence; None where none of it may answer."""
+        return self.enriched_floor if self.answer_from_enriched else None
 
     @property
     def least_early(self) -> float | None:

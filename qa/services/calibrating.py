@@ -31,7 +31,10 @@ from .policies import CHANGEABLE, PolicyChanges, new_version
 from .running import what_runs
 
 # What stored signals were measured under, and no replay can change.
-_MEASURED_UNDER = ("top_k", "unverified_floor", "verbatim_distance")
+_MEASURED_UNDER = (
+    "top_k", "unverified_floor", "answer_from_enriched", "enriched_floor",
+    "verbatim_distance",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,8 @@ class PolicyChanges(TypedDict, total=False):
     top_k: int
     verbatim_distance: float
     unverified_floor: float
+    answer_from_enriched: bool
+    enriched_floor: float
     hard_refusal: bool
     soft_refusal: bool
     support_check: bool

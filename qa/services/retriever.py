@@ -41,6 +41,7 @@ def scope_of(
         knowledge_base_id=knowledge_base.pk,
         audience_ids=audience_ids,
         unverified_floor=policy.unverified_floor,
+        enriched_floor=policy.least_enriched,
         at=timezone.now(),
     )
 

@@ -122,6 +122,7 @@ def test_votes_are_listed_and_never_edited(enter):
 def version_of(policy: Policy, **changes) -> dict[str, object]:
     names = (
         "name", "alpha", "alpha_unverified", "horizon", "top_k", "verbatim_distance", "unverified_floor",
+        "enriched_floor",
         "min_verdict", "min_confidence", "min_early_confidence", "min_joint_confidence",
     )  # fmt: skip
     return {

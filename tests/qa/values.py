@@ -34,6 +34,8 @@ def make_policy(**changes: Any) -> Policy:
         "top_k": 4,
         "verbatim_distance": 0.35,
         "unverified_floor": 0.75,
+        "answer_from_enriched": False,
+        "enriched_floor": 0.4,
         "hard_refusal": True,
         "soft_refusal": True,
         "support_check": True,

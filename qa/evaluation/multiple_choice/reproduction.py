@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from qa.evaluation.judged import Judged
 
+from .enriched import Confidence
 from .published import (
     EUCLIDEAN_ALPHA,
     REFUSALS_RIGHT,
@@ -19,6 +20,7 @@ from .tallies import (
     NO_GATE,
     NO_HARD,
     NO_SOFT,
+    Gates,
     Tally,
     alpha_sweep,
     plain_tally,
@@ -31,6 +33,12 @@ MC2: Final = "truthfulqa-mc2"
 RATIOS: Final = (1.0, 0.75, 0.5, 0.25, 0.0)
 _ALPHAS: Final = tuple(step / 20 for step in range(1, 29))  # Euclidean, .05 to 1.4
 WITHOUT_STEPS: Final = "without steps"
+_GATES: Final[Mapping[str, Gates]] = {
+    "L2R": L2R,
+    "without soft refusal": NO_SOFT,
+    "without hard refusal": NO_HARD,
+    "without either": NO_GATE,
+}
 _NO_STEPS: Final = "a model that is scored takes no steps"
 
 Runs = Mapping[tuple[str, float | None], Sequence[Judged]]
@@ -89,18 +97,12 @@ def table_2(runs: Runs) -> Table:
 
 def table_3(runs: Runs) -> Table:
     """Return each gate's ablation, played again on the same signals."""
-    gates = {
-        "L2R": L2R,
-        "without soft refusal": NO_SOFT,
-        "without hard refusal": NO_HARD,
-        "without either": NO_GATE,
-    }
     lines = []
     for suite in (MC1, MC2):
         rows = _rows(runs, suite)
         if not rows:
             continue
-        for label, chosen in gates.items():
+        for label, chosen in _GATES.items():
             published = TABLE_3.get(label, {}).get(suite)
             lines.append(Line(label, suite, tally(rows, chosen), published))
         bare = runs.get((f"{suite} {WITHOUT_STEPS}", 1.0))
@@ -114,6 +116,31 @@ def table_3(runs: Runs) -> Table:
             )
         )
     return Table("table-3", "Ablation, with all gold knowledge.", tuple(lines))
+
+
+def enriched_key(suite: str, confidence: Confidence) -> str:
+    """Return the name by which a run on enriched knowledge is known among `Runs`."""
+    return f"{suite}, {confidence.value} confidence"
+
+
+def enriched_table(runs: Runs) -> Table:
+    """Return each gate's ablation with knowledge that a model wrote, the paper's set-up."""
+    lines = []
+    for confidence in Confidence:
+        for suite in (MC1, MC2):
+            rows = runs.get((enriched_key(suite, confidence), None))
+            for label, chosen in _GATES.items() if rows else ():
+                is_papers = confidence is Confidence.STATED
+                published = TABLE_3.get(label, {}).get(suite) if is_papers else None
+                said = f"{label}, {confidence.value} confidence"
+                lines.append(Line(said, suite, tally(rows or (), chosen), published))
+    return Table(
+        "table-1-and-3-enriched",
+        "TruthfulQA with knowledge that the model wrote from the questions alone, which "
+        "is the paper's set-up: stated confidence is what the model says, checked "
+        "confidence is held against its own samples and likelihood.",
+        tuple(lines),
+    )
 
 
 def table_4(runs: Runs) -> Table:

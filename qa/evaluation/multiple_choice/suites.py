@@ -15,8 +15,12 @@ from qa.evaluation.suites.options import (
     refuse_others,
 )
 from qa.exceptions import EvaluationDataError
+from qa.language_models.writer_selection import load_writer
+from qa.models import Policy
+from qa.services.policies import active_policy, new_version
 
 from .data import ChoiceData, read_commonsenseqa, read_medqa, read_truthfulqa
+from .enriched import Confidence, enriched_knowledge
 from .knowledge import corpus_knowledge, gold_knowledge
 from .suite import ChoiceSuite
 from .values import ChoiceModel
@@ -39,6 +43,16 @@ _GOLD = (
     "knowledge base, its answer is. It measures retrieval, refusal and reading, not "
     "what a model knows."
 )
+_ENRICHED = (
+    "The knowledge base holds one entry a question, which the language model wrote from "
+    "the question alone, as in Learn to Refuse: it saw neither options nor right "
+    "answers, and nobody checked what it wrote. Entries carry the root of the "
+    "{confidence} confidence, so that the gate decides as the release's does, which "
+    "holds the squared distance over confidence against alpha. The model closed-book is "
+    "measured in the run with gold knowledge."
+)
+_LEAST_FLOOR = 0.01
+_ADMITTING = "enriched"
 _GIVEN = "The knowledge base {slug} is asked as it stands; nothing is added to it."
 _CLOSED = (
     "Without a knowledge base everything is refused; what is measured is the accuracy "
@@ -90,6 +104,7 @@ def open_truthfulqa(
     several: bool,
     ratio: float = 1.0,
     model: Callable[[], ChoiceModel] = configured_model,
+    enriched: Confidence | None = None,
     **options: Unpack[SuiteOptions],
 ) -> Suite:
     """Return TruthfulQA's MC1, or with `several` MC2, against gold knowledge.
@@ -99,6 +114,8 @@ def open_truthfulqa(
         ratio: The share of the questions whose answer the knowledge base holds, in
             [0, 1]; of no meaning where `options` name a knowledge base.
         model: Loads what chooses.
+        enriched: Ask knowledge that the language model wrote from the questions alone,
+            with which confidence; None asks gold knowledge.
         options: As of every suite.
 
     Raises:
@@ -112,6 +129,17 @@ def open_truthfulqa(
     if given:
         knowledge_base = given_or_empty(given)
         protocol = _GIVEN.format(slug=given)
+    elif enriched:
+        knowledge_base = enriched_knowledge(
+            "truthfulqa",
+            data.questions,
+            digest=data.digest,
+            writer=load_writer,
+            confidence=enriched,
+            loading=options.get("loading"),
+        )
+        options["policy"] = _admitting(knowledge_base, options)
+        protocol = _ENRICHED.format(confidence=enriched.value)
     else:
         # MC1 and MC2 are asked against the same knowledge: the one right option's.
         gold = read_truthfulqa(options.get("data"), several=False, seed=seed).questions
@@ -131,7 +159,8 @@ def open_truthfulqa(
         data,
         model,
         options,
-        ratio=None if given else ratio,
+        ratio=None if given or enriched else ratio,
+        plain=enriched is None and bool(options.get("shadow")),
     )
 
 
@@ -182,6 +211,7 @@ def _suite(
     options: SuiteOptions,
     *,
     ratio: float | None = None,
+    plain: bool | None = None,
 ) -> Suite:
     ordered = sorted(data.questions, key=lambda question: question.id)
     return ChoiceSuite(
@@ -191,8 +221,24 @@ def _suite(
         policy=deciding_policy(knowledge_base, options),
         questions=ordered[: options.get("limit")],
         about=about(data.digest, options, ratio=ratio),
-        plain=bool(options.get("shadow")),
+        plain=bool(options.get("shadow")) if plain is None else plain,
         model=model,
+    )
+
+
+def _admitting(knowledge_base: KnowledgeBase, options: SuiteOptions) -> Policy:
+    """Return the policy that decides, letting in what is hardly sure at all."""
+    policy = options.get("policy") or active_policy(knowledge_base)
+    if policy.unverified_floor <= _LEAST_FLOOR:
+        return policy
+    found = Policy.objects.filter(
+        knowledge_base=knowledge_base,
+        name=_ADMITTING,
+        alpha=policy.alpha,
+        unverified_floor=_LEAST_FLOOR,
+    ).first()
+    return found or new_version(
+        policy, by=options.get("by"), name=_ADMITTING, unverified_floor=_LEAST_FLOOR
     )
 
 

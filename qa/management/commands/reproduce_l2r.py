@@ -13,6 +13,7 @@ from rich.console import Console
 
 from accounts.exceptions import NescioError, UnavailableError
 from qa.evaluation.judged import Judged, Suite
+from qa.evaluation.multiple_choice.enriched import Confidence
 from qa.evaluation.multiple_choice.reproduction import (
     FIGURES,
     MC1,
@@ -23,6 +24,8 @@ from qa.evaluation.multiple_choice.reproduction import (
     Table,
     as_json,
     as_markdown,
+    enriched_key,
+    enriched_table,
 )
 from qa.evaluation.multiple_choice.suites import configured_model, open_truthfulqa
 from qa.evaluation.multiple_choice.tallies import L2R
@@ -35,6 +38,7 @@ from qa.management.arguments import positive
 from qa.management.progress import Bar
 from qa.models import EvaluationRun
 
+_KNOWLEDGE = ("gold", "enriched")
 _OTHERS = ("commonsenseqa", "medqa")
 _CORPUS = "medqa-corpus"
 
@@ -54,6 +58,14 @@ class Command(BaseCommand):
         parser.add_argument("--data", type=Path, required=True, metavar="DIR")
         parser.add_argument("--tables", type=_numbers(TABLES), default=(1, 3, 4))
         parser.add_argument("--figures", type=_numbers(FIGURES), default=(5, 6))
+        parser.add_argument(
+            "--knowledge",
+            choices=_KNOWLEDGE,
+            default=_KNOWLEDGE[0],
+            help="What TruthfulQA is asked against: gold answers, or what the language "
+            "model writes from the questions alone, which takes it a second or two "
+            "for each. Tables 1 and 3 alone are of the latter.",
+        )
         parser.add_argument(
             "--limit", type=positive, metavar="N", help="N questions of each set."
         )
@@ -80,7 +92,7 @@ class Command(BaseCommand):
         try:
             runs = {
                 key: _run(suite, errors, anew=options["anew"])
-                for key, suite in _suites(options)
+                for key, suite in _suites(options, errors)
             }
         except UnavailableError as error:
             kept = "What was asked is kept: the same command goes on with it."
@@ -88,8 +100,11 @@ class Command(BaseCommand):
         except NescioError as error:
             raise CommandError(str(error), returncode=2) from error
         rows = {key: judged_of(run) for key, run in runs.items()}
-        tables = [TABLES[number](rows) for number in options["tables"]]
-        tables += [FIGURES[number](rows) for number in options["figures"]]
+        if options["knowledge"] == "enriched":
+            tables = [enriched_table(rows)]
+        else:
+            tables = [TABLES[number](rows) for number in options["tables"]]
+            tables += [FIGURES[number](rows) for number in options["figures"]]
         heading = _heading(list(runs.values()), rows, options)
         self.stdout.write(as_markdown(tables, heading))
         if options["output"]:
@@ -97,7 +112,7 @@ class Command(BaseCommand):
 
 
 def _suites(
-    options: Mapping[str, Any],
+    options: Mapping[str, Any], errors: Console
 ) -> Iterator[tuple[tuple[str, float | None], Suite]]:
     """Yield the suites that the tables and figures need, by the key of `Runs`.
 
@@ -110,6 +125,9 @@ def _suites(
         "shadow": True,
     }
     tables, figures = set(options["tables"]), set(options["figures"])
+    if options["knowledge"] == "enriched":
+        yield from _enriched(common, errors)
+        return
     ratios = RATIOS if 4 in tables else RATIOS[:1] if tables & {1, 3} or figures else ()
     for ratio in ratios:
         for several in (False, True):
@@ -128,6 +146,18 @@ def _suites(
     if options["corpus"]:
         texts: SuiteOptions = {**common, "knowledge": options["corpus"]}
         yield (_CORPUS, None), open_suite(_CORPUS, **texts)
+
+
+def _enriched(
+    common: SuiteOptions, errors: Console
+) -> Iterator[tuple[tuple[str, float | None], Suite]]:
+    """Yield TruthfulQA's two tasks with knowledge that the language model wrote."""
+    for confidence in Confidence:
+        for several in (False, True):
+            with Bar("writing knowledge", errors) as bar:
+                told: SuiteOptions = {**common, "loading": bar.at}
+                suite = open_truthfulqa(several=several, enriched=confidence, **told)
+            yield (enriched_key(suite.name, confidence), None), suite
 
 
 def _run(suite: Suite, errors: Console, *, anew: bool) -> EvaluationRun:
@@ -163,11 +193,14 @@ def _heading(
         "seed of the options' order": options["seed"],
         "questions asked": len(judged),
         "seconds": f"{seconds:.0f}, of them {model:.0f} in the language model",
-        **{
-            f"protocol of {run.suite}, ratio {run.parameters.get('ratio')}": run.protocol
-            for run in runs
-        },
+        **{f"protocol of {run.suite}, {_asked(run)}": run.protocol for run in runs},
     }
+
+
+def _asked(run: EvaluationRun) -> str:
+    ratio = run.parameters.get("ratio")
+    known = run.parameters.get("knowledge_base")
+    return f"knowledge {known}" if ratio is None else f"ratio {ratio}"
 
 
 def _write(

@@ -1,0 +1,173 @@
+"""The three agents at work, on a batch of questions at a time."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from .forms import ANSWERS, ANSWERS_AGAIN, QUESTIONS, SENTENCES
+from .signals import Signals, agreement_of, likelihood_of
+from .wording import is_faithful, normalised
+from .writer import Completion, Writer
+
+TEMPERATURE: Final = 0.7
+SAMPLES: Final = 5
+
+Encode = Callable[[Sequence[str]], np.ndarray]
+"""Texts to unit vectors, float32 of shape (texts, dimensions)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question to be answered, and the seed that it was made from (maybe itself)."""
+
+    seed: str
+    question: str
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A question, an answer and one sentence of both, as a model wrote them."""
+
+    seed: str
+    question: str
+    answer: str
+    sentence: str
+    signals: Signals
+
+
+@dataclass(frozen=True, slots=True)
+class Drafts:
+    """What one batch came to.
+
+    Attributes:
+        counts: Of what was left out or mended, by cause: "unreadable_question",
+            "unreadable_answer", "plain_sentence".
+    """
+
+    made: tuple[Draft, ...]
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+def ask_from(
+    writer: Writer, seeds: Sequence[str], *, per_seed: int, seed: int
+) -> tuple[tuple[Asked, ...], Counter[str]]:
+    """Let the first agent write questions like the seeds.
+
+    Args:
+        per_seed: So many are asked for each; 0 takes the seeds as the questions.
+        seed: Of what is drawn.
+
+    Returns:
+        Questions without repetition, and counts of "unreadable_question" and "repeated".
+
+    Raises:
+        UnavailableError: The model can't be asked now.
+    """
+    counts: Counter[str] = Counter()
+    if per_seed == 0:
+        return tuple(Asked(text, text) for text in seeds), counts
+    given = [{"seed": text} for text in seeds for _ in range(per_seed)]
+    written = writer.fill_in(QUESTIONS, given, temperature=TEMPERATURE, seed=seed)
+    known = {normalised(text) for text in seeds}
+    asked: list[Asked] = []
+    for about, completion in zip(given, written, strict=True):
+        if completion is None:
+            counts["unreadable_question"] += 1
+            continue
+        question = completion.text("question")
+        key = normalised(question)
+        if key in known:
+            counts["repeated"] += 1
+            continue
+        known.add(key)
+        asked.append(Asked(about["seed"], question))
+    return tuple(asked), counts
+
+
+def answer(
+    writer: Writer,
+    encode: Encode,
+    questions: Sequence[Asked],
+    *,
+    samples: int = SAMPLES,
+    seed: int,
+) -> Drafts:
+    """Let the second agent answer, and the third make a sentence of it.
+
+    Each question is answered once for good and `samples` times at a temperature, to see
+    whether the model says the same again. A sentence that says less or more than the
+    answer is not used: question and answer then stand one after the other.
+
+    Raises:
+        UnavailableError: The model can't be asked now.
+    """
+    counts: Counter[str] = Counter()
+    given = [{"question": asked.question} for asked in questions]
+    first = writer.fill_in(ANSWERS, given, temperature=0, seed=seed)
+    answered = [
+        (asked, found)
+        for asked, found in zip(questions, first, strict=True)
+        if found is not None
+    ]
+    counts["unreadable_answer"] += len(questions) - len(answered)
+    if not answered:
+        return Drafts((), counts)
+    others = writer.fill_in(
+        ANSWERS_AGAIN,
+        [{"question": asked.question} for asked, _ in answered for _ in range(samples)],
+        temperature=TEMPERATURE,
+        seed=seed,
+    )
+    agreements = _agreements([found for _, found in answered], others, encode)
+    pairs = [
+        {"question": asked.question, "answer": found.text("answer")}
+        for asked, found in answered
+    ]
+    sentences = writer.fill_in(SENTENCES, pairs, temperature=0, seed=seed)
+    made = []
+    for (asked, found), sentence, agreement in zip(
+        answered, sentences, agreements, strict=True
+    ):
+        said = _sentence(asked.question, found.text("answer"), sentence)
+        counts["plain_sentence"] += said is None
+        made.append(
+            Draft(
+                seed=asked.seed,
+                question=asked.question,
+                answer=found.text("answer"),
+                sentence=said or f"{asked.question} {found.text('answer')}",
+                signals=Signals(
+                    stated=float(found.values["confidence"]),
+                    agreement=agreement,
+                    likelihood=likelihood_of(found.log_probability),
+                ),
+            )
+        )
+    return Drafts(tuple(made), counts)
+
+
+def _sentence(question: str, said: str, completion: Completion | None) -> str | None:
+    if completion is None:
+        return None
+    sentence = completion.text("sentence")
+    return sentence if is_faithful(sentence, question, said) else None
+
+
+def _agreements(
+    first: Sequence[Completion], others: Sequence[Completion | None], encode: Encode
+) -> list[float]:
+    samples = len(others) // len(first)
+    texts = [found.text("answer") for found in first]
+    again = [other.text("answer") if other else None for other in others]
+    distinct = list(dict.fromkeys([*texts, *(text for text in again if text)]))
+    vectors = dict(zip(distinct, encode(distinct), strict=True))
+    nothing = np.zeros_like(vectors[distinct[0]])
+    agreements = []
+    for number, text in enumerate(texts):
+        own = again[number * samples : (number + 1) * samples]
+        meant = [vectors[text], *(vectors[o] if o else nothing for o in own)]
+        agreements.append(agreement_of(text, own, meant))
+    return agreements

@@ -1,0 +1,130 @@
+"""Let the language model propose knowledge from seed questions."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
+from rich.console import Console
+
+from accounts.exceptions import NescioError, UnavailableError
+from kb.models import Audience, Proposal
+from kb.services.enrichment import Progress, enrich
+from kb.services.enrichment_job import plan_of
+from qa.language_models.writer_selection import load_writer
+from qa.management.arguments import positive
+from qa.management.progress import Bar
+from qa.services.asking import find_knowledge_base
+
+
+class Command(BaseCommand):
+    """`manage.py enrich --seeds FILE`."""
+
+    help = (
+        "Let the language model write questions like the seeds, answer them and propose "
+        "an entry for each answer. Nothing proposed answers anybody before a curator has "
+        "reviewed it, unless the policy says so. Broken off, the same command goes on. "
+        "Exit code: 0, 2 if something is missing or wrong, 3 if a model is down."
+    )
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the seeds and how much is made of them."""
+        parser.add_argument(
+            "--seeds", type=Path, required=True, metavar="FILE", help="One a line."
+        )
+        parser.add_argument(
+            "--knowledge-base",
+            default="",
+            metavar="SLUG",
+            help="What is enriched; the oldest one by default.",
+        )
+        parser.add_argument(
+            "--audience",
+            default="",
+            metavar="SLUG",
+            help="Who may see what is proposed; an audience of everyone by default.",
+        )
+        parser.add_argument(
+            "--per-seed",
+            type=int,
+            default=3,
+            metavar="N",
+            help="Questions made from each seed; 0 answers the seeds themselves.",
+        )
+        parser.add_argument(
+            "--count", type=positive, default=100, metavar="N", help="At most so many."
+        )
+        parser.add_argument("--seed", type=int, default=0, help="Of what is drawn.")
+
+    def handle(self, **options: Any) -> None:  # noqa: ANN401  # as declared
+        """Propose, and print what was proposed and left out."""
+        try:
+            self._enrich(options)
+        except UnavailableError as error:
+            kept = "What was proposed is kept: the same command goes on."
+            raise CommandError(f"{error} {kept}", returncode=3) from error
+        except NescioError as error:
+            raise CommandError(str(error), returncode=2) from error
+
+    def _enrich(self, options: dict[str, Any]) -> None:
+        plan = plan_of(
+            knowledge_base=find_knowledge_base(options["knowledge_base"]),
+            audience=_audience(options["audience"]),
+            seeds=_lines(options["seeds"]),
+            per_seed=options["per_seed"],
+            most=options["count"],
+            seed=options["seed"],
+        )
+        before = Proposal.objects.order_by("-pk").values_list("pk", flat=True).first()
+        progress = Progress()
+        errors = Console(file=self.stderr)  # type: ignore[arg-type]  # a text stream but by name
+        with Bar("seeds", errors) as bar:
+            bar.at(0, len(plan.seeds))
+            for progress in enrich(plan, load_writer(), writing=transaction.atomic):
+                bar.at(progress.seeds, len(plan.seeds))
+        made = Proposal.objects.filter(
+            knowledge_base=plan.knowledge_base, pk__gt=before or 0
+        )
+        for proposal in made.order_by("pk"):
+            self.stdout.write(_shown(proposal))
+        left_out = ", ".join(
+            f"{cause.replace('_', ' ')}: {count}"
+            for cause, count in sorted(progress.counts.items())
+            if count
+        )
+        self.stdout.write(
+            f"{progress.proposed} proposed from {progress.seeds} of {len(plan.seeds)} "
+            f"seeds. {left_out}"
+        )
+
+
+def _shown(proposal: Proposal) -> str:
+    likelihood = "-" if proposal.likelihood is None else f"{proposal.likelihood:.2f}"
+    return (
+        f"entry {proposal.entry_id}  {proposal.sentence}\n"
+        f"    {proposal.question} {proposal.answer}\n"
+        f"    confidence {proposal.confidence:.2f} (stated {proposal.stated:.2f}, "
+        f"agreement {proposal.agreement:.2f}, likelihood {likelihood})"
+    )
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        return file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"{file} can't be read: {error}", returncode=2) from error
+
+
+def _audience(slug: str) -> Audience:
+    rows = Audience.objects.order_by("pk")
+    found = rows.filter(slug=slug) if slug else rows.filter(everyone=True)
+    audience = found.first()
+    if audience is None:
+        raise CommandError(
+            f"There is no audience {slug!r}."
+            if slug
+            else "There is no audience of everyone; name one with --audience.",
+            returncode=2,
+        )
+    return audience

@@ -1,0 +1,80 @@
+"""Rows written side by side say what each would alone."""
+
+import pytest
+
+from probes.exceptions import TooManyTokensError
+from tests.probes import tiny_models
+
+PREFIX = "Say something.\n"
+ROWS = ("a", "What is it?", "It costs 12 euros a year, and then")
+
+
+@pytest.fixture(scope="module", params=tiny_models.FAMILIES)
+def model(request):
+    return tiny_models.model(request.param)
+
+
+def rows_of(model, texts=ROWS):
+    return [model.tokens.encode_text(text) for text in texts]
+
+
+def prefix_of(model):
+    return model.read_prefix(model.tokens.encode_text(PREFIX))
+
+
+def test_rows_of_different_lengths_say_what_each_says_alone(model):
+    prefix = prefix_of(model)
+
+    written = model.write_each(rows_of(model), prefix, max_tokens=12)
+
+    for row, found in zip(rows_of(model), written, strict=True):
+        alone = model.generate(model.read(row, prefix), max_tokens=12)
+        assert found.text == alone.text
+        assert found.finished == alone.finished
+        own = found.log_probabilities[: len(alone.ids)]
+        assert own == pytest.approx(alone.log_probabilities, abs=1e-4)
+
+
+def test_tokens_are_weighed_as_after_each_row_alone(model):
+    prefix, options = prefix_of(model), [65, 66, 67]
+
+    shares = model.weigh_each(rows_of(model), options, prefix)
+
+    for row, found in zip(rows_of(model), shares, strict=True):
+        alone = model.choose([[number] for number in options], model.read(row, prefix))
+        assert found == pytest.approx(alone.probabilities, abs=1e-5)
+
+
+def test_the_same_seed_draws_the_same_words_and_another_seed_others():
+    model = tiny_models.model("llama")
+    rows, prefix = rows_of(model), prefix_of(model)
+
+    def drawn(seed):
+        written = model.write_each(
+            rows, prefix, max_tokens=20, temperature=1.0, seed=seed
+        )
+        return [found.text for found in written]
+
+    assert drawn(1) == drawn(1)
+    assert drawn(1) != drawn(2)
+
+
+def test_a_stop_ends_its_row_alone_and_is_not_part_of_it():
+    model = tiny_models.model("llama")
+    rows, prefix = rows_of(model), prefix_of(model)
+    whole = [w.text for w in model.write_each(rows, prefix, max_tokens=12)]
+    stop = whole[0][2]
+
+    cut = model.write_each(rows, prefix, max_tokens=12, stop=[stop])
+
+    assert cut[0].text == whole[0][: whole[0].index(stop)]
+    assert cut[0].finished
+    for found, text in zip(cut, whole, strict=True):
+        assert found.text == text.partition(stop)[0]
+
+
+def test_a_row_that_outgrows_the_context_is_refused():
+    model = tiny_models.model("llama", context_length=20)
+
+    with pytest.raises(TooManyTokensError):
+        model.write_each([[65] * 10], model.read([65] * 5), max_tokens=30)
