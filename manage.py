@@ -6,7 +6,7 @@ import sys
 from contextlib import AbstractContextManager
 
 try:
-    from django.core.management import execute_from_command_line, get_commands
+    from django.core import management
     from django.db.utils import OperationalError
 except ModuleNotFoundError as missing:
     sys.exit(
@@ -14,16 +14,16 @@ except ModuleNotFoundError as missing:
         "then: .venv/bin/python manage.py"
     )
 
-# Django's own commands work on the tables themselves, as the role that signed in.
-_DJANGOS = "django.core"
-
 
 def _reader() -> AbstractContextManager[None]:
     """Let a command read everything: whoever may run it may read the database."""
     from accounts.acting import as_owner, unrestricted  # noqa: PLC0415  # needs settings
 
+    # Django's own commands work on the tables themselves, as the role that signed in. They
+    # are looked for in their place: the list of all commands must not be made, and is
+    # kept, before the settings are read.
     name = sys.argv[1] if len(sys.argv) > 1 else ""
-    if get_commands().get(name) == _DJANGOS:
+    if name in management.find_commands(management.__path__[0]):
         return as_owner("Django's commands")
     return unrestricted("commands")
 
@@ -32,7 +32,7 @@ if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "nescio.settings")
     try:
         with _reader():
-            execute_from_command_line(sys.argv)
+            management.execute_from_command_line(sys.argv)
     except OperationalError as error:
         if "--traceback" in sys.argv:
             raise
