@@ -252,6 +252,21 @@ EVALUATION_DATA = env.str("NESCIO_EVALUATION_DATA", default="")
 # Load the models when the web server starts instead of with the first question.
 WARM_UP = env.bool("NESCIO_WARM_UP", default=True)
 
+# --- Mail ----------------------------------------------------------------------------
+# Owners are told what came due for review; nothing is sent while no server is named.
+MAIL_URL = env.str("NESCIO_MAIL_URL", default="")
+if MAIL_URL:
+    _mail = env.email_url_config(MAIL_URL)
+    EMAIL_BACKEND = _mail["EMAIL_BACKEND"]
+    EMAIL_HOST = _mail["EMAIL_HOST"]
+    EMAIL_PORT = _mail["EMAIL_PORT"] or 25
+    EMAIL_HOST_USER = _mail["EMAIL_HOST_USER"] or ""
+    EMAIL_HOST_PASSWORD = _mail["EMAIL_HOST_PASSWORD"] or ""
+    EMAIL_USE_TLS = _mail.get("EMAIL_USE_TLS", False)
+    EMAIL_USE_SSL = _mail.get("EMAIL_USE_SSL", False)
+EMAIL_TIMEOUT = 10  # a job's step may be silent for 30 s
+DEFAULT_FROM_EMAIL = env.str("NESCIO_MAIL_FROM", default="nescio@localhost")
+
 # --- Processes -----------------------------------------------------------------------
 HOST = env.str("NESCIO_HOST", default="127.0.0.1")
 PORT = env.int("NESCIO_PORT", default=8000)
@@ -259,6 +274,8 @@ PORT = env.int("NESCIO_PORT", default=8000)
 # needs none, always finds a thread; event streams hold one each too.
 WEB_THREADS = env.int("NESCIO_WEB_THREADS", default=32)
 WORKER_PROCESSES = env.int("NESCIO_WORKER_PROCESSES", default=1)
+# What links in mails begin with.
+PUBLIC_URL = env.str("NESCIO_PUBLIC_URL", default=f"http://{HOST}:{PORT}").rstrip("/")
 
 # --- REST ----------------------------------------------------------------------------
 QUESTION_MAX_CHARACTERS = env.int("NESCIO_QUESTION_MAX_CHARACTERS", default=2_000)
@@ -308,6 +325,7 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "ENUM_NAME_OVERRIDES": {
+        "DueReason": "kb.due.REASON_CHOICES",
         "EntryState": "kb.models.Entry.State",
         "JobState": "jobs.models.Job.State",
         "WritableEntryState": "kb.api.entry_serializers.WRITABLE_STATES",

@@ -83,7 +83,17 @@ def _plain(*names: str) -> tuple[Column, ...]:
 
 
 KNOWLEDGE_BASES = Table(
-    "knowledge_bases", KnowledgeBase, _plain("slug", "name", "language", "created_at")
+    "knowledge_bases",
+    KnowledgeBase,
+    _plain(
+        "slug",
+        "name",
+        "language",
+        "review_interval_days",
+        "when_overdue",
+        "overdue_grace_days",
+        "created_at",
+    ),
 )
 AUDIENCES = Table("audiences", Audience, _plain("slug", "name", "everyone", "groups"))
 DOCUMENTS = Table(
@@ -114,7 +124,7 @@ ENTRIES = Table(
         *_plain("language", "valid_until"),
         _OWNER,
         _VERIFIER,
-        *_plain("verified_at", "created_at", "updated_at"),
+        *_plain("verified_at", "review_interval_days", "created_at", "updated_at"),
     ),
     left_out=frozenset({"id", "search_vector"}),
 )
@@ -130,7 +140,7 @@ REVISIONS = Table(
         _SECTION,
         _OWNER,
         _VERIFIER,
-        Column("verified_at"),
+        *_plain("verified_at", "review_interval_days"),
         Column("author", by="username"),
         *_plain("reason", "database_user", "created_at"),
     ),

@@ -6,6 +6,7 @@ from .document import Document, KnowledgeBase, Section
 from .embedding import EmbeddingModel, EntryEmbedding, HalfVector
 from .entry import Entry, EntryQuerySet, EntryWords, Revision
 from .proposal import Proposal, ProposalQuerySet
+from .upkeep import Reminder, Upkeep
 
 __all__ = [
     "Audience",
@@ -23,6 +24,8 @@ __all__ = [
     "KnowledgeBase",
     "Proposal",
     "ProposalQuerySet",
+    "Reminder",
     "Revision",
     "Section",
+    "Upkeep",
 ]

@@ -23,9 +23,9 @@ class ConflictQuerySet(models.QuerySet["Conflict"]):
         """Conflicts that nobody has resolved and no change has settled."""
         return self.filter(state=Conflict.State.OPEN)
 
-    def of_entry(self, entry_id: int) -> Self:
-        """Conflicts that one entry is part of."""
-        return self.filter(Q(first_id=entry_id) | Q(second_id=entry_id))
+    def of_entry(self, *entry_ids: int) -> Self:
+        """Conflicts that one entry, or any of several, is part of."""
+        return self.filter(Q(first_id__in=entry_ids) | Q(second_id__in=entry_ids))
 
 
 class Conflict(models.Model):

@@ -2,10 +2,18 @@ from typing import Self
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 
 from .audience import Audience
+
+REVIEW_INTERVAL_MOST = 3_650
+"""Days; the longest interval between two reviews, ten years."""
+REVIEW_INTERVAL_LIMITS = (
+    MinValueValidator(1),
+    MaxValueValidator(REVIEW_INTERVAL_MOST),
+)
 
 
 class KnowledgeBase(models.Model):
@@ -18,10 +26,34 @@ class KnowledgeBase(models.Model):
         GERMAN = "de", "German"
         OTHER = "xx", "other (no stemming)"
 
+    class Overdue(models.TextChoices):
+        """What becomes of a verified entry whose review is overdue."""
+
+        MARK = "mark", "stays verified and is marked as overdue"
+        DOUBT = "doubt", "needs review once the grace period is over"
+
     slug = models.SlugField(unique=True)
     name = models.CharField(max_length=100)
     language = models.CharField(
         max_length=2, choices=Language.choices, default=Language.ENGLISH
+    )
+    review_interval_days = models.PositiveIntegerField(
+        "review interval",
+        null=True,
+        blank=True,
+        default=180,
+        validators=REVIEW_INTERVAL_LIMITS,
+        help_text="Days after which a verified entry is to be verified again; empty: "
+        "age alone makes none due.",
+    )
+    when_overdue = models.CharField(
+        "overdue entries", max_length=5, choices=Overdue.choices, default=Overdue.MARK
+    )
+    overdue_grace_days = models.PositiveIntegerField(
+        "grace period",
+        default=30,
+        validators=[MaxValueValidator(REVIEW_INTERVAL_MOST)],
+        help_text="Days after a review came due.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -9,9 +9,12 @@ from django.db import models
 from django.db.models import Case, GeneratedField, OuterRef, Q, Subquery, Value, When
 from django.db.models.functions import Coalesce
 
-from .audience import Audience
-from .document import Document, KnowledgeBase, Section
+from kb.due import EXPIRY_NOTICE, Place, Reason
 
+from .audience import Audience
+from .document import REVIEW_INTERVAL_LIMITS, Document, KnowledgeBase, Section
+
+SAID_LIMIT = 120
 # As the column `search_vector` is made.
 SEARCH_CONFIGURATIONS = {"en": "english", "de": "german", "xx": "simple"}
 
@@ -50,6 +53,38 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         """Entries with `revision_number`, that of what they say now."""
         newest = Revision.objects.filter(entry=OuterRef("pk")).order_by("-number")
         return self.annotate(revision_number=Subquery(newest.values("number")[:1]))
+
+    def due(self, at: datetime) -> Self:
+        """Entries that want a person at `at`, and are not postponed."""
+        return self.filter(upkeep__due_at__lte=at)
+
+    def due_for(self, reason: Reason, at: datetime) -> Self:
+        """Entries for which `reason` holds at `at`, postponed ones too."""
+        expired_before = at - EXPIRY_NOTICE
+        conditions = {
+            Reason.EXPIRED: Q(upkeep__expiry_notice_at__lte=expired_before),
+            Reason.OVERDUE: Q(upkeep__review_due__lte=at),
+            Reason.EXPIRING: Q(
+                upkeep__expiry_notice_at__lte=at,
+                upkeep__expiry_notice_at__gt=expired_before,
+            ),
+            Reason.NEEDS_REVIEW: Q(state=Entry.State.NEEDS_REVIEW),
+            Reason.IN_REVIEW: Q(state=Entry.State.IN_REVIEW),
+        }
+        return self.filter(conditions[reason])
+
+    def in_queue_order(self) -> Self:
+        """The most used first, then the longest due: the order of an index."""
+        return self.order_by("-upkeep__uses", "upkeep__due_at", "pk")
+
+    def after(self, place: Place) -> Self:
+        """Entries that stand behind `place` in the order of the queue."""
+        later = Q(upkeep__due_at__gt=place.due_at) | Q(
+            upkeep__due_at=place.due_at, pk__gt=place.entry_id
+        )
+        return self.filter(upkeep__uses__lte=place.uses).filter(
+            Q(upkeep__uses__lt=place.uses) | later
+        )
 
     def servable(self) -> Self:
         """Entries that may be evidence as far as their state goes: a person's, no draft, not retired."""
@@ -143,6 +178,13 @@ class Entry(models.Model):
         related_name="verified_entries",
     )
     verified_at = models.DateTimeField(null=True, blank=True)
+    review_interval_days = models.PositiveIntegerField(
+        "review interval",
+        null=True,
+        blank=True,
+        validators=REVIEW_INTERVAL_LIMITS,
+        help_text="Days from its verification to the next; empty: the knowledge base's.",
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
     search_vector = GeneratedField(
@@ -206,6 +248,12 @@ class Entry(models.Model):
 
     def __str__(self) -> str:
         return self.text[:80]
+
+    @property
+    def said(self) -> str:
+        """The question, if any, and how the text begins: at most 120 characters."""
+        said = f"{self.question} {self.text}" if self.question else self.text
+        return said if len(said) <= SAID_LIMIT else f"{said[: SAID_LIMIT - 1]}…"
 
 
 class EntryWords(models.Model):
@@ -288,6 +336,7 @@ class Revision(models.Model):
         related_name="verified_revisions",
     )
     verified_at = models.DateTimeField(null=True, blank=True)
+    review_interval_days = models.PositiveIntegerField(null=True, blank=True)
     author = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         on_delete=models.PROTECT,

@@ -115,9 +115,9 @@ def refresh_conflicts_of(entry_id: int) -> None:
         find_conflicts_of(entry_id)
 
 
-def outdate_conflicts_of(entry_id: int) -> None:
-    """Let the open conflicts of an entry be settled, for it is in no answer any more."""
-    rows = Conflict.objects.open().of_entry(entry_id)
+def outdate_conflicts_of(*entry_ids: int) -> None:
+    """Let open conflicts of entries be settled, for these are in no answer any more."""
+    rows = Conflict.objects.open().of_entry(*entry_ids)
     rows.update(state=Conflict.State.OUTDATED)
 
 

@@ -23,6 +23,7 @@ from .entry_values import (
     UNVERIFIED_CONFIDENCE,
     check_choice,
     check_confidence,
+    check_interval,
     check_moment,
     check_place,
     check_state,
@@ -52,6 +53,7 @@ class NewEntry:
     language: str | None = None
     valid_until: datetime | None = None
     owner: User | None = None
+    review_interval_days: int | None = None
     reason: str = ""
 
 
@@ -66,6 +68,7 @@ class EntryChanges(TypedDict, total=False):
     language: str
     valid_until: datetime | None
     owner: User | None
+    review_interval_days: int | None
     state: str
     confidence: float
 
@@ -81,6 +84,7 @@ class _NewEntryOptions(TypedDict, total=False):
     language: str | None
     valid_until: datetime | None
     owner: User | None
+    review_interval_days: int | None
     reason: str
 
 
@@ -206,6 +210,7 @@ def _build(new: NewEntry, *, author: User | None) -> Entry:
         ),
         valid_until=check_moment(new.valid_until),
         owner=new.owner,
+        review_interval_days=check_interval(new.review_interval_days),
     )
     check_place(entry)
     if new.verify:
@@ -238,6 +243,8 @@ def _apply(entry: Entry, changes: EntryChanges) -> set[str]:
         check_choice("language", changes["language"], KnowledgeBase.Language.values)
     if "valid_until" in changes:
         check_moment(changes["valid_until"])
+    if "review_interval_days" in changes:
+        check_interval(changes["review_interval_days"])
     changed = {name for name, value in cleaned.items() if getattr(entry, name) != value}
     for name in changed - {"state", "confidence"}:
         setattr(entry, name, cleaned[name])

@@ -1,6 +1,7 @@
 """What every change of an entry has in common: the lock, the next revision, who vouches."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from datetime import datetime
 
 from django.contrib.auth.models import User
 from django.db.models import Max
@@ -11,6 +12,16 @@ from kb.models import Entry, Revision
 
 from .entry_values import UNVERIFIED_CONFIDENCE
 from .proposal_steps import keep_in_step
+
+
+def lock_all(entry_ids: Collection[int]) -> tuple[Entry, ...]:
+    """Return those of these entries that there are, by id, locked as by `lock`."""
+    return tuple(
+        Entry.objects.select_for_update(of=("self",))
+        .defer("search_vector")
+        .filter(pk__in=entry_ids)
+        .order_by("pk")
+    )
 
 
 def lock(entry_id: int, expected_revision: int | None) -> tuple[Entry, int]:
@@ -87,17 +98,76 @@ def revision_of(
         owner_id=entry.owner_id,
         verified_by_id=entry.verified_by_id,
         verified_at=entry.verified_at,
+        review_interval_days=entry.review_interval_days,
         author=author,
         reason=reason,
     )
 
 
-def vouch(entry: Entry, by: User) -> None:
-    """Make an entry verified by `by`, now; not saved."""
+def verify(entry: Entry, by: User, *, at: datetime | None = None) -> str:
+    """Vouch for an entry as it stands, not saved; return what that is called.
+
+    Raises:
+        EntryRetiredError: It is retired.
+    """
+    refuse_retired(entry)
+    again = entry.state == Entry.State.VERIFIED
+    vouch(entry, by, at=at)
+    return "Verified again." if again else "Verified."
+
+
+def mark(entry: Entry) -> str:
+    """Put an entry into needs_review, not saved; return what that is called.
+
+    Returns:
+        "" where it stands there already.
+
+    Raises:
+        EntryRetiredError: It is retired.
+    """
+    refuse_retired(entry)
+    if entry.state == Entry.State.NEEDS_REVIEW:
+        return ""
+    doubt(entry, state=Entry.State.NEEDS_REVIEW)
+    return "Marked for review."
+
+
+def retire(entry: Entry) -> str:
+    """Take an entry out of every answer, not saved; return what that is called.
+
+    Returns:
+        "" where it is retired already.
+    """
+    if entry.state == Entry.State.RETIRED:
+        return ""
+    entry.state = Entry.State.RETIRED
+    return "Retired."
+
+
+def restore(entry: Entry, state: str | None) -> str:
+    """Undo a retirement, not saved; return what that is called.
+
+    Args:
+        state: What the entry was before it, where that is known.
+
+    Returns:
+        "" where it is not retired.
+    """
+    if entry.state != Entry.State.RETIRED:
+        return ""
+    entry.state = state or Entry.State.NEEDS_REVIEW
+    if entry.state == Entry.State.PROPOSED:
+        # Somebody wants it now: no longer the model's.
+        entry.state = Entry.State.IN_REVIEW
+    return "Restored."
+
+
+def vouch(entry: Entry, by: User, *, at: datetime | None = None) -> None:
+    """Make an entry verified by `by`, now or at a common moment; not saved."""
     entry.state = Entry.State.VERIFIED
     entry.confidence = 1.0
     entry.verified_by = by
-    entry.verified_at = timezone.now()
+    entry.verified_at = at or timezone.now()
 
 
 def doubt(entry: Entry, *, state: str) -> None:

@@ -10,7 +10,7 @@ from kb.embedding import active_model
 from kb.models import Entry
 
 from .conflict_finding import outdate_conflicts_of
-from .entry_revisions import doubt, lock, refuse_retired, save, vouch
+from .entry_revisions import lock, mark, restore, retire, save, verify
 from .entry_values import clean_reason
 from .vectors import write_vectors
 
@@ -27,10 +27,7 @@ def verify_entry(
         RevisionConflictError: It has another revision than `expected_revision`.
     """
     entry, number = lock(entry_id, expected_revision)
-    refuse_retired(entry)
-    again = entry.state == Entry.State.VERIFIED
-    vouch(entry, by)
-    default = "Verified again." if again else "Verified."
+    default = verify(entry, by)
     save(entry, number=number + 1, author=by, reason=clean_reason(reason) or default)
     return entry
 
@@ -47,16 +44,10 @@ def mark_for_review(
         RevisionConflictError: It has another revision than `expected_revision`.
     """
     entry, number = lock(entry_id, expected_revision)
-    refuse_retired(entry)
-    if entry.state == Entry.State.NEEDS_REVIEW:
-        return entry
-    doubt(entry, state=Entry.State.NEEDS_REVIEW)
-    save(
-        entry,
-        number=number + 1,
-        author=by,
-        reason=clean_reason(reason) or "Marked for review.",
-    )
+    default = mark(entry)
+    if default:
+        kept = clean_reason(reason) or default
+        save(entry, number=number + 1, author=by, reason=kept)
     return entry
 
 
@@ -73,11 +64,11 @@ def retire_entry(
         RevisionConflictError: It has another revision than `expected_revision`.
     """
     entry, number = lock(entry_id, expected_revision)
-    if entry.state == Entry.State.RETIRED:
-        return entry
-    entry.state = Entry.State.RETIRED
-    save(entry, number=number + 1, author=by, reason=clean_reason(reason) or "Retired.")
-    outdate_conflicts_of(entry.pk)
+    default = retire(entry)
+    if default:
+        kept = clean_reason(reason) or default
+        save(entry, number=number + 1, author=by, reason=kept)
+        outdate_conflicts_of(entry.pk)
     return entry
 
 
@@ -93,18 +84,12 @@ def restore_entry(
     """
     model = active_model(for_share=True)
     entry, number = lock(entry_id, expected_revision)
-    if entry.state != Entry.State.RETIRED:
-        return entry
     before = entry.revisions.exclude(state=Entry.State.RETIRED).first()
-    entry.state = before.state if before else Entry.State.NEEDS_REVIEW
-    if (
-        entry.state == Entry.State.PROPOSED
-    ):  # somebody wants it now: no longer the model's
-        entry.state = Entry.State.IN_REVIEW
-    save(
-        entry, number=number + 1, author=by, reason=clean_reason(reason) or "Restored."
-    )
-    write_vectors([entry], model=model)
+    default = restore(entry, before.state if before else None)
+    if default:
+        kept = clean_reason(reason) or default
+        save(entry, number=number + 1, author=by, reason=kept)
+        write_vectors([entry], model=model)
     return entry
 
 

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from kb.exceptions import InvalidKnowledgeError
 from kb.models import Entry
+from kb.models.document import REVIEW_INTERVAL_MOST
 
 from .text import clean_line, clean_text
 
@@ -80,6 +81,17 @@ def check_confidence(value: float) -> float:
     if not 0 < value < 1:
         raise InvalidKnowledgeError(
             "confidence", f"confidence {value} is not in (0, 1]; give a number in it."
+        )
+    return value
+
+
+def check_interval(value: int | None) -> int | None:
+    """Return a review interval in days, or None for the knowledge base's."""
+    if value is not None and not 1 <= value <= REVIEW_INTERVAL_MOST:
+        raise InvalidKnowledgeError(
+            "review_interval_days",
+            f"review_interval_days {value} is not in 1 to {REVIEW_INTERVAL_MOST}; give "
+            "a number of days in it, or none for the knowledge base's.",
         )
     return value
 

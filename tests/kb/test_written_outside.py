@@ -111,6 +111,7 @@ def other_value(name: str) -> Any:
         "owner": make_user().pk,
         "verified_by": make_user().pk,
         "verified_at": datetime(2020, 1, 1, tzinfo=UTC),
+        "review_interval_days": 30,
     }[name]
 
 
