@@ -38,6 +38,21 @@ def schedules() -> dict[str, dict[str, object]]:
             "schedule": crontab(hour=2, minute=40),
             "options": {"expires": 6 * 3600},
         },
+        "count_uses": {
+            "task": "workers.count_uses",
+            "schedule": timedelta(minutes=3),
+            "options": {"expires": 180},
+        },
+        "keep_upkeep": {
+            "task": "workers.keep_upkeep",
+            "schedule": crontab(hour=2, minute=10),
+            "options": {"expires": 6 * 3600},
+        },
+        "remind_owners": {
+            "task": "workers.remind_owners",
+            "schedule": crontab(hour=6, minute=30),
+            "options": {"expires": 6 * 3600},
+        },
         "watch_drift": {
             "task": "workers.watch_drift",
             "schedule": crontab(hour=3, minute=20),

@@ -15,6 +15,8 @@ from jobs.sweep import sweep as ring_again
 from kb import vector_index
 from kb.archive.background import prune_exports
 from kb.embedding import active_model
+from kb.services import reminders, upkeep
+from qa.services import entry_uses
 from qa.services.asking import fail_abandoned
 from workers import shutdown
 from workers.registry import HANDLERS
@@ -72,6 +74,27 @@ def watch_drift() -> None:
 def find_conflicts() -> None:
     """Have what changed compared with its neighbours."""
     enqueue("kb.find_conflicts", {}, idempotency_key="kb.find_conflicts")
+
+
+@shared_task(name="workers.count_uses")
+def count_uses() -> None:
+    """Add what was answered and voted since to the entries' counts."""
+    read = entry_uses.count_uses()
+    if read:
+        logger.info("Counted %d pieces of evidence and changes of votes.", read)
+
+
+@shared_task(name="workers.keep_upkeep")
+def keep_upkeep() -> None:
+    """Have the dates of reviews checked, and what is overdue for too long doubted."""
+    upkeep.enqueue_round()
+
+
+@shared_task(name="workers.remind_owners")
+def remind_owners() -> None:
+    """Have owners told what came due, where there is a mail server."""
+    if settings.MAIL_URL:
+        enqueue(reminders.KIND, {}, idempotency_key=reminders.KIND)
 
 
 @worker_ready.connect

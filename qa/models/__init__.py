@@ -7,6 +7,7 @@ from .drift import DriftReading
 from .escalation import Escalation
 from .evaluation import EvaluationResult, EvaluationRun
 from .policy import Policy, RefusalWording
+from .use import UseCursor, VoteChange
 from .vote import Vote
 
 __all__ = [
@@ -21,5 +22,7 @@ __all__ = [
     "Policy",
     "PolicyActivation",
     "RefusalWording",
+    "UseCursor",
     "Vote",
+    "VoteChange",
 ]

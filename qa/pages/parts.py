@@ -110,7 +110,11 @@ def _evidence(answer_id: UUID, viewer: User) -> QuerySet[AnswerEvidence]:
         AnswerEvidence.objects.seen_by(viewer)
         .filter(answer_id=answer_id)
         .select_related(
-            "entry__document", "entry__section", "entry__verified_by", "revision"
+            "entry__document",
+            "entry__section",
+            "entry__verified_by",
+            "entry__upkeep",
+            "revision",
         )
         .defer("entry__search_vector", "entry__text", "entry__question")
         .annotate(latest_number=Subquery(latest))

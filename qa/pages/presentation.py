@@ -287,4 +287,6 @@ def _changes(row: AnswerEvidence, at: datetime) -> tuple[str, ...]:
         changes.append("Edited since")
     if entry.valid_until is not None and entry.valid_until <= at:
         changes.append("Expired since")
+    if entry.upkeep.is_overdue(at):
+        changes.append("Review overdue")
     return tuple(changes)

@@ -5,7 +5,9 @@ import re
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
+from kb.models import Upkeep
 from kb.services.entries import edit_entry
 from kb.services.entry_states import retire_entry
 from qa.models import Answer, Vote
@@ -286,10 +288,12 @@ def test_page_tells_what_became_of_the_evidence_since(page, user):
         entry_id=entries[0].pk, author=curator, may_verify=True, text="It is other."
     )
     retire_entry(entry_id=entries[1].pk, by=curator)
+    Upkeep.objects.filter(entry=entries[2]).update(review_due=timezone.now())
 
     body = page.get(reverse("answer", args=[answer.pk])).content.decode()
 
     assert "Fact number 0 is so." in body  # as it was when it was cited
+    assert body.count("Review overdue") == 1
     assert body.count("Edited since") == 1
     assert body.count("Retired since") == 1
 
