@@ -4,6 +4,7 @@ from kb.api import (
     audiences,
     conflicts,
     documents,
+    due,
     entries,
     exports,
     proposals,
@@ -12,6 +13,7 @@ from kb.api import (
 
 urlpatterns = [
     path("entries", entries.EntryListView.as_view(), name="entries"),
+    path("entries/due", due.DueEntryListView.as_view(), name="entries-due"),
     path("entries/<int:entry_id>", entries.EntryView.as_view(), name="entry"),
     path(
         "entries/<int:entry_id>/verify",
@@ -27,6 +29,11 @@ urlpatterns = [
         "entries/<int:entry_id>/restore",
         entries.EntryRestoreView.as_view(),
         name="entry-restore",
+    ),
+    path(
+        "entries/<int:entry_id>/postpone",
+        due.EntryPostponeView.as_view(),
+        name="entry-postpone",
     ),
     path(
         "entries/<int:entry_id>/revisions",

@@ -122,6 +122,12 @@ UNFOLD: dict[str, Any] = {
                 "separator": True,
                 "items": [
                     _item("Entries", "fact_check", "kb", "entry"),
+                    {
+                        "title": "Due for review",
+                        "icon": "event_repeat",
+                        "link": _lazy_reverse("admin:kb_entry_due"),
+                        "permission": _may_view("kb", "entry"),
+                    },
                     _item("Conflicts", "compare_arrows", "kb", "conflict"),
                     _item("Proposals", "lightbulb", "kb", "proposal"),
                     _item("Documents", "description", "kb", "document"),

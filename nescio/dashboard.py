@@ -49,7 +49,7 @@ def add_figures(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]
     """Add the dashboard's blocks to the context of the admin's first page."""
     blocks = []
     if request.user.has_perm("kb.view_entry"):
-        blocks += [_entries(), _due()]
+        blocks += [_entries(), _reviews(request), _due()]
     if request.user.has_perm("qa.view_answer"):
         blocks += [_outcomes(), _refusals()]
     if request.user.has_perm("jobs.view_job"):
@@ -68,6 +68,23 @@ def _entries() -> Block:
         "Draft and retired ones are never evidence.",
         "There is no entry yet.",
         "kb_entry",
+        figures,
+    )
+
+
+def _reviews(request: HttpRequest) -> Block:
+    now = timezone.now()
+    due = Entry.objects.visible_to(request.user).due(now).order_by()
+    counts = [
+        ("yours", due.filter(owner_id=request.user.pk).count(), "mine"),
+        ("everybody's", due.count(), "all"),
+    ]
+    figures = [(label, count, {"whose": whose}) for label, count, whose in counts]
+    return _block(
+        "Due for review",
+        "The most used come first.",
+        "Nothing is due.",
+        "admin:kb_entry_due",
         figures,
     )
 
@@ -203,8 +220,10 @@ def _block(
     )
 
 
-def _link(model: str, query: dict[str, str]) -> str:
+def _link(page: str, query: dict[str, str]) -> str:
+    """Return the address of a page of the admin, by its name or its model's."""
+    name = page if ":" in page else f"admin:{page}_changelist"
     try:
-        return f"{reverse(f'admin:{model}_changelist')}?{urlencode(query)}"
+        return f"{reverse(name)}?{urlencode(query)}"
     except NoReverseMatch:
         return ""

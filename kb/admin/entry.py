@@ -1,10 +1,11 @@
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -14,21 +15,16 @@ from django.utils.html import format_html
 from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 
-from accounts.exceptions import NescioError
 from accounts.roles import Role, has_role
 from kb.archive.entry_table import csv_response
 from kb.models import Conflict, Entry, EntryQuerySet
 from kb.services.conflict_resolution import settle_written
-from kb.services.entry_states import (
-    erase_entry,
-    mark_for_review,
-    restore_entry,
-    retire_entry,
-    verify_entry,
-)
+from kb.services.entry_states import erase_entry
 
 from .caller import caller
-from .entry_filters import AudienceFilter, ExpiryFilter
+from .due import due_page
+from .entry_bulk import ACTIONS
+from .entry_filters import AudienceFilter, DueFilter, ExpiryFilter, OwnerFilter
 from .entry_form import EntryForm
 from .entry_history import compare_page, history_page, restore_page
 from .exports import export_file, exports_page
@@ -42,6 +38,12 @@ _COLOURS = {
     Entry.State.NEEDS_REVIEW: "warning",
     Entry.State.RETIRED: "danger",
 }
+_ORIGIN_COLOURS = {
+    Entry.Origin.MANUAL: "info",
+    Entry.Origin.IMPORTED: "info",
+    Entry.Origin.ENRICHED: "warning",
+    Entry.Origin.REVIEW: "success",
+}
 
 
 @admin.register(Entry)
@@ -51,24 +53,35 @@ class EntryAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     form = EntryForm
     inlines = [RevisionInline]
     list_display = [
-        "said",
+        "shown_said",
         "shown_state",
+        "shown_origin",
         "confidence",
         "verification",
+        "review",
         "expiry",
         "audience",
         "uses_count",
+        "votes",
         "updated_at",
     ]
-    list_filter = ["state", AudienceFilter, ExpiryFilter, "origin", "knowledge_base"]
-    list_select_related = ["audience", "verified_by"]
+    list_filter = [
+        "state",
+        DueFilter,
+        OwnerFilter,
+        AudienceFilter,
+        ExpiryFilter,
+        "origin",
+        "knowledge_base",
+    ]
+    list_select_related = ["audience", "verified_by", "upkeep"]
     list_per_page = 50
     show_full_result_count = False
     ordering = ["-updated_at", "-pk"]
     search_fields = ["text"]
     search_help_text = 'Words of question and text; "..." a phrase, -word without it.'
     autocomplete_fields = ["document"]
-    actions = ["verify", "mark_for_review", "retire", "restore", "download_table"]
+    actions = [*ACTIONS, "download_table"]
     actions_list = ["open_exports"]
     readonly_fields = ["verified_by", "verified_at", "created_at", "updated_at"]
     fieldsets = [
@@ -77,7 +90,15 @@ class EntryAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
             "Where it stands",
             {"fields": ["knowledge_base", "document", "section", "audience"]},
         ),
-        ("Validity", {"fields": ["language", "valid_until", "owner", "origin"]}),
+        (
+            "Validity",
+            {
+                "fields": [
+                    "language", "valid_until", "review_interval_days", "owner",
+                    "origin",
+                ]
+            },
+        ),
         (
             "Verification",
             {
@@ -90,11 +111,10 @@ class EntryAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     ]  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Entry]:
-        """Entries of the user's audiences, with how many answers used each."""
-        uses = Entry.objects.filter(pk=OuterRef("pk")).annotate(n=Count("uses"))
+        """Entries of the user's audiences, each with its upkeep."""
         return (
             Entry.objects.visible_to(request.user)
-            .annotate(use_count=Subquery(uses.order_by().values("n")))
+            .filter(upkeep__isnull=False)  # every one has it; lets its indexes sort
             .defer("search_vector")
             .order_by(*self.ordering)
         )
@@ -128,9 +148,14 @@ class EntryAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         form.may_verify = has_role(request.user, Role.CURATOR)
         return form
 
+    def has_verify_permission(self, request: HttpRequest) -> bool:
+        """Tell whether the user may vouch for entries."""
+        return has_role(request.user, Role.CURATOR)
+
     def get_urls(self) -> list[URLPattern]:
-        """Add the pages of the history and of the exports."""
+        """Add the pages of the history, of the exports and of what is due."""
         own = {
+            "due": (partial(due_page, self), "kb_entry_due"),
             "<int:entry_id>/compare": (self.compare, "kb_entry_compare"),
             "<int:entry_id>/revisions/<int:number>/restore": (
                 self.restore_revision,
@@ -185,15 +210,32 @@ class EntryAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
             erase_entry(entry_id=entry_id)
 
     @admin.display(description="entry", ordering="text")
-    def said(self, entry: Entry) -> str:
+    def shown_said(self, entry: Entry) -> str:
         """Show the question, if any, and how the text begins."""
-        said = f"{entry.question} {entry.text}" if entry.question else entry.text
-        return said if len(said) <= 120 else f"{said[:119]}…"
+        return entry.said
 
     @display(description="state", ordering="state", label=_COLOURS)  # type: ignore[untyped-decorator]  # unfold ships no types
     def shown_state(self, entry: Entry) -> tuple[str, str]:
         """Show the state as a badge."""
         return entry.state, entry.get_state_display()
+
+    @display(description="origin", ordering="origin", label=_ORIGIN_COLOURS)  # type: ignore[untyped-decorator]  # unfold ships no types
+    def shown_origin(self, entry: Entry) -> tuple[str, str]:
+        """Show where it comes from, as a badge of one word."""
+        return entry.origin, entry.origin
+
+    @display(  # type: ignore[untyped-decorator]  # unfold ships no types
+        description="review",
+        ordering="upkeep__due_at",
+        label={"due": "danger", "later": "info"},
+    )
+    def review(self, entry: Entry) -> tuple[str, str] | None:
+        """Show from when on it wants a person, and loudly that it does."""
+        due_at = entry.upkeep.due_at
+        if due_at is None:
+            return None
+        day = f"{timezone.localtime(due_at):%Y-%m-%d}"
+        return ("due", f"due {day}") if due_at <= timezone.now() else ("later", day)
 
     @display(  # type: ignore[untyped-decorator]  # unfold ships no types
         description="expires",
@@ -217,30 +259,15 @@ class EntryAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         day = timezone.localtime(entry.verified_at)
         return f"{entry.verified_by.get_username()}, {day:%Y-%m-%d}"
 
-    @admin.display(description="uses", ordering="use_count")
+    @admin.display(description="uses", ordering="upkeep__uses")
     def uses_count(self, entry: Entry) -> int:
-        """Show in how many answers it was evidence."""
-        return int(getattr(entry, "use_count", 0) or 0)
+        """Show how many answers cited it."""
+        return entry.upkeep.uses
 
-    @admin.action(description="Verify: right as it stands", permissions=["change"])
-    def verify(self, request: HttpRequest, chosen: QuerySet[Entry]) -> None:
-        """Vouch for the chosen entries."""
-        self._each(request, chosen, verify_entry, "verified")
-
-    @admin.action(description="Mark for review", permissions=["change"])
-    def mark_for_review(self, request: HttpRequest, chosen: QuerySet[Entry]) -> None:
-        """Put the chosen entries into review."""
-        self._each(request, chosen, mark_for_review, "marked for review")
-
-    @admin.action(description="Retire: out of every answer", permissions=["change"])
-    def retire(self, request: HttpRequest, chosen: QuerySet[Entry]) -> None:
-        """Take the chosen entries out of every answer."""
-        self._each(request, chosen, retire_entry, "retired")
-
-    @admin.action(description="Restore what was retired", permissions=["change"])
-    def restore(self, request: HttpRequest, chosen: QuerySet[Entry]) -> None:
-        """Undo retirements."""
-        self._each(request, chosen, restore_entry, "restored")
+    @admin.display(description="votes", ordering="upkeep__down")
+    def votes(self, entry: Entry) -> str:
+        """Show how the answers that cited it were voted on."""
+        return f"{entry.upkeep.up} up, {entry.upkeep.down} down"
 
     @admin.action(description="Download as CSV", permissions=["export"])
     def download_table(
@@ -305,25 +332,3 @@ class EntryAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         if not self.has_view_permission(request, entry):
             raise PermissionDenied
         return entry
-
-    def _each(
-        self,
-        request: HttpRequest,
-        chosen: QuerySet[Entry],
-        change: Callable[..., Entry],
-        done: str,
-    ) -> None:
-        """Change entries one by one, telling which could not be."""
-        changed = 0
-        for entry_id in list(chosen.order_by("pk").values_list("pk", flat=True)):
-            try:
-                change(entry_id=entry_id, by=caller(request))
-            except NescioError as error:
-                self.message_user(request, str(error), level=messages.ERROR)
-            else:
-                changed += 1
-        noun = "entry" if changed == 1 else "entries"
-        if changed:
-            self.message_user(
-                request, f"{changed} {noun} {done}.", level=messages.SUCCESS
-            )

@@ -5,6 +5,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
+from kb.due import LABELS, Reason
 from kb.models import Audience, EntryQuerySet
 
 
@@ -58,3 +59,57 @@ class AudienceFilter(admin.SimpleListFilter):
         if self.value() is None:
             return None
         return queryset.filter(audience__slug=self.value())
+
+
+class DueFilter(admin.SimpleListFilter):
+    """Why an entry is due."""
+
+    title = "due"
+    parameter_name = "due"
+
+    def lookups(
+        self,
+        request: HttpRequest,
+        model_admin: Any,  # noqa: ANN401  # unfold's
+    ) -> list[tuple[str, str]]:
+        """Name the reasons."""
+        return [("any", "for any reason"), *LABELS.items()]
+
+    def queryset(
+        self, request: HttpRequest, queryset: QuerySet[Any]
+    ) -> QuerySet[Any] | None:
+        """Narrow to the choice; nothing stands behind an unknown one."""
+        chosen = self.value()
+        if not isinstance(queryset, EntryQuerySet) or chosen is None:
+            return None
+        due = queryset.due(timezone.now())
+        if chosen == "any":
+            return due
+        if chosen not in LABELS:
+            return due.none()
+        return due.due_for(Reason(chosen), timezone.now())
+
+
+class OwnerFilter(admin.SimpleListFilter):
+    """The user's own, or nobody's."""
+
+    title = "owner"
+    parameter_name = "owned"
+
+    def lookups(
+        self,
+        request: HttpRequest,
+        model_admin: Any,  # noqa: ANN401  # unfold's
+    ) -> list[tuple[str, str]]:
+        """Name the choices."""
+        return [("mine", "mine"), ("nobody", "nobody's")]
+
+    def queryset(
+        self, request: HttpRequest, queryset: QuerySet[Any]
+    ) -> QuerySet[Any] | None:
+        """Narrow to the choice."""
+        if self.value() == "mine":
+            return queryset.filter(owner_id=request.user.pk)
+        if self.value() == "nobody":
+            return queryset.filter(owner__isnull=True)
+        return None

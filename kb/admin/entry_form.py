@@ -43,6 +43,7 @@ class EntryForm(ServiceForm):
             "audience",
             "language",
             "valid_until",
+            "review_interval_days",
             "owner",
             "origin",
         ]
@@ -50,6 +51,7 @@ class EntryForm(ServiceForm):
     def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
         super().__init__(*arguments, **options)
         self._limit_choices()
+        self._limit_states()
         if self.instance.pk:
             self.initial["revision"] = self.instance.revisions.values_list(
                 "number", flat=True
@@ -70,7 +72,7 @@ class EntryForm(ServiceForm):
         if "state" in self.fields:
             self._choices("state").choices = [
                 choice
-                for choice in Entry.State.choices
+                for choice in self._choices("state").choices
                 if choice[0] != Entry.State.RETIRED
                 and (choice[0] != Entry.State.PROPOSED or self._is_proposed())
             ]
@@ -156,6 +158,17 @@ class EntryForm(ServiceForm):
         ):
             if name in self.fields:
                 self._choices(name).queryset = rows
+
+    def _limit_states(self) -> None:
+        """Offer "verified" to who may verify, and where it stands so already."""
+        stands = self.instance.pk and self.instance.state == Entry.State.VERIFIED
+        if "state" not in self.fields or self.may_verify or stands:
+            return
+        self._choices("state").choices = [
+            choice
+            for choice in Entry.State.choices
+            if choice[0] != Entry.State.VERIFIED
+        ]
 
     def _choices(self, name: str) -> Any:  # noqa: ANN401  # of two kinds of fields
         return self.fields[name]

@@ -77,7 +77,13 @@ def find_entry(request: Request, entry_id: int) -> Entry:
         _readable(request)
         .with_revision_number()
         .select_related(
-            "knowledge_base", "audience", "document", "section", "owner", "verified_by"
+            "knowledge_base",
+            "audience",
+            "document",
+            "section",
+            "owner",
+            "verified_by",
+            "upkeep",
         )
         .defer("search_vector")
         .filter(pk=entry_id)
@@ -140,6 +146,7 @@ class EntryListView(ListAPIView[Entry]):
                 "section",
                 "owner",
                 "verified_by",
+                "upkeep",
             )
             .defer("search_vector")
         )

@@ -11,7 +11,9 @@ from accounts.api.strict_fields import (
     StrictIntegerField,
     StrictSerializer,
 )
+from kb.due import REASON_CHOICES
 from kb.models import Audience, Entry, KnowledgeBase, Revision
+from kb.models.document import REVIEW_INTERVAL_MOST
 from kb.services.entry_values import QUESTION_LIMIT, REASON_LIMIT, TEXT_LIMIT
 
 from .fields import (
@@ -63,6 +65,18 @@ class EntrySerializer(serializers.ModelSerializer[Entry]):
     verified_by = serializers.CharField(
         source="verified_by.username", default=None, read_only=True, allow_null=True
     )
+    review_due = serializers.DateTimeField(
+        source="upkeep.review_due",
+        read_only=True,
+        allow_null=True,
+        help_text="When a verified entry is to be verified again.",
+    )
+    overdue = serializers.SerializerMethodField()
+    uses = serializers.IntegerField(
+        source="upkeep.uses",
+        read_only=True,
+        help_text="Answered questions that cited it.",
+    )
     revision = serializers.IntegerField(source="revision_number", read_only=True)
 
     class Meta:
@@ -87,6 +101,10 @@ class EntrySerializer(serializers.ModelSerializer[Entry]):
             "verified",
             "verified_by",
             "verified_at",
+            "review_interval_days",
+            "review_due",
+            "overdue",
+            "uses",
             "revision",
             "created_at",
             "updated_at",
@@ -97,9 +115,46 @@ class EntrySerializer(serializers.ModelSerializer[Entry]):
         """Tell whether a person vouches for it."""
         return entry.state == Entry.State.VERIFIED
 
+    def get_overdue(self, entry: Entry) -> bool:
+        """Tell whether its review is overdue; it may still be evidence."""
+        return entry.upkeep.is_overdue(timezone.now())
+
     def get_expired(self, entry: Entry) -> bool:
         """Tell whether it is past its `valid_until`, and never evidence."""
         return entry.valid_until is not None and entry.valid_until <= timezone.now()
+
+
+class DueReasonSerializer(serializers.Serializer[Any]):
+    """Why an entry is due."""
+
+    reason = serializers.ChoiceField(choices=REASON_CHOICES, read_only=True)
+    since = serializers.DateTimeField(
+        read_only=True, help_text="From when on; for an expiry, when it is."
+    )
+
+
+class DueEntrySerializer(EntrySerializer):
+    """An entry that is due for review, with the reasons."""
+
+    due_at = serializers.DateTimeField(source="upkeep.due_at", read_only=True)
+    due = serializers.SerializerMethodField()
+    last_used_at = serializers.DateTimeField(
+        source="upkeep.last_used_at", read_only=True, allow_null=True
+    )
+    up = serializers.IntegerField(source="upkeep.up", read_only=True)
+    down = serializers.IntegerField(source="upkeep.down", read_only=True)
+
+    class Meta(EntrySerializer.Meta):
+        fields = [
+            *EntrySerializer.Meta.fields, "due_at", "due", "last_used_at", "up", "down",
+        ]  # fmt: skip
+        read_only_fields = fields
+
+    @extend_schema_field(DueReasonSerializer(many=True))
+    def get_due(self, entry: Entry) -> object:
+        """Return the reasons, the gravest first."""
+        reasons = entry.upkeep.reasons(timezone.now())
+        return DueReasonSerializer(reasons, many=True).data
 
 
 @extend_schema_field(
@@ -145,6 +200,13 @@ class _EntryFields(StrictSerializer):
         choices=KnowledgeBase.Language.choices, required=False
     )
     valid_until = serializers.DateTimeField(required=False, allow_null=True)
+    review_interval_days = StrictIntegerField(
+        required=False,
+        allow_null=True,
+        min_value=1,
+        max_value=REVIEW_INTERVAL_MOST,
+        help_text="Days between reviews; null: those of the knowledge base.",
+    )
     owner = UserField(
         required=False, allow_null=True, help_text="Who looks after it: a user name."
     )

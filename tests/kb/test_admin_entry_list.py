@@ -3,17 +3,34 @@
 from datetime import UTC, datetime
 
 import pytest
+from django.contrib.auth.models import Permission, User
 
-from kb.models import Entry
-from qa.models import Answer, AnswerEvidence
+from jobs.models import Job
+from kb.models import Entry, Upkeep
+from kb.services.bulk import Action
 from tests.factories import (
+    make_audience,
     make_entries,
     make_entry,
+    make_user,
 )
 
 pytestmark = pytest.mark.django_db
 
 LIST = "/admin/kb/entry/"
+
+
+def confirm(client, action, entries, **fields):
+    chosen = [entry.pk for entry in entries]
+    return client.post(
+        LIST,
+        {"action": action, "_selected_action": chosen, "confirm": "1", **fields},
+        follow=True,
+    )
+
+
+def said(response) -> list[str]:
+    return [str(message) for message in response.context["messages"]]
 
 
 @pytest.mark.parametrize("rows", [1, 30])
@@ -44,9 +61,7 @@ def test_list_costs_the_same_queries_for_any_number_of_rows(
 def test_actions_call_the_services_for_each_entry(boss, action, state):
     made = [make_entry("One.", state="draft"), make_entry("Two.", state="in_review")]
 
-    boss.post(
-        LIST, {"action": action, "_selected_action": [entry.pk for entry in made]}
-    )
+    confirm(boss, action, made)
 
     assert set(Entry.objects.values_list("state", flat=True)) == {state}
     assert [entry.revisions.latest("number").author for entry in made] == [
@@ -58,16 +73,11 @@ def test_action_that_fails_for_one_entry_is_done_for_the_others(boss):
     retired = make_entry("One.", state="retired")
     draft = make_entry("Two.", state="draft")
 
-    response = boss.post(
-        LIST,
-        {"action": "verify", "_selected_action": [retired.pk, draft.pk]},
-        follow=True,
-    )
+    response = confirm(boss, "verify", [retired, draft])
 
-    said = [str(message) for message in response.context["messages"]]
     draft.refresh_from_db()
     assert draft.state == "verified"
-    assert said == [
+    assert said(response) == [
         f"Entry {retired.pk} is retired; restore it first.",
         "1 entry verified.",
     ]
@@ -76,7 +86,7 @@ def test_action_that_fails_for_one_entry_is_done_for_the_others(boss):
 def test_restore_action_undoes_retirements(boss):
     entry = make_entry(state="retired")
 
-    boss.post(LIST, {"action": "restore", "_selected_action": [entry.pk]})
+    confirm(boss, "restore", [entry])
 
     entry.refresh_from_db()
     assert entry.state == "verified"
@@ -110,22 +120,133 @@ def test_list_shows_who_verified_and_when_it_expires(boss):
     assert f"curator, {datetime.now(UTC):%Y-%m-%d}" in page
 
 
-def test_list_counts_the_answers_that_used_an_entry(boss):
+@pytest.mark.parametrize("action", [each.value for each in Action])
+def test_an_action_asks_before_it_changes_anything(boss, action):
+    entry = make_entry("The gold card costs 72 euros.")
+    before = Entry.objects.values().get(pk=entry.pk)
+
+    page = boss.post(LIST, {"action": action, "_selected_action": [entry.pk]})
+
+    body = page.content.decode()
+    assert 'id="confirm-action"' in body
+    assert "1 entry" in body
+    assert "The gold card costs 72 euros." in body
+    assert Entry.objects.values().get(pk=entry.pk) == before
+
+
+def test_owner_audience_and_interval_are_changed_for_many(boss):
+    made = [make_entry("One."), make_entry("Two.")]
+    staff = make_audience("staff", groups=["staff"])
+
+    confirm(boss, "owner", made, value=boss.user.pk, reason="Moved.")
+    confirm(boss, "audience", made, value=staff.pk)
+    confirm(boss, "interval", made, value="30")
+
+    for entry in Entry.objects.all():
+        assert (entry.owner, entry.audience) == (boss.user, staff)
+        assert (entry.review_interval_days, entry.state) == (30, "verified")
+        assert entry.revisions.get(number=2).reason == "Moved."
+
+
+@pytest.mark.parametrize("value", ["0", "-5", "99999", "soon"])
+def test_a_wrong_interval_is_asked_for_again(boss, value):
+    entry = make_entry()
+
+    page = confirm(boss, "interval", [entry], value=value)
+
+    assert 'role="alert"' in page.content.decode()
+    assert entry.revisions.count() == 1
+
+
+def test_an_audience_that_one_is_not_in_is_not_offered(curator):
+    hidden = make_audience("board", groups=["board"])
+    entry = make_entry()
+
+    page = confirm(curator, "audience", [entry], value=hidden.pk)
+
+    assert 'role="alert"' in page.content.decode()
+    assert "Board" not in page.content.decode()
+    entry.refresh_from_db()
+    assert entry.audience != hidden
+
+
+def test_who_may_edit_and_not_verify_is_not_offered_to(client):
+    user = make_user(role=None, groups=["editors"])
+    allowed = Permission.objects.filter(
+        codename__in=["view_entry", "change_entry", "add_entry"]
+    )
+    user.user_permissions.set(allowed)
+    User.objects.filter(pk=user.pk).update(is_staff=True)
+    client.force_login(User.objects.get(pk=user.pk))
+    entry = make_entry(state="in_review")
+
+    page = client.get(LIST).content.decode()
+    confirm(client, "verify", [entry])
+    form = client.get(f"{LIST}{entry.pk}/change/").content.decode()
+
+    assert 'value="mark_for_review"' in page
+    assert 'value="verify"' not in page
+    assert '<option value="verified"' not in form
+    entry.refresh_from_db()
+    assert entry.state == "in_review"
+
+
+def test_many_chosen_across_pages_become_a_job(boss, monkeypatch):
+    monkeypatch.setattr("kb.admin.entry_bulk.BATCH", 2)
+    made = make_entries([f"Fact {n}." for n in range(3)])
+    make_entry("Another, not found by the search.", state="draft")
+
+    response = boss.post(
+        f"{LIST}?state__exact=verified",
+        {
+            "action": "retire",
+            "_selected_action": [made[0].pk],
+            "select_across": "1",
+            "confirm": "1",
+            "reason": "The tariff ended.",
+        },
+        follow=True,
+    )
+
+    job = Job.objects.get()
+    assert job.kind == "kb.change_entries"
+    assert job.parameters["entries"] == [entry.pk for entry in made]
+    assert job.parameters["reason"] == "The tariff ended."
+    assert job.owner == boss.user
+    assert "3 entries are changed in the background" in said(response)[0]
+
+
+def test_list_shows_and_sorts_by_use_votes_and_review(boss):
     entry, other = make_entry("Used."), make_entry("Unused.")
-    for _ in range(2):
-        answer = Answer.objects.create(
-            knowledge_base=entry.knowledge_base, channel="api", question="Used?"
-        )
-        AnswerEvidence.objects.create(
-            answer=answer,
-            entry=entry,
-            revision=entry.revisions.get(),
-            rank=1,
-            role="cited",
-            distance=0.5,
-            confidence=1.0,
-        )
+    Upkeep.objects.filter(entry=entry).update(uses=412, up=3, down=1)
+    Entry.objects.filter(pk=other.pk).update(
+        verified_at=datetime(2020, 1, 1, tzinfo=UTC)
+    )
+    columns = list(boss.get(LIST).context["cl"].list_display)
 
-    rows = boss.get(LIST).context["cl"].result_list
+    page = boss.get(LIST).content.decode()
 
-    assert {row.pk: row.use_count for row in rows} == {entry.pk: 2, other.pk: 0}
+    assert "412" in page
+    assert "3 up, 1 down" in page
+    assert "due 2020-06-29" in page
+    for column, first in (("-uses_count", entry), ("review", other)):
+        sign = "-" * column.startswith("-")
+        number = columns.index(column.lstrip("-"))
+        rows = boss.get(f"{LIST}?o={sign}{number}").context["cl"].result_list
+        assert rows[0] == first
+
+
+def test_list_is_narrowed_to_what_is_due_and_to_ones_own(boss):
+    mine = make_entry("Mine.", state="in_review", owner=boss.user)
+    make_entry("Nobody's.", valid_until=datetime(2020, 1, 1, tzinfo=UTC))
+    make_entry("Fresh.")
+
+    def found(query: str) -> list[int]:
+        return [row.pk for row in boss.get(f"{LIST}?{query}").context["cl"].result_list]
+
+    assert len(found("due=any")) == 2
+    assert found("due=in_review") == [mine.pk]
+    assert len(found("due=expired")) == 1
+    assert found("due=nonsense") == []
+    assert found("owned=mine") == [mine.pk]
+    assert len(found("owned=nobody")) == 2

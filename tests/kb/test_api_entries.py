@@ -43,6 +43,7 @@ def test_entry_is_shown_with_all_that_tells_whether_to_trust_it(api):
     assert shown.pop("verified_at")
     assert shown.pop("created_at")
     assert shown.pop("updated_at")
+    assert shown.pop("review_due")
     assert shown == {
         "id": entry.pk,
         "knowledge_base": "cards",
@@ -62,6 +63,9 @@ def test_entry_is_shown_with_all_that_tells_whether_to_trust_it(api):
         "owner": "olga",
         "verified": True,
         "verified_by": "curator",
+        "review_interval_days": None,
+        "overdue": False,
+        "uses": 0,
         "revision": 1,
     }
 

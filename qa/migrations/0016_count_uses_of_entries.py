@@ -36,7 +36,7 @@ DROP FUNCTION qa_note_vote_change();
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("qa", "0014_send_refusals_to_experts"),
+        ("qa", "0015_answer_from_enriched_entries"),
     ]
 
     operations = [
