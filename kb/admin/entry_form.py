@@ -166,7 +166,7 @@ class EntryForm(ServiceForm):
             return
         self._choices("state").choices = [
             choice
-            for choice in Entry.State.choices
+            for choice in self._choices("state").choices
             if choice[0] != Entry.State.VERIFIED
         ]
 
