@@ -15,7 +15,7 @@ from typing import Final
 
 from .pair import measure_pair
 from .signals import Measured
-from .values import Judge, Judgement, Kind, Statement
+from .values import Judgement, Kind, Statement
 
 SAME_MATTER: Final = (
     "distance", "overlap", "containment", "slots", "names", "subjects", "fronts",
@@ -93,7 +93,6 @@ def judge(
     *,
     distance: float,
     model: Model = MODEL,
-    language_model: Judge | None = None,
 ) -> Judgement:
     """Judge what two entries are to each other; the same whichever comes first.
 
@@ -102,20 +101,9 @@ def judge(
 
     Args:
         distance: Euclidean, of the entries' unit vectors, in [0, 2].
-        language_model: Asked too, where given; its probabilities weigh as much as the
-            signals' (geometric mean).
-
-    Raises:
-        UnavailableError: The language model can not be asked now.
     """
     if (second.text, second.question) < (first.text, first.question):
-        found = judge(
-            second,
-            first,
-            distance=distance,
-            model=model,
-            language_model=language_model,
-        )
+        found = judge(second, first, distance=distance, model=model)
         clashes = (replace(c, first=c.second, second=c.first) for c in found.clashes)
         return replace(found, clashes=tuple(clashes))
     measured = signals_of(first, second, distance=distance, deaf_to=model.deaf_to)
@@ -131,8 +119,6 @@ def judge(
         Kind.CONTRADICTION: contradiction,
     }
     probabilities[Kind.DIFFERENT] = 1 - sum(probabilities.values())
-    if language_model is not None:
-        probabilities = _blended(probabilities, language_model.verdict(first, second))
     kind = max(probabilities, key=lambda each: probabilities[each])
     return Judgement(
         kind,
@@ -149,15 +135,3 @@ def _chances(measured: Measured, model: Model) -> tuple[float, float]:
     if not measured.clashes:  # nothing could be shown to a curator
         return same_matter, 0.0
     return same_matter, same_matter * model.says_otherwise.probability(measured.numbers)
-
-
-def _blended(
-    ours: Mapping[Kind, float], theirs: Mapping[Kind, float]
-) -> dict[Kind, float]:
-    least = 1e-6
-    weighed = {
-        kind: math.sqrt(max(ours[kind], least) * max(theirs.get(kind, 0.0), least))
-        for kind in Kind
-    }
-    total = sum(weighed.values())
-    return {kind: weight / total for kind, weight in weighed.items()}

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
 
 
 class Kind(StrEnum):
@@ -75,20 +74,3 @@ class Judgement:
     same_matter: float
     clashes: tuple[Clash, ...]
     signals: Mapping[str, float]
-
-
-class Judge(Protocol):
-    """A language model that is asked what two statements are to each other."""
-
-    @property
-    def fingerprint(self) -> str:
-        """What tells two judges apart."""
-        ...
-
-    def verdict(self, first: Statement, second: Statement) -> Mapping[Kind, float]:
-        """Return the probability of each kind; they sum to 1.
-
-        Raises:
-            UnavailableError: It can not be asked now.
-        """
-        ...

@@ -22,7 +22,7 @@ from kb.conflicts.judgement import (
     judge,
     signals_of,
 )
-from kb.conflicts.values import Judge, Kind, Statement
+from kb.conflicts.values import Kind, Statement
 from kb.embedder import Embedder
 from probes.logistic import fit_logistic
 from qa.evaluation.metrics.rates import Rate
@@ -118,9 +118,7 @@ def fit_model(
     )
 
 
-def qualities(
-    pairs: Sequence[LabelledPair], model: Model, *, language_model: Judge | None = None
-) -> dict[Kind, Quality]:
+def qualities(pairs: Sequence[LabelledPair], model: Model) -> dict[Kind, Quality]:
     """Return precision and recall of duplicates and contradictions."""
     judged = [
         judge(
@@ -128,7 +126,6 @@ def qualities(
             pair.second,
             distance=pair.distance,
             model=model,
-            language_model=language_model,
         ).kind
         for pair in pairs
     ]
@@ -143,17 +140,13 @@ def qualities(
     return found
 
 
-def tables_of(
-    pairs: Sequence[LabelledPair], *, language_model: Judge | None = None
-) -> tuple[TextTable, ...]:
+def tables_of(pairs: Sequence[LabelledPair]) -> tuple[TextTable, ...]:
     """Return the tables that are published: the shipped model, ablations, types."""
     halves = {half: [p for p in pairs if p.half == half] for half in HALVES}
     quality = [
         (half, kind, each)
         for half in HALVES
-        for kind, each in qualities(
-            halves[half], MODEL, language_model=language_model
-        ).items()
+        for kind, each in qualities(halves[half], MODEL).items()
     ]
     return (
         TextTable(

@@ -167,23 +167,3 @@ def test_which_comes_first_changes_nothing(first, second):
 @given(text=TEXTS)
 def test_a_text_does_not_contradict_itself(text):
     assert judge(Statement(text), Statement(text), distance=0.0).clashes == ()
-
-
-class Sure:
-    """A judge that is sure of one kind."""
-
-    fingerprint = "sure"
-
-    def __init__(self, kind: Kind) -> None:
-        self._kind = kind
-
-    def verdict(self, first: Statement, second: Statement) -> dict[Kind, float]:
-        return {kind: float(kind is self._kind) for kind in Kind}
-
-
-def test_a_language_model_that_is_asked_has_its_say():
-    sides = Statement("The fee is 5 euros."), Statement("The fee is 6 euros.")
-
-    found = judge(*sides, distance=0.1, language_model=Sure(Kind.DIFFERENT))
-
-    assert found.kind is Kind.DIFFERENT
