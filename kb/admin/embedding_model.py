@@ -1,11 +1,11 @@
 from django.contrib import admin, messages
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest
 from unfold.admin import ModelAdmin
 from unfold.decorators import display
 
 from jobs.services import enqueue
-from kb.models import EmbeddingModel
+from kb.models import Audience, EmbeddingModel
 from kb.services.embedding import KIND
 
 from .caller import caller
@@ -34,9 +34,13 @@ class EmbeddingModelAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no 
     actions = ["switch"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[EmbeddingModel]:
-        """Count what is embedded under each."""
+        """Count what is embedded under each, of what the user may see."""
         models: QuerySet[EmbeddingModel] = super().get_queryset(request)
-        return models.annotate(entry_count=Count("embeddings")).order_by("-created_at")
+        visible = Audience.objects.visible_to(request.user)
+        embedded = Count(
+            "embeddings", filter=Q(embeddings__entry__audience__in=visible)
+        )
+        return models.annotate(entry_count=embedded).order_by("-created_at")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Models register themselves when they are first switched to."""

@@ -26,6 +26,7 @@ from kb.admin.rehearsal import ServiceForm
 from kb.models import Audience
 from qa.models import Escalation
 from qa.models.answer import fetch_evidence
+from qa.models.escalation import EscalationQuerySet
 from qa.services.escalations import REPLY_LIMIT, Kept, close, release, reply, take
 
 from .answer_tables import evidence_table, gates_table
@@ -122,6 +123,11 @@ class EscalationAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no type
     search_fields = ["answer__question", "raised_by__username"]
     ordering: ClassVar = ["-state", "created_at"]
     actions: ClassVar = ["take", "release"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Escalation]:
+        """Show none whose reply became an entry that the user may not see."""
+        escalations: EscalationQuerySet = super().get_queryset(request)
+        return escalations.visible_to(request.user)
 
     def get_fieldsets(
         self, request: HttpRequest, obj: Escalation | None = None

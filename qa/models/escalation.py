@@ -15,10 +15,15 @@ class EscalationQuerySet(models.QuerySet["Escalation"]):
     """Reads over escalations."""
 
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
-        """One's own; experts see everybody's."""
-        return (
-            self.all() if has_role(user, Role.SME) else self.filter(raised_by=user.pk)
-        )
+        """One's own; experts see everybody's.
+
+        They do not see one whose reply became an entry that they may not see.
+        """
+        if not has_role(user, Role.SME):
+            return self.filter(raised_by=user.pk)
+        own = Q(raised_by=user.pk) | Q(replied_by=user.pk)
+        kept = Q(entry_id__isnull=True) | Q(entry__in=Entry.objects.visible_to(user))
+        return self.filter(own | kept)
 
     def waiting(self) -> Self:
         """Those that nobody replied to yet."""

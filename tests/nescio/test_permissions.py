@@ -1,16 +1,15 @@
 """No address answers strangers unless it is listed here."""
 
-from collections.abc import Iterator
-
 import pytest
 from django.conf import settings
 from django.test import Client
-from django.urls import URLPattern, URLResolver, get_resolver
+from django.urls import get_resolver
 from rest_framework.permissions import BasePermission
 from rest_framework.test import APIClient
 from rest_framework.views import APIView
 
 from tests.factories import make_entry, make_user
+from tests.nescio.routes import routes
 
 OPEN = {
     "api/v1/tokens",  # POST signs in; GET is for who is signed in, see below
@@ -29,18 +28,6 @@ _EXAMPLES = {
     "str": "x",
     "path": "x",
 }
-
-
-def routes(
-    patterns: list[URLPattern | URLResolver], prefix: str = ""
-) -> Iterator[tuple[str, URLPattern]]:
-    """Yield every address with its pattern, nested ones too."""
-    for pattern in patterns:
-        address = prefix + str(pattern.pattern)
-        if isinstance(pattern, URLResolver):
-            yield from routes(pattern.url_patterns, address)
-        else:
-            yield address, pattern
 
 
 ALL = [

@@ -1,0 +1,337 @@
+"""Every address, asked by every role: what it may not see does not exist for it.
+
+Each role asks every address twice, once while a secret is there and once when it is gone,
+and must get the same answers: same status, same body, whether it asks for a list, a
+search, a form, or for the secret's own address. A new address is asked like the others
+by itself; one with a parameter that is not known here fails until it is.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.test import Client
+from django.urls import get_resolver
+from django.utils import timezone
+
+from accounts.acting import as_owner
+from accounts.roles import Role
+from accounts.services import set_role
+from accounts.services.tokens import create_token
+from kb.models import Conflict, Document, Entry, Section
+from kb.services.entries import edit_entry
+from qa.models import Escalation
+from qa.services.policies import ensure_default_policy
+from tests.factories import (
+    make_audience,
+    make_document,
+    make_entry,
+    make_knowledge_base,
+    make_user,
+)
+from tests.nescio.routes import filled, routes
+from tests.qa.answer_rows import make_answer
+
+pytestmark = pytest.mark.django_db
+
+MARK = "Zwirbelgold"
+QUESTION = f"What is the {MARK} limit?"
+TABLE = settings.BASE_DIR / "docs" / "reference" / "entitlement.md"
+ABSENT = "00000000-0000-4000-8000-000000000000"
+
+# Asked with GET only, or not at all, with the reason.
+SKIPPED = {
+    "admin/jsi18n/": "words of the calendar",
+    "admin/(?P<url>.*)$": "whatever is no address",
+    "admin/^(?P<app_label>auth|accounts|jobs|kb|qa|probes)/$": "asked as admin/kb/",
+}
+EXTRA = (
+    "/admin/kb/",
+    f"/api/v1/entries?search={MARK}",
+    f"/api/v1/entries?q={MARK}",
+    f"/api/v1/documents?search={MARK}",
+    f"/admin/kb/entry/?q={MARK}",
+    f"/admin/kb/document/?q={MARK}",
+    f"/admin/search/?s={MARK}",
+    "/admin/autocomplete/?app_label=kb&model_name=entry&field_name=document"
+    f"&term={MARK}",
+)
+WRITES = ("POST", "PUT", "PATCH", "DELETE")
+# What differs from one time to the next, whoever asks for whatever.
+_PASSING = [
+    (re.compile(r'name="csrfmiddlewaretoken" value="[^"]*"'), "csrf"),
+    (re.compile(r'"X-CSRFToken": "[^"]*"|csrf_?token[^,}<]*', re.IGNORECASE), "csrf"),
+    (re.compile(r"nonce[=-]\S+"), "nonce"),
+    (re.compile(r'"milliseconds": ?\{[^}]*\}'), "milliseconds"),
+    (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.\d]*(Z|\+00:00)?"), "time"),
+    (re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"), "id"),
+    (re.compile(r"\d+(\.\d+)? ?(ms|s)\b"), "duration"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Got:
+    """What somebody got."""
+
+    status: int
+    body: str
+    shows: bool
+
+
+class Asker:
+    """One role and how it signs in."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.client = Client(raise_request_exception=False)
+        self.headers: dict[str, str] = {}
+        if name == "anonymous":
+            return
+        groups = ["vault"] if name == "member" else []
+        user = make_user(role=None, username=f"asking {name}", groups=groups)
+        if name == "superuser":
+            User.objects.filter(pk=user.pk).update(is_staff=True, is_superuser=True)
+            user.refresh_from_db()
+        elif name != "no role":
+            role = {"integrator": Role.AGENT, "member": Role.CURATOR}.get(name)
+            set_role(user, role=role or Role(name))
+            user.groups.add(*[g for g in _groups() if g.name in groups])
+        if name == "integrator":
+            secret = create_token(user=user, name="test").secret
+            self.headers = {"Authorization": f"Token {secret}"}
+        else:
+            self.client.force_login(user)
+
+    def ask(self, method: str, address: str, body: object = None) -> Got:
+        """Ask, and take back whatever it changed."""
+        with transaction.atomic():
+            response = self.client.generic(
+                method,
+                address,
+                json.dumps(body or {}),
+                "application/json",
+                headers=self.headers,
+            )
+            content = response.getvalue().decode("utf-8", "replace")
+            transaction.set_rollback(True)
+        told = f"{response.headers} {content}"
+        for pattern, name in _PASSING:
+            content = pattern.sub(name, content)
+        asked_for = MARK in address or MARK in json.dumps(body)
+        # A page repeats what it was asked for; the difference tells whether it knew more.
+        return Got(response.status_code, content, MARK in told and not asked_for)
+
+
+def _groups():
+    return make_audience("vault", groups=["vault"]).groups.all()
+
+
+OUTSIDERS = ("anonymous", "no role", "agent", "integrator", "sme", "curator", "admin")
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """Rows of one audience, each of which says the mark."""
+
+    entry: Entry
+    document: Document
+    section: Section
+    conflict: Conflict
+
+    def forget(self) -> None:
+        """Delete it all."""
+        with as_owner("tests"):
+            Entry.objects.filter(document=self.document).delete()
+            self.document.delete()
+
+
+def make_secret() -> Secret:
+    vault = make_audience("vault", groups=["vault"])
+    document = make_document(
+        f"{MARK} handbook", audience=vault, source=f"{MARK.lower()}.pdf"
+    )
+    section = Section.objects.create(
+        document=document, heading=f"{MARK} limits", position=0
+    )
+    entry = make_entry(
+        f"The {MARK} limit is 900 euros.",
+        question=QUESTION,
+        section=section,
+        audience=vault,
+    )
+    other = make_entry(
+        f"The {MARK} limit is 800 euros.", document=document, audience=vault
+    )
+    edit_entry(
+        entry_id=entry.pk,
+        author=entry.verified_by,
+        may_verify=True,
+        text=f"The {MARK} limit is 950 euros.",
+    )
+    conflict, _ = Conflict.objects.get_or_create(
+        first=entry,
+        second=other,
+        defaults={
+            "first_revision": 2,
+            "second_revision": 1,
+            "texts_sha256": "0" * 64,
+            "kind": Conflict.Kind.CONTRADICTION,
+            "score": 0.9,
+            "distance": 0.1,
+            "model": "test",
+        },
+    )
+    return Secret(entry, document, section, conflict)
+
+
+def parameters(secret: Secret, route: str) -> dict[str, object]:
+    """Return a value for every parameter that an address may have: the secret's where it
+    is one of the secret."""
+    rows = {
+        "kb/entry": secret.entry.pk,
+        "kb/document": secret.document.pk,
+        "kb/conflict": secret.conflict.pk,
+        "kb/audience": make_audience("vault").pk,
+    }
+    model = "/".join(route.split("/")[1:3])
+    return {
+        "entry_id": secret.entry.pk,
+        "document_id": secret.document.pk,
+        "conflict_id": secret.conflict.pk,
+        "number": 1,
+        "object_id": rows.get(model, 1),
+        "id": 1,
+        "pk": 1,
+        "policy_id": 1,
+        "vote_id": 1,
+        "escalation_id": 1,
+        "job_id": ABSENT,
+        "token_id": ABSENT,
+        "answer_id": ABSENT,
+        "slug": "vault",
+        "name": "curve",
+        "content_type_id": 1,
+    }
+
+
+def questions(secret: Secret) -> Iterator[tuple[str, str, str, object]]:
+    """Yield (route, method, address, body) of everything that is asked."""
+    for route, _pattern in routes(get_resolver().url_patterns):
+        if route in SKIPPED:
+            continue
+        address = filled(route, parameters(secret, route))
+        yield route, "GET", address, None
+        if any(
+            f"<int:{name}_id>" in route for name in ("entry", "document", "conflict")
+        ):
+            for method in WRITES:
+                yield route, method, address, None
+    for address in EXTRA:
+        yield address.lstrip("/").split("?")[0], "GET", address, None
+    for route, body in (
+        ("api/v1/ask", {"question": QUESTION}),
+        ("api/v1/search", {"question": QUESTION}),
+        ("api/v1/search", {"query": QUESTION}),
+        ("api/v1/entries", {"text": "x", "document": secret.document.pk}),
+        ("api/v1/entries", {"text": "x", "audience": "vault"}),
+        ("api/v1/entries", {"text": "x", "section": secret.section.pk}),
+        ("api/v1/documents", {"title": "x", "audience": "vault"}),
+    ):
+        yield route, "POST", f"/{route}", body
+    for name in ("document", "section", "audience", "entry"):
+        address = f"/api/v1/entries?{name}={parameters(secret, '')['slug'] if name == 'audience' else getattr(secret, name).pk}"
+        yield "api/v1/entries", "GET", address, None
+
+
+Asked = tuple[str, str, str]
+
+
+def ask_everything(
+    asker: Asker, asked: Sequence[tuple[str, str, str, object]]
+) -> Mapping[Asked, Got]:
+    """Return what `asker` got for each question."""
+    return {
+        (method, address, json.dumps(body)): asker.ask(method, address, body)
+        for _route, method, address, body in asked
+    }
+
+
+@pytest.fixture
+def world():
+    """Make what everybody may see, so that lists are not empty."""
+    ensure_default_policy(make_knowledge_base())
+    make_entry("A replacement card costs 12 euros.", document=make_document())
+    make_audience("vault", groups=["vault"])
+
+
+@pytest.mark.parametrize("role", OUTSIDERS)
+def test_a_secret_leaves_no_trace(world, role):
+    asker = Asker(role)
+    secret = make_secret()
+
+    asked = list(questions(secret))
+
+    there = ask_everything(asker, asked)
+    secret.forget()
+    gone = ask_everything(asker, asked)
+
+    assert [each for each, got in there.items() if got.shows] == []
+    assert [each for each, got in there.items() if got.status >= 500] == []
+    assert [
+        (each, got, gone[each]) for each, got in there.items() if got != gone[each]
+    ] == []
+
+
+@pytest.mark.parametrize("role", ["member", "superuser"])
+def test_who_may_see_it_does_by_the_same_questions(world, role):
+    """The matrix can fail: the very questions show the secret to who may see it."""
+    asker = Asker(role)
+
+    asked = list(questions(make_secret()))
+
+    got = ask_everything(asker, asked)
+
+    shown = {address for (_, address, _), each in got.items() if each.shows}
+    assert len(shown) >= 12, shown
+
+
+@pytest.mark.parametrize("role", OUTSIDERS)
+def test_what_was_answered_from_a_secret_is_told_to_nobody_else(world, role):
+    secret = make_secret()
+    insider = make_user(username="insider", groups=["vault"])
+    answer = make_answer(
+        insider,
+        question="How high is the limit?",
+        cited=(secret.entry,),
+        text=f"{MARK}: 950 euros.",
+        reasoning=f"{MARK} says so.",
+        generation={"raw": MARK, "answer": MARK},
+    )
+    escalation = Escalation.objects.create(
+        answer=answer,
+        raised_by=insider,
+        state=Escalation.State.ANSWERED,
+        reply=f"The {MARK} limit.",
+        replied_by=insider,
+        replied_at=timezone.now(),
+        entry=secret.entry,
+    )
+    asker = Asker(role)
+
+    for route, _pattern in routes(get_resolver().url_patterns):
+        if route in SKIPPED:
+            continue
+        chosen = parameters(secret, route) | {
+            "answer_id": answer.pk,
+            "escalation_id": escalation.pk,
+        }
+        if "/qa/answer/" in route:
+            chosen["object_id"] = answer.pk
+        got = asker.ask("GET", filled(route, chosen))
+        assert not got.shows, route
+        assert got.status < 500, route
