@@ -102,7 +102,8 @@ class PieceSerializer(serializers.Serializer[AnswerEvidence]):
 
     def get_machine_written(self, piece: AnswerEvidence) -> bool:
         """Tell whether it was a model's proposal."""
-        return piece.revision.state == Entry.State.PROPOSED
+        revision = piece.revision
+        return revision is not None and revision.state == Entry.State.PROPOSED
 
     def get_verified_at(self, piece: AnswerEvidence) -> datetime | None:
         """Return when, if it was."""

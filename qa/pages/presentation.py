@@ -238,7 +238,8 @@ def _card(
         source=document.source if document else "",
         section=section.heading if section else "",
         is_verified=is_verified,
-        is_machine_written=revision.state == Entry.State.PROPOSED,
+        is_machine_written=revision is not None
+        and revision.state == Entry.State.PROPOSED,
         verified_by=(verifier.get_full_name() or verifier.get_username())
         if verifier
         else "",

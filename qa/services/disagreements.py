@@ -40,13 +40,16 @@ def disagreements_of(
         for entry_id, quote in zip(row["entries"], row["quotes"], strict=True):
             piece = pieces.get(entry_id)  # erased since, with its mention
             hidden = piece is None or piece.is_withheld
-            document = None if hidden or piece is None else piece.entry.document
+            entry = None if hidden or piece is None else piece.entry
+            document = entry.document if entry else None
             sides.append(
                 Side(
                     entry=entry_id,
                     quote="" if hidden else quote,
                     document=document.title if document else "",
-                    verified=piece is not None and piece.revision.state == "verified",
+                    verified=piece is not None
+                    and piece.revision is not None
+                    and piece.revision.state == "verified",
                     withheld=hidden,
                 )
             )

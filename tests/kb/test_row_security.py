@@ -213,11 +213,11 @@ def one_connection(transactional_db):
     pool = connection.settings_dict["OPTIONS"]["pool"]
     kept = dict(pool)
     connection.close()
-    connection.close_pool()
+    connection.close_pool()  # type: ignore[attr-defined]  # PostgreSQL's
     pool.update(min_size=1, max_size=1)
     yield
     connection.close()
-    connection.close_pool()
+    connection.close_pool()  # type: ignore[attr-defined]  # PostgreSQL's
     pool.update(kept)
 
 

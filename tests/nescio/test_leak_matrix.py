@@ -23,7 +23,7 @@ from accounts.acting import as_owner
 from accounts.roles import Role
 from accounts.services import set_role
 from accounts.services.tokens import create_token
-from kb.models import Conflict, Document, Entry, Section
+from kb.models import Conflict, Document, Entry, Proposal, Section
 from kb.services.entries import edit_entry
 from qa.models import Escalation
 from qa.services.policies import ensure_default_policy
@@ -62,6 +62,7 @@ EXTRA = (
     f"&term={MARK}",
 )
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
+_SECRETS = ("entry", "document", "conflict", "proposal")
 # What differs from one time to the next, whoever asks for whatever.
 _PASSING = [
     (re.compile(r'name="csrfmiddlewaretoken" value="[^"]*"'), "csrf"),
@@ -142,6 +143,7 @@ class Secret:
     document: Document
     section: Section
     conflict: Conflict
+    proposal: Proposal
 
     def forget(self) -> None:
         """Delete it all."""
@@ -186,7 +188,23 @@ def make_secret() -> Secret:
             "model": "test",
         },
     )
-    return Secret(entry, document, section, conflict)
+    proposal = Proposal.objects.create(
+        knowledge_base=entry.knowledge_base,
+        entry=other,
+        seed_question=QUESTION,
+        question=QUESTION,
+        question_sha256="0" * 64,
+        answer=f"{MARK}: 800 euros.",
+        sentence=f"The {MARK} limit is 800 euros.",
+        stated=0.5,
+        agreement=0.5,
+        confidence=0.5,
+        model_name="test",
+        model_fingerprint="0" * 64,
+        prompt_version="1",
+        random_seed=0,
+    )
+    return Secret(entry, document, section, conflict, proposal)
 
 
 def parameters(secret: Secret, route: str) -> dict[str, object]:
@@ -196,6 +214,7 @@ def parameters(secret: Secret, route: str) -> dict[str, object]:
         "kb/entry": secret.entry.pk,
         "kb/document": secret.document.pk,
         "kb/conflict": secret.conflict.pk,
+        "kb/proposal": secret.proposal.pk,
         "kb/audience": make_audience("vault").pk,
     }
     model = "/".join(route.split("/")[1:3])
@@ -203,6 +222,7 @@ def parameters(secret: Secret, route: str) -> dict[str, object]:
         "entry_id": secret.entry.pk,
         "document_id": secret.document.pk,
         "conflict_id": secret.conflict.pk,
+        "proposal_id": secret.proposal.pk,
         "number": 1,
         "object_id": rows.get(model, 1),
         "id": 1,
@@ -226,9 +246,7 @@ def questions(secret: Secret) -> Iterator[tuple[str, str, str, object]]:
             continue
         address = filled(route, parameters(secret, route))
         yield route, "GET", address, None
-        if any(
-            f"<int:{name}_id>" in route for name in ("entry", "document", "conflict")
-        ):
+        if any(f"<int:{name}_id>" in route for name in _SECRETS):
             for method in WRITES:
                 yield route, method, address, None
     for address in EXTRA:
