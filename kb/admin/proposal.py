@@ -2,7 +2,7 @@ from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import URLPattern, path, reverse
@@ -36,11 +36,12 @@ class ProposalAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     list_per_page = 50
     show_full_result_count = False
     search_fields: ClassVar = ["question", "sentence"]
+    ordering: ClassVar = [F("decided_at").desc(nulls_first=True), "-confidence", "-pk"]
     actions: ClassVar = ["approve", "verify", "reject"]
     actions_list: ClassVar = ["propose"]
     _facts: ClassVar = [
         "question", "answer", "sentence", "seed_question", "shown_confidence",
-        "known_near", "shown_state", "shown_entry",
+        "known_near", "state", "shown_entry",
     ]  # fmt: skip
     _record: ClassVar = [
         "knowledge_base", "model_name", "model_fingerprint", "prompt_version",
@@ -49,9 +50,7 @@ class ProposalAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Proposal]:
         """Proposals for the user's audiences; what is undecided comes first."""
-        return Proposal.objects.visible_to(request.user).order_by(
-            "decided_at", "-confidence", "-pk"
-        )
+        return Proposal.objects.visible_to(request.user).order_by(*self.ordering)
 
     def get_fieldsets(
         self, request: HttpRequest, obj: Proposal | None = None
