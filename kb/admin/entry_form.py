@@ -78,7 +78,7 @@ class EntryForm(ServiceForm):
             ]
 
     def _is_proposed(self) -> bool:
-        return self.instance.state == Entry.State.PROPOSED
+        return bool(self.instance.state == Entry.State.PROPOSED)
 
     def write(self) -> Entry:
         """Make or change the entry."""

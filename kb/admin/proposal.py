@@ -1,4 +1,4 @@
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
@@ -12,7 +12,6 @@ from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 
 from accounts.exceptions import NescioError
-from jobs.models import Job
 from kb.models import Entry, Proposal
 from kb.services.enrichment_job import start_enrichment
 from kb.services.proposals import decide
@@ -36,7 +35,11 @@ class ProposalAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     list_per_page = 50
     show_full_result_count = False
     search_fields: ClassVar = ["question", "sentence"]
-    ordering: ClassVar = [F("decided_at").desc(nulls_first=True), "-confidence", "-pk"]
+    ordering: ClassVar[list[Any]] = [
+        F("decided_at").desc(nulls_first=True),
+        "-confidence",
+        "-pk",
+    ]
     actions: ClassVar = ["approve", "verify", "reject"]
     actions_list: ClassVar = ["propose"]
     _facts: ClassVar = [
@@ -200,7 +203,7 @@ class ProposalAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     @admin.display(description="job")
     def shown_job(self, proposal: Proposal) -> SafeString | str:
         """Link to the job, if it is still kept."""
-        if not Job.objects.filter(pk=proposal.job_id).exists():
+        if proposal.job_id is None:
             return "-"
         address = reverse("admin:jobs_job_change", args=[proposal.job_id])
         return format_html('<a href="{}">job</a>', address)
@@ -237,7 +240,7 @@ class ProposalAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         self,
         request: HttpRequest,
         chosen: QuerySet[Proposal],
-        decision: str,
+        decision: Literal["approve", "verify", "reject"],
         done: str,
     ) -> None:
         """Decide one by one, telling which could not be."""

@@ -115,7 +115,7 @@ class EnrichmentForm(forms.Form):
         ):
             field: Any = self.fields[name]
             field.queryset = rows
-            field.initial = rows.first()  # type: ignore[attr-defined]  # a QuerySet
+            field.initial = rows.first()
 
     def clean(self) -> dict[str, Any]:
         """Make the plan, or say what is wrong with it."""
