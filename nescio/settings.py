@@ -325,7 +325,6 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "ENUM_NAME_OVERRIDES": {
-        "DueReason": "kb.due.REASON_CHOICES",
         "EntryState": "kb.models.Entry.State",
         "JobState": "jobs.models.Job.State",
         "WritableEntryState": "kb.api.entry_serializers.WRITABLE_STATES",

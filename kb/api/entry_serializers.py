@@ -127,7 +127,9 @@ class EntrySerializer(serializers.ModelSerializer[Entry]):
 class DueReasonSerializer(serializers.Serializer[Any]):
     """Why an entry is due."""
 
-    reason = serializers.ChoiceField(choices=REASON_CHOICES, read_only=True)
+    why = serializers.ChoiceField(
+        source="reason", choices=REASON_CHOICES, read_only=True
+    )
     since = serializers.DateTimeField(
         read_only=True, help_text="From when on; for an expiry, when it is."
     )

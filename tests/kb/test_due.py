@@ -191,7 +191,7 @@ def test_rest_lists_what_is_due_with_reasons_in_pages(api):
     assert found == [entry.pk for entry in reversed(made)]
     assert second["next"] is None
     (reason,) = first["results"][0]["due"]
-    assert reason["reason"] == "overdue"
+    assert reason["why"] == "overdue"
     assert first["results"][0]["overdue"] is True
     assert first["results"][0]["uses"] == 2
 
