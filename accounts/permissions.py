@@ -45,6 +45,7 @@ _ADDED: Mapping[Role, Mapping[str, Mapping[str, tuple[str, ...]]]] = {
             "entry": _WRITE,
             "proposal": ("view", "change"),
             "embeddingmodel": _READ,
+            "import": ("view", "add"),
         },
     },
     Role.ADMIN: {
@@ -57,6 +58,7 @@ _ADDED: Mapping[Role, Mapping[str, Mapping[str, tuple[str, ...]]]] = {
             "audience": _ALL,
             "document": _ALL,
             "embeddingmodel": ("view", "change"),
+            "import": ("view", "add", "delete"),
         },
         "probes": {"probe": _WRITE},
         "qa": {

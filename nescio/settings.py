@@ -267,6 +267,21 @@ if MAIL_URL:
 EMAIL_TIMEOUT = 10  # a job's step may be silent for 30 s
 DEFAULT_FROM_EMAIL = env.str("NESCIO_MAIL_FROM", default="nescio@localhost")
 
+# --- Import --------------------------------------------------------------------------
+IMPORT_MAX_MIB = env.int("NESCIO_IMPORT_MAX_MIB", default=50)
+# A DOCX is a packed archive, a PDF holds packed streams: what they may unpack to.
+IMPORT_MAX_UNPACKED_MIB = env.int("NESCIO_IMPORT_MAX_UNPACKED_MIB", default=200)
+# Web server and workers must both reach it.
+IMPORT_DIR = env.str("NESCIO_IMPORT_DIR", default=str(PLACES.imports))
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    "imports": {
+        "BACKEND": "django.core.files.storage.FileSystemStorage",
+        "OPTIONS": {"location": IMPORT_DIR, "base_url": None},
+    },
+}
+
 # --- Processes -----------------------------------------------------------------------
 HOST = env.str("NESCIO_HOST", default="127.0.0.1")
 PORT = env.int("NESCIO_PORT", default=8000)

@@ -8,6 +8,7 @@ from kb.services.bulk_jobs import change_in_background
 from kb.services.conflict_finding import find_conflicts
 from kb.services.embedding import embed_and_switch, tidy_vectors
 from kb.services.enrichment_job import enrich_in_background
+from kb.services.imports import import_in_background
 from kb.services.reminders import remind_owners
 from kb.services.upkeep import keep_upkeep
 from qa.evaluation.background import evaluate_in_background
@@ -23,6 +24,7 @@ HANDLERS: dict[str, Handler] = {
     "kb.find_conflicts": find_conflicts,
     "kb.keep_upkeep": keep_upkeep,
     "kb.remind_owners": remind_owners,
+    "kb.import": import_in_background,
     "kb.tidy_vectors": tidy_vectors,
     "probes.train": train_in_background,
     "qa.evaluate": evaluate_in_background,

@@ -5,6 +5,7 @@ from .conflict import Conflict, ConflictQuerySet, JudgedEntry
 from .document import Document, KnowledgeBase, Section
 from .embedding import EmbeddingModel, EntryEmbedding, HalfVector
 from .entry import Entry, EntryQuerySet, EntryWords, Revision
+from .knowledge_import import Import, ImportedKey
 from .proposal import Proposal, ProposalQuerySet
 from .upkeep import Reminder, Upkeep
 
@@ -20,6 +21,8 @@ __all__ = [
     "EntryQuerySet",
     "EntryWords",
     "HalfVector",
+    "Import",
+    "ImportedKey",
     "JudgedEntry",
     "KnowledgeBase",
     "Proposal",

@@ -139,6 +139,21 @@ class Entry(models.Model):
         blank=True,
         related_name="entries",
     )
+    place = models.CharField(
+        max_length=200,
+        blank=True,
+        help_text="Where in its source an imported entry stands, such as a page or a line.",
+    )
+    source_key = models.CharField(
+        max_length=64,
+        blank=True,
+        help_text="Digest of what tells it from the others of its source.",
+    )
+    source_digest = models.CharField(
+        max_length=64,
+        blank=True,
+        help_text="Digest of what its source said last; empty once it no longer does.",
+    )
     question = models.CharField(
         max_length=1000,
         blank=True,
@@ -244,6 +259,11 @@ class Entry(models.Model):
                 name="entry_certain_only_when_verified",
             ),
             models.CheckConstraint(condition=~Q(text=""), name="entry_has_text"),
+            models.UniqueConstraint(
+                fields=["document", "source_key"],
+                condition=~Q(source_key=""),
+                name="entry_once_in_its_source",
+            ),
         ]
 
     def __str__(self) -> str:

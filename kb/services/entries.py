@@ -30,7 +30,7 @@ from .entry_values import (
     clean_reason,
     clean_said,
 )
-from .vectors import write_vectors
+from .vectors import PreparedVectors, write_vectors
 
 # What a verification vouches for: a change of one of these needs a new one.
 _VOUCHED = frozenset({"text", "question", "valid_until"})
@@ -55,6 +55,9 @@ class NewEntry:
     owner: User | None = None
     review_interval_days: int | None = None
     reason: str = ""
+    place: str = ""
+    source_key: str = ""
+    source_digest: str = ""
 
 
 class EntryChanges(TypedDict, total=False):
@@ -71,6 +74,9 @@ class EntryChanges(TypedDict, total=False):
     review_interval_days: int | None
     state: str
     confidence: float
+    place: str
+    source_key: str
+    source_digest: str
 
 
 class _NewEntryOptions(TypedDict, total=False):
@@ -119,9 +125,15 @@ def create_entry(
 
 @transaction.atomic
 def create_entries(
-    new_entries: Sequence[NewEntry], *, author: User | None
+    new_entries: Sequence[NewEntry],
+    *,
+    author: User | None,
+    prepared: PreparedVectors | None = None,
 ) -> tuple[Entry, ...]:
     """Write many entries as `create_entry` does, in one transaction and in bulk.
+
+    Args:
+        prepared: Vectors made before the transaction; the others are made in it.
 
     Raises:
         InvalidKnowledgeError: One of them may not be written; none was.
@@ -136,7 +148,7 @@ def create_entries(
         ],
         batch_size=500,
     )
-    write_vectors(entries, model=model)
+    write_vectors(entries, model=model, prepared=prepared)
     return tuple(entries)
 
 
@@ -148,6 +160,7 @@ def edit_entry(
     may_verify: bool,
     expected_revision: int | None = None,
     reason: str = "",
+    prepared: PreparedVectors | None = None,
     **changes: Unpack[EntryChanges],
 ) -> Entry:
     """Change an entry and write what it says now as its next revision.
@@ -159,6 +172,7 @@ def edit_entry(
     Args:
         expected_revision: The revision number the change was made on; None overwrites
             whatever is there.
+        prepared: Vectors made before the transaction.
 
     Raises:
         EntryNotFoundError: There is no such entry.
@@ -182,7 +196,7 @@ def edit_entry(
         reason=clean_reason(reason) or f"Changed {', '.join(sorted(changed))}.",
     )
     if changed & {"text", "question"}:
-        write_vectors([entry], model=model)
+        write_vectors([entry], model=model, prepared=prepared)
         refresh_conflicts_of(entry.pk)
     return entry
 
@@ -211,6 +225,9 @@ def _build(new: NewEntry, *, author: User | None) -> Entry:
         valid_until=check_moment(new.valid_until),
         owner=new.owner,
         review_interval_days=check_interval(new.review_interval_days),
+        place=new.place,
+        source_key=new.source_key,
+        source_digest=new.source_digest,
     )
     check_place(entry)
     if new.verify:

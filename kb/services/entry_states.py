@@ -53,7 +53,11 @@ def mark_for_review(
 
 @transaction.atomic
 def retire_entry(
-    *, entry_id: int, by: User, reason: str = "", expected_revision: int | None = None
+    *,
+    entry_id: int,
+    by: User | None,
+    reason: str = "",
+    expected_revision: int | None = None,
 ) -> Entry:
     """Take an entry out of every answer; it stays for the answers that cite it.
 
@@ -74,7 +78,11 @@ def retire_entry(
 
 @transaction.atomic
 def restore_entry(
-    *, entry_id: int, by: User, reason: str = "", expected_revision: int | None = None
+    *,
+    entry_id: int,
+    by: User | None,
+    reason: str = "",
+    expected_revision: int | None = None,
 ) -> Entry:
     """Undo a retirement: the entry stands again as it did before it.
 

@@ -63,6 +63,11 @@ class Places:
         return self.var / "exports"
 
     @property
+    def imports(self) -> Path:
+        """Files of knowledge as they were uploaded."""
+        return self.var / "imports"
+
+    @property
     def secret_key_file(self) -> Path:
         """The generated Django secret key of a system that was given none."""
         return self.var / "secret_key"

@@ -1,0 +1,90 @@
+"""CSV and TSV: a fact a row, by the columns' names."""
+
+import csv
+from collections.abc import Iterator, Mapping
+from typing import IO
+
+from .encoding import open_text
+from .exceptions import ImportFileError
+from .rows import fact_of
+from .values import BadRow, Fact
+
+_DIALECT_SAMPLE = 16_384
+_FIELD_LIMIT = 131_072
+
+
+def read_csv(stream: IO[bytes]) -> Iterator[Fact | BadRow]:
+    """Read comma- or semicolon-separated values, row by row.
+
+    Raises:
+        ImportFileError: There is no header that is understood.
+    """
+    with open_text(stream, newline="") as text:
+        first = text.readline(_DIALECT_SAMPLE)
+        text.seek(0)
+        delimiter = ";" if first.count(";") > first.count(",") else ","
+        yield from _rows(text, delimiter)
+
+
+def read_tsv(stream: IO[bytes]) -> Iterator[Fact | BadRow]:
+    """Read tab-separated values, row by row.
+
+    Raises:
+        ImportFileError: There is no header that is understood.
+    """
+    with open_text(stream, newline="") as text:
+        yield from _rows(text, "\t")
+
+
+def _rows(text: IO[str], delimiter: str) -> Iterator[Fact | BadRow]:
+    reader = csv.reader(text, delimiter=delimiter)
+    header = _header(reader)
+    before = reader.line_num
+    while True:
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            yield BadRow(f"line {before + 1}", f"It can not be read: {error}.")
+            before = reader.line_num
+            continue
+        if cells is None:
+            return
+        place, before = f"line {before + 1}", reader.line_num
+        if not any(cell.strip() for cell in cells):
+            continue
+        if len(cells) > len(header):
+            yield BadRow(
+                place,
+                f"It has {len(cells)} cells, the header {len(header)}; a cell that "
+                "holds a separator needs quotes.",
+            )
+            continue
+        yield fact_of(dict(zip(header, cells, strict=False)), place)
+
+
+def _header(reader: Iterator[list[str]]) -> list[str]:
+    try:
+        header = [name.strip().lower() for name in next(reader, [])]
+    except csv.Error as error:
+        raise ImportFileError(f"The header can not be read: {error}.") from error
+    named = [name for name in header if name]
+    twice = {name for name in named if named.count(name) > 1}
+    if twice:
+        raise ImportFileError(f"The columns {sorted(twice)} stand twice in the header.")
+    check_columns(dict.fromkeys(named, ""))
+    return header
+
+
+def check_columns(row: Mapping[str, str]) -> None:
+    """Refuse columns that make no fact.
+
+    Raises:
+        ImportFileError: There is neither `text` nor `question` with `answer`.
+    """
+    if "text" in row or {"question", "answer"} <= row.keys():
+        return
+    found = ", ".join(row) or "none"
+    raise ImportFileError(
+        "The first row must name the columns: text, or question and answer, and "
+        f"perhaps id; it names {found[:300]}."
+    )

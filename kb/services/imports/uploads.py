@@ -1,0 +1,109 @@
+import hashlib
+import uuid
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import IO
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.files import File
+from django.db import transaction
+
+from kb.exceptions import InvalidKnowledgeError
+from kb.importing import Limits, detect_format
+from kb.models import Audience, Document, Import, KnowledgeBase
+from kb.services.documents import SOURCE_LIMIT, TITLE_LIMIT
+from kb.services.text import clean_line
+
+_NAME_LIMIT = 200
+_MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upload:
+    """A file and how it is to be read.
+
+    Attributes:
+        name: The file's name; a path's last part.
+        source: Names the document; empty takes the name. A file with the source of one
+            that was imported before is a new version of it.
+        title: Of the document; empty takes its own, or the name without its ending.
+        verify: Whether who imports it vouches for what it says.
+    """
+
+    file: IO[bytes]
+    name: str
+    knowledge_base: KnowledgeBase
+    audience: Audience
+    source: str = ""
+    title: str = ""
+    verify: bool = False
+
+
+def limits() -> Limits:
+    """Return what a file may cost, by the settings."""
+    return Limits(
+        file_bytes=settings.IMPORT_MAX_MIB * _MIB,
+        unpacked_bytes=settings.IMPORT_MAX_UNPACKED_MIB * _MIB,
+    )
+
+
+@transaction.atomic
+def start_import(upload: Upload, *, by: User | None) -> Import:
+    """Keep a file that is to be planned or applied; nothing of it is read yet.
+
+    Args:
+        by: Who imports it, and only into what he may see; None for the system itself.
+
+    Raises:
+        ImportFileError: It is too large, or no format that is read.
+        InvalidKnowledgeError: A value that may not be written.
+    """
+    name = clean_line(
+        PurePath(upload.name).name[-_NAME_LIMIT:], field="file", limit=_NAME_LIMIT
+    )
+    if upload.verify and by is None:
+        raise InvalidKnowledgeError(
+            "verify", "verify needs an author: only a person verifies."
+        )
+    file_format = detect_format(name, upload.file, limits())
+    source = clean_line(upload.source or name, field="source", limit=SOURCE_LIMIT)
+    check_audience(upload.knowledge_base, source, upload.audience, by)
+    begun = Import(
+        knowledge_base=upload.knowledge_base,
+        audience=upload.audience,
+        file_name=name,
+        file_sha256=hashlib.file_digest(upload.file, "sha256").hexdigest(),  # type: ignore[arg-type]  # any binary file will do
+        format=file_format,
+        source=source,
+        document_title=clean_line(
+            upload.title, field="title", limit=TITLE_LIMIT, required=False
+        ),
+        verify_as=by if upload.verify else None,
+        created_by=by,
+    )
+    upload.file.seek(0)
+    kept = f"{uuid.uuid4().hex}{PurePath(name).suffix.lower()}"
+    begun.file.save(kept, File(upload.file), save=False)
+    begun.save()
+    return begun
+
+
+def check_audience(
+    knowledge_base: KnowledgeBase, source: str, audience: Audience, by: User | None
+) -> None:
+    """Refuse a second copy, in another audience, of a document that `by` may see.
+
+    Raises:
+        InvalidKnowledgeError: There is one.
+    """
+    documents = Document.objects.filter(knowledge_base=knowledge_base, source=source)
+    if by is not None:
+        documents = documents.visible_to(by)
+    others = list(documents.select_related("audience").order_by("pk")[:2])
+    if others and all(each.audience_id != audience.pk for each in others):
+        raise InvalidKnowledgeError(
+            "audience",
+            f"{source!r} was imported for the audience {others[0].audience.slug!r} "
+            "already; take that one, or another source.",
+        )
