@@ -52,6 +52,12 @@ class ProposalDecidedError(ConflictError):
     code = "proposal_decided"
 
 
+class ImportNotFoundError(NotFoundError):
+    """There is no such import, or it is another user's."""
+
+    code = "import_not_found"
+
+
 class EntryRetiredError(ConflictError):
     """A retired entry is changed only by restoring it first."""
 

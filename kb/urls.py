@@ -7,6 +7,7 @@ from kb.api import (
     due,
     entries,
     exports,
+    imports,
     proposals,
     revisions,
 )
@@ -72,6 +73,13 @@ urlpatterns = [
     path("documents", documents.DocumentListView.as_view(), name="documents"),
     path(
         "documents/<int:document_id>", documents.DocumentView.as_view(), name="document"
+    ),
+    path("imports", imports.ImportListView.as_view(), name="imports"),
+    path("imports/<int:import_id>", imports.ImportView.as_view(), name="import"),
+    path(
+        "imports/<int:import_id>/apply",
+        imports.ImportApplyView.as_view(),
+        name="import-apply",
     ),
     path("audiences", audiences.AudienceListView.as_view(), name="audiences"),
     path("audiences/<slug:slug>", audiences.AudienceView.as_view(), name="audience"),

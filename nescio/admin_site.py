@@ -131,6 +131,7 @@ UNFOLD: dict[str, Any] = {
                     _item("Conflicts", "compare_arrows", "kb", "conflict"),
                     _item("Proposals", "lightbulb", "kb", "proposal"),
                     _item("Documents", "description", "kb", "document"),
+                    _item("Imports", "upload_file", "kb", "import"),
                     _item("Audiences", "groups", "kb", "audience"),
                     _item("Knowledge bases", "menu_book", "kb", "knowledgebase"),
                     _item("Embedding models", "hub", "kb", "embeddingmodel"),

@@ -273,6 +273,11 @@ IMPORT_MAX_MIB = env.int("NESCIO_IMPORT_MAX_MIB", default=50)
 IMPORT_MAX_UNPACKED_MIB = env.int("NESCIO_IMPORT_MAX_UNPACKED_MIB", default=200)
 # Web server and workers must both reach it.
 IMPORT_DIR = env.str("NESCIO_IMPORT_DIR", default=str(PLACES.imports))
+FILE_UPLOAD_HANDLERS = [
+    "nescio.uploads.BoundedUploadHandler",
+    "django.core.files.uploadhandler.MemoryFileUploadHandler",
+    "django.core.files.uploadhandler.TemporaryFileUploadHandler",
+]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
@@ -342,6 +347,8 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "EntryState": "kb.models.Entry.State",
         "JobState": "jobs.models.Job.State",
+        "ImportState": "kb.models.Import.State",
+        "ImportFormat": "kb.models.Import.Format",
         "WritableEntryState": "kb.api.entry_serializers.WRITABLE_STATES",
         "Thumb": [("up", "up"), ("down", "down")],
     },

@@ -9,6 +9,7 @@ from .document import DocumentAdmin
 from .embedding_model import EmbeddingModelAdmin
 from .entry import EntryAdmin
 from .knowledge_base import KnowledgeBaseAdmin
+from .knowledge_import import ImportAdmin
 from .proposal import ProposalAdmin
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "DocumentAdmin",
     "EmbeddingModelAdmin",
     "EntryAdmin",
+    "ImportAdmin",
     "KnowledgeBaseAdmin",
     "ProposalAdmin",
 ]

@@ -1,7 +1,7 @@
 from typing import Self
 
 from django.conf import settings
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.core.files.storage import Storage, storages
 from django.db import models
 
@@ -18,8 +18,14 @@ class ImportQuerySet(models.QuerySet["Import"]):
     """Reads over imports; each narrows and may be chained."""
 
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
-        """Imports into the audiences that `user` belongs to."""
-        return self.filter(audience__in=Audience.objects.visible_to(user))
+        """The user's own imports, a superuser's all.
+
+        Their examples quote entries that who imported them could see.
+        """
+        rows = self.filter(audience__in=Audience.objects.visible_to(user))
+        if isinstance(user, User) and user.is_superuser:
+            return rows
+        return rows.filter(created_by_id=user.pk)
 
 
 class Import(models.Model):

@@ -21,6 +21,7 @@ _REFERRING = [
     "GET /api/v1/documents",
     "GET /api/v1/entries.csv",
     "POST /api/v1/entries",
+    "POST /api/v1/imports",
     "PATCH /api/v1/entries/{entry_id}",
     "POST /api/v1/documents",
     "POST /api/v1/exports",

@@ -7,7 +7,7 @@ was killed goes on behind the last of them.
 
 from .background import KIND, enqueue_import, import_in_background
 from .running import run_import
-from .uploads import Upload, limits, start_import
+from .uploads import Upload, limits, start_import, unfinished_import
 
 __all__ = [
     "KIND",
@@ -17,4 +17,5 @@ __all__ = [
     "limits",
     "run_import",
     "start_import",
+    "unfinished_import",
 ]

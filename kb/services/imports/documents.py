@@ -62,7 +62,7 @@ def locked_documents(of: Import, sources: Iterable[Source]) -> dict[str, Documen
 
 
 def sections_of(
-    document: Document, headings: tuple[Path, ...] | None
+    of: Import, document: Document, headings: tuple[Path, ...] | None
 ) -> Mapping[Path, Section]:
     """Bring the document's tree in step with its headings; return the sections by path.
 
@@ -76,7 +76,11 @@ def sections_of(
         return {}
     known = _by_path(document)
     if tuple(known) != headings and set(known) != set(headings):
-        edit_document(document_id=document.pk, sections=_grow(headings, known, ()))
+        edit_document(
+            document_id=document.pk,
+            author=of.created_by,
+            sections=_grow(headings, known, ()),
+        )
         known = _by_path(document)
     return known
 

@@ -28,7 +28,7 @@ from .pieces import batches, pieces
 from .values import Action, Decision, Located, Piece
 from .writing import carry_out
 
-BATCH = 512
+BATCH = 256
 """Facts that are written in one transaction: what a killed worker does again."""
 
 _RETIRED_AT_ONCE = 200

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.core.files import File
 from django.db import transaction
 
-from kb.exceptions import InvalidKnowledgeError
+from kb.exceptions import AudienceNotFoundError, InvalidKnowledgeError
 from kb.importing import Limits, detect_format
 from kb.models import Audience, Document, Import, KnowledgeBase
 from kb.services.documents import SOURCE_LIMIT, TITLE_LIMIT
@@ -58,6 +58,7 @@ def start_import(upload: Upload, *, by: User | None) -> Import:
     Raises:
         ImportFileError: It is too large, or no format that is read.
         InvalidKnowledgeError: A value that may not be written.
+        AudienceNotFoundError: `by` is not in the audience.
     """
     name = clean_line(
         PurePath(upload.name).name[-_NAME_LIMIT:], field="file", limit=_NAME_LIMIT
@@ -89,14 +90,39 @@ def start_import(upload: Upload, *, by: User | None) -> Import:
     return begun
 
 
+def unfinished_import(upload: Upload, *, by: User | None) -> Import | None:
+    """Return the import of the same file in the same way that was broken off, if any.
+
+    One that a job works on is left to that.
+    """
+    digest = hashlib.file_digest(upload.file, "sha256").hexdigest()  # type: ignore[arg-type]  # any binary file will do
+    upload.file.seek(0)
+    return Import.objects.filter(
+        file_sha256=digest,
+        knowledge_base=upload.knowledge_base,
+        audience=upload.audience,
+        source=upload.source or PurePath(upload.name).name,
+        document_title=upload.title,
+        created_by=by,
+        verify_as=by if upload.verify else None,
+        state=Import.State.APPLYING,
+        job_id=None,
+    ).first()
+
+
 def check_audience(
     knowledge_base: KnowledgeBase, source: str, audience: Audience, by: User | None
 ) -> None:
-    """Refuse a second copy, in another audience, of a document that `by` may see.
+    """Refuse an audience that `by` is not in, and a second copy of a document for another.
 
     Raises:
-        InvalidKnowledgeError: There is one.
+        AudienceNotFoundError: `by` is not in it.
+        InvalidKnowledgeError: The document is there already, for another audience that
+            `by` is in.
     """
+    mine = Audience.objects.visible_to(by) if by is not None else Audience.objects.all()
+    if not mine.filter(pk=audience.pk).exists():
+        raise AudienceNotFoundError(f"There is no audience {audience.slug!r}.")
     documents = Document.objects.filter(knowledge_base=knowledge_base, source=source)
     if by is not None:
         documents = documents.visible_to(by)

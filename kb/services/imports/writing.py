@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from kb.models import Entry, Import, Section
 from kb.services.entries import NewEntry, create_entries, edit_entry
+from kb.services.entry_revisions import record
 from kb.services.entry_states import restore_entry, verify_entry
 from kb.services.vectors import PreparedVectors
 
@@ -27,7 +28,7 @@ def carry_out(
     sources = {each.located.source.name: each.located.source for each in decisions}
     documents = locked_documents(of, sources.values())
     sections = {
-        name: sections_of(documents[name], source.headings)
+        name: sections_of(of, documents[name], source.headings)
         for name, source in sources.items()
     }
     create_entries(
@@ -56,7 +57,7 @@ def carry_out(
     for each in decisions:
         if each.known and each.action in (Action.CHANGED, Action.RESTORED):
             _change(of, each, each.known, _section(each, sections), prepared)
-    _move([each for each in decisions if each.action is Action.UNCHANGED], sections)
+    _move(of, [each for each in decisions if each.action is Action.UNCHANGED], sections)
 
 
 def _change(
@@ -87,22 +88,26 @@ def _change(
         verify_entry(entry_id=entry.pk, by=of.verify_as, reason=_reason(of))
 
 
-def _move(decisions: Sequence[Decision], sections: Sections) -> None:
-    """Keep where unchanged entries stand now: no revision, for they say the same."""
-    moved = []
+def _move(of: Import, decisions: Sequence[Decision], sections: Sections) -> None:
+    """Keep where unchanged entries stand now; another section is another revision."""
+    places: dict[int, tuple[str, int | None]] = {}
     for each in decisions:
         known = each.known
-        section = _section(each, sections)
         if known is None or not known.is_visible:
             continue
-        place, has_tree = each.located.fact.place, each.located.source.headings
-        section_id = section.pk if section else None
-        if has_tree is None:
-            section_id = known.section_id
-        if (known.place, known.section_id) != (place, section_id):
-            moved.append(Entry(pk=known.id, place=place, section_id=section_id))
-    if moved:
-        Entry.objects.bulk_update(moved, ["place", "section"], batch_size=500)
+        section_id = known.section_id
+        if each.located.source.headings is not None:
+            section = _section(each, sections)
+            section_id = section.pk if section else None
+        if (known.place, known.section_id) != (each.located.fact.place, section_id):
+            places[known.id] = (each.located.fact.place, section_id)
+    rows = Entry.objects.select_for_update(of=("self",)).defer("search_vector")
+    moved = list(rows.filter(pk__in=places).order_by("pk")) if places else []
+    elsewhere = [entry for entry in moved if entry.section_id != places[entry.pk][1]]
+    for entry in moved:
+        entry.place, entry.section_id = places[entry.pk]
+    Entry.objects.bulk_update(moved, ["place", "section"], batch_size=500)
+    record(elsewhere, author=of.verify_as or of.created_by, reason=_reason(of))
 
 
 def _section(decision: Decision, sections: Sections) -> Section | None:

@@ -9,7 +9,7 @@ import kb.models.knowledge_import
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("kb", "0006_keep_half_precision_vectors"),
+        ("kb", "0008_record_every_change"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -1,0 +1,144 @@
+import argparse
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from django.contrib.auth.models import User
+from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
+
+from accounts.exceptions import NescioError
+from accounts.roles import Role, has_role
+from kb.models import Audience, Import, KnowledgeBase
+from kb.services.imports import Upload, run_import, start_import, unfinished_import
+
+_TELL_SECONDS = 2.0
+
+
+class Command(BaseCommand):
+    """Imports files of knowledge; one that was broken off goes on where it was."""
+
+    help = (
+        "Import files of knowledge (CSV, TSV, JSON Lines, Markdown, HTML, plain text, "
+        "PDF, DOCX). A file whose source was imported before is a new version: only "
+        "what changed is changed. Broken off, the same command goes on where it was."
+    )
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the command line."""
+        parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+        parser.add_argument(
+            "--knowledge-base", required=True, metavar="SLUG", help="which one"
+        )
+        parser.add_argument(
+            "--audience", required=True, metavar="SLUG", help="who may see it"
+        )
+        parser.add_argument("--document-title", default="", help="of the one document")
+        parser.add_argument(
+            "--source",
+            default="",
+            help="names the one document for later versions; by default the file's name",
+        )
+        parser.add_argument(
+            "--dry-run", action="store_true", help="show what would change"
+        )
+        parser.add_argument(
+            "--verify-as", metavar="USER", help="a curator who vouches for all of it"
+        )
+
+    def handle(self, *args: object, **options: object) -> None:
+        """Import each file, and tell what came of it."""
+        files = options["files"]
+        assert isinstance(files, list)  # noqa: S101  # argparse made it
+        if len(files) > 1 and (options["document_title"] or options["source"]):
+            raise CommandError("--document-title and --source are for one FILE.")
+        knowledge_base = KnowledgeBase.objects.filter(
+            slug=options["knowledge_base"]
+        ).first()
+        audience = Audience.objects.filter(slug=options["audience"]).first()
+        if knowledge_base is None or audience is None:
+            raise CommandError(
+                f"There is no knowledge base {options['knowledge_base']!r}."
+                if knowledge_base is None
+                else f"There is no audience {options['audience']!r}."
+            )
+        verifier = _verifier(options["verify_as"])
+        for file in files:
+            self._bring(file, knowledge_base, audience, verifier, options)
+
+    def _bring(
+        self,
+        file: Path,
+        knowledge_base: KnowledgeBase,
+        audience: Audience,
+        verifier: User | None,
+        options: dict[str, object],
+    ) -> None:
+        applies = options["dry_run"] is not True
+        try:
+            with file.open("rb") as stream:
+                upload = Upload(
+                    file=stream,
+                    name=file.name,
+                    knowledge_base=knowledge_base,
+                    audience=audience,
+                    source=str(options["source"]),
+                    title=str(options["document_title"]),
+                    verify=verifier is not None,
+                )
+                begun = unfinished_import(upload, by=verifier) if applies else None
+                begun = begun or start_import(upload, by=verifier)
+            began = time.monotonic()
+            done = run_import(begun.pk, apply=applies, writing=self._writing(file.name))
+        except OSError as error:
+            raise CommandError(f"{file} can not be read: {error.strerror}.") from error
+        except NescioError as error:
+            raise CommandError(f"{file}: {error}") from error
+        self._tell(done, time.monotonic() - began)
+
+    def _writing(self, name: str):  # type: ignore[no-untyped-def]  # noqa: ANN202  # a context manager's maker
+        told = began = time.monotonic()
+
+        @contextmanager
+        def writing(done: int, total: int | None) -> Iterator[None]:
+            nonlocal told
+            with transaction.atomic():
+                yield
+            now = time.monotonic()
+            if now - told >= _TELL_SECONDS:
+                told = now
+                of = f" of {total:,}" if total else ""
+                rate = done / (now - began)
+                self.stderr.write(f"{name}: {done:,}{of}, {rate:,.0f}/s")
+
+        return writing
+
+    def _tell(self, done: Import, seconds: float) -> None:
+        counts = ", ".join(
+            f"{number:,} {name}" for name, number in done.counts.items() if number
+        )
+        what = "would be: " if done.state == Import.State.PLANNED else ""
+        self.stdout.write(
+            self.style.SUCCESS(f"{done.file_name}: {what}{counts} ({seconds:.1f} s)")
+        )
+        if done.state == Import.State.PLANNED:
+            for action, examples in done.examples.items():
+                for example in examples:
+                    before = example.get("before")
+                    was = f"\n      was: {before}" if before else ""
+                    place = example.get("place", "")
+                    self.stdout.write(f"  {action} {place}: {example['text']}{was}")
+        for row in done.bad_rows:
+            self.stdout.write(f"  bad {row['place']}: {row['reason']}")
+        for note in done.notes:
+            self.stdout.write(f"  {note}")
+
+
+def _verifier(name: object) -> User | None:
+    if not name:
+        return None
+    user = User.objects.filter(username=name).first()
+    if user is None or not has_role(user, Role.CURATOR):
+        raise CommandError(f"There is no active curator {name!r}.")
+    return user

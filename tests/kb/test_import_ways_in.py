@@ -1,0 +1,227 @@
+"""Imports by REST, in the admin, from the command line and as a job."""
+
+import json
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.management import CommandError, call_command
+from django.test import Client
+from django.urls import reverse
+from rest_framework.test import APIClient
+
+from accounts.roles import Role
+from jobs.models import Job
+from jobs.run import run_job
+from kb.models import Entry, Import
+from tests.factories import make_audience, make_curator, make_knowledge_base, make_user
+from workers.registry import HANDLERS
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ROWS = "id,text\n1,A card costs 12 euros.\n2,A card lasts four years.\n3,\n"
+
+
+@pytest.fixture(autouse=True)
+def _own_directory(settings, tmp_path, monkeypatch):
+    settings.STORAGES = {
+        **settings.STORAGES,
+        "imports": {
+            "BACKEND": "django.core.files.storage.FileSystemStorage",
+            "OPTIONS": {"location": str(tmp_path / "kept")},
+        },
+    }
+    monkeypatch.setattr("jobs.services.ring", lambda job_id: True)
+
+
+def client_of(user) -> APIClient:
+    client = APIClient()
+    client.force_authenticate(user)
+    return client
+
+
+def post(user, content: bytes = ROWS.encode(), name: str = "cards.csv", **fields):
+    make_knowledge_base()
+    fields.setdefault("audience", make_audience().slug)
+    return client_of(user).post(
+        "/api/v1/imports",
+        {"file": SimpleUploadedFile(name, content), **fields},
+        format="multipart",
+    )
+
+
+def work() -> Job:
+    job = Job.objects.order_by("-created_at")[0]
+    run_job(job.pk, HANDLERS)
+    job.refresh_from_db()
+    return job
+
+
+def test_a_file_is_planned_then_applied_over_rest():
+    curator = make_curator()
+
+    answer = post(curator, dry_run="true", title="Price list", verify="true")
+    assert answer.status_code == 202, answer.content
+    body = answer.json()
+    assert (body["state"], body["format"]) == ("uploaded", "csv")
+    assert work().result["created"] == 2
+    address = f"/api/v1/imports/{body['id']}"
+    planned = client_of(curator).get(address).json()
+    assert (planned["state"], planned["counts"]["created"]) == ("planned", 2)
+    assert planned["bad_rows"] == [
+        {"place": "line 4", "reason": "text is empty; write something."}
+    ]
+    assert not Entry.objects.exists()
+
+    assert client_of(curator).post(f"{address}/apply").status_code == 202
+    job = work()
+
+    assert (job.state, job.done, job.total) == ("succeeded", 3, 3)
+    assert client_of(curator).get(address).json()["state"] == "applied"
+    entry = Entry.objects.get(place="line 2")
+    assert (entry.state, entry.document and entry.document.title) == (
+        "verified", "Price list",
+    )  # fmt: skip
+
+
+def test_a_file_that_is_not_read_is_refused_at_once():
+    answer = post(make_curator(), b"\x00\x01", "cards.exe")
+
+    assert answer.status_code == 400
+    assert answer.json()["error"]["code"] == "import_file"
+    assert not Import.objects.exists()
+    assert not Job.objects.exists()
+
+
+def test_an_upload_that_is_too_large_is_refused_unread(settings):
+    settings.IMPORT_MAX_MIB = 0
+
+    answer = post(make_curator(), b"x" * 2_000_000)
+
+    assert answer.status_code == 413
+    assert answer.json()["error"]["code"] == "too_large"
+
+
+def test_imports_are_for_curators_and_each_sees_their_own():
+    curator = make_curator()
+    other = make_user(Role.CURATOR)
+    secret = make_audience("secret", groups=["secret"])
+
+    created = post(curator).json()["id"]
+
+    assert post(make_user(Role.SME)).status_code == 403
+    hidden = post(curator, audience=secret.slug)
+    absent = post(curator, audience="absent")
+    assert hidden.status_code == absent.status_code == 400
+    assert hidden.content.replace(b"secret", b"absent") == absent.content
+    for way, method in (("", "get"), ("/apply", "post")):
+        address = f"/api/v1/imports/{created}{way}"
+        assert getattr(client_of(other), method)(address).status_code == 404
+    assert client_of(other).get("/api/v1/imports").json()["results"] == []
+    assert len(client_of(curator).get("/api/v1/imports").json()["results"]) == 1
+
+
+def test_the_list_takes_few_queries(django_assert_num_queries):
+    curator = make_curator()
+    for number in range(3):
+        post(curator, name=f"cards{number}.csv")
+    client = client_of(curator)
+    client.get("/api/v1/imports")
+
+    with django_assert_num_queries(2):
+        assert len(client.get("/api/v1/imports").json()["results"]) == 3
+
+
+def test_the_admin_shows_the_plan_before_anything_is_applied():
+    curator = make_curator()
+    curator.is_staff = True
+    curator.save()
+    client = Client()
+    client.force_login(curator)
+    form = {
+        "file": SimpleUploadedFile("cards.csv", ROWS.encode()),
+        "knowledge_base": make_knowledge_base().pk,
+        "audience": make_audience().pk,
+    }
+
+    response = client.post("/admin/kb/import/upload/", form)
+    page = response["Location"]
+    assert client.get(page)["Refresh"] == "3"
+    work()
+    shown = client.get(page)
+
+    assert "Refresh" not in shown
+    assert "Nothing is written yet" in shown.text
+    assert "A card costs 12 euros." in shown.text
+    assert "line 4: text is empty" in shown.text
+    assert not Entry.objects.exists()
+    row = Import.objects.get()
+    apply = reverse("admin:kb_import_apply", args=[row.pk])
+    assert client.get(apply).status_code == 200
+    assert client.post(apply, follow=True).status_code == 200
+    work()
+    assert Entry.objects.count() == 2
+    assert client.get(page).status_code == 200
+    assert client.get("/admin/kb/import/").status_code == 200
+
+
+def test_the_admin_says_what_is_wrong_with_a_file():
+    curator = make_curator()
+    curator.is_staff = True
+    curator.save()
+    client = Client()
+    client.force_login(curator)
+    form = {
+        "file": SimpleUploadedFile("cards.docx", ROWS.encode()),
+        "knowledge_base": make_knowledge_base().pk,
+        "audience": make_audience().pk,
+    }
+
+    assert "is no DOCX by its content" in (
+        client.post("/admin/kb/import/upload/", form).text
+    )
+
+
+def run_command(*arguments: str) -> str:
+    out = StringIO()
+    call_command("import_knowledge", *arguments, stdout=out, stderr=StringIO())
+    return out.getvalue()
+
+
+def test_the_command_plans_imports_and_vouches(tmp_path: Path):
+    make_knowledge_base()
+    make_audience()
+    make_curator()
+    file = tmp_path / "cards.jsonl"
+    file.write_text(json.dumps({"text": "A card costs 12 euros."}))
+    how = [str(file), "--knowledge-base", "cards", "--audience", "everyone"]
+
+    assert "would be: 1 read, 1 created" in run_command(*how, "--dry-run")
+    assert not Entry.objects.exists()
+    assert "1 created" in run_command(*how, "--verify-as", "curator")
+    assert "1 unchanged" in run_command(*how)
+
+    entry = Entry.objects.get()
+    assert (entry.state, entry.verified_by and entry.verified_by.username) == (
+        "verified", "curator",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"--knowledge-base": "absent"}, "no knowledge base 'absent'"),
+        ({"--audience": "absent"}, "no audience 'absent'"),
+        ({"--verify-as": "nobody"}, "no active curator 'nobody'"),
+    ],
+)
+def test_the_command_says_what_is_wrong(tmp_path: Path, change, why):
+    make_knowledge_base()
+    make_audience()
+    file = tmp_path / "cards.csv"
+    file.write_text(ROWS)
+    how = {"--knowledge-base": "cards", "--audience": "everyone", **change}
+
+    with pytest.raises(CommandError, match=why):
+        run_command(str(file), *(part for pair in how.items() for part in pair))

@@ -1,0 +1,70 @@
+"""An import whose worker is killed again and again writes every row exactly once.
+
+`benchmarks/kill_import.py` does the same at full size.
+"""
+
+import io
+from collections import Counter
+from functools import partial
+
+import pytest
+
+from jobs.models import Job
+from kb.models import Entry, EntryEmbedding
+from kb.services.imports import Upload, enqueue_import, start_import
+from tests.factories import make_audience, make_knowledge_base, make_user
+from tests.workers.conftest import System
+from tests.workers.processes import Process, wait_until
+
+pytestmark = [pytest.mark.system, pytest.mark.django_db(transaction=True)]
+
+ROWS = 1300
+
+
+def has_done(job: Job, beyond: int) -> bool:
+    job.refresh_from_db()
+    return job.is_finished or job.done > beyond
+
+
+@pytest.mark.parametrize("system", ["embedded"], indirect=True)
+def test_every_row_is_one_entry_though_the_worker_was_killed_in_between(
+    system: System, settings
+):
+    location = str(system.directory / "imports")
+    settings.STORAGES = {
+        **settings.STORAGES,
+        "imports": {
+            "BACKEND": "django.core.files.storage.FileSystemStorage",
+            "OPTIONS": {"location": location},
+        },
+    }
+    rows = "".join(f"Rule {n} costs {n} euros.\n" for n in range(ROWS))
+    begun = start_import(
+        Upload(
+            file=io.BytesIO(f"text\n{rows}".encode()),
+            name="rules.csv",
+            knowledge_base=make_knowledge_base(),
+            audience=make_audience(),
+        ),
+        by=make_user(None),
+    )
+    job = enqueue_import(begun, apply=True, by=None)
+    system.start_beat()
+    worker = system.start()
+
+    for kill in (Process.kill_child, Process.kill_group, Process.kill_group):
+        wait_until(partial(has_done, job, job.done), 120)
+        kill(worker)
+        job.refresh_from_db()
+        assert job.done < ROWS, "killed too late to show anything"
+        if kill is not Process.kill_child:
+            worker = system.start()
+    wait_until(lambda: has_done(job, ROWS), 120)
+
+    assert job.state == "succeeded", job.error
+    assert job.attempts >= 3
+    assert Counter(Entry.objects.values_list("place", flat=True)) == Counter(
+        f"line {n + 2}" for n in range(ROWS)
+    )
+    embedded = Counter(EntryEmbedding.objects.values_list("entry_id", flat=True))
+    assert embedded == Counter(Entry.objects.values_list("pk", flat=True))
