@@ -119,6 +119,7 @@ ENTRIES = Table(
         _KNOWLEDGE_BASE,
         _DOCUMENT,
         _SECTION,
+        *_plain("place", "source_key", "source_digest"),
         *_plain("question", "text", "state", "origin", "confidence"),
         _AUDIENCE,
         *_plain("language", "valid_until"),

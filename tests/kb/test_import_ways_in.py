@@ -24,14 +24,7 @@ ROWS = "id,text\n1,A card costs 12 euros.\n2,A card lasts four years.\n3,\n"
 
 
 @pytest.fixture(autouse=True)
-def _own_directory(settings, tmp_path, monkeypatch):
-    settings.STORAGES = {
-        **settings.STORAGES,
-        "imports": {
-            "BACKEND": "django.core.files.storage.FileSystemStorage",
-            "OPTIONS": {"location": str(tmp_path / "kept")},
-        },
-    }
+def _silent_bell(import_directory, monkeypatch):
     monkeypatch.setattr("jobs.services.ring", lambda job_id: True)
 
 

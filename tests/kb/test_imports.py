@@ -20,7 +20,7 @@ from kb.services.entry_states import retire_entry
 from kb.services.imports import Upload, run_import, running, start_import
 from tests.factories import make_audience, make_curator, make_knowledge_base, make_user
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("import_directory")]
 
 TEXT = """# Cards
 
@@ -30,17 +30,6 @@ A replacement card costs 12 euros. A gold card costs 72 euros a year.
 
 A transfer abroad costs 3 euros.
 """
-
-
-@pytest.fixture(autouse=True)
-def _own_directory(settings, tmp_path):
-    settings.STORAGES = {
-        **settings.STORAGES,
-        "imports": {
-            "BACKEND": "django.core.files.storage.FileSystemStorage",
-            "OPTIONS": {"location": str(tmp_path)},
-        },
-    }
 
 
 @contextmanager

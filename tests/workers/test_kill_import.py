@@ -8,9 +8,10 @@ from collections import Counter
 from functools import partial
 
 import pytest
+from django.core.files.storage import FileSystemStorage
 
 from jobs.models import Job
-from kb.models import Entry, EntryEmbedding
+from kb.models import Entry, EntryEmbedding, Import
 from kb.services.imports import Upload, enqueue_import, start_import
 from tests.factories import make_audience, make_knowledge_base, make_user
 from tests.workers.conftest import System
@@ -28,16 +29,11 @@ def has_done(job: Job, beyond: int) -> bool:
 
 @pytest.mark.parametrize("system", ["embedded"], indirect=True)
 def test_every_row_is_one_entry_though_the_worker_was_killed_in_between(
-    system: System, settings
+    system: System, monkeypatch
 ):
-    location = str(system.directory / "imports")
-    settings.STORAGES = {
-        **settings.STORAGES,
-        "imports": {
-            "BACKEND": "django.core.files.storage.FileSystemStorage",
-            "OPTIONS": {"location": location},
-        },
-    }
+    # Where the workers, whose variable directory it is, look for it.
+    storage = FileSystemStorage(location=system.directory / "imports")
+    monkeypatch.setattr(Import._meta.get_field("file"), "storage", storage)
     rows = "".join(f"Rule {n} costs {n} euros.\n" for n in range(ROWS))
     begun = start_import(
         Upload(

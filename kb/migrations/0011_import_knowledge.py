@@ -9,7 +9,7 @@ import kb.models.knowledge_import
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("kb", "0008_record_every_change"),
+        ("kb", "0010_secure_rows"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
