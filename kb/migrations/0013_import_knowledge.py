@@ -9,7 +9,7 @@ import kb.models.knowledge_import
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("kb", "0011_propose_enriched_entries"),
+        ("kb", "0012_keep_upkeep"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
