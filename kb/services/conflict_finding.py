@@ -83,11 +83,18 @@ def judge_version(model: EmbeddingModel) -> str:
 
 
 @transaction.atomic
-def find_conflicts_of(entry_id: int) -> tuple[Conflict, ...]:
+def find_conflicts_of(
+    entry_id: int, *, is_complete: bool = True
+) -> tuple[Conflict, ...]:
     """Judge an entry against its nearest ones and bring its conflicts up to date.
 
     What is new is opened, what an edit settled becomes outdated, what a person decided
     stays while the texts do.
+
+    Args:
+        is_complete: Whether all entries are seen, and this one need not be judged again.
+            Who writes an entry compares it with what they may see; the job with the
+            rest.
 
     Returns:
         The conflicts of the entry that are open now, contradictions first.
@@ -105,6 +112,11 @@ def find_conflicts_of(entry_id: int) -> tuple[Conflict, ...]:
     known = list(Conflict.objects.of_entry(entry_id))
     judged = _judge_neighbours(entry, model, known) if _is_comparable(entry) else []
     _write(entry, judged, known, judge_version(model))
+    if is_complete:
+        JudgedEntry.objects.update_or_create(
+            entry_id=entry.pk,
+            defaults={"revision": _revision(entry), "model": judge_version(model)},
+        )
     found = Conflict.objects.open().of_entry(entry_id).select_related("first", "second")
     return tuple(sorted(found, key=lambda c: (c.kind != Kind.CONTRADICTION, -c.score)))
 
@@ -112,7 +124,7 @@ def find_conflicts_of(entry_id: int) -> tuple[Conflict, ...]:
 def refresh_conflicts_of(entry_id: int) -> None:
     """Judge an entry anew if it is in an open conflict, for its text has changed."""
     if Conflict.objects.open().of_entry(entry_id).exists():
-        find_conflicts_of(entry_id)
+        find_conflicts_of(entry_id, is_complete=False)
 
 
 def outdate_conflicts_of(*entry_ids: int) -> None:
@@ -198,26 +210,20 @@ def _write(
     entry: Entry, judged: Sequence[_Judged], known: Sequence[Conflict], version: str
 ) -> None:
     by_pair = {(conflict.first_id, conflict.second_id): conflict for conflict in known}
-    standing = set()
+    # What could not be compared, for the writer may not see it, stays as it is.
+    settled = []
     for each in judged:
+        before = by_pair.get((each.first.pk, each.second.pk))
         if each.judgement.kind is Kind.DIFFERENT:
+            settled += [before.pk] if before else []
             continue
-        pair = each.first.pk, each.second.pk
-        standing.add(pair)
-        before = by_pair.get(pair)
         if before is None or _is_to_be_opened(before, each):
             _open(each, version)
-    settled = [
-        conflict.pk
-        for pair, conflict in by_pair.items()
-        if pair not in standing and conflict.state == Conflict.State.OPEN
-    ]
-    if settled:
-        Conflict.objects.filter(pk__in=settled).update(state=Conflict.State.OUTDATED)
-    JudgedEntry.objects.update_or_create(
-        entry_id=entry.pk,
-        defaults={"revision": _revision(entry), "model": version},
-    )
+    stale = Conflict.objects.open().filter(pk__in=settled)
+    if not _is_comparable(entry):
+        stale = Conflict.objects.open().of_entry(entry.pk)
+    if settled or not _is_comparable(entry):
+        stale.update(state=Conflict.State.OUTDATED)
 
 
 def _is_to_be_opened(before: Conflict, now: _Judged) -> bool:

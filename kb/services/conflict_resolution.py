@@ -132,7 +132,7 @@ def settle_written(
     Returns:
         Its open conflicts that `by` may see, contradictions first.
     """
-    find_conflicts_of(entry_id)
+    find_conflicts_of(entry_id, is_complete=False)
     for conflict in _contradictions(entry_id, by):
         if override.strip():
             override_conflict(

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kb.models import Entry
 from qa.models import Answer, AnswerEvidence
 
 
@@ -40,16 +41,16 @@ def disagreements_of(
         for entry_id, quote in zip(row["entries"], row["quotes"], strict=True):
             piece = pieces.get(entry_id)  # erased since, with its mention
             hidden = piece is None or piece.is_withheld
-            entry = None if hidden or piece is None else piece.entry
+            entry = piece.entry if piece and not hidden else None
             document = entry.document if entry else None
+            revision = piece.revision if piece else None
             sides.append(
                 Side(
                     entry=entry_id,
                     quote="" if hidden else quote,
                     document=document.title if document else "",
-                    verified=piece is not None
-                    and piece.revision is not None
-                    and piece.revision.state == "verified",
+                    verified=revision is not None
+                    and revision.state == Entry.State.VERIFIED,
                     withheld=hidden,
                 )
             )

@@ -1,6 +1,7 @@
 import pytest
 from django.core.management import call_command
 
+from accounts.acting import acting_for
 from accounts.roles import Role
 from jobs.models import Job
 from jobs.run import run_job
@@ -251,3 +252,18 @@ def test_the_job_finds_all_conflicts_and_goes_on_where_it_stopped():
     assert job.state == Job.State.SUCCEEDED, job.error
     assert job.result == {"entries": 4, "open": 3}
     assert JudgedEntry.objects.count() == 4
+
+
+def test_what_a_writer_may_not_see_is_left_to_the_job():
+    secret = make_entry(FIVE, audience=make_audience("board", groups=["board"]))
+    written = make_entry(SEVEN)
+    (conflict,) = find_conflicts_of(written.pk)
+    JudgedEntry.objects.all().delete()
+
+    with acting_for(make_user(Role.CURATOR)):
+        settle_written(written.pk, by=make_curator())
+
+    conflict.refresh_from_db()
+    assert conflict.state == Conflict.State.OPEN
+    assert written.pk in pending_entries()
+    assert secret.pk in pending_entries()
