@@ -25,6 +25,12 @@ SAYS_OTHERWISE: Final = (
     "value", "count", "agreeing", "negation", "axis", "axis_agreeing", "antonym",
     "answer", "lead", "clashing",
 )  # fmt: skip
+LIKELY: Final = 0.8
+"""Least probability of a duplicate or a contradiction that anybody is shown.
+
+Among an entry's neighbours most are neither, far more than among the labelled pairs, and
+a contradiction keeps answers back.
+"""
 _SHIPPED: Final = Path(__file__).with_name("weights.json")
 
 
@@ -120,6 +126,8 @@ def judge(
     }
     probabilities[Kind.DIFFERENT] = 1 - sum(probabilities.values())
     kind = max(probabilities, key=lambda each: probabilities[each])
+    if probabilities[kind] < LIKELY:
+        kind = Kind.DIFFERENT
     return Judgement(
         kind,
         probabilities[kind],

@@ -227,7 +227,7 @@ def test_only_what_changed_is_judged_again():
 def test_a_pair_found_from_one_side_stays_when_the_other_is_judged():
     first = make_entry(FIVE)
     # Nearer to each other than to the first, and more than one looks at.
-    others = make_entries([f"{SEVEN[:-1]} in branch {n}." for n in range(12)])
+    others = make_entries([SEVEN.replace("7", str(n)) for n in range(20, 32)])
     find_conflicts_of(first.pk)
     before = set(
         Conflict.objects.open().of_entry(first.pk).values_list("pk", flat=True)

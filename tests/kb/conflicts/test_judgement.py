@@ -79,7 +79,7 @@ def _statement(said: str) -> Statement:
     ],
 )
 def test_a_contradiction_marks_the_words_that_clash(first, second, marked):
-    found = judged(first, second)
+    found = judged(first, second, distance=0.1)
 
     assert found.kind is Kind.CONTRADICTION
     assert found.clashes[0].first is not None
