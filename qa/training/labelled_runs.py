@@ -78,7 +78,7 @@ def _draft(row: EvaluationResult, answer: Answer) -> LabelledDraft | None:
             revision=piece.revision_id,
         )
         for piece in answer.evidence.all()
-        if piece.revision is not None
+        if piece.revision and piece.entry_id and piece.revision_id
     )
     return LabelledDraft(
         id=f"{row.run_id}:{row.case_id}",

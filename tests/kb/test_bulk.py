@@ -117,7 +117,10 @@ def test_owner_audience_and_interval_leave_the_verification():
     assert list(
         entry.revisions.order_by("number").values_list("reason", flat=True)
     ) == ["", "Changed owner.", "Changed audience.", "Changed review_interval_days."]
-    assert Upkeep.objects.get(entry=entry).review_due.date() > entry.verified_at.date()
+    due = Upkeep.objects.get(entry=entry).review_due
+    assert due is not None
+    assert entry.verified_at is not None
+    assert due.date() > entry.verified_at.date()
     assert change([entry], "owner", olga.pk).unchanged == 1
     assert change([entry], "owner").changed == 1
     assert change([entry], "interval").changed == 1

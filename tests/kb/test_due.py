@@ -242,7 +242,7 @@ def test_rest_postpones_what_one_may_see(api):
     hidden = make_overdue("Secret.", audience=make_audience("board", groups=["board"]))
     client = api(make_user(Role.CURATOR))
 
-    def postpone(which: Entry, body: dict) -> int:
+    def postpone(which, body):
         address = f"/api/v1/entries/{which.pk}/postpone"
         return client.post(address, body, format="json").status_code
 
@@ -313,6 +313,7 @@ def test_the_queue_is_read_from_its_index_and_not_sorted():
     queue = due_entries(user, at=timezone.now())
     following = read_page(queue, size=25, after=None).following
 
+    assert following is not None
     with acting_for(user):
         plans = [queue[:26].explain(), queue.after(following)[:26].explain()]
 

@@ -97,6 +97,7 @@ def test_a_refused_question_asks_for_no_contradictions():
         policy=make_policy(alpha=0.3),
     )
 
+    assert isinstance(outcome, Outcome)
     assert outcome.gate is Gate.HARD_REFUSAL
 
 
