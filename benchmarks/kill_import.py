@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from accounts.acting import as_owner
 from benchmarks.kill_worker import (
     KINDS,
     SHORT,
@@ -120,4 +121,5 @@ def _report(job: "Job", rows: int, killed: int) -> bool:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    with as_owner("benchmarks"):
+        raise SystemExit(main())

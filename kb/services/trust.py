@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
 
 from kb.enrichment.forms import PROMPT_VERSION
 from kb.enrichment.signals import LEAST_CONFIDENCE, Signals, unreviewed_confidence
@@ -62,6 +61,9 @@ def trust_in(model_fingerprint: str) -> Trust:
     few = min(int(right.sum()), len(rows) - int(right.sum()))
     if len(rows) < LEAST_DECISIONS or few < _LEAST_OF_EITHER:
         return Trust(0)
+    # A second to import, which a process without so many decisions never pays.
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+
     fitted = LogisticRegression(C=1.0, max_iter=1_000)
     fitted.fit(np.asarray([features for features, _ in rows]), right)
     weights = (float(fitted.intercept_[0]), *map(float, fitted.coef_[0]))
