@@ -14,6 +14,7 @@ from django.db.migrations.executor import MigrationExecutor
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from accounts.acting import as_owner
 from kb.demonstration import load_demonstration
 from kb.embedding import active_model
 from kb.models import EmbeddingModel, KnowledgeBase
@@ -43,8 +44,9 @@ def is_done() -> bool:
 
 def migrate(console: Console) -> None:
     """Apply what is missing; a database that is up to date costs no more than the look."""
-    executor = MigrationExecutor(connection)
-    missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    with as_owner("the look for migrations"):  # the application's role is made by one
+        executor = MigrationExecutor(connection)
+        missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
     if not missing:
         console.print("Database: up to date")
         return

@@ -19,6 +19,7 @@ DOORS = {
     ("kb/vector_index.py", "vector indexes"),
     ("manage.py", "Django's commands"),
     ("nescio/fitness.py", "start-up checks"),
+    ("nescio/up/preparation.py", "the look for migrations"),
     ("qa/evaluation/knowledge.py", "statistics"),
 }
 # Views of the database that no policy lies below; see kb/migrations/0010_secure_rows.py.

@@ -3,6 +3,7 @@
 import pytest
 from rich.console import Console
 
+from accounts.acting import NOBODY, reading_as
 from nescio.up import preparation
 from probes.models import Probe
 from probes.services import shipped
@@ -49,3 +50,14 @@ def test_they_are_of_use_where_the_bundled_model_reads(
     register(capsys)
 
     assert Probe.objects.count() == count
+
+
+def test_migrations_are_looked_for_before_the_applications_role_is_made(
+    capsys, settings
+):
+    settings.DATABASE_ROLE = "nobody_has_made_it"
+
+    with reading_as(NOBODY):
+        preparation.migrate(Console())
+
+    assert capsys.readouterr().out == "Database: up to date\n"
