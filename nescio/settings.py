@@ -234,6 +234,8 @@ LANGUAGE_SERVER_TIMEOUT_SECONDS = env.float(
     "NESCIO_LANGUAGE_SERVER_TIMEOUT_SECONDS", default=60.0
 )
 LANGUAGE_SERVER_RETRIES = env.int("NESCIO_LANGUAGE_SERVER_RETRIES", default=2)
+# Whether the nightly search for conflicts asks the language model where it is unsure.
+CONFLICT_JUDGE = env.bool("NESCIO_CONFLICT_JUDGE", default=False)
 # What a server's answers are read with where a probe wants to see activations.
 SURROGATE_MODEL = env.str("NESCIO_SURROGATE_MODEL", default="bundled")
 MODEL_DEVICE = env.str("NESCIO_MODEL_DEVICE", default="auto")

@@ -5,13 +5,14 @@ from functools import partial
 from jobs.run import Handler
 from kb.archive.background import export_in_background
 from kb.services.bulk_jobs import change_in_background
-from kb.services.conflict_finding import find_conflicts
+from kb.services.conflict_job import find_conflicts
 from kb.services.embedding import embed_and_switch, tidy_vectors
 from kb.services.enrichment_job import enrich_in_background
 from kb.services.imports import import_in_background
 from kb.services.reminders import remind_owners
 from kb.services.upkeep import keep_upkeep
 from qa.evaluation.background import evaluate_in_background
+from qa.language_models.judge_selection import configured_judge
 from qa.language_models.writer_selection import load_writer
 from qa.services.drift import watch_drift
 from qa.training.background import train_in_background
@@ -21,7 +22,7 @@ HANDLERS: dict[str, Handler] = {
     "kb.embed": embed_and_switch,
     "kb.enrich": partial(enrich_in_background, load_writer=load_writer),
     "kb.export": export_in_background,
-    "kb.find_conflicts": find_conflicts,
+    "kb.find_conflicts": partial(find_conflicts, load_judge=configured_judge),
     "kb.keep_upkeep": keep_upkeep,
     "kb.remind_owners": remind_owners,
     "kb.import": import_in_background,

@@ -6,6 +6,9 @@ under a millisecond. What it is worth is measured by `manage.py evaluate_conflic
 """
 
 from .judgement import judge
-from .values import Clash, Judgement, Kind, Span, Statement
+from .language_judge import Judge
+from .values import Clash, Judgement, Kind, Opinion, Span, Statement
 
-__all__ = ["Clash", "Judgement", "Kind", "Span", "Statement", "judge"]
+__all__ = [
+    "Clash", "Judge", "Judgement", "Kind", "Opinion", "Span", "Statement", "judge",
+]  # fmt: skip

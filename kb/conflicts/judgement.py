@@ -114,7 +114,8 @@ def judge(
         return replace(found, clashes=tuple(clashes))
     measured = signals_of(first, second, distance=distance, deaf_to=model.deaf_to)
     if not measured:
-        return Judgement(Kind.DIFFERENT, 1.0, 0.0, (), {"distance": distance})
+        certain = {Kind.DIFFERENT: 1.0}
+        return Judgement(Kind.DIFFERENT, 1.0, 0.0, (), {"distance": distance}, certain)
     chances = [_chances(each, model) for each in measured]
     decisive = max(range(len(measured)), key=lambda at: chances[at][1])
     same_matter, contradiction = chances[decisive]
@@ -125,16 +126,21 @@ def judge(
         Kind.CONTRADICTION: contradiction,
     }
     probabilities[Kind.DIFFERENT] = 1 - sum(probabilities.values())
-    kind = max(probabilities, key=lambda each: probabilities[each])
-    if probabilities[kind] < LIKELY:
-        kind = Kind.DIFFERENT
+    kind = likely_kind(probabilities)
     return Judgement(
         kind,
         probabilities[kind],
         same_matter,
         measured[decisive].clashes,
         measured[decisive].numbers,
+        probabilities,
     )
+
+
+def likely_kind(probabilities: Mapping[Kind, float]) -> Kind:
+    """Return the likeliest kind, different where another is not likely enough."""
+    kind = max(probabilities, key=lambda each: probabilities[each])
+    return kind if probabilities[kind] >= LIKELY else Kind.DIFFERENT
 
 
 def _chances(measured: Measured, model: Model) -> tuple[float, float]:

@@ -58,6 +58,33 @@ class Clash:
 
 
 @dataclass(frozen=True, slots=True)
+class Opinion:
+    """What a language model holds of two statements.
+
+    Attributes:
+        duplicate: Probability in [0, 1]; the three sum to 1.
+        contradiction: The same.
+        different: The same.
+        name: The model's, as people know it.
+        fingerprint: 64 hex digits of the model and its way of being asked.
+    """
+
+    duplicate: float
+    contradiction: float
+    different: float
+    name: str
+    fingerprint: str
+
+    def of(self, kind: Kind) -> float:
+        """Return the probability of a kind."""
+        return {
+            Kind.DUPLICATE: self.duplicate,
+            Kind.CONTRADICTION: self.contradiction,
+            Kind.DIFFERENT: self.different,
+        }[kind]
+
+
+@dataclass(frozen=True, slots=True)
 class Judgement:
     """What two statements are to each other.
 
@@ -67,6 +94,8 @@ class Judgement:
         clashes: What speaks against both being right, strongest first; may be non-empty
             for a kind other than contradiction.
         signals: Every measured number by name, for the record.
+        probabilities: Of each kind in [0, 1]; they sum to 1.
+        opinion: The language model's that is in it, None where none was asked for.
     """
 
     kind: Kind
@@ -74,3 +103,5 @@ class Judgement:
     same_matter: float
     clashes: tuple[Clash, ...]
     signals: Mapping[str, float]
+    probabilities: Mapping[Kind, float]
+    opinion: Opinion | None = None

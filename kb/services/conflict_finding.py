@@ -1,26 +1,31 @@
 """Finding duplicates and contradictions: nearest entries first, then the judgement.
 
 Done for one entry when a person writes it, and for everything that changed by a nightly
-job. The judgement is about the texts: a decision that a person took stands until one of
-the texts changes.
+job (`conflict_job`), which may hand in what a language model holds. The judgement is
+about the texts: a decision that a person took stands until one of the texts changes.
 """
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from django.db import transaction
 
-from jobs.run import JobRun
-from kb.conflicts import Judgement, Kind, Statement, judge
+from kb.conflicts import Judgement, Kind, Opinion, Statement, judge
 from kb.conflicts.judgement import MODEL
+from kb.conflicts.language_judge import (
+    Opinions,
+    is_unsure,
+    opinion_in,
+    reasons_of,
+    with_opinion,
+)
 from kb.embedding import active_model
 from kb.models import Conflict, EmbeddingModel, Entry, JudgedEntry
 from kb.search.evidence import prepare_index_scan
 from kb.search.scope import execute
 
-KIND = "kb.find_conflicts"
 NEIGHBOURS = 8  # nearest entries that one is compared with
 FARTHEST = 1.0  # distance; no labelled pair of one matter lies farther apart
 _STEP_ENTRIES = 50
@@ -52,15 +57,19 @@ _PENDING = """
 SELECT e.id FROM kb_entry e
 LEFT JOIN kb_judgedentry j ON j.entry_id = e.id
 WHERE e.id > %(after)s AND e.state <> 'draft' AND (
-    j.entry_id IS NULL OR j.model <> %(judge)s
+    j.entry_id IS NULL
+    OR NOT (j.model = %(judge)s OR %(any_judge)s AND starts_with(j.model, %(judge)s))
     OR j.revision < (SELECT max(r.number) FROM kb_revision r WHERE r.entry_id = e.id)
 )
 ORDER BY e.id LIMIT %(limit)s
 """
 
 
+_NONE_ASKED = Opinions()
+
+
 @dataclass(frozen=True, slots=True)
-class _Judged:
+class JudgedPair:
     """A judged pair, the entry with the lower id first."""
 
     first: Entry
@@ -76,15 +85,23 @@ class _Judged:
         )
         return hashlib.sha256("\0".join(said).encode()).hexdigest()
 
+    def is_heard(self, opinions: Opinions) -> bool:
+        """Tell whether the judge of `opinions` was asked, or need not be."""
+        opinion = self.judgement.opinion
+        if opinion is not None:
+            return opinion.fingerprint == opinions.fingerprint
+        return self.digest in opinions.by_digest or not is_unsure(self.judgement)
 
-def judge_version(model: EmbeddingModel) -> str:
-    """Return the version of what judges: the weights, and what measures distances."""
-    return f"{MODEL.version}/{model.fingerprint[:12]}"
+
+def judge_version(model: EmbeddingModel, judge_fingerprint: str = "") -> str:
+    """Return the version of what judges: weights, what measures distances, a judge."""
+    version = f"{MODEL.version}/{model.fingerprint[:12]}"
+    return f"{version}/{judge_fingerprint[:12]}" if judge_fingerprint else version
 
 
 @transaction.atomic
 def find_conflicts_of(
-    entry_id: int, *, is_complete: bool = True
+    entry_id: int, *, is_complete: bool = True, opinions: Opinions = _NONE_ASKED
 ) -> tuple[Conflict, ...]:
     """Judge an entry against its nearest ones and bring its conflicts up to date.
 
@@ -95,6 +112,8 @@ def find_conflicts_of(
         is_complete: Whether all entries are seen, and this one need not be judged again.
             Who writes an entry compares it with what they may see; the job with the
             rest.
+        opinions: Used where the signals are unsure; what was said of the same texts
+            before, and opened a conflict, is used without being said again.
 
     Returns:
         The conflicts of the entry that are open now, contradictions first.
@@ -110,12 +129,19 @@ def find_conflicts_of(
     if entry is None:
         return ()
     known = list(Conflict.objects.of_entry(entry_id))
-    judged = _judge_neighbours(entry, model, known) if _is_comparable(entry) else []
-    _write(entry, judged, known, judge_version(model))
+    judged = (
+        _judge_neighbours(entry, model, known, opinions)
+        if _is_comparable(entry)
+        else []
+    )
+    # Where a pair was not put to the judge, the entry is pending for it.
+    is_heard = all(each.is_heard(opinions) for each in judged)
+    version = judge_version(model, opinions.fingerprint if is_heard else "")
+    _write(entry, judged, known, version)
     if is_complete:
         JudgedEntry.objects.update_or_create(
             entry_id=entry.pk,
-            defaults={"revision": _revision(entry), "model": judge_version(model)},
+            defaults={"revision": _revision(entry), "model": version},
         )
     found = Conflict.objects.open().of_entry(entry_id).select_related("first", "second")
     return tuple(sorted(found, key=lambda c: (c.kind != Kind.CONTRADICTION, -c.score)))
@@ -133,31 +159,35 @@ def outdate_conflicts_of(*entry_ids: int) -> None:
     rows.update(state=Conflict.State.OUTDATED)
 
 
-def find_conflicts(run: JobRun) -> dict[str, object]:
-    """Judge every entry that changed since it was last judged; the handler of the job.
+def pending_entries(
+    after: int = 0, *, limit: int = _STEP_ENTRIES, judge_fingerprint: str = ""
+) -> list[int]:
+    """Return ids, ascending and above `after`, of entries that are to be judged.
 
-    Any number of attempts come to the same end: an entry is marked as judged in the
-    step that writes its conflicts.
-
-    Returns:
-        How many entries were judged and how many conflicts are open.
+    Without a judge's fingerprint, what any judge was asked about is done.
     """
-    done, after = run.done, int(run.cursor.get("after", 0))
-    while entry_ids := pending_entries(after):
-        with run.step() as step:
-            for entry_id in entry_ids:
-                find_conflicts_of(entry_id)
-            after = entry_ids[-1]
-            done += len(entry_ids)
-            step.advance(done=done, cursor={"after": after})
-    return {"entries": done, "open": Conflict.objects.open().count()}
-
-
-def pending_entries(after: int = 0, *, limit: int = _STEP_ENTRIES) -> list[int]:
-    """Return ids, ascending and above `after`, of entries that are to be judged."""
-    version = judge_version(active_model())
-    rows = execute(_PENDING, {"after": after, "judge": version, "limit": limit})
+    rows = execute(
+        _PENDING,
+        {
+            "after": after,
+            "judge": judge_version(active_model(), judge_fingerprint),
+            "any_judge": not judge_fingerprint,
+            "limit": limit,
+        },
+    )
     return [row[0] for row in rows]
+
+
+@transaction.atomic
+def unheard_pairs_of(entry_id: int, judge_fingerprint: str) -> list[JudgedPair]:
+    """Return the unsure pairs of an entry with its nearest that a judge has not heard."""
+    entry = Entry.objects.with_revision_number().filter(pk=entry_id).first()
+    if entry is None or not _is_comparable(entry):
+        return []
+    known = list(Conflict.objects.of_entry(entry_id))
+    judged = _judge_neighbours(entry, active_model(), known, _NONE_ASKED)
+    so_far = Opinions(judge_fingerprint)
+    return [each for each in judged if not each.is_heard(so_far)]
 
 
 def _is_comparable(entry: Entry) -> bool:
@@ -165,8 +195,11 @@ def _is_comparable(entry: Entry) -> bool:
 
 
 def _judge_neighbours(
-    entry: Entry, model: EmbeddingModel, known: Sequence[Conflict]
-) -> list[_Judged]:
+    entry: Entry,
+    model: EmbeddingModel,
+    known: Sequence[Conflict],
+    opinions: Opinions,
+) -> list[JudgedPair]:
     """Judge the entry against its nearest and against what it was in conflict with."""
     statement = _NEIGHBOURS.format(
         dimensions=model.dimensions, neighbours=NEIGHBOURS, farthest=FARTHEST
@@ -187,16 +220,27 @@ def _judge_neighbours(
         .defer("search_vector")
         .filter(pk__in=distances)
     )
-    return [_judged(entry, other, distances[other.pk]) for other in others]
+    said = {c.texts_sha256: opinion_in(c.reasons) for c in known}
+    said |= {digest: o for digest, o in opinions.by_digest.items() if o is not None}
+    return [_judged(entry, other, distances[other.pk], said) for other in others]
 
 
-def _judged(one: Entry, other: Entry, distance: float) -> _Judged:
+def _judged(
+    one: Entry, other: Entry, distance: float, said: Mapping[str, Opinion | None]
+) -> JudgedPair:
     first, second = sorted((one, other), key=lambda entry: entry.pk)
-    judgement = judge(_statement(first), _statement(second), distance=distance)
-    return _Judged(first, second, distance, judgement)
+    judgement = judge(statement_of(first), statement_of(second), distance=distance)
+    found = JudgedPair(first, second, distance, judgement)
+    if not is_unsure(judgement):
+        return found
+    opinion = said.get(found.digest)
+    if opinion is None:
+        return found
+    return replace(found, judgement=with_opinion(judgement, opinion))
 
 
-def _statement(entry: Entry) -> Statement:
+def statement_of(entry: Entry) -> Statement:
+    """Return what an entry says, as it is judged."""
     return Statement(entry.text, entry.question, entry.language)
 
 
@@ -207,7 +251,7 @@ def other_entry(conflict: Conflict, entry_id: int) -> int:
 
 
 def _write(
-    entry: Entry, judged: Sequence[_Judged], known: Sequence[Conflict], version: str
+    entry: Entry, judged: Sequence[JudgedPair], known: Sequence[Conflict], version: str
 ) -> None:
     by_pair = {(conflict.first_id, conflict.second_id): conflict for conflict in known}
     # What could not be compared, for the writer may not see it, stays as it is.
@@ -226,14 +270,14 @@ def _write(
         stale.update(state=Conflict.State.OUTDATED)
 
 
-def _is_to_be_opened(before: Conflict, now: _Judged) -> bool:
+def _is_to_be_opened(before: Conflict, now: JudgedPair) -> bool:
     """Tell whether a pair is written anew: what was decided stands for these texts."""
     if before.state in (Conflict.State.OPEN, Conflict.State.OUTDATED):
         return True
     return before.texts_sha256 != now.digest
 
 
-def _open(judged: _Judged, version: str) -> None:
+def _open(judged: JudgedPair, version: str) -> None:
     judgement = judged.judgement
     Conflict.objects.update_or_create(
         first=judged.first,
@@ -245,7 +289,7 @@ def _open(judged: _Judged, version: str) -> None:
             "kind": judgement.kind.value,
             "score": judgement.score,
             "distance": judged.distance,
-            "reasons": [asdict(clash) for clash in judgement.clashes],
+            "reasons": reasons_of(judgement),
             "model": version,
             "state": Conflict.State.OPEN,
             "kept": None,

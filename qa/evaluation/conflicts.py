@@ -119,16 +119,20 @@ def fit_model(
 
 
 def qualities(pairs: Sequence[LabelledPair], model: Model) -> dict[Kind, Quality]:
-    """Return precision and recall of duplicates and contradictions."""
-    judged = [
-        judge(
-            pair.first,
-            pair.second,
-            distance=pair.distance,
-            model=model,
-        ).kind
-        for pair in pairs
-    ]
+    """Return precision and recall of duplicates and contradictions, by the signals."""
+    return qualities_of(
+        pairs,
+        [
+            judge(pair.first, pair.second, distance=pair.distance, model=model).kind
+            for pair in pairs
+        ],
+    )
+
+
+def qualities_of(
+    pairs: Sequence[LabelledPair], judged: Sequence[Kind]
+) -> dict[Kind, Quality]:
+    """Return precision and recall of duplicates and contradictions, as judged."""
     both = list(zip((pair.kind for pair in pairs), judged, strict=True))
     found = {}
     for kind in (Kind.DUPLICATE, Kind.CONTRADICTION):
@@ -157,8 +161,8 @@ def tables_of(pairs: Sequence[LabelledPair]) -> tuple[TextTable, ...]:
                     h.replace("_", " "),
                     k.value,
                     str(q.recall.total),
-                    _told(q.precision),
-                    _told(q.recall),
+                    told(q.precision),
+                    told(q.recall),
                 )
                 for h, k, q in quality
             ),
@@ -234,7 +238,8 @@ def _type_rows(
         yield kind, name.replace("_", " "), *cells
 
 
-def _told(rate: Rate) -> str:
+def told(rate: Rate) -> str:
+    """Return a rate with its 95 % interval, "-" where there is nothing to rate."""
     if rate.interval is None:
         return "-"
     low, high = rate.interval

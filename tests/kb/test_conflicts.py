@@ -12,11 +12,8 @@ from kb.exceptions import (
     InvalidKnowledgeError,
 )
 from kb.models import Conflict, Entry, JudgedEntry
-from kb.services.conflict_finding import (
-    find_conflicts,
-    find_conflicts_of,
-    pending_entries,
-)
+from kb.services.conflict_finding import find_conflicts_of, pending_entries
+from kb.services.conflict_job import find_conflicts
 from kb.services.conflict_resolution import (
     keep_both,
     merge_conflict,

@@ -15,9 +15,11 @@ import kb.conflicts
 from accounts.exceptions import NescioError
 from kb.conflicts.judgement import MODEL
 from kb.embedder import load_embedder
+from qa.evaluation.conflict_judge import judge_tables_of
 from qa.evaluation.conflicts import LabelledPair, fit_model, read_pairs, tables_of
 from qa.evaluation.report.markdown import markdown_of
 from qa.evaluation.report.terminal import print_tables
+from qa.language_models.judge_selection import load_judge
 
 _SHIPPED = Path(kb.conflicts.__file__).parent
 
@@ -44,6 +46,10 @@ class Command(BaseCommand):
             help="Fit the weights on the development half and write them there.",
         )  # fmt: skip
         parser.add_argument(
+            "--judge", action="store_true",
+            help="Print instead what the language model adds as judge of unsure pairs.",
+        )  # fmt: skip
+        parser.add_argument(
             "--markdown", type=Path, metavar="PATH", help="Also write them as Markdown."
         )
 
@@ -57,12 +63,16 @@ class Command(BaseCommand):
             pairs = read_pairs(
                 options["pairs"], load_embedder(settings.EMBEDDING_MODEL)
             )
+            if options["fit"]:
+                self._fit(pairs, options["fit"])
+                return
+            tables = (
+                judge_tables_of(pairs, load_judge())
+                if options["judge"]
+                else tables_of(pairs)
+            )
         except (NescioError, OSError) as error:
             raise CommandError(str(error), returncode=2) from error
-        if options["fit"]:
-            self._fit(pairs, options["fit"])
-            return
-        tables = tables_of(pairs)
         console = Console(file=self.stdout, highlight=False, soft_wrap=True)  # type: ignore[arg-type]  # a text stream but by name
         print_tables(tables, (), console)
         if options["markdown"]:

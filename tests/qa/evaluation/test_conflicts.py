@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 import kb.conflicts
-from kb.conflicts import Kind
+from kb.conflicts import Kind, Opinion
 from kb.conflicts.judgement import MODEL
 from kb.embedder import load_embedder
+from qa.evaluation.conflict_judge import judge_tables_of
 from qa.evaluation.conflicts import fit_model, qualities, read_pairs
 from qa.exceptions import EvaluationDataError
 
@@ -65,3 +66,30 @@ def test_a_line_that_is_no_pair_is_named(tmp_path):
 
     with pytest.raises(EvaluationDataError, match="line 1"):
         read_pairs(path, load_embedder("bundled"))
+
+
+class Contrarian:
+    """A judge that holds everything a contradiction, and says nothing of questions."""
+
+    name = "contrarian"
+    fingerprint = "0" * 64
+
+    def weigh(self, pairs):
+        opinion = Opinion(0.0, 1.0, 0.0, name=self.name, fingerprint=self.fingerprint)
+        return [None if one.question else opinion for one, _ in pairs]
+
+
+def test_what_a_judge_adds_is_counted_on_the_unsure_pairs_alone(pairs):
+    qualities_, asked = judge_tables_of(pairs, Contrarian())
+
+    assert len(qualities_.rows) == 8
+    recalls = {row[:3]: row[4] for row in qualities_.rows}
+    for half in ("development", "held out"):
+        before = recalls[half, "contradiction", "signals"]
+        assert recalls[half, "contradiction", "and the model"] > before
+    for row, half in zip(asked.rows, ("development", "held out"), strict=True):
+        name, unsure, unreadable, right, _ = row
+        own = [p for p in pairs if p.half == half.replace(" ", "_")]
+        assert name == half
+        assert 0 < int(right) <= int(unsure) - int(unreadable)
+        assert int(unsure) < len(own) / 2

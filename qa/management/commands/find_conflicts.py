@@ -8,7 +8,9 @@ from django.core.management.base import BaseCommand, CommandError
 from accounts.exceptions import NescioError
 from jobs.services import enqueue
 from kb.models import Conflict
-from kb.services.conflict_finding import KIND, find_conflicts_of, pending_entries
+from kb.services.conflict_finding import find_conflicts_of
+from kb.services.conflict_job import KIND, Hearing, heard_batches
+from qa.language_models.judge_selection import configured_judge
 
 
 class Command(BaseCommand):
@@ -46,12 +48,18 @@ class Command(BaseCommand):
         self.stdout.write(f"Compared {done} entries.")
 
     def _find(self) -> int:
-        done = after = 0
-        while entry_ids := pending_entries(after):
+        hearing, done = Hearing.of(configured_judge), 0
+        for entry_ids, opinions in heard_batches(hearing):
             for entry_id in entry_ids:
-                find_conflicts_of(entry_id)
-            after = entry_ids[-1]
+                find_conflicts_of(entry_id, opinions=opinions)
             done += len(entry_ids)
             if done % 1_000 == 0:
                 self.stdout.write(f"{done} entries compared.")
+        if hearing.failure:
+            self.stderr.write(f"Done without the language model: {hearing.failure}")
+        elif hearing.judge:
+            self.stdout.write(
+                f"Asked {hearing.judge.name} about {hearing.asked} unsure pairs, "
+                f"{hearing.unreadable} without a readable reply."
+            )
         return done
