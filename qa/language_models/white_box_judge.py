@@ -74,11 +74,13 @@ class WhiteBoxJudge:
         means = (shares[: len(pairs)] + shares[len(pairs) :]) / 2
         return [
             Opinion(
-                *(float(value) for value in row),
+                duplicate=duplicate,
+                contradiction=contradiction,
+                different=different,
                 name=self.name,
                 fingerprint=self.fingerprint,
             )
-            for row in means
+            for duplicate, contradiction, different in means.tolist()
         ]
 
     def _shares(

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from django.core.management import call_command
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.models import Job
@@ -122,6 +122,7 @@ def test_a_malformed_verdict_is_none_after_one_repair(reply):
     assert len(server.requests) == 2
 
 
+@settings(max_examples=50, deadline=None)
 @given(
     st.text()
     | st.recursive(st.none() | st.floats() | st.text(), st.lists).map(json.dumps)
