@@ -36,6 +36,13 @@ def _may_view(app: str, model: str) -> Callable[[HttpRequest], bool]:
     return allowed
 
 
+def _is_about_entries(request: HttpRequest) -> bool:
+    """Tell whether a page of entries is open, but for the queue, whose address begins so."""
+    path = request.path
+    entries, due = _address("kb_entry"), reverse("admin:kb_entry_due")
+    return path.startswith(entries) and not path.startswith(due)
+
+
 def _item(title: str, icon: str, app: str, model: str) -> dict[str, Any]:
     return {
         "title": title,
@@ -121,7 +128,10 @@ UNFOLD: dict[str, Any] = {
                 "title": "Knowledge",
                 "separator": True,
                 "items": [
-                    _item("Entries", "fact_check", "kb", "entry"),
+                    {
+                        **_item("Entries", "fact_check", "kb", "entry"),
+                        "active": _is_about_entries,
+                    },
                     {
                         "title": "Due for review",
                         "icon": "event_repeat",

@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -56,14 +57,11 @@ class EntryAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         "shown_said",
         "shown_state",
         "shown_origin",
-        "confidence",
         "verification",
         "review",
-        "expiry",
         "audience",
         "uses_count",
-        "votes",
-        "updated_at",
+        "changed_on",
     ]
     list_filter = [
         "state",
@@ -227,47 +225,39 @@ class EntryAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     @display(  # type: ignore[untyped-decorator]  # unfold ships no types
         description="review",
         ordering="upkeep__due_at",
-        label={"due": "danger", "later": "info"},
+        label={"expired": "danger", "due": "danger", "later": "info"},
     )
     def review(self, entry: Entry) -> tuple[str, str] | None:
-        """Show from when on it wants a person, and loudly that it does."""
+        """Show from when on it wants a person, and loudly that it does or has expired."""
+        until = entry.valid_until
+        if until is not None and until <= timezone.now():
+            return "expired", f"expired {_day(until)}"
         due_at = entry.upkeep.due_at
         if due_at is None:
             return None
-        day = f"{timezone.localtime(due_at):%Y-%m-%d}"
+        day = _day(due_at)
         return ("due", f"due {day}") if due_at <= timezone.now() else ("later", day)
-
-    @display(  # type: ignore[untyped-decorator]  # unfold ships no types
-        description="expires",
-        ordering="valid_until",
-        label={"expired": "danger", "current": "info"},
-    )
-    def expiry(self, entry: Entry) -> tuple[str, str] | None:
-        """Show when it expires, and loudly that it has."""
-        if entry.valid_until is None:
-            return None
-        day = f"{timezone.localtime(entry.valid_until):%Y-%m-%d}"
-        if entry.valid_until <= timezone.now():
-            return "expired", f"expired {day}"
-        return "current", day
 
     @admin.display(description="verified", ordering="verified_at")
     def verification(self, entry: Entry) -> str | None:
         """Show who vouched for it, and when."""
         if entry.verified_by is None or entry.verified_at is None:
             return None
-        day = timezone.localtime(entry.verified_at)
-        return f"{entry.verified_by.get_username()}, {day:%Y-%m-%d}"
+        by = entry.verified_by.get_username()
+        return format_html("{}, {}", by, _unbroken(_day(entry.verified_at)))
 
-    @admin.display(description="uses", ordering="upkeep__uses")
-    def uses_count(self, entry: Entry) -> int:
-        """Show how many answers cited it."""
-        return entry.upkeep.uses
+    @admin.display(description="used", ordering="upkeep__uses")
+    def uses_count(self, entry: Entry) -> str:
+        """Show how many answers cited it and how those were voted on."""
+        upkeep = entry.upkeep
+        counts = {"up": upkeep.up, "down": upkeep.down}
+        votes = [f"{count} {name}" for name, count in counts.items() if count]
+        return ", ".join([f"{upkeep.uses:,}", *votes])
 
-    @admin.display(description="votes", ordering="upkeep__down")
-    def votes(self, entry: Entry) -> str:
-        """Show how the answers that cited it were voted on."""
-        return f"{entry.upkeep.up} up, {entry.upkeep.down} down"
+    @admin.display(description="changed", ordering="updated_at")
+    def changed_on(self, entry: Entry) -> str:
+        """Show the day of its last change."""
+        return _unbroken(_day(entry.updated_at))
 
     @admin.action(description="Download as CSV", permissions=["export"])
     def download_table(
@@ -332,3 +322,12 @@ class EntryAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         if not self.has_view_permission(request, entry):
             raise PermissionDenied
         return entry
+
+
+def _day(at: datetime) -> str:
+    return f"{timezone.localtime(at):%Y-%m-%d}"
+
+
+def _unbroken(text: str) -> str:
+    """Return text of a narrow column that stays on one line."""
+    return format_html('<span class="whitespace-nowrap">{}</span>', text)

@@ -1,6 +1,6 @@
 """Actions on many entries of the list: a confirmation page, then the bulk services."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from unfold.widgets import (
 
 from accounts.exceptions import NescioError
 from accounts.roles import Role, has_role
-from kb.models import Audience, Entry
+from kb.models import Audience, Conflict, Entry
 from kb.services.bulk import BATCH, Action, BulkChange, BulkReport, check_change
 from kb.services.bulk_jobs import MOST, change_visible, enqueue_change
 from kb.services.entry_values import REASON_LIMIT
@@ -147,6 +147,8 @@ def _act(
             _tell_of_job(model_admin, request, len(ids), str(job.pk))
         else:
             _tell(model_admin, request, action, change_visible(ids, change, by=by))
+            if action == Action.VERIFY:
+                _tell_conflicts(model_admin, request, ids)
     except NescioError as error:
         form.add_error(None, str(error))
         return _ask(model_admin, request, chosen, action, form)
@@ -171,6 +173,10 @@ def _ask(
         "count": chosen.order_by().count(),
         "sample": chosen[:_SHOWN_ENTRIES],
         "in_background": BATCH,
+        "in_conflict": (
+            _in_conflict(request, chosen) if action == Action.VERIFY else 0
+        ),
+        "conflicts": _conflicts_address(),
         "selected": request.POST.getlist(ACTION_CHECKBOX_NAME),
         "across": request.POST.get("select_across", "0"),
         "back": request.get_full_path(),
@@ -198,6 +204,35 @@ def _tell(
     if report.changed:
         said = f"{_entries(report.changed)} {_WORDS[action].done}."
         model_admin.message_user(request, said, level=messages.SUCCESS)
+
+
+def _in_conflict(request: HttpRequest, entries: QuerySet[Entry]) -> int:
+    """Count the entries that are in an open conflict which the user may see."""
+    conflicts = Conflict.objects.visible_to(request.user).open()
+    return conflicts.entries_among(entries).order_by().count()
+
+
+def _conflicts_address() -> str:
+    return reverse("admin:kb_conflict_changelist") + "?state__exact=open"
+
+
+def _tell_conflicts(
+    model_admin: Any,  # noqa: ANN401  # unfold ships no types
+    request: HttpRequest,
+    ids: Collection[int],
+) -> None:
+    """Say how many verified entries another contradicts or repeats."""
+    verified = Entry.objects.filter(pk__in=ids, state=Entry.State.VERIFIED)
+    count = _in_conflict(request, verified)
+    if count:
+        said = format_html(
+            '{} of what you verified {} in an open conflict: <a class="underline" '
+            'href="{}">compare</a>.',
+            _entries(count),
+            "is" if count == 1 else "are",
+            _conflicts_address(),
+        )
+        model_admin.message_user(request, said, level=messages.WARNING)
 
 
 def _tell_of_job(

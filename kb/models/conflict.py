@@ -3,7 +3,7 @@ from typing import Self
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q
 
 from .audience import Audience
 from .entry import Entry
@@ -26,6 +26,13 @@ class ConflictQuerySet(models.QuerySet["Conflict"]):
     def of_entry(self, *entry_ids: int) -> Self:
         """Conflicts that one entry, or any of several, is part of."""
         return self.filter(Q(first_id__in=entry_ids) | Q(second_id__in=entry_ids))
+
+    def entries_among(self, entries: models.QuerySet[Entry]) -> models.QuerySet[Entry]:
+        """Return those of `entries` that are part of one of these conflicts."""
+        return entries.filter(
+            Exists(self.filter(first=OuterRef("pk")))
+            | Exists(self.filter(second=OuterRef("pk")))
+        )
 
 
 class Conflict(models.Model):

@@ -8,6 +8,7 @@ from django.contrib.auth.models import Permission, User
 from jobs.models import Job
 from kb.models import Entry, Upkeep
 from kb.services.bulk import Action
+from kb.services.conflict_finding import find_conflicts_of
 from tests.factories import (
     make_audience,
     make_entries,
@@ -109,15 +110,16 @@ def test_list_is_searched_and_filtered(boss):
     assert found("q=%00") == 2
 
 
-def test_list_shows_who_verified_and_when_it_expires(boss):
+def test_list_shows_who_verified_and_what_expired(boss):
     make_entry("Old.", valid_until=datetime(2020, 5, 4, tzinfo=UTC))
     make_entry("Young.", valid_until=datetime(2099, 5, 4, tzinfo=UTC))
 
     page = boss.get(LIST).content.decode()
 
     assert "expired 2020-05-04" in page
-    assert "2099-05-04" in page
-    assert f"curator, {datetime.now(UTC):%Y-%m-%d}" in page
+    assert "2099-05-04" not in page
+    day = f'<span class="whitespace-nowrap">{datetime.now(UTC):%Y-%m-%d}</span>'
+    assert f"curator, {day}" in page
 
 
 @pytest.mark.parametrize("action", [each.value for each in Action])
@@ -226,8 +228,7 @@ def test_list_shows_and_sorts_by_use_votes_and_review(boss):
 
     page = boss.get(LIST).content.decode()
 
-    assert "412" in page
-    assert "3 up, 1 down" in page
+    assert "412, 3 up, 1 down" in page
     assert "due 2020-06-29" in page
     for column, first in (("-uses_count", entry), ("review", other)):
         sign = "-" * column.startswith("-")
@@ -250,3 +251,50 @@ def test_list_is_narrowed_to_what_is_due_and_to_ones_own(boss):
     assert found("due=nonsense") == []
     assert found("owned=mine") == [mine.pk]
     assert len(found("owned=nobody")) == 2
+
+
+def test_verifying_what_is_in_conflict_tells_so_before_and_after(boss):
+    one = make_entry("The card costs 5 euros a month.", state="in_review")
+    other = make_entry("The card costs 7 euros a month.", state="in_review")
+    free = make_entry("Call us at any hour.", state="in_review")
+    find_conflicts_of(other.pk)
+    chosen = {"action": "verify", "_selected_action": [one.pk, free.pk]}
+
+    asked = boss.post(LIST, chosen).content.decode()
+    after = confirm(boss, "verify", [one, free])
+
+    assert "1 entry is in an open conflict" in asked
+    assert "/admin/kb/conflict/?state__exact=open" in asked
+    assert "1 entry of what you verified is in an open conflict" in said(after)[1]
+    assert len(said(confirm(boss, "verify", [free]))) == 1
+
+
+def test_a_conflict_with_what_one_may_not_see_is_not_told(curator):
+    shown = make_entry("The card costs 5 euros a month.", state="in_review")
+    board = make_audience("board", groups=["board"])
+    hidden = make_entry("The card costs 7 euros a month.", audience=board)
+    assert find_conflicts_of(hidden.pk)
+
+    after = confirm(curator, "verify", [shown])
+
+    assert said(after) == ["1 entry verified."]
+
+
+def test_navigation_lights_up_one_of_entries_and_due(boss):
+    make_entry()
+
+    lit = {
+        path: [
+            item["title"]
+            for group in boss.get(path).context["sidebar_navigation"]
+            for item in group["items"]
+            if item["active"]
+        ]
+        for path in (LIST, f"{LIST}add/", f"{LIST}due")
+    }
+
+    assert lit == {
+        LIST: ["Entries"],
+        f"{LIST}add/": ["Entries"],
+        f"{LIST}due": ["Due for review"],
+    }
