@@ -51,6 +51,14 @@ def test_a_button_resolves(curator, conflict):
     assert conflict.first.state == Entry.State.NEEDS_REVIEW
 
 
+def test_the_reason_comes_before_the_buttons_and_enter_presses_none(curator, conflict):
+    page = curator.get(page_of(conflict)).content.decode()
+
+    first_button = page.index('name="resolution"')
+    assert page.index('name="reason"') < first_button
+    assert '<button type="submit" disabled hidden>' in page[:first_button]
+
+
 def test_a_missing_reason_is_told_and_what_was_typed_stays(curator, conflict):
     answer = curator.post(page_of(conflict), {"resolution": "keep_both"})
 
