@@ -203,6 +203,7 @@ class ImportAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
             **self.admin_site.each_context(request),
             "title": "Import a file",
             "form": form,
+            "form_id": "import-form",
             "back": reverse("admin:kb_import_changelist"),
         }
         return render(request, "admin/kb/import/upload.html", context)

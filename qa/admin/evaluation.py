@@ -109,6 +109,7 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
             **self.admin_site.each_context(request),
             "title": "Start a run",
             "form": form,
+            "form_id": "start-evaluation",
             "back": reverse("admin:qa_evaluationrun_changelist"),
         }
         return render(request, "admin/qa/evaluation/start.html", context)
