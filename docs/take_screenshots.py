@@ -38,6 +38,8 @@ def main() -> None:
         page.set_viewport_size(WIDE)  # type: ignore[arg-type]  # a TypedDict of the library
         picture_of_page(page, "/admin/", "admin-dashboard")
         picture_of_page(page, "/admin/kb/entry/", "admin-entries")
+        picture_of_page(page, "/admin/kb/entry/due", "admin-due")
+        picture_of_conflict(page)
         picture_of_calibration(page)
         phone = signed_in(browser, up, scheme="dark", viewport=PHONE)
         picture_of_question(phone, VERBATIM, "ask-phone-dark")
@@ -81,6 +83,14 @@ def picture_of_page(page: Page, path: str, name: str) -> None:
     page.goto(path)
     page.wait_for_load_state("networkidle")
     save(page, name)
+
+
+def picture_of_conflict(page: Page) -> None:
+    """Take the newest conflict, if one is open; the demonstration has none."""
+    page.goto("/admin/kb/conflict/")
+    link = page.locator("#result_list tbody a").first
+    if link.count():
+        picture_of_page(page, link.get_attribute("href") or "", "admin-conflict")
 
 
 def picture_of_calibration(page: Page) -> None:
