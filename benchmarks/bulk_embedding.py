@@ -104,7 +104,7 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _texts(count: int, round_number: int) -> list[str]:
+def texts_of(count: int, round_number: int) -> list[str]:
     """Make sentences of 8 to 40 words, all different."""
     chance = random.Random(round_number)
     return [
@@ -120,12 +120,12 @@ def _throughput(rows: int, rounds: int) -> int:
     from kb.models import Audience, EntryEmbedding, KnowledgeBase
 
     embedder = embedder_of(active_model())
-    embedder.encode(_texts(64, 0))
+    embedder.encode(texts_of(64, 0))
     knowledge_base = KnowledgeBase.objects.create(slug="bulk", name="Bulk")
     audience = Audience.objects.create(slug="all", name="All", everyone=True)
     ratios = []
     for number in range(1, rounds + 1):
-        texts = _texts(rows, number)
+        texts = texts_of(rows, number)
         bare = imported = 0.0
         # By turns, each first once in two rounds: other work on the machine hits both.
         for who in ("bare", "import") if number % 2 else ("import", "bare"):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from .quantities import Quantity, quantities_of
@@ -57,6 +58,7 @@ class Sentence:
         return Span(self.words[0].span.start, self.words[-1].span.end)
 
 
+@lru_cache(maxsize=256)  # one entry is compared with all of its neighbours
 def read_sentence(
     text: str, language: str, span: Span | None = None
 ) -> Sentence | None:

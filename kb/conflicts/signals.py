@@ -139,13 +139,15 @@ def _opposite(one: Word, other: Word) -> bool:
     shorter, longer = sorted((one.stem, other.stem), key=len)
     shortest, longest = sorted((one.said, other.said), key=len)
     return any(
-        longer == prefix + shorter or longest == prefix + shortest
-        for prefix in DENYING_PREFIXES
+        long.endswith(short) and long.removesuffix(short) in DENYING_PREFIXES
+        for short, long in ((shorter, longer), (shortest, longest))
     )
 
 
 def _prepositions(first: Sentence, second: Sentence) -> Iterator[tuple[int, int]]:
     """Yield differing prepositions before the same word, not at a sentence's front."""
+    if [word.said for word in first.words] == [word.said for word in second.words]:
+        return  # "before meals or after meals" does not contradict itself
     for a, b in _neighbours(first, second):
         if a - 1 in first.front or b - 1 in second.front or not a or not b:
             continue

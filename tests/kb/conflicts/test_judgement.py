@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kb.conflicts import Judgement, Kind, Statement, judge
@@ -165,5 +165,6 @@ def test_which_comes_first_changes_nothing(first, second):
 
 @settings(max_examples=100, deadline=None)
 @given(text=TEXTS)
+@example(text="Take it before meals or after meals.")
 def test_a_text_does_not_contradict_itself(text):
     assert judge(Statement(text), Statement(text), distance=0.0).clashes == ()
