@@ -18,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 from accounts.acting import acting_for, as_owner
 from benchmarks.bulk_embedding import texts_of
@@ -111,9 +112,8 @@ def _timer(spent: dict[str, float]) -> Callable[..., object]:
 @contextmanager
 def _timed_judgement(spent: dict[str, float]) -> Iterator[None]:
     """Time the judging of pairs where the finding calls it."""
+    from kb.conflicts import judge
     from kb.services import conflict_finding
-
-    judge = conflict_finding.judge
 
     def timed(*statements: Any, **more: Any) -> Any:  # noqa: ANN401  # passed on
         begun = time.perf_counter()
@@ -121,11 +121,8 @@ def _timed_judgement(spent: dict[str, float]) -> Iterator[None]:
         spent["judgement"] += time.perf_counter() - begun
         return judgement
 
-    conflict_finding.judge = timed
-    try:
+    with patch.object(conflict_finding, "judge", timed):
         yield
-    finally:
-        conflict_finding.judge = judge
 
 
 if __name__ == "__main__":
