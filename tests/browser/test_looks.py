@@ -42,6 +42,12 @@ def test_our_pages_have_no_accessibility_violation(make_desk, scheme, viewport):
     found["voted"] = violations(page)
     desk.ask(UNKNOWN)
     found["refused"] = violations(page)
+    page.locator("#vote-down").click()
+    boxes = page.locator(".reasons input")
+    boxes.first.wait_for()
+    widths = {box.bounding_box()["width"] for box in boxes.all()}
+    assert max(widths) < 32, "a box leaves its line to the reason"
+    found["reasons"] = violations(page)
     found["ask"] = violations(desk.open("/"))
     found["list"] = violations(desk.open("/answers"))
 
