@@ -132,6 +132,8 @@ class Migration(migrations.Migration):
             name="place",
             field=models.CharField(
                 blank=True,
+                db_default="",
+                default="",
                 help_text="Where in its source an imported entry stands, such as a page or a line.",
                 max_length=200,
             ),
@@ -141,6 +143,8 @@ class Migration(migrations.Migration):
             name="source_digest",
             field=models.CharField(
                 blank=True,
+                db_default="",
+                default="",
                 help_text="Digest of what its source said last; empty once it no longer does.",
                 max_length=64,
             ),
@@ -150,6 +154,8 @@ class Migration(migrations.Migration):
             name="source_key",
             field=models.CharField(
                 blank=True,
+                db_default="",
+                default="",
                 help_text="Digest of what tells it from the others of its source.",
                 max_length=64,
             ),

@@ -142,16 +142,22 @@ class Entry(models.Model):
     place = models.CharField(
         max_length=200,
         blank=True,
+        default="",
+        db_default="",
         help_text="Where in its source an imported entry stands, such as a page or a line.",
     )
     source_key = models.CharField(
         max_length=64,
         blank=True,
+        default="",
+        db_default="",
         help_text="Digest of what tells it from the others of its source.",
     )
     source_digest = models.CharField(
         max_length=64,
         blank=True,
+        default="",
+        db_default="",
         help_text="Digest of what its source said last; empty once it no longer does.",
     )
     question = models.CharField(

@@ -27,9 +27,11 @@ BOOKKEEPING = {
     "id", "entry", "number", "author", "reason", "database_user", "created_at",
 }  # fmt: skip
 # Of an entry, what its history does not repeat: what never changes, what is computed,
-# and when it was last touched, which the revision's own time tells.
+# when it was last touched, which the revision's own time tells, and where the import
+# finds it again.
 UNRECORDED = {
     "id", "knowledge_base", "origin", "created_at", "updated_at", "search_vector",
+    "place", "source_key", "source_digest",
 }  # fmt: skip
 
 

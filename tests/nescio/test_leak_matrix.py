@@ -23,7 +23,7 @@ from accounts.acting import as_owner
 from accounts.roles import Role
 from accounts.services import set_role
 from accounts.services.tokens import create_token
-from kb.models import Conflict, Document, Entry, Proposal, Section
+from kb.models import Conflict, Document, Entry, Import, Proposal, Section
 from kb.services.entries import edit_entry
 from qa.models import Escalation
 from qa.services.policies import ensure_default_policy
@@ -62,7 +62,7 @@ EXTRA = (
     f"&term={MARK}",
 )
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
-_SECRETS = ("entry", "document", "conflict", "proposal")
+_SECRETS = ("entry", "document", "conflict", "proposal", "import")
 # What differs from one time to the next, whoever asks for whatever.
 _PASSING = [
     (re.compile(r'name="csrfmiddlewaretoken" value="[^"]*"'), "csrf"),
@@ -144,10 +144,12 @@ class Secret:
     section: Section
     conflict: Conflict
     proposal: Proposal
+    imported: Import
 
     def forget(self) -> None:
         """Delete it all."""
         with as_owner("tests"):
+            self.imported.delete()
             Entry.objects.filter(document=self.document).delete()
             self.document.delete()
 
@@ -204,7 +206,18 @@ def make_secret() -> Secret:
         prompt_version="1",
         random_seed=0,
     )
-    return Secret(entry, document, section, conflict, proposal)
+    imported = Import.objects.create(
+        knowledge_base=entry.knowledge_base,
+        audience=vault,
+        file=f"{MARK}.csv",
+        file_name=f"{MARK}.csv",
+        file_sha256="0" * 64,
+        format=Import.Format.CSV,
+        source=f"{MARK}.csv",
+        created_by=entry.verified_by,
+        examples={"new": [f"The {MARK} limit is 900 euros."]},
+    )
+    return Secret(entry, document, section, conflict, proposal, imported)
 
 
 def parameters(secret: Secret, route: str) -> dict[str, object]:
@@ -215,6 +228,7 @@ def parameters(secret: Secret, route: str) -> dict[str, object]:
         "kb/document": secret.document.pk,
         "kb/conflict": secret.conflict.pk,
         "kb/proposal": secret.proposal.pk,
+        "kb/import": secret.imported.pk,
         "kb/audience": make_audience("vault").pk,
     }
     model = "/".join(route.split("/")[1:3])
@@ -223,6 +237,7 @@ def parameters(secret: Secret, route: str) -> dict[str, object]:
         "document_id": secret.document.pk,
         "conflict_id": secret.conflict.pk,
         "proposal_id": secret.proposal.pk,
+        "import_id": secret.imported.pk,
         "number": 1,
         "object_id": rows.get(model, 1),
         "id": 1,

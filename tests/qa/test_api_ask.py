@@ -28,7 +28,7 @@ KEYS = {
 PIECE_KEYS = {
     "n", "entry", "revision", "quote", "text", "question", "document", "section",
     "distance", "confidence", "ratio", "verified", "verified_at", "valid_until",
-    "withheld",
+    "withheld", "machine_written",
 }  # fmt: skip
 FEE = "What does a replacement card cost?"
 FAR = "Who won the cup in 1974?"
@@ -157,7 +157,7 @@ def test_the_stream_tells_stages_then_the_decision_then_text(known_and_committed
     assert response["Cache-Control"] == "no-cache"
     assert response["X-Accel-Buffering"] == "no"
     assert [data["stage"] for name, data in told if name == "stage"] == [
-        "kept", "question", "retrieve", "verbatim", "hard_refusal",
+        "kept", "question", "retrieve", "verbatim", "hard_refusal", "agreement",
     ]  # fmt: skip
     assert names.index("decision") > names.index("stage")
     assert names.index("message") > names.index("decision")

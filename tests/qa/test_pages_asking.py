@@ -89,7 +89,7 @@ def test_stream_tells_the_stages_then_the_whole_result(page, knowledge):
 
     assert response["Content-Type"] == "text/event-stream"
     events = streamed(response)
-    assert [name for name, _ in events] == ["stage"] * 4 + ["result", "end"]
+    assert [name for name, _ in events] == ["stage"] * 5 + ["result", "end"]
     assert "costs 12 euros" in dict(events)["result"]
     assert not any("12 euros" in html for name, html in events if name == "stage")
     answer.refresh_from_db()
