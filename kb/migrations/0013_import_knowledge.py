@@ -6,6 +6,17 @@ from django.db import migrations, models
 
 import kb.models.knowledge_import
 
+# What an import quotes is seen by who may see what it made.
+SECURE = """
+ALTER TABLE kb_import ENABLE ROW LEVEL SECURITY;
+CREATE POLICY kb_import_audience ON kb_import
+    USING (audience_id = ANY ((SELECT nescio_audiences())::bigint[]));
+"""
+UNSECURE = """
+DROP POLICY kb_import_audience ON kb_import;
+ALTER TABLE kb_import DISABLE ROW LEVEL SECURITY;
+"""
+
 
 class Migration(migrations.Migration):
     dependencies = [
@@ -225,4 +236,5 @@ class Migration(migrations.Migration):
                 fields=("import_run", "source", "key"), name="imported_key_unique"
             ),
         ),
+        migrations.RunSQL(SECURE, UNSECURE),
     ]

@@ -37,7 +37,8 @@ class HistoryForm(forms.Form):
 def answer(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
     """Show a past answer as it was given, with what became of its evidence since."""
     found = find_answer(request, answer_id)
-    mark_read(found, by=user_of(request))
+    if found.outcome == Answer.Outcome.REFUSED:
+        mark_read(found, by=user_of(request))
     question = found.question if found.asker_id == request.user.pk else ""
     context = {**box_part(request, question=question), **answer_part(request, found.pk)}
     return render(request, "qa/answer.html", context)

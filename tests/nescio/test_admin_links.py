@@ -16,7 +16,7 @@ from tests.probes.probe_files import activation_files
 
 pytestmark = pytest.mark.django_db
 OPENS_A_PAGE = {
-    "export", "make_new_version", "open_calibration", "open_exports", "propose",
+    "bring", "export", "make_new_version", "open_calibration", "open_exports", "propose",
     "start", "train",
     "try_this", "upload",
 }  # fmt: skip

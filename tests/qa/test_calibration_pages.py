@@ -498,7 +498,7 @@ def test_the_curve_of_an_unfinished_run_is_not_kept(enter, policy, run):
         ("calibrate", 16),
         ("try_on_labelled", 14),
         ("try_on_traffic", 12),
-        ("compare", 16),
+        ("compare", 17),
     ],
 )
 def test_a_page_costs_the_same_for_any_number(
