@@ -67,7 +67,7 @@ class DueEntryListView(GenericAPIView[Entry]):
     )
     def get(self, request: Request) -> Response:
         """Return what is due, the most used first, then what is due longest."""
-        query = _DueQuerySerializer(data=request.query_params)
+        query = _DueQuerySerializer(data=request.query_params.dict())
         query.is_valid(raise_exception=True)
         asked = query.validated_data
         reason = asked.get("reason")

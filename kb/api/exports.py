@@ -142,7 +142,10 @@ class EntryTableView(GenericAPIView[Entry]):
         operation_id="entries_table",
         summary="Fetch entries as CSV",
         request=None,
-        responses={(200, "text/csv"): OpenApiTypes.STR},
+        responses={
+            (200, "text/csv"): OpenApiTypes.STR,
+            404: OpenApiResponse(description="`format` is none of these."),
+        },
     )
     def get(self, request: Request) -> HttpResponseBase:
         """Fetch all entries that the caller may see and the query asks for, as CSV.

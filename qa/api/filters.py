@@ -40,15 +40,30 @@ class AnswerFilter(django_filters.FilterSet):
         form = _NonEmptyForm
 
 
+@extend_schema_field({"type": "string", "minLength": 1})
+class _SlugFilter(django_filters.CharFilter):
+    pass
+
+
+@extend_schema_field({"type": "string", "enum": ["up", "down"]})
+class _RatingFilter(django_filters.TypedChoiceFilter):
+    pass
+
+
+@extend_schema_field({"type": "string", "enum": list(Vote.Reason.values)})
+class _VoteReasonFilter(django_filters.TypedChoiceFilter):
+    pass
+
+
 class VoteFilter(django_filters.FilterSet):
     """By what was said, of what, and whether somebody dealt with it."""
 
-    rating = django_filters.TypedChoiceFilter(
+    rating = _RatingFilter(
         field_name="is_up",
         choices=[("up", "up"), ("down", "down")],
         coerce=lambda value: value == "up",
     )
-    vote_reason = django_filters.TypedChoiceFilter(
+    vote_reason = _VoteReasonFilter(
         field_name="reasons",
         lookup_expr="contains",
         choices=Vote.Reason.choices,
@@ -66,7 +81,7 @@ class VoteFilter(django_filters.FilterSet):
     gate = django_filters.ChoiceFilter(
         field_name="answer__gate", choices=[(g.value, g.value) for g in Gate]
     )
-    knowledge_base = django_filters.CharFilter("answer__knowledge_base__slug")
+    knowledge_base = _SlugFilter("answer__knowledge_base__slug")
     created_after = django_filters.IsoDateTimeFilter("created_at", "gte")
     created_before = django_filters.IsoDateTimeFilter("created_at", "lt")
 

@@ -7,11 +7,12 @@ from django.urls import reverse
 from accounts.roles import Role
 from jobs.models import Job
 from jobs.services import enqueue
+from kb.models import Import
 from probes.models import Probe
 from probes.services.registry import register
 from qa.models import Policy
 from qa.services.policies import active_policy
-from tests.factories import make_knowledge_base, make_user
+from tests.factories import make_audience, make_knowledge_base, make_user
 from tests.probes.probe_files import activation_files
 
 pytestmark = pytest.mark.django_db
@@ -30,6 +31,11 @@ def test_no_link_of_the_admin_changes_anything_when_it_is_followed():
     enqueue("kb.embed", {"model": "x"}, owner=user)
     active_policy(make_knowledge_base())
     register(activation_files())
+    Import.objects.create(
+        knowledge_base=make_knowledge_base(), audience=make_audience(), file="a.csv",
+        file_name="a.csv", format=Import.Format.CSV, source="a.csv",
+        created_by=user, state=Import.State.PLANNED,
+    )  # fmt: skip
     walked = set()
 
     for model, model_admin in admin.site._registry.items():

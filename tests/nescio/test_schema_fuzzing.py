@@ -14,8 +14,8 @@ from qa.models import Answer
 from qa.services import asking
 from tests.factories import make_document, make_entries, make_knowledge_base, make_user
 
-# What the schema can't say is that a row must exist: naming one that doesn't is refused
-# by 400 where it stands in the query or the body.
+# What the schema can't say is that a row must exist, or that fields go together: naming
+# one that doesn't, or giving what doesn't fit, is refused by 400.
 _REFERRING = [
     "GET /api/v1/entries",
     "GET /api/v1/documents",
@@ -28,6 +28,11 @@ _REFERRING = [
     "PATCH /api/v1/documents/{document_id}",
     "POST /api/v1/audiences",
     "PATCH /api/v1/audiences/{slug}",
+    "GET /api/v1/conflicts",
+    "GET /api/v1/entries/due",
+    "POST /api/v1/conflicts/{conflict_id}/resolve",
+    "POST /api/v1/proposals",
+    "POST /api/v1/proposals/decide",
 ]
 
 
