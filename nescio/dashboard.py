@@ -129,7 +129,7 @@ def _outcomes() -> Block:
     ]
     return _block(
         f"Questions of the last {PERIOD.days} days",
-        "Evaluations are not counted.",
+        "Evaluations, and what is asked again by itself, are not counted.",
         "Nobody has asked anything.",
         "qa_answer",
         figures,
@@ -180,17 +180,16 @@ def _jobs() -> Block:
     )
 
 
-# An evaluation asks what nobody wanted to know.
-_CHANNELS = [c for c in Answer.Channel if c is not Answer.Channel.EVALUATION]
-
-
 def _asked_in(since: datetime) -> dict[str, str]:
     """Return `_asked` as the parameters of the list's address."""
-    return {"created_at__gte": since.isoformat(), "channel__in": ",".join(_CHANNELS)}
+    return {
+        "created_at__gte": since.isoformat(),
+        "channel__in": ",".join(Answer.LIVE_CHANNELS),
+    }
 
 
 def _asked(since: datetime) -> QuerySet[Answer]:
-    return Answer.objects.filter(created_at__gte=since, channel__in=_CHANNELS)
+    return Answer.objects.live().filter(created_at__gte=since)
 
 
 def _block(

@@ -6,7 +6,10 @@ from .certificate import Certificate
 from .drift import DriftReading
 from .escalation import Escalation
 from .evaluation import EvaluationResult, EvaluationRun
+from .gap import Gap, GapCursor, GapQuestion
+from .notice import Notice
 from .policy import Policy, RefusalWording
+from .repeat import Repeat
 from .use import UseCursor, VoteChange
 from .vote import Vote
 
@@ -19,9 +22,14 @@ __all__ = [
     "Escalation",
     "EvaluationResult",
     "EvaluationRun",
+    "Gap",
+    "GapCursor",
+    "GapQuestion",
+    "Notice",
     "Policy",
     "PolicyActivation",
     "RefusalWording",
+    "Repeat",
     "UseCursor",
     "Vote",
     "VoteChange",

@@ -37,10 +37,13 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
         return rows.seen_by(user)
 
     def decided_live_by(self, policy: Policy) -> Self:
-        """Those that this very version answered or refused, but for evaluations'."""
+        """Those asked by people that this very version answered or refused."""
         decided = (Answer.Outcome.ANSWERED, Answer.Outcome.REFUSED)
-        rows = self.filter(policy=policy, outcome__in=decided)
-        return rows.exclude(channel=Answer.Channel.EVALUATION)
+        return self.filter(policy=policy, outcome__in=decided).live()
+
+    def live(self) -> Self:
+        """Those that somebody asked: no evaluation's, none that we asked again."""
+        return self.filter(channel__in=Answer.LIVE_CHANNELS)
 
     def seen_by(self, viewer: AbstractBaseUser | AnonymousUser) -> Self:
         """Add `is_withheld`: whether it cites an entry that the viewer may not see."""
@@ -117,6 +120,9 @@ class Answer(models.Model):
         PAGE = "page", "ask page"
         COMMAND = "command", "command line"
         EVALUATION = "evaluation", "evaluation"
+        REPEAT = "repeat", "asked again by us"
+
+    LIVE_CHANNELS = (Channel.API, Channel.PAGE, Channel.COMMAND)
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     knowledge_base = models.ForeignKey(
@@ -195,6 +201,11 @@ class Answer(models.Model):
                 fields=["created_at"],
                 name="answer_pending",
                 condition=Q(outcome="pending"),
+            ),
+            models.Index(
+                fields=["decided_at"],
+                name="answer_refused",
+                condition=Q(outcome="refused"),
             ),
         ]
         constraints = [
