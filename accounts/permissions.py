@@ -25,6 +25,7 @@ _ADDED: Mapping[Role, Mapping[str, Mapping[str, tuple[str, ...]]]] = {
             "entry": _READ,
             "revision": _READ,
             "conflict": _READ,
+            "tag": _READ,
         },
         "probes": {"probe": _READ},
         "qa": {
@@ -32,6 +33,8 @@ _ADDED: Mapping[Role, Mapping[str, Mapping[str, tuple[str, ...]]]] = {
             "answerevidence": _READ,
             "vote": _READ,
             "escalation": ("view", "change"),
+            "review": ("view", "change"),
+            "reviewsample": _READ,
             "policy": _READ,
             "certificate": _READ,
             "refusalwording": _READ,
@@ -46,7 +49,9 @@ _ADDED: Mapping[Role, Mapping[str, Mapping[str, tuple[str, ...]]]] = {
             "proposal": ("view", "change"),
             "embeddingmodel": _READ,
             "import": ("view", "add"),
+            "tag": _WRITE,
         },
+        "qa": {"reviewsample": ("view", "add")},
     },
     Role.ADMIN: {
         "accounts": {"apitoken": ("view", "delete")},
@@ -59,6 +64,7 @@ _ADDED: Mapping[Role, Mapping[str, Mapping[str, tuple[str, ...]]]] = {
             "document": _ALL,
             "embeddingmodel": ("view", "change"),
             "import": ("view", "add", "delete"),
+            "tag": _ALL,
         },
         "probes": {"probe": _WRITE},
         "qa": {

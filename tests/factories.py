@@ -11,7 +11,7 @@ from typing import Any
 from django.contrib.auth.models import Group, User
 
 from accounts.roles import Role
-from kb.models import Audience, Document, Entry, KnowledgeBase
+from kb.models import Audience, Document, Entry, KnowledgeBase, Tag
 from kb.services.entries import NewEntry, create_entries, create_entry
 from kb.services.entry_states import retire_entry
 
@@ -42,6 +42,17 @@ def make_audience(slug: str = "everyone", *, groups: Sequence[str] = ()) -> Audi
     )
     audience.groups.add(*[Group.objects.get_or_create(name=name)[0] for name in groups])
     return audience
+
+
+def make_tag(
+    slug: str = "gold-card", *experts: User, facet: str = Tag.Facet.PRODUCT_LINE
+) -> Tag:
+    """Return the tag `slug`, made on first use, with these experts too."""
+    tag, _ = Tag.objects.get_or_create(
+        slug=slug, defaults={"name": slug.title(), "facet": facet}
+    )
+    tag.experts.add(*experts)
+    return tag
 
 
 def make_document(title: str = "Price list", **fields: Any) -> Document:

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from accounts.exceptions import NescioError
 from accounts.roles import Role, has_role
-from kb.models import Audience, Entry, Revision
+from kb.models import Audience, Entry, Revision, Tag
 from kb.services.history import restore_revision
 
 from .caller import caller
@@ -114,7 +114,14 @@ def compare_page(
 
 def _revisions(entry: Entry) -> QuerySet[Revision]:
     return entry.revisions.select_related(
-        "author", "verified_by", "owner", "audience", "document", "section"
+        "author",
+        "verified_by",
+        "owner",
+        "audience",
+        "document",
+        "section",
+        "product_line",
+        "line_of_business",
     ).order_by("-number")
 
 
@@ -151,6 +158,10 @@ def _facts(revision: Revision, visible: set[int]) -> Iterator[tuple[str, str]]:
     yield "Document", _named(document, revision.document_id)
     yield "Section", _named(section, revision.section_id)
     yield "Owner", _named(revision.owner, revision.owner_id)
+    for facet in Tag.Facet:
+        tag = getattr(revision, facet)
+        tag_id = getattr(revision, f"{facet}_id")
+        yield facet.label.capitalize(), _named(tag, tag_id)
     yield "Written by", author_of(revision)
     yield "Written", _moment(revision.created_at)
     yield "Reason", revision.reason

@@ -11,7 +11,7 @@ from django.db import models
 from kb.exceptions import InvalidArchiveError
 
 from .reading import ArchiveFile
-from .tables import AUDIENCES, KNOWLEDGE_BASES, TABLES, Column, Table
+from .tables import AUDIENCES, KNOWLEDGE_BASES, TABLES, TAGS, Column, Table
 
 _INTEGER_LIMIT = 2**31 - 1
 
@@ -23,11 +23,21 @@ class Named:
     usernames: set[str] = field(default_factory=set)
     audiences: dict[str, dict[str, Any]] = field(default_factory=dict)
     knowledge_bases: dict[str, dict[str, Any]] = field(default_factory=dict)
+    tags: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
     def groups(self) -> set[str]:
         """Names of the groups that audiences are made of."""
         return {name for row in self.audiences.values() for name in row["groups"]}
+
+    def by_slug(self, model: type[models.Model]) -> dict[str, dict[str, Any]]:
+        """Return the rows so far of one of the tables whose rows stand by slug."""
+        held = {
+            AUDIENCES.model: self.audiences,
+            KNOWLEDGE_BASES.model: self.knowledge_bases,
+            TAGS.model: self.tags,
+        }
+        return held[model]
 
 
 def check_rows(
@@ -67,16 +77,18 @@ def _check_row(
         if column.table:
             _check_number(column, value, archive.manifest.files[column.table].rows)
         elif value is not None and column.by:
-            _check_name(column, value, named)
-        elif column.field == "groups":
-            _check_groups(value)
+            _check_name(table, column, value, named)
+        elif column.field == table.named:
+            _check_names(column.field, value)
         else:
             check_value(table.field(column), value)
         if value is None and not table.field(column).null:
             msg = f"{column.field} is missing."
             raise ValueError(msg)
-    if table in (AUDIENCES, KNOWLEDGE_BASES):
-        held = named.audiences if table is AUDIENCES else named.knowledge_bases
+    if table is TAGS:
+        named.usernames.update(row["experts"])
+    if table in (AUDIENCES, KNOWLEDGE_BASES, TAGS):
+        held = named.by_slug(table.model)
         if row["slug"] in held:
             msg = f"the slug {row['slug']!r} stands there twice."
             raise ValueError(msg)
@@ -89,7 +101,7 @@ def _check_number(column: Column, value: object, rows: int) -> None:
         raise ValueError(msg)
 
 
-def _check_name(column: Column, value: object, named: Named) -> None:
+def _check_name(table: Table, column: Column, value: object, named: Named) -> None:
     if not isinstance(value, str):
         msg = f"{column.field} {value!r} is no name."
         raise ValueError(msg)  # noqa: TRY004  # one kind for whatever is wrong in a row
@@ -97,19 +109,20 @@ def _check_name(column: Column, value: object, named: Named) -> None:
         _check_text("username", value, 150)
         named.usernames.add(value)
         return
-    held = named.audiences if column.field == "audience" else named.knowledge_bases
-    if value not in held:
+    model = table.field(column).related_model
+    found = named.by_slug(model).get(value) if isinstance(model, type) else None
+    if found is None or found.get("facet", column.field) != column.field:
         msg = f"{column.field} {value!r} is none of the archive's."
         raise ValueError(msg)
 
 
-def _check_groups(value: object) -> None:
+def _check_names(field_name: str, value: object) -> None:
     names = value if isinstance(value, list) else [None]
     for name in names:
         if not isinstance(name, str) or not name:
-            msg = f"groups {value!r} are no names."
+            msg = f"{field_name} {value!r} are no names."
             raise ValueError(msg)
-        _check_text("groups", name, 150)
+        _check_text(field_name, name, 150)
 
 
 def check_value(field: "models.Field[Any, Any]", value: object) -> None:

@@ -1,5 +1,6 @@
 """The first thing that is read of an archive: what it is, and what each file must hold."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -11,7 +12,9 @@ from .tables import TABLES
 
 FILE = "manifest.json"
 FORMAT = "nescio-knowledge"
-VERSION = 1
+VERSION = 2
+_READ = (1, VERSION)
+_NOTHING = hashlib.sha256(b"").hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +33,20 @@ class Manifest:
     Attributes:
         complete: Whether it holds everything of its knowledge bases, and not only what
             one user may see.
-        files: By table.
+        files: By table; one that an earlier version has not is empty.
+        version: Of the format.
     """
 
     complete: bool
     knowledge_bases: tuple[str, ...]
     files: Mapping[str, FileFacts]
+    version: int = VERSION
 
     def to_json(self) -> str:
         """Return it as it stands in the archive; the same facts give the same bytes."""
         values = {
             "format": FORMAT,
-            "version": VERSION,
+            "version": self.version,
             "complete": self.complete,
             "knowledge_bases": list(self.knowledge_bases),
             "files": {name: asdict(facts) for name, facts in self.files.items()},
@@ -64,10 +69,10 @@ def parse_manifest(text: bytes) -> Manifest:
             f"{FILE} is not that of a knowledge archive; take a file that "
             "export_knowledge wrote."
         )
-    if values.get("version") != VERSION:
+    if values.get("version") not in _READ:
         raise InvalidArchiveError(
             f"The archive has version {values.get('version')!r} of the format and this "
-            f"installation reads {VERSION}; export it again with this version, or "
+            f"installation reads 1 to {VERSION}; export it again with this version, or "
             "upgrade."
         )
     return _manifest(values)
@@ -76,12 +81,16 @@ def parse_manifest(text: bytes) -> Manifest:
 def _manifest(values: dict[str, Any]) -> Manifest:
     try:
         files = {
-            table.name: FileFacts(**values["files"][table.name]) for table in TABLES
+            table.name: FileFacts(**values["files"][table.name])
+            if table.since <= values["version"]
+            else FileFacts(rows=0, bytes=0, sha256=_NOTHING)
+            for table in TABLES
         }
         manifest = Manifest(
             complete=values["complete"],
             knowledge_bases=tuple(values["knowledge_bases"]),
             files=files,
+            version=values["version"],
         )
     except (KeyError, TypeError) as error:
         raise InvalidArchiveError(

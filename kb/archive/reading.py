@@ -4,7 +4,7 @@ import hashlib
 import json
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,9 @@ class ArchiveFile:
         with _telling():
             text = self._archive.read(FILE)
         self.manifest: Manifest = parse_manifest(text)
-        for table in TABLES:
+        tables = [table for table in TABLES if table.since <= self.manifest.version]
+        _check_names(archive, tables)
+        for table in tables:
             told = self.manifest.files[table.name].bytes
             if archive.getinfo(table.file).file_size != told:
                 raise InvalidArchiveError(
@@ -45,9 +47,15 @@ class ArchiveFile:
     def rows(self, table: Table) -> Iterator[dict[str, Any]]:
         """Yield the rows of a table as they stand there; at the end, hold the digest.
 
+        What the archive's version of the format has not yet is None.
+
         Raises:
             InvalidArchiveError: The file is damaged, or a line is no JSON object.
         """
+        version = self.manifest.version
+        if table.since > version:
+            return
+        later = {each.field: None for each in table.columns if each.since > version}
         facts = self.manifest.files[table.name]
         digest = hashlib.sha256()
         rows = 0
@@ -59,7 +67,7 @@ class ArchiveFile:
                         f"{table.file}, line {rows}: longer than {LINE_LIMIT} bytes."
                     )
                 digest.update(line)
-                yield _parse(line, table.file, rows)
+                yield {**_parse(line, table.file, rows), **later}
         if (rows, digest.hexdigest()) != (facts.rows, facts.sha256):
             raise InvalidArchiveError(
                 f"{table.file} is not what {FILE} tells of it; the archive is damaged "
@@ -93,13 +101,8 @@ def _telling() -> Iterator[None]:
 
 def _check_members(archive: zipfile.ZipFile) -> None:
     members = archive.infolist()
-    names = sorted(member.filename for member in members)
-    expected = sorted([FILE, *(table.file for table in TABLES)])
-    if names != expected:
-        raise InvalidArchiveError(
-            f"The archive holds {', '.join(names[:10]) or 'nothing'}; one of knowledge "
-            f"holds {', '.join(expected)}."
-        )
+    if len(members) > len(TABLES) + 1 or FILE not in archive.namelist():
+        _check_names(archive, TABLES)
     for member in members:
         if member.compress_type not in _COMPRESSIONS or member.flag_bits & 0x1:
             raise InvalidArchiveError(
@@ -112,6 +115,16 @@ def _check_members(archive: zipfile.ZipFile) -> None:
                 f"{member.filename} would grow from {member.compress_size} to "
                 f"{member.file_size} bytes, which no knowledge does; take another copy."
             )
+
+
+def _check_names(archive: zipfile.ZipFile, tables: Sequence[Table]) -> None:
+    names = sorted(archive.namelist())
+    expected = sorted([FILE, *(table.file for table in tables)])
+    if names != expected:
+        raise InvalidArchiveError(
+            f"The archive holds {', '.join(names[:10]) or 'nothing'}; one of knowledge "
+            f"holds {', '.join(expected)}."
+        )
 
 
 def _parse(line: bytes, file: str, number: int) -> dict[str, Any]:

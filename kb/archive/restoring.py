@@ -13,7 +13,7 @@ from django.db import DataError, IntegrityError, connection, transaction
 
 from kb.embedding import active_model
 from kb.exceptions import InvalidArchiveError
-from kb.models import Audience, Document, Entry, KnowledgeBase
+from kb.models import Audience, Document, Entry, KnowledgeBase, Tag
 from kb.services.vectors import write_vectors
 
 from .checking import Named, check_rows
@@ -106,6 +106,7 @@ def _plan(archive: ArchiveFile, named: Named, newcomers: Newcomers) -> Restored:
     """Refuse what does not fit in here; return what will be."""
     _check_knowledge_bases(named)
     _check_audiences(named)
+    _check_tags(named)
     wanted = {newcomers.users.get(name, name) for name in named.usernames}
     there = set(
         User.objects.filter(username__in=wanted).values_list("username", flat=True)
@@ -157,6 +158,15 @@ def _check_audiences(named: Named) -> None:
             )
 
 
+def _check_tags(named: Named) -> None:
+    for tag in Tag.objects.filter(slug__in=named.tags):
+        if tag.facet != named.tags[tag.slug]["facet"]:
+            raise InvalidArchiveError(
+                f"The tag {tag.slug!r} is here a {tag.get_facet_display()} and in the "
+                "archive none; give this one another slug first."
+            )
+
+
 def _groups(named: Named) -> list[Group]:
     return list(Group.objects.filter(name__in=named.groups))
 
@@ -204,11 +214,13 @@ def _write(
     for user in made:
         user.set_unusable_password()
     User.objects.bulk_create(made)
+    users = _users(named, newcomers)
     ids = _Ids(
         names={
             "knowledge_base": _write_knowledge_bases(named),
             "audience": _write_audiences(named),
-            "username": _users(named, newcomers),
+            "username": users,
+            **dict.fromkeys(Tag.Facet.values, _write_tags(named, users)),
         },
         numbers={
             table.name: _next_ids(table, archive.manifest.files[table.name].rows)
@@ -249,6 +261,19 @@ def _write_audiences(named: Named) -> dict[str, int]:
         if is_new:
             audience.groups.set([groups[name] for name in row["groups"]])
         ids[slug] = audience.pk
+    return ids
+
+
+def _write_tags(named: Named, users: Mapping[str, int]) -> dict[str, int]:
+    """Make the tags that are missing; one that is here keeps its name and its experts."""
+    ids = {}
+    for slug, row in named.tags.items():
+        tag, is_new = Tag.objects.get_or_create(
+            slug=slug, defaults={"name": row["name"], "facet": row["facet"]}
+        )
+        if is_new:
+            tag.experts.set([users[name] for name in row["experts"]])
+        ids[slug] = tag.pk
     return ids
 
 

@@ -1,7 +1,7 @@
 """What an archive holds: for each model its file and, field by field, how a value is kept.
 
 A row is a JSON object of the model's fields by name. Users stand by username, knowledge
-bases and audiences by slug, groups by name; documents, sections and entries by their
+bases, audiences and tags by slug, groups by name; documents, sections and entries by their
 number in the archive, 1-based in the order of their ids: so what was restored elsewhere,
 under other ids, makes the same archive again.
 """
@@ -19,6 +19,7 @@ from kb.models import (
     KnowledgeBase,
     Revision,
     Section,
+    Tag,
 )
 
 
@@ -30,11 +31,13 @@ class Column:
         field: Its name, in the model and in the archive.
         by: For a reference, what names the row referred to: its "username" or "slug".
         table: For a reference by number, the table that it leads to.
+        since: The version of the format that brought it.
     """
 
     field: str
     by: str = ""
     table: str = ""
+    since: int = 1
 
     @property
     def path(self) -> str:
@@ -50,12 +53,16 @@ class Table:
 
     Attributes:
         left_out: Fields that are made anew.
+        since: The version of the format that brought it.
+        named: The column, if any, that holds a list of the names of users or groups.
     """
 
     name: str
     model: type[Model]
     columns: tuple[Column, ...]
     left_out: frozenset[str] = frozenset({"id"})
+    since: int = 1
+    named: str = ""
 
     @property
     def file(self) -> str:
@@ -75,6 +82,7 @@ _AUDIENCE = Column("audience", by="slug")
 _DOCUMENT = Column("document", table="documents")
 _SECTION = Column("section", table="sections")
 _OWNER = Column("owner", by="username")
+_TAGS = tuple(Column(facet, by="slug", since=2) for facet in Tag.Facet.values)
 _VERIFIER = Column("verified_by", by="username")
 
 
@@ -95,7 +103,19 @@ KNOWLEDGE_BASES = Table(
         "created_at",
     ),
 )
-AUDIENCES = Table("audiences", Audience, _plain("slug", "name", "everyone", "groups"))
+AUDIENCES = Table(
+    "audiences",
+    Audience,
+    _plain("slug", "name", "everyone", "groups"),
+    named="groups",
+)
+TAGS = Table(
+    "tags",
+    Tag,
+    _plain("slug", "name", "facet", "experts"),
+    since=2,
+    named="experts",
+)
 DOCUMENTS = Table(
     "documents",
     Document,
@@ -124,6 +144,7 @@ ENTRIES = Table(
         _AUDIENCE,
         *_plain("language", "valid_until"),
         _OWNER,
+        *_TAGS,
         _VERIFIER,
         *_plain("verified_at", "review_interval_days", "created_at", "updated_at"),
     ),
@@ -140,6 +161,7 @@ REVISIONS = Table(
         _DOCUMENT,
         _SECTION,
         _OWNER,
+        *_TAGS,
         _VERIFIER,
         *_plain("verified_at", "review_interval_days"),
         Column("author", by="username"),
@@ -163,6 +185,7 @@ CONFLICTS = Table(
 TABLES = (
     KNOWLEDGE_BASES,
     AUDIENCES,
+    TAGS,
     DOCUMENTS,
     SECTIONS,
     ENTRIES,

@@ -25,6 +25,7 @@ from kb.models import (
     KnowledgeBase,
     Revision,
     Section,
+    Tag,
 )
 
 from .manifest import FILE, FileFacts, Manifest
@@ -37,6 +38,7 @@ from .tables import (
     REVISIONS,
     SECTIONS,
     TABLES,
+    TAGS,
     Column,
     Table,
 )
@@ -185,7 +187,11 @@ def _rows(contents: Contents) -> Mapping[str, QuerySet[Any]]:
         entries = entries.visible_to(contents.reader)
         audiences = audiences.visible_to(contents.reader)
     revisions = Revision.objects.filter(entry__in=entries)
+    tags = Tag.objects.all()
     if contents.knowledge_base:
+        for facet in Tag.Facet.values:
+            used = entries.values(facet), revisions.values(facet)
+            tags = tags.filter(~Q(facet=facet) | Q(pk__in=used[0]) | Q(pk__in=used[1]))
         audiences = audiences.filter(
             Q(pk__in=documents.values("audience"))
             | Q(pk__in=entries.values("audience"))
@@ -194,6 +200,7 @@ def _rows(contents: Contents) -> Mapping[str, QuerySet[Any]]:
     return {
         KNOWLEDGE_BASES.name: bases,
         AUDIENCES.name: audiences,
+        TAGS.name: tags,
         DOCUMENTS.name: documents,
         SECTIONS.name: Section.objects.filter(document__in=documents),
         ENTRIES.name: entries,
@@ -208,23 +215,18 @@ def _lines(
     """Yield the table's rows as lines of JSON."""
     total = rows.count()
     progress(table.name, 0, total)
-    values = _audiences(rows) if table is AUDIENCES else _values(table, rows, held)
+    values = _with_names(table, rows) if table.named else _values(table, rows, held)
     for done, row in enumerate(values, start=1):
         yield json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n"
         if done % _AT_ONCE == 0 or done == total:
             progress(table.name, done, total)
 
 
-def _audiences(rows: QuerySet[Any]) -> Iterator[dict[str, Any]]:
-    for audience in rows.order_by("slug").prefetch_related("groups"):
-        values = {
-            column.field: getattr(audience, column.field)
-            for column in AUDIENCES.columns
-        }
-        yield {
-            **values,
-            "groups": sorted(group.name for group in audience.groups.all()),
-        }
+def _with_names(table: Table, rows: QuerySet[Any]) -> Iterator[dict[str, Any]]:
+    for row in rows.order_by("slug").prefetch_related(table.named):
+        values = {column.field: getattr(row, column.field) for column in table.columns}
+        people = getattr(row, table.named).all()
+        yield {**values, table.named: sorted(str(each) for each in people)}
 
 
 def _values(

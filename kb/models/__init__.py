@@ -7,6 +7,7 @@ from .embedding import EmbeddingModel, EntryEmbedding, HalfVector
 from .entry import Entry, EntryQuerySet, EntryWords, Revision
 from .knowledge_import import Import, ImportedKey
 from .proposal import Proposal, ProposalQuerySet
+from .tag import Tag, TagQuerySet
 from .upkeep import Reminder, Upkeep
 
 __all__ = [
@@ -30,5 +31,7 @@ __all__ = [
     "Reminder",
     "Revision",
     "Section",
+    "Tag",
+    "TagQuerySet",
     "Upkeep",
 ]

@@ -13,6 +13,7 @@ from kb.due import EXPIRY_NOTICE, Place, Reason
 
 from .audience import Audience
 from .document import REVIEW_INTERVAL_LIMITS, Document, KnowledgeBase, Section
+from .tag import Tag
 
 SAID_LIMIT = 120
 # As the column `search_vector` is made.
@@ -191,6 +192,22 @@ class Entry(models.Model):
         blank=True,
         related_name="owned_entries",
     )
+    product_line = models.ForeignKey(
+        Tag,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="entries_of_product_line",
+        limit_choices_to={"facet": Tag.Facet.PRODUCT_LINE},
+    )
+    line_of_business = models.ForeignKey(
+        Tag,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="entries_of_line_of_business",
+        limit_choices_to={"facet": Tag.Facet.LINE_OF_BUSINESS},
+    )
     verified_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         on_delete=models.PROTECT,
@@ -348,6 +365,22 @@ class Revision(models.Model):
     )
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        null=True,
+        related_name="+",
+    )
+    product_line = models.ForeignKey(
+        Tag,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        null=True,
+        related_name="+",
+    )
+    line_of_business = models.ForeignKey(
+        Tag,
         on_delete=models.DO_NOTHING,
         db_constraint=False,
         db_index=False,

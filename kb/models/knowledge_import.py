@@ -7,6 +7,7 @@ from django.db import models
 
 from .audience import Audience
 from .document import KnowledgeBase
+from .tag import Tag
 
 
 def import_storage() -> Storage:
@@ -64,6 +65,24 @@ class Import(models.Model):
         on_delete=models.PROTECT,
         related_name="imports",
         help_text="The audience that new documents and entries get.",
+    )
+    product_line = models.ForeignKey(
+        Tag,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        limit_choices_to={"facet": Tag.Facet.PRODUCT_LINE},
+        help_text="The product line that new entries get.",
+    )
+    line_of_business = models.ForeignKey(
+        Tag,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        limit_choices_to={"facet": Tag.Facet.LINE_OF_BUSINESS},
+        help_text="The line of business that new entries get.",
     )
     file = models.FileField(upload_to="%Y/%m/", storage=import_storage, max_length=300)
     file_name = models.CharField(max_length=200)

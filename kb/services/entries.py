@@ -15,7 +15,7 @@ from django.db import transaction
 
 from kb.embedding import active_model
 from kb.exceptions import InvalidKnowledgeError
-from kb.models import Audience, Document, Entry, KnowledgeBase, Revision, Section
+from kb.models import Audience, Document, Entry, KnowledgeBase, Revision, Section, Tag
 
 from .conflict_finding import refresh_conflicts_of
 from .entry_revisions import doubt, lock, refuse_retired, revision_of, save, vouch
@@ -27,6 +27,7 @@ from .entry_values import (
     check_moment,
     check_place,
     check_state,
+    check_tag,
     clean_reason,
     clean_said,
 )
@@ -53,6 +54,8 @@ class NewEntry:
     language: str | None = None
     valid_until: datetime | None = None
     owner: User | None = None
+    product_line: Tag | None = None
+    line_of_business: Tag | None = None
     review_interval_days: int | None = None
     reason: str = ""
     place: str = ""
@@ -71,6 +74,8 @@ class EntryChanges(TypedDict, total=False):
     language: str
     valid_until: datetime | None
     owner: User | None
+    product_line: Tag | None
+    line_of_business: Tag | None
     review_interval_days: int | None
     state: str
     confidence: float
@@ -90,6 +95,8 @@ class _NewEntryOptions(TypedDict, total=False):
     language: str | None
     valid_until: datetime | None
     owner: User | None
+    product_line: Tag | None
+    line_of_business: Tag | None
     review_interval_days: int | None
     reason: str
 
@@ -224,6 +231,8 @@ def _build(new: NewEntry, *, author: User | None) -> Entry:
         ),
         valid_until=check_moment(new.valid_until),
         owner=new.owner,
+        product_line=check_tag(Tag.Facet.PRODUCT_LINE, new.product_line),
+        line_of_business=check_tag(Tag.Facet.LINE_OF_BUSINESS, new.line_of_business),
         review_interval_days=check_interval(new.review_interval_days),
         place=new.place,
         source_key=new.source_key,
@@ -262,6 +271,10 @@ def _apply(entry: Entry, changes: EntryChanges) -> set[str]:
         check_moment(changes["valid_until"])
     if "review_interval_days" in changes:
         check_interval(changes["review_interval_days"])
+    if "product_line" in changes:
+        check_tag(Tag.Facet.PRODUCT_LINE, changes["product_line"])
+    if "line_of_business" in changes:
+        check_tag(Tag.Facet.LINE_OF_BUSINESS, changes["line_of_business"])
     changed = {name for name, value in cleaned.items() if getattr(entry, name) != value}
     for name in changed - {"state", "confidence"}:
         setattr(entry, name, cleaned[name])

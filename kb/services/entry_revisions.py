@@ -96,6 +96,8 @@ def revision_of(
         document_id=entry.document_id,
         section_id=entry.section_id,
         owner_id=entry.owner_id,
+        product_line_id=entry.product_line_id,
+        line_of_business_id=entry.line_of_business_id,
         verified_by_id=entry.verified_by_id,
         verified_at=entry.verified_at,
         review_interval_days=entry.review_interval_days,

@@ -9,7 +9,7 @@ from datetime import datetime
 from django.utils import timezone
 
 from kb.exceptions import InvalidKnowledgeError
-from kb.models import Entry
+from kb.models import Entry, Tag
 from kb.models.document import REVIEW_INTERVAL_MOST
 
 from .text import clean_line, clean_text
@@ -92,6 +92,17 @@ def check_interval(value: int | None) -> int | None:
             "review_interval_days",
             f"review_interval_days {value} is not in 1 to {REVIEW_INTERVAL_MOST}; give "
             "a number of days in it, or none for the knowledge base's.",
+        )
+    return value
+
+
+def check_tag(facet: Tag.Facet, value: Tag | None) -> Tag | None:
+    """Return a tag of this facet, or None."""
+    if value is not None and value.facet != facet:
+        raise InvalidKnowledgeError(
+            facet,
+            f"{facet} {value.slug!r} is a {value.get_facet_display()}; name a "
+            f"{facet.label}.",
         )
     return value
 

@@ -10,6 +10,8 @@ from .gap import Gap, GapCursor, GapQuestion
 from .notice import Notice
 from .policy import Policy, RefusalWording
 from .repeat import Repeat
+from .review import Review, ReviewQuerySet
+from .review_sample import ReviewSample, ReviewSampleQuerySet, ReviewStratum
 from .use import UseCursor, VoteChange
 from .vote import Vote
 
@@ -30,6 +32,11 @@ __all__ = [
     "PolicyActivation",
     "RefusalWording",
     "Repeat",
+    "Review",
+    "ReviewQuerySet",
+    "ReviewSample",
+    "ReviewSampleQuerySet",
+    "ReviewStratum",
     "UseCursor",
     "Vote",
     "VoteChange",

@@ -15,7 +15,7 @@ from django.db.models import (
 )
 
 from accounts.roles import Role, has_role
-from kb.models import Entry, KnowledgeBase, Revision
+from kb.models import Entry, KnowledgeBase, Revision, Tag
 from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.outcome import Calibration
 
@@ -102,7 +102,8 @@ class Answer(models.Model):
     """One question with all that was measured and decided on it.
 
     Append-only once decided: only a pending row (kept before a stream starts or while
-    the language model's server is down) is ever completed.
+    the language model's server is down) is ever completed. What it is about is added
+    afterwards, from the entry of its first piece of evidence, where it was not said.
     """
 
     class Outcome(models.TextChoices):
@@ -182,6 +183,24 @@ class Answer(models.Model):
         help_text="Fingerprints of those in force, where the model was asked.",
     )
     error = models.TextField(blank=True)
+    product_line = models.ForeignKey(
+        Tag,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        db_index=False,  # `answer_by_product_line` serves it
+        related_name="answers_of_product_line",
+        limit_choices_to={"facet": Tag.Facet.PRODUCT_LINE},
+    )
+    line_of_business = models.ForeignKey(
+        Tag,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        db_index=False,  # `answer_by_line_of_business` serves it
+        related_name="answers_of_line_of_business",
+        limit_choices_to={"facet": Tag.Facet.LINE_OF_BUSINESS},
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     decided_at = models.DateTimeField(null=True, blank=True)
 
@@ -206,6 +225,16 @@ class Answer(models.Model):
                 fields=["decided_at"],
                 name="answer_refused",
                 condition=Q(outcome="refused"),
+            ),
+            models.Index(
+                fields=["product_line", "-created_at"],
+                name="answer_by_product_line",
+                condition=Q(product_line__isnull=False),
+            ),
+            models.Index(
+                fields=["line_of_business", "-created_at"],
+                name="answer_by_line_of_business",
+                condition=Q(line_of_business__isnull=False),
             ),
         ]
         constraints = [

@@ -17,6 +17,7 @@ from tests.factories import (
     make_entries,
     make_entry,
     make_knowledge_base,
+    make_tag,
     make_user,
 )
 
@@ -111,6 +112,8 @@ def other_value(name: str) -> Any:
         "document": make_document().pk,
         "section": None,
         "owner": make_user().pk,
+        "product_line": make_tag().pk,
+        "line_of_business": make_tag("retail", facet="line_of_business").pk,
         "verified_by": make_user().pk,
         "verified_at": datetime(2020, 1, 1, tzinfo=UTC),
         "review_interval_days": 30,

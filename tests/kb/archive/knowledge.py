@@ -10,7 +10,7 @@ from django.db import connection
 from accounts.acting import as_owner
 from accounts.roles import Role
 from kb.archive.writing import Contents, write_archive
-from kb.models import Audience, Conflict, Document, Entry, KnowledgeBase
+from kb.models import Audience, Conflict, Document, Entry, KnowledgeBase, Tag
 from kb.services.documents import SectionNode, create_document, edit_document
 from kb.services.entries import NewEntry, create_entries, edit_entry
 from kb.services.entry_states import mark_for_review, retire_entry, verify_entry
@@ -18,6 +18,7 @@ from tests.factories import (
     make_audience,
     make_curator,
     make_knowledge_base,
+    make_tag,
     make_user,
 )
 
@@ -119,8 +120,14 @@ def _new(chance, knowledge_base, audiences, documents, people) -> NewEntry:
             [None, datetime(2031, 1, 1, tzinfo=UTC) + timedelta(microseconds=1)]
         ),
         owner=chance.choice([*people, None]),
+        product_line=chance.choice([make_tag("cards", people[1]), None]),
+        line_of_business=chance.choice([_business("retail"), _business("trade")]),
         reason=chance.choice(["", "Price list."]),
     )
+
+
+def _business(slug: str) -> Tag:
+    return make_tag(slug, facet=Tag.Facet.LINE_OF_BUSINESS)
 
 
 def _change(chance, entry, people, audiences) -> None:
@@ -145,7 +152,7 @@ def wipe(*, with_people: bool = True) -> None:
     """Empty the installation of knowledge and, with it, of those who wrote it."""
     commit()
     with as_owner("tests"), connection.cursor() as cursor:
-        cursor.execute("TRUNCATE kb_knowledgebase, kb_audience CASCADE")
+        cursor.execute("TRUNCATE kb_knowledgebase, kb_audience, kb_tag CASCADE")
     if with_people:
         User.objects.all().delete()
         Group.objects.all().delete()
@@ -160,5 +167,5 @@ def exported(path: Path, **contents) -> bytes:
 
 def counts() -> tuple[int, ...]:
     """Return how many rows of each kind there are."""
-    models = (KnowledgeBase, Audience, Document, Entry, User, Group)
+    models = (KnowledgeBase, Audience, Tag, Document, Entry, User, Group)
     return tuple(model.objects.count() for model in models)

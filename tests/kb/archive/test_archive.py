@@ -16,7 +16,7 @@ from kb.archive.tables import TABLES
 from kb.archive.writing import Contents, write_archive
 from kb.embedding import active_model
 from kb.exceptions import InvalidArchiveError, InvalidKnowledgeError
-from kb.models import Audience, Entry, EntryEmbedding, KnowledgeBase
+from kb.models import Audience, Entry, EntryEmbedding, KnowledgeBase, Tag
 from kb.services.entries import edit_entry
 from tests.factories import (
     make_audience,
@@ -273,9 +273,9 @@ def test_a_manifest_of_something_else_or_of_later_is_refused(archive):
     refused(rewritten(archive, manifest__json=b"nothing"), "no JSON")
     refused(
         rewritten(
-            archive, manifest__json=b'{"format": "nescio-knowledge", "version": 2}'
+            archive, manifest__json=b'{"format": "nescio-knowledge", "version": 3}'
         ),
-        "version 2",
+        "version 3",
     )
     refused(
         rewritten(
@@ -347,3 +347,39 @@ def test_a_row_that_may_not_be_written_is_told_by_its_line(
     archive, table, values, match
 ):
     refused(with_row(archive, table, **values), match)
+
+
+def test_an_archive_of_before_the_tags_is_restored_without_them(archive, tmp_path):
+    rows = {"entries.jsonl": b"", "revisions.jsonl": b""}
+    with zipfile.ZipFile(archive) as held:
+        manifest = json.loads(held.read("manifest.json"))
+        for name in rows:
+            lines = held.read(name).splitlines()
+            rows[name] = b"".join(_without_tags(line) for line in lines)
+        kept = {
+            name: rows.get(name, held.read(name))
+            for name in held.namelist()
+            if name not in ("manifest.json", "tags.jsonl")
+        }
+    manifest["version"] = 1
+    del manifest["files"]["tags"]
+    for name, content in rows.items():
+        facts = manifest["files"][name.removesuffix(".jsonl")]
+        digest = hashlib.sha256(content).hexdigest()
+        facts.update(bytes=len(content), sha256=digest)
+    old = tmp_path / "old.zip"
+    with zipfile.ZipFile(old, "w") as made:
+        for name, content in kept.items():
+            made.writestr(name, content)
+        made.writestr("manifest.json", json.dumps(manifest))
+
+    restored = restore_archive(old, newcomers=ALL_NEW)
+
+    assert Entry.objects.count() == restored.rows["entries"] > 0
+    assert not Tag.objects.exists()
+
+
+def _without_tags(line: bytes) -> bytes:
+    row = json.loads(line)
+    del row["product_line"], row["line_of_business"]
+    return json.dumps(row).encode() + b"\n"

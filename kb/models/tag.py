@@ -1,0 +1,56 @@
+from typing import Self
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db import models
+
+
+class TagQuerySet(models.QuerySet["Tag"]):
+    """Reads over tags; each narrows and may be chained."""
+
+    def product_lines(self) -> Self:
+        """Tags that say for which product something holds."""
+        return self.filter(facet=Tag.Facet.PRODUCT_LINE)
+
+    def lines_of_business(self) -> Self:
+        """Tags that say for which part of the house something holds."""
+        return self.filter(facet=Tag.Facet.LINE_OF_BUSINESS)
+
+    def of_expert(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """Tags whose expert `user` is."""
+        return self.filter(experts=user.pk)
+
+    def without_expert(self) -> Self:
+        """Tags that nobody who is active is the expert of."""
+        return self.exclude(experts__is_active=True)
+
+
+class Tag(models.Model):
+    """What entries and questions are about, in one of two facets, and who knows of it.
+
+    An entry and an answer have at most one tag of each facet.
+    """
+
+    class Facet(models.TextChoices):
+        """What a tag divides knowledge by; each is a column of entries and answers."""
+
+        PRODUCT_LINE = "product_line", "product line"
+        LINE_OF_BUSINESS = "line_of_business", "line of business"
+
+    slug = models.SlugField(unique=True)
+    name = models.CharField(max_length=100)
+    facet = models.CharField(max_length=16, choices=Facet.choices)
+    experts = models.ManyToManyField(
+        settings.AUTH_USER_MODEL,
+        blank=True,
+        related_name="expert_tags",
+        help_text="Who reviews what is asked of it.",
+    )
+
+    objects = TagQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["facet", "slug"]
+
+    def __str__(self) -> str:
+        return self.name
