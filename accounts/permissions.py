@@ -51,7 +51,7 @@ _ADDED: Mapping[Role, Mapping[str, Mapping[str, tuple[str, ...]]]] = {
             "import": ("view", "add"),
             "tag": _WRITE,
         },
-        "qa": {"reviewsample": ("view", "add")},
+        "qa": {"confidencemove": _READ, "reviewsample": ("view", "add")},
     },
     Role.ADMIN: {
         "accounts": {"apitoken": ("view", "delete")},

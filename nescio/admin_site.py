@@ -154,6 +154,7 @@ UNFOLD: dict[str, Any] = {
                     _item("Answers and refusals", "question_answer", "qa", "answer"),
                     _item("Votes", "thumbs_up_down", "qa", "vote"),
                     _item("Escalations", "support_agent", "qa", "escalation"),
+                    _item("Confidence by votes", "balance", "qa", "confidencemove"),
                     _item("Refusal wordings", "rate_review", "qa", "refusalwording"),
                 ],
             },

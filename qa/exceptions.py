@@ -72,6 +72,12 @@ class InvalidEscalationError(NescioError):
     code = "invalid_escalation"
 
 
+class NothingToUndoError(ConflictError):
+    """There is nothing of this kind to take back, or something was done since."""
+
+    code = "nothing_to_undo"
+
+
 class PolicyError(NescioError):
     """A policy's values contradict each other or are out of range."""
 

@@ -15,6 +15,7 @@ from qa.evaluation.background import evaluate_in_background
 from qa.language_models.judge_selection import configured_judge
 from qa.language_models.writer_selection import load_writer
 from qa.services.drift import watch_drift
+from qa.services.entry_confidence import weigh_votes
 from qa.training.background import train_in_background
 
 HANDLERS: dict[str, Handler] = {
@@ -30,4 +31,5 @@ HANDLERS: dict[str, Handler] = {
     "probes.train": train_in_background,
     "qa.evaluate": evaluate_in_background,
     "qa.watch_drift": watch_drift,
+    "qa.weigh_votes": weigh_votes,
 }

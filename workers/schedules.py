@@ -43,6 +43,11 @@ def schedules() -> dict[str, dict[str, object]]:
             "schedule": timedelta(minutes=3),
             "options": {"expires": 180},
         },
+        "weigh_votes": {
+            "task": "workers.weigh_votes",
+            "schedule": crontab(minute=25),
+            "options": {"expires": 1800},
+        },
         "keep_upkeep": {
             "task": "workers.keep_upkeep",
             "schedule": crontab(hour=2, minute=10),

@@ -249,6 +249,8 @@ class Entry(models.Model):
 
     objects = EntryQuerySet.as_manager()
 
+    revision_number: int  # from `with_revision_number`
+
     class Meta:
         ordering = ["-updated_at", "-pk"]
         verbose_name_plural = "entries"

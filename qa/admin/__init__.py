@@ -4,6 +4,7 @@ from .answer import AnswerAdmin
 from .drift import DriftReadingAdmin
 from .escalation import EscalationAdmin
 from .evaluation import EvaluationRunAdmin
+from .ledger import ConfidenceMoveAdmin
 from .policy import PolicyAdmin
 from .probe import ProbeAdmin
 from .vote import VoteAdmin
@@ -11,6 +12,7 @@ from .wording import RefusalWordingAdmin
 
 __all__ = [
     "AnswerAdmin",
+    "ConfidenceMoveAdmin",
     "DriftReadingAdmin",
     "EscalationAdmin",
     "EvaluationRunAdmin",

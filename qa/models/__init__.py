@@ -7,6 +7,7 @@ from .drift import DriftReading
 from .escalation import Escalation
 from .evaluation import EvaluationResult, EvaluationRun
 from .gap import Gap, GapCursor, GapQuestion
+from .ledger import ConfidenceMove
 from .notice import Notice
 from .policy import Policy, RefusalWording
 from .repeat import Repeat
@@ -20,6 +21,7 @@ __all__ = [
     "AnswerEvidence",
     "AnswerQuerySet",
     "Certificate",
+    "ConfidenceMove",
     "DriftReading",
     "Escalation",
     "EvaluationResult",
