@@ -12,12 +12,13 @@ from accounts.api.strict_fields import (
     StrictSerializer,
 )
 from accounts.pagination import NewestFirstPagination
+from accounts.roles import IsCurator
 from kb.models import Conflict, ConflictQuerySet, Entry
 from kb.services.conflict_resolution import ACTIONS, resolve_conflict
 from kb.services.entry_values import REASON_LIMIT
 
 from .filters import ConflictFilter
-from .permissions import CuratorsOnly, caller
+from .permissions import caller
 
 
 class NewestFoundPagination(NewestFirstPagination):
@@ -145,7 +146,7 @@ def _ready(rows: ConflictQuerySet) -> ConflictQuerySet:
 class ConflictListView(ListAPIView[Conflict]):
     """Conflicts of which the caller may see both entries, newest first."""
 
-    permission_classes = [CuratorsOnly]
+    permission_classes = [IsCurator]
     throttle_scope = "user"
     serializer_class = ConflictSerializer
     filterset_class = ConflictFilter
@@ -159,7 +160,7 @@ class ConflictListView(ListAPIView[Conflict]):
 class ConflictResolveView(GenericAPIView[Conflict]):
     """The resolution of one conflict."""
 
-    permission_classes = [CuratorsOnly]
+    permission_classes = [IsCurator]
     throttle_scope = "user"
     serializer_class = ConflictSerializer
     queryset = Conflict.objects.none()

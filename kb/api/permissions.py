@@ -22,16 +22,6 @@ class AgentReadsCuratorWrites(_ReadOrWrite):
     writes = Role.CURATOR
 
 
-class CuratorsOnly(BasePermission):
-    """Conflicts: what is not settled is nothing to be told from."""
-
-    message = f"This needs the role {Role.CURATOR}."
-
-    def has_permission(self, request: Request, view: APIView) -> bool:
-        """Let curators in."""
-        return has_role(request.user, Role.CURATOR)
-
-
 class AgentReadsAdminWrites(_ReadOrWrite):
     """Audiences, which decide who sees what."""
 

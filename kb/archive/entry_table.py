@@ -1,7 +1,6 @@
 """Entries as a table for a spreadsheet: CSV, streamed, with cells that never run."""
 
-import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -10,7 +9,7 @@ from django.http import StreamingHttpResponse
 
 from kb.models import Document, Entry
 
-from .spreadsheet_cells import inert
+from . import spreadsheet_cells
 
 MEDIA_TYPE = "text/csv; charset=utf-8"
 COLUMNS = (
@@ -29,15 +28,6 @@ _OF_DOCUMENT = slice(2, 5)
 _AT_ONCE = 1000
 # Without it a spreadsheet takes the letters for those of its own country.
 _BYTE_ORDER_MARK = "\ufeff"
-
-
-class _Line:
-    """What the csv module writes into: keeps the line that was written last."""
-
-    text = ""
-
-    def write(self, text: str) -> None:
-        self.text = text
 
 
 def csv_response(
@@ -65,10 +55,14 @@ def csv_lines(
     Args:
         entries: What the reader may see.
     """
-    line = _Line()
-    writer = csv.writer(line, lineterminator="\r\n")
-    writer.writerow(COLUMNS)
-    yield _BYTE_ORDER_MARK + line.text
+    yield _BYTE_ORDER_MARK
+    yield from spreadsheet_cells.csv_lines(_rows(entries, reader))
+
+
+def _rows(
+    entries: QuerySet[Entry], reader: AbstractBaseUser | AnonymousUser
+) -> Iterator[Sequence[str]]:
+    yield COLUMNS
     # By id in batches: a cursor would hold a transaction as long as somebody downloads.
     ids = entries.order_by("pk").values_list("pk", flat=True)
     last = 0
@@ -84,8 +78,7 @@ def csv_lines(
         for *values, document_id in batch:
             if document_id not in seen:
                 values[_OF_DOCUMENT] = [None] * 3
-            writer.writerow([inert(_cell(value)) for value in values])
-            yield line.text
+            yield [_cell(value) for value in values]
 
 
 def _cell(value: object) -> str:

@@ -7,11 +7,31 @@ every export writes its cells with `inert`, every import reads them with `origin
 `original(inert(text)) == text` for every text.
 """
 
+import csv
 import re
+from collections.abc import Iterable, Iterator, Sequence
 
 # Blanks before the sign do not hold every spreadsheet off; the wide forms of the signs
 # are folded into the plain ones by some.
 _FORMULA = re.compile(r"'*(?:[\t\r\n]|\s*[=+\-@\uff1d\uff0b\uff0d\uff20])")
+
+
+class _Line:
+    """What the csv module writes into: keeps the line that was written last."""
+
+    text = ""
+
+    def write(self, text: str) -> None:
+        self.text = text
+
+
+def csv_lines(rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield each row as a line of CSV, its cells written by `inert`."""
+    line = _Line()
+    writer = csv.writer(line, lineterminator="\r\n")
+    for row in rows:
+        writer.writerow([inert(cell) for cell in row])
+        yield line.text
 
 
 def inert(text: str) -> str:

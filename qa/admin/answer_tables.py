@@ -8,6 +8,7 @@ from qa.models import Answer, AnswerEvidence
 
 from .tables import table
 
+_SHOWN = 120
 _PASSED = {True: "met", False: "not met", None: "recorded"}
 
 
@@ -44,6 +45,20 @@ def evidence_table(answer: Answer) -> SafeString:
     )
     heads = ("role", "entry", "document", "quote", "distance", "confidence", "ratio")
     return table(heads, rows)
+
+
+def shortened(question: str) -> str:
+    """Return a question as lists show it."""
+    return question if len(question) <= _SHOWN else f"{question[: _SHOWN - 1]}…"
+
+
+def link_to(answer: Answer) -> SafeString:
+    """Return what was asked, with the way to the answer's own page."""
+    return format_html(
+        '<a class="text-primary-600 dark:text-primary-500" href="{}">{}</a>',
+        reverse("admin:qa_answer_change", args=[answer.pk]),
+        answer.question,
+    )
 
 
 def _said(piece: AnswerEvidence) -> tuple[str, str, str]:

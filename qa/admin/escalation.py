@@ -29,7 +29,7 @@ from qa.models.answer import fetch_evidence
 from qa.models.escalation import EscalationQuerySet
 from qa.services.escalations import REPLY_LIMIT, Kept, close, release, reply, take
 
-from .answer_tables import evidence_table, gates_table
+from .answer_tables import evidence_table, gates_table, link_to, shortened
 
 _STATES = {"open": "warning", "answered": "success", "closed": "info"}
 _ANSWER, _CLOSE = "answer", "close"
@@ -237,17 +237,12 @@ class EscalationAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no type
     @admin.display(description="question", ordering="answer__question")
     def question(self, escalation: Escalation) -> str:
         """Show what was asked, shortened."""
-        asked = escalation.answer.question
-        return asked if len(asked) <= 120 else f"{asked[:119]}…"
+        return shortened(escalation.answer.question)
 
     @admin.display(description="question")
     def asked(self, escalation: Escalation) -> SafeString:
         """Show what was asked, with the way to the answer's own page."""
-        return format_html(
-            '<a class="text-primary-600 dark:text-primary-500" href="{}">{}</a>',
-            reverse("admin:qa_answer_change", args=[escalation.answer_id]),
-            escalation.answer.question,
-        )
+        return link_to(escalation.answer)
 
     @admin.display(description="asked by", ordering="raised_by__username")
     def asked_by(self, escalation: Escalation) -> str:

@@ -2,7 +2,6 @@ import json
 from typing import Any, ClassVar
 
 from django.contrib import admin, messages
-from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
@@ -13,6 +12,7 @@ from django.utils.safestring import SafeString
 from unfold.decorators import action, display
 
 from jobs.services import enqueue
+from kb.admin.caller import caller
 from qa.evaluation.background import KIND
 from qa.evaluation.report import plots
 from qa.evaluation.runs import judged_of
@@ -121,7 +121,7 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
         job = enqueue(
             KIND,
             parameters,
-            owner=request.user if isinstance(request.user, User) else None,
+            owner=caller(request),
             idempotency_key=f"{KIND} {json.dumps(parameters, sort_keys=True)}"[:200],
         )
         message = format_html(

@@ -1,22 +1,20 @@
 from typing import ClassVar
 
 from django.contrib import admin, messages
-from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.http import HttpRequest, StreamingHttpResponse
-from django.urls import reverse
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.decorators import display
 
 from accounts.roles import Role, has_role
+from kb.admin.caller import caller
 from qa.api.votes import csv_response
 from qa.models import Vote
 from qa.models.answer import fetch_evidence
 from qa.models.vote import VoteQuerySet
 from qa.services.votes import handle_votes, reopen_votes
 
-from .answer_tables import evidence_table, gates_table
+from .answer_tables import evidence_table, gates_table, link_to, shortened
 from .read_only import ReadOnlyAdmin
 
 _WITHHELD = "withheld: the answer cites entries that you may not see"
@@ -112,9 +110,8 @@ class VoteAdmin(ReadOnlyAdmin):
     @admin.action(description="Mark as dealt with", permissions=["handle"])
     def handle(self, request: HttpRequest, chosen: QuerySet[Vote]) -> None:
         """Close the chosen votes."""
-        by = request.user
-        if isinstance(by, User):
-            self._tell(request, handle_votes(chosen, by=by), "marked as dealt with")
+        count = handle_votes(chosen, by=caller(request))
+        self._tell(request, count, "marked as dealt with")
 
     @admin.action(description="Open again", permissions=["handle"])
     def reopen(self, request: HttpRequest, chosen: QuerySet[Vote]) -> None:
@@ -144,17 +141,12 @@ class VoteAdmin(ReadOnlyAdmin):
     @admin.display(description="question", ordering="answer__question")
     def question(self, vote: Vote) -> str:
         """Show what was asked, shortened."""
-        asked = vote.answer.question
-        return asked if len(asked) <= 120 else f"{asked[:119]}…"
+        return shortened(vote.answer.question)
 
     @admin.display(description="question")
     def asked(self, vote: Vote) -> SafeString:
         """Show what was asked, with the way to the answer's own page."""
-        return format_html(
-            '<a class="text-primary-600 dark:text-primary-500" href="{}">{}</a>',
-            reverse("admin:qa_answer_change", args=[vote.answer_id]),
-            vote.answer.question,
-        )
+        return link_to(vote.answer)
 
     @display(  # type: ignore[untyped-decorator]  # unfold ships no types
         description="outcome",

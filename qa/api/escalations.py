@@ -2,10 +2,8 @@
 
 from uuid import UUID
 
-from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiResponse, extend_schema
-from rest_framework.exceptions import NotAuthenticated
 from rest_framework.generics import GenericAPIView, ListAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -13,6 +11,7 @@ from rest_framework.status import HTTP_201_CREATED
 
 from accounts.pagination import NewestFirstPagination
 from accounts.roles import IsAgent, IsSME
+from kb.api.permissions import caller
 from qa.api.filters import EscalationFilter
 from qa.escalation_serializers import (
     EscalationSerializer,
@@ -40,19 +39,12 @@ class _EscalationsView(GenericAPIView[Escalation]):
     throttle_scope = "user"
     serializer_class = EscalationSerializer
 
-    @property
-    def caller(self) -> User:
-        """The signed-in user."""
-        if not isinstance(self.request.user, User):
-            raise NotAuthenticated
-        return self.request.user
-
     def get_queryset(self) -> QuerySet[Escalation]:
         """One's own; experts see everybody's."""
         seen = Escalation.objects.visible_to(self.request.user)
         return seen.select_related("answer", "raised_by", "assignee", "replied_by")
 
-    def answered(self, escalation_id: int) -> Response:
+    def found(self, escalation_id: int) -> Escalation:
         """Return an escalation as it now stands.
 
         Raises:
@@ -61,7 +53,11 @@ class _EscalationsView(GenericAPIView[Escalation]):
         found = self.get_queryset().filter(pk=escalation_id).first()
         if found is None:
             raise EscalationNotFoundError(f"There is no escalation {escalation_id}.")
-        return Response(EscalationSerializer(found).data)
+        return found
+
+    def answered(self, escalation_id: int) -> Response:
+        """Return what `found` finds as a response."""
+        return Response(EscalationSerializer(self.found(escalation_id)).data)
 
 
 class EscalateView(_EscalationsView):
@@ -79,7 +75,7 @@ class EscalateView(_EscalationsView):
         """Send a refused question of one's own to the experts."""
         given = NoteSerializer(data=request.data)
         given.is_valid(raise_exception=True)
-        made = escalate(answer_id, user=self.caller, **given.validated_data)
+        made = escalate(answer_id, user=caller(request), **given.validated_data)
         return Response(EscalationSerializer(made).data, HTTP_201_CREATED)
 
 
@@ -101,10 +97,9 @@ class EscalationView(_EscalationsView):
     @extend_schema(operation_id="escalations_read")
     def get(self, request: Request, escalation_id: int) -> Response:
         """Read one; reading one's own reply marks it as read."""
-        response = self.answered(escalation_id)
-        found = self.get_queryset().get(pk=escalation_id)
-        mark_read(found.answer, by=self.caller)
-        return response
+        found = self.found(escalation_id)
+        mark_read(found.answer, by=caller(request))
+        return Response(EscalationSerializer(found).data)
 
 
 class ReplyView(_EscalationsView):
@@ -124,7 +119,7 @@ class ReplyView(_EscalationsView):
         keep = given.validated_data["keep"]
         reply(
             escalation_id,
-            by=self.caller,
+            by=caller(request),
             text=given.validated_data["text"],
             keep=Kept(**keep) if keep else None,
         )
@@ -145,7 +140,7 @@ class CloseView(_EscalationsView):
         """End it without an answer; the asker reads why."""
         given = ReasonSerializer(data=request.data)
         given.is_valid(raise_exception=True)
-        close(escalation_id, by=self.caller, **given.validated_data)
+        close(escalation_id, by=caller(request), **given.validated_data)
         return self.answered(escalation_id)
 
 
@@ -161,7 +156,7 @@ class AssigneeView(_EscalationsView):
     )
     def put(self, request: Request, escalation_id: int) -> Response:
         """Say that one works on it."""
-        take(escalation_id, by=self.caller)
+        take(escalation_id, by=caller(request))
         return self.answered(escalation_id)
 
     @extend_schema(
@@ -170,5 +165,5 @@ class AssigneeView(_EscalationsView):
     )
     def delete(self, request: Request, escalation_id: int) -> Response:
         """Give it back to all experts."""
-        release(escalation_id, by=self.caller)
+        release(escalation_id, by=caller(request))
         return self.answered(escalation_id)

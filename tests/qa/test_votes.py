@@ -93,15 +93,15 @@ def test_as_a_table_no_cell_is_a_formula_and_what_may_not_be_read_is_withheld(as
     hidden = make_answer(asker, cited=(secret,), text="The code is 7.")
     vote(seen.pk, user=asker, is_up=False, reasons=["wrong"], comment="+49, really")
     vote(hidden.pk, user=asker, is_up=False, comment="It is 8.")
-    votes = Vote.objects.visible_to(make_user(Role.SME)).order_by("pk")
+    votes = Vote.objects.visible_to(make_user(Role.SME))
 
     lines = list(csv_lines(votes.select_related("answer", "user", "handled_by")))
-    rows = list(csv.DictReader(io.StringIO("".join(lines), newline="")))
+    newest, oldest = csv.DictReader(io.StringIO("".join(lines), newline=""))
 
     assert len(lines) == 3
-    assert (rows[0]["question"], rows[0]["comment"]) == ("'=1+1", "'+49, really")
-    assert rows[0]["reasons"] == "wrong"
-    assert (rows[1]["text"], rows[1]["comment"]) == ("withheld from you",) * 2
+    assert (oldest["question"], oldest["comment"]) == ("'=1+1", "'+49, really")
+    assert oldest["reasons"] == "wrong"
+    assert (newest["text"], newest["comment"]) == ("withheld from you",) * 2
 
 
 def test_who_reviews_answers_has_a_vote_of_their_own(answer, asker):
