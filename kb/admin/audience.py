@@ -5,12 +5,12 @@ from django.contrib import admin
 from django.contrib.auth.models import Group
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest
-from unfold.admin import ModelAdmin
 
 from accounts.roles import Role, has_role
 from kb.models import Audience
 from kb.services.audiences import create_audience, edit_audience
 
+from .refused_deletion import RefusedDeletionAdmin
 from .rehearsal import ServiceForm
 
 
@@ -44,7 +44,7 @@ class AudienceForm(ServiceForm):
 
 
 @admin.register(Audience)
-class AudienceAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+class AudienceAdmin(RefusedDeletionAdmin):
     """Who sees what."""
 
     form = AudienceForm

@@ -115,6 +115,7 @@ class ConflictAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
             "may_resolve": may_resolve and conflict.state == Conflict.State.OPEN,
             "error": error,
             "typed": request.POST.get("reason", ""),
+            "wording": request.POST.get("text", ""),
         }
         return TemplateResponse(
             request,
@@ -132,6 +133,7 @@ class ConflictAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
             keep=int(keep) if keep.isdecimal() and len(keep) < 19 else None,
             by=caller(request),
             reason=request.POST.get("reason", ""),
+            text=request.POST.get("text", "") if action == "merge" else "",
         )
         self.message_user(
             request,

@@ -7,8 +7,8 @@ from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse
-from unfold.admin import ModelAdmin, TabularInline
-from unfold.widgets import UnfoldAdminIntegerFieldWidget
+from unfold.admin import TabularInline
+from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldBooleanSwitchWidget
 
 from kb.exceptions import InvalidKnowledgeError
 from kb.models import Audience, Document, Section
@@ -22,6 +22,7 @@ from kb.services.enrichment import MOST_SEEDS
 from kb.services.enrichment_job import SEED_LIMIT
 
 from .caller import caller
+from .refused_deletion import RefusedDeletionAdmin
 from .rehearsal import ServiceForm
 from .seeds import to_seeds
 
@@ -137,6 +138,13 @@ class DocumentForm(ServiceForm):
 
     user: User
 
+    entries_follow = forms.BooleanField(
+        label="Its entries too",
+        required=False,
+        widget=UnfoldBooleanSwitchWidget,
+        help_text="A new audience is also given to the entries that have its old one.",
+    )
+
     class Meta:
         model = Document
         fields = ["knowledge_base", "title", "source", "audience"]
@@ -146,6 +154,8 @@ class DocumentForm(ServiceForm):
         audience: Any = self.fields.get("audience")
         if audience is not None:
             audience.queryset = Audience.objects.visible_to(self.user)
+        if self.instance.pk is None:
+            del self.fields["entries_follow"]
 
     def write(self) -> Document:
         """Make or change the document."""
@@ -157,7 +167,7 @@ class DocumentForm(ServiceForm):
 
 
 @admin.register(Document)
-class DocumentAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+class DocumentAdmin(RefusedDeletionAdmin):
     """Where entries come from."""
 
     form = DocumentForm
@@ -173,6 +183,7 @@ class DocumentAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         "title",
         "source",
         "audience",
+        "entries_follow",
         "created_by",
         "created_at",
         "updated_at",
@@ -215,6 +226,12 @@ class DocumentAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         """Keep the knowledge base, which its entries share."""
         fixed = ["knowledge_base"] if obj else []
         return [*self.readonly_fields, *fixed]
+
+    def get_fields(
+        self, request: HttpRequest, obj: Document | None = None
+    ) -> list[str]:
+        """Ask about its entries only where it may have some."""
+        return [name for name in self.fields if obj or name != "entries_follow"]
 
     def get_form(
         self,

@@ -117,6 +117,13 @@ class ResolutionSerializer(StrictSerializer):
         default="",
         help_text="Needed for all but merge.",
     )
+    text = StrictCharField(
+        allow_blank=True,
+        required=False,
+        default="",
+        help_text="Of a merge: what the entry that stays says from now on; empty leaves "
+        "it as it is.",
+    )
 
 
 def _place(span: dict[str, int] | None) -> list[int] | None:
@@ -181,6 +188,7 @@ class ConflictResolveView(GenericAPIView[Conflict]):
             keep=body.validated_data.get("keep"),
             by=caller(request),
             reason=body.validated_data["reason"],
+            text=body.validated_data["text"],
         )
         shown = _ready(_visible(request)).get(pk=conflict_id)
         return Response(ConflictSerializer(shown).data)

@@ -4,6 +4,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from accounts.api.strict_fields import (
+    StrictBooleanField,
     StrictCharField,
     StrictIntegerField,
     StrictSerializer,
@@ -90,6 +91,10 @@ class DocumentChangesSerializer(StrictSerializer):
         max_length=documents.SOURCE_LIMIT, allow_blank=True, required=False
     )
     audience = AudienceField(required=False)
+    entries_follow = StrictBooleanField(
+        required=False,
+        help_text="Whether entries of the audience that it had get the new one too.",
+    )
     sections = SectionNodeSerializer(
         many=True,
         required=False,
@@ -108,6 +113,7 @@ class NewDocumentSerializer(DocumentChangesSerializer):
 
     title = StrictCharField(max_length=documents.TITLE_LIMIT)
     audience = AudienceField(help_text="The audience that its new entries get.")
+    entries_follow = None  # type: ignore[assignment]  # there are none yet
     knowledge_base = KnowledgeBaseField(
         required=False, help_text="By default the only one there is."
     )

@@ -89,7 +89,7 @@ class DocumentView(GenericAPIView[Document]):
         responses=DocumentDetailSerializer,
     )
     def patch(self, request: Request, document_id: int) -> Response:
-        """Change what is given; its entries keep the audience that they have."""
+        """Change what is given; entries keep their audience unless `entries_follow`."""
         document = _find(request, document_id)
         body = DocumentChangesSerializer(
             data=request.data, context={"request": request}

@@ -13,7 +13,8 @@ from kb.exceptions import InvalidArchiveError
 from .reading import ArchiveFile
 from .tables import AUDIENCES, KNOWLEDGE_BASES, TABLES, TAGS, Column, Table
 
-_INTEGER_LIMIT = 2**31 - 1
+_INTEGER_LIMIT = 2**31
+_BIG_INTEGER_LIMIT = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,9 @@ def _check_row(
         raise ValueError(msg)
     for column in table.columns:
         value = row[column.field]
-        if column.table:
+        if column.is_list:
+            _check_pairs(column, value, archive.manifest.files[column.table].rows)
+        elif column.table:
             _check_number(column, value, archive.manifest.files[column.table].rows)
         elif value is not None and column.by:
             _check_name(table, column, value, named)
@@ -85,6 +88,10 @@ def _check_row(
         if value is None and not table.field(column).null:
             msg = f"{column.field} is missing."
             raise ValueError(msg)
+    _keep_names(table, row, named)
+
+
+def _keep_names(table: Table, row: Mapping[str, Any], named: Named) -> None:
     if table is TAGS:
         named.usernames.update(row["experts"])
     if table in (AUDIENCES, KNOWLEDGE_BASES, TAGS):
@@ -99,6 +106,14 @@ def _check_number(column: Column, value: object, rows: int) -> None:
     if value is not None and not (type(value) is int and 1 <= value <= rows):
         msg = f"{column.field} {value!r} is no row of {column.table}."
         raise ValueError(msg)
+
+
+def _check_pairs(column: Column, value: object, rows: int) -> None:
+    for pair in value if isinstance(value, list) else [value]:
+        if not (isinstance(pair, list) and len(pair) == 2 and _is_number(pair[1])):
+            msg = f"{column.field} {str(pair)[:80]!r} is no pair of a row and a number."
+            raise ValueError(msg)
+        _check_number(column, pair[0], rows)
 
 
 def _check_name(table: Table, column: Column, value: object, named: Named) -> None:
@@ -170,7 +185,11 @@ def _is_number(value: object) -> bool:
 
 
 def _is_count(value: object) -> bool:
-    return type(value) is int and 0 <= value <= _INTEGER_LIMIT
+    return type(value) is int and 0 <= value < _INTEGER_LIMIT
+
+
+def _is_big_integer(value: object) -> bool:
+    return type(value) is int and -_BIG_INTEGER_LIMIT <= value < _BIG_INTEGER_LIMIT
 
 
 def _is_text(value: object) -> bool:
@@ -181,6 +200,7 @@ _TESTS: "tuple[tuple[type[models.Field[Any, Any]], Callable[[object], bool]], ..
     (models.DateTimeField, _is_moment),
     (models.FloatField, _is_number),
     (models.BooleanField, lambda value: isinstance(value, bool)),
+    (models.BigIntegerField, _is_big_integer),
     (models.IntegerField, _is_count),
     (models.CharField, _is_text),
     (models.TextField, _is_text),

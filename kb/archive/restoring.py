@@ -18,12 +18,23 @@ from kb.services.vectors import write_vectors
 
 from .checking import Named, check_rows
 from .reading import ArchiveFile, open_archive
-from .tables import CONFLICTS, DOCUMENTS, ENTRIES, REVISIONS, SECTIONS, Column, Table
+from .tables import (
+    AUDIENCES,
+    DOCUMENTS,
+    ENTRIES,
+    KNOWLEDGE_BASES,
+    SECTIONS,
+    TABLES,
+    TAGS,
+    Column,
+    Table,
+)
 from .writing import Progress
 
 _AT_ONCE = 1000
 _EMBEDDED_AT_ONCE = 256
 _SHOWN_NAMES = 10
+_BY_NAME = (KNOWLEDGE_BASES, AUDIENCES, TAGS)  # which may be here already
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +204,9 @@ class _Ids:
         """Return what the database holds for a value of the archive."""
         if value is None:
             return None
+        if column.is_list:
+            numbers = self.numbers[column.table]
+            return [[numbers[number - 1], near] for number, near in value]
         if column.table:
             return self.numbers[column.table][value - 1]
         if column.by:
@@ -227,8 +241,9 @@ def _write(
             for table in (DOCUMENTS, SECTIONS, ENTRIES)
         },
     )
-    for table in (DOCUMENTS, SECTIONS, ENTRIES, REVISIONS, CONFLICTS):
-        _write_table(table, archive, ids, progress)
+    for table in TABLES:
+        if table not in _BY_NAME:
+            _write_table(table, archive, ids, progress)
     # What waits for the end is judged now, where it can be told what was wrong.
     with connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")

@@ -17,6 +17,7 @@ from kb.models import (
     Document,
     Entry,
     KnowledgeBase,
+    Proposal,
     Revision,
     Section,
     Tag,
@@ -32,19 +33,21 @@ class Column:
         by: For a reference, what names the row referred to: its "username" or "slug".
         table: For a reference by number, the table that it leads to.
         since: The version of the format that brought it.
+        is_list: Of pairs of such a reference and a number.
     """
 
     field: str
     by: str = ""
     table: str = ""
     since: int = 1
+    is_list: bool = False
 
     @property
     def path(self) -> str:
         """What a query reads it by."""
-        return (
-            f"{self.field}__{self.by or 'pk'}" if self.by or self.table else self.field
-        )
+        if self.is_list or not (self.by or self.table):
+            return self.field
+        return f"{self.field}__{self.by or 'pk'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +184,23 @@ CONFLICTS = Table(
         *_plain("resolved_at", "reason", "found_at"),
     ),
 )
+PROPOSALS = Table(
+    "proposals",
+    Proposal,
+    (
+        _KNOWLEDGE_BASE,
+        Column("entry", table="entries"),
+        *_plain("seed_question", "question", "question_sha256", "answer", "sentence"),
+        *_plain("stated", "agreement", "likelihood", "confidence"),
+        *_plain("model_name", "model_fingerprint", "prompt_version", "random_seed"),
+        Column("nearest", table="entries", is_list=True),
+        Column("state"),
+        Column("decided_by", by="username"),
+        *_plain("decided_at", "reason", "created_at"),
+    ),
+    left_out=frozenset({"id", "job"}),
+    since=2,
+)
 
 TABLES = (
     KNOWLEDGE_BASES,
@@ -191,5 +211,6 @@ TABLES = (
     ENTRIES,
     REVISIONS,
     CONFLICTS,
+    PROPOSALS,
 )
 """In the order in which they are written and read: what is referred to comes first."""

@@ -23,6 +23,7 @@ from kb.models import (
     Document,
     Entry,
     KnowledgeBase,
+    Proposal,
     Revision,
     Section,
     Tag,
@@ -35,6 +36,7 @@ from .tables import (
     DOCUMENTS,
     ENTRIES,
     KNOWLEDGE_BASES,
+    PROPOSALS,
     REVISIONS,
     SECTIONS,
     TABLES,
@@ -206,6 +208,7 @@ def _rows(contents: Contents) -> Mapping[str, QuerySet[Any]]:
         ENTRIES.name: entries,
         REVISIONS.name: revisions,
         CONFLICTS.name: Conflict.objects.filter(first__in=entries, second__in=entries),
+        PROPOSALS.name: Proposal.objects.filter(entry__in=entries),
     }
 
 
@@ -244,6 +247,9 @@ def _values(
 
 
 def _kept(column: Column, value: Any, held: _Held) -> Any:  # noqa: ANN401  # what JSON holds
+    if column.is_list:
+        numbered = ((held.number(column.table, row_id), near) for row_id, near in value)
+        return [[number, near] for number, near in numbered if number is not None]
     if column.table:
         return held.number(column.table, value)
     # That an entry once belonged to people whom the reader is not one of is not told.

@@ -17,18 +17,21 @@ _ID_LIMIT = 200
 def fact_of(row: Mapping[str, str], place: str) -> Fact | BadRow:
     """Return the fact of a row, or what is wrong with the row.
 
+    Where there is no answer, the text beside a question is its answer.
+
     Args:
         row: By the names of `COLUMNS`; others are left aside.
     """
-    question, answer = row.get("question", ""), row.get("answer", "")
-    text = row.get("text", "")
+    question, text = row.get("question", ""), row.get("text", "")
+    answer = row.get("answer", "")
     if answer.strip() and not question.strip():
         return BadRow(place, "It has an answer and no question.")
-    if question.strip() and not answer.strip():
+    said = answer if answer.strip() else text
+    if question.strip() and not said.strip():
         return BadRow(place, "It has a question and no answer.")
     try:
         return Fact(
-            text=clean_said("text", answer if question.strip() else text),
+            text=clean_said("text", said),
             place=place,
             question=clean_said("question", question),
             id=clean_line(

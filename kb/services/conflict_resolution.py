@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
+from accounts.roles import Role, has_role
 from kb.exceptions import (
     ConflictNotFoundError,
     ConflictResolvedError,
@@ -16,6 +17,8 @@ from kb.exceptions import (
 from kb.models import Conflict, Entry
 
 from .conflict_finding import find_conflicts_of, other_entry
+from .entries import edit_entry
+from .entry_revisions import lock_all
 from .entry_states import mark_for_review, retire_entry, verify_entry
 from .entry_values import REASON_LIMIT
 from .text import clean_line
@@ -25,23 +28,32 @@ ACTIONS = ("merge", "keep_both", "override", "retire_other")
 
 @transaction.atomic
 def merge_conflict(
-    *, conflict_id: int, keep: int, by: User, reason: str = ""
+    *, conflict_id: int, keep: int, by: User, reason: str = "", text: str = ""
 ) -> Conflict:
-    """Keep one of two entries and retire the other with a note; nothing is rewritten.
-
-    What only the retired one said has to be written into the kept one before: both
-    stand side by side on the conflict's page.
+    """Keep one of two entries and retire the other with a note.
 
     Args:
         keep: Id of the entry that stays.
+        text: What it says from now on, with what only the other one said; "" leaves it
+            as it is. A verified entry stays verified if `by` may verify.
 
     Raises:
         ConflictNotFoundError: There is none that `by` may see.
         ConflictResolvedError: It is open no more.
-        InvalidKnowledgeError: `keep` is no entry of it, or the reason is too long.
+        InvalidKnowledgeError: `keep` is no entry of it, the reason is too long, or the
+            text may not be written; nothing was done.
     """
     conflict, other = _taken_up(conflict_id, keep, by)
     note = _clean(reason)
+    if text.strip():
+        lock_all((keep, other))
+        edit_entry(
+            entry_id=keep,
+            author=by,
+            may_verify=has_role(by, Role.CURATOR),
+            reason=note or f"Merged with entry {other}.",
+            text=text,
+        )
     retire_entry(entry_id=other, by=by, reason=note or f"Merged into entry {keep}.")
     return _close(conflict, Conflict.State.MERGED, by, note, kept=keep)
 
@@ -87,17 +99,28 @@ def override_conflict(
 
 
 def resolve_conflict(
-    *, conflict_id: int, action: str, keep: int | None, by: User, reason: str
+    *,
+    conflict_id: int,
+    action: str,
+    keep: int | None,
+    by: User,
+    reason: str,
+    text: str = "",
 ) -> Conflict:
     """Do what a person chose: one of `ACTIONS`, each as its own function says.
 
     Raises:
-        InvalidKnowledgeError: The action is unknown, or it needs an entry to keep.
+        InvalidKnowledgeError: The action is unknown, it needs an entry to keep, or there
+            is a text and nothing is merged.
     """
     if action not in ACTIONS:
         raise InvalidKnowledgeError(
             "action",
             f"action {action[:40]!r} is unknown; take one of {', '.join(ACTIONS)}.",
+        )
+    if text.strip() and action != "merge":
+        raise InvalidKnowledgeError(
+            "text", f"text goes with merge, not with {action}; leave it out."
         )
     if action == "keep_both":
         return keep_both(conflict_id=conflict_id, by=by, reason=reason)
@@ -106,7 +129,9 @@ def resolve_conflict(
             "keep", f"keep is missing; {action} needs the id of the entry that stays."
         )
     if action == "merge":
-        return merge_conflict(conflict_id=conflict_id, keep=keep, by=by, reason=reason)
+        return merge_conflict(
+            conflict_id=conflict_id, keep=keep, by=by, reason=reason, text=text
+        )
     return override_conflict(
         conflict_id=conflict_id,
         keep=keep,

@@ -11,6 +11,7 @@ from django.db.models import F, QuerySet
 from kb.exceptions import DocumentNotFoundError, InvalidKnowledgeError
 from kb.models import Audience, Document, Entry, KnowledgeBase, Section
 
+from .bulk import BATCH, Action, BulkChange, change_entries
 from .entry_revisions import record
 from .text import clean_line
 
@@ -78,16 +79,20 @@ def edit_document(
     *,
     document_id: int,
     author: User | None = None,
+    entries_follow: bool = False,
     **changes: Unpack[DocumentChanges],
 ) -> Document:
-    """Change a document; its entries keep the audience that they have.
+    """Change a document.
 
     `sections` is the whole tree: nodes with an id stay (renamed, moved), nodes without
     one are new, sections that it does not name go, and their entries stay with the
     document alone.
 
     Args:
-        author: Who is named in the history of the entries that lose their section.
+        author: Who is named in the history of the entries that lose their section or
+            change their audience.
+        entries_follow: Whether entries of the audience that the document had get its new
+            one too, retired ones left aside; they keep theirs otherwise.
 
     Raises:
         DocumentNotFoundError: There is no such document.
@@ -102,9 +107,12 @@ def edit_document(
         document.source = clean_line(
             changes["source"], field="source", limit=SOURCE_LIMIT, required=False
         )
+    had = document.audience_id
     if "audience" in changes:
         document.audience = changes["audience"]
     document.save()
+    if entries_follow and document.audience_id != had:
+        _take_along(document, had, author=author)
     if "sections" in changes:
         _write_tree(document, changes["sections"], author=author)
     return document
@@ -167,6 +175,19 @@ def _write_tree(
     gone = document.sections.exclude(pk__in=[section.pk for section in written])
     _take_entries_out(gone, author=author)
     gone.delete()
+
+
+def _take_along(document: Document, had: int, *, author: User | None) -> None:
+    """Give the document's entries of its old audience the new one."""
+    rows = Entry.objects.filter(document=document, audience=had)
+    rows = rows.exclude(state=Entry.State.RETIRED).order_by("pk")
+    left = list(rows.values_list("pk", flat=True))
+    change = BulkChange(
+        Action.AUDIENCE, document.audience_id, "Its document changed its audience."
+    )
+    for start in range(0, len(left), BATCH):
+        chosen = left[start : start + BATCH]
+        change_entries(chosen, change, by=author, may_verify=False)
 
 
 def _take_entries_out(sections: QuerySet[Section], *, author: User | None) -> None:

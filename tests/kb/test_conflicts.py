@@ -18,6 +18,7 @@ from kb.services.conflict_resolution import (
     keep_both,
     merge_conflict,
     override_conflict,
+    resolve_conflict,
     settle_written,
 )
 from kb.services.entries import edit_entry
@@ -127,6 +128,33 @@ def test_merging_retires_the_other_entry_with_a_note(pair, conflict):
     assert pair[1].state == Entry.State.RETIRED
     assert f"Merged into entry {pair[0].pk}" in pair[1].revisions.first().reason
     assert (merged.state, merged.kept_id) == (Conflict.State.MERGED, pair[0].pk)
+
+
+def test_a_merge_may_bring_a_wording_for_both(pair, conflict):
+    text = "The Savings account costs 5 euros a month, paid on the first."
+    curator = make_curator()
+
+    with pytest.raises(InvalidKnowledgeError, match="text goes with merge"):
+        resolve_conflict(
+            conflict_id=conflict.pk, action="keep_both", keep=None, by=curator,
+            reason="Two tariffs.", text=text,
+        )  # fmt: skip
+    with pytest.raises(InvalidKnowledgeError, match="may have"):
+        merge_conflict(
+            conflict_id=conflict.pk, keep=pair[1].pk, by=curator, text="x" * 9_000
+        )
+    conflict.refresh_from_db()
+    assert conflict.state == Conflict.State.OPEN
+    merged = merge_conflict(
+        conflict_id=conflict.pk, keep=pair[1].pk, by=curator, text=text
+    )
+
+    for entry in pair:
+        entry.refresh_from_db()
+    assert (pair[0].state, pair[1].text) == (Entry.State.RETIRED, text)
+    assert pair[1].state == Entry.State.VERIFIED
+    merged.refresh_from_db()
+    assert (merged.state, merged.kept_id) == (Conflict.State.MERGED, pair[1].pk)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from kb.exceptions import (
     DocumentNotFoundError,
     InvalidKnowledgeError,
 )
-from kb.models import Audience, Document, Section
+from kb.models import Audience, Document, Entry, Section
 from kb.services.audiences import create_audience, edit_audience
 from kb.services.documents import (
     DEPTH_LIMIT,
@@ -67,6 +67,26 @@ def test_document_keeps_its_tree_in_order():
         ("Fees", [("Cards", []), ("Cash", [])]),
         ("Limits", []),
     ]
+
+
+def test_entries_follow_their_document_to_another_audience_where_that_is_wished():
+    everyone, board = make_audience(), make_audience("board", groups=["board"])
+    other = make_audience("other", groups=["other"])
+    document = _create(audience=everyone)
+    mine = make_entry("A card costs 12 euros.", document=document, audience=everyone)
+    theirs = make_entry("A loan costs 5 %.", document=document, audience=other)
+
+    edit_document(document_id=document.pk, audience=other)
+    mine.refresh_from_db()
+    assert mine.audience == everyone
+    edit_document(document_id=document.pk, audience=everyone)
+    edit_document(document_id=document.pk, audience=board, entries_follow=True)
+
+    mine.refresh_from_db()
+    theirs.refresh_from_db()
+    assert (mine.audience, theirs.audience) == (board, other)
+    assert "document" in mine.revisions.order_by("-number")[0].reason
+    assert mine.state == Entry.State.VERIFIED
 
 
 def test_tree_is_rebuilt_and_what_keeps_its_id_keeps_its_entries():

@@ -10,7 +10,15 @@ from django.db import connection
 from accounts.acting import as_owner
 from accounts.roles import Role
 from kb.archive.writing import Contents, write_archive
-from kb.models import Audience, Conflict, Document, Entry, KnowledgeBase, Tag
+from kb.models import (
+    Audience,
+    Conflict,
+    Document,
+    Entry,
+    KnowledgeBase,
+    Proposal,
+    Tag,
+)
 from kb.services.documents import SectionNode, create_document, edit_document
 from kb.services.entries import NewEntry, create_entries, edit_entry
 from kb.services.entry_states import mark_for_review, retire_entry, verify_entry
@@ -97,10 +105,38 @@ def fill(seed: int, slug: str = "cards") -> KnowledgeBase:
             resolved_by=chance.choice([*people, None]),
             reason="Both hold.",
         )
+        _propose(chance, entries, people)
     if entries:  # a trace of somebody who writes past the services
         Entry.objects.filter(pk=entries[0].pk).update(text=f"{said(chance)} by hand")
     commit()
     return knowledge_base
+
+
+def _propose(chance, entries, people) -> None:
+    state = chance.choice(Proposal.State.values)
+    is_open = state == Proposal.State.PROPOSED
+    Proposal.objects.create(
+        knowledge_base=entries[0].knowledge_base,
+        entry=entries[1],
+        seed_question="What does a card cost?",
+        question=said(chance),
+        question_sha256="1" * 64,
+        answer=said(chance),
+        sentence=said(chance),
+        stated=chance.random(),
+        agreement=chance.random(),
+        likelihood=chance.choice([None, 0.25]),
+        confidence=0.5,
+        model_name="bundled",
+        model_fingerprint="2" * 64,
+        prompt_version="1",
+        random_seed=chance.randint(-(2**63), 2**63 - 1),
+        nearest=[[entries[0].pk, 0.5], [10**9, 0.75]],
+        state=state,
+        decided_by=None if is_open else chance.choice(people),
+        decided_at=None if is_open else datetime(2026, 1, 1, tzinfo=UTC),
+        reason="" if is_open else "Read.",
+    )
 
 
 def _new(chance, knowledge_base, audiences, documents, people) -> NewEntry:

@@ -16,7 +16,7 @@ from kb.archive.tables import TABLES
 from kb.archive.writing import Contents, write_archive
 from kb.embedding import active_model
 from kb.exceptions import InvalidArchiveError, InvalidKnowledgeError
-from kb.models import Audience, Entry, EntryEmbedding, KnowledgeBase, Tag
+from kb.models import Audience, Entry, EntryEmbedding, KnowledgeBase, Proposal, Tag
 from kb.services.entries import edit_entry
 from tests.factories import (
     make_audience,
@@ -279,7 +279,7 @@ def test_a_manifest_of_something_else_or_of_later_is_refused(archive):
     )
     refused(
         rewritten(
-            archive, manifest__json=b'{"format": "nescio-knowledge", "version": 1}'
+            archive, manifest__json=b'{"format": "nescio-knowledge", "version": 2}'
         ),
         "lacks",
     )
@@ -339,6 +339,10 @@ def with_row(path: Path, table: str, **values: object) -> Path:
         ("entries", {"created_at": "2026-01-01T00:00:00"}, "created_at"),
         ("entries", {"extra": 1}, "fields extra are"),
         ("revisions", {"number": -1}, "number '-1'"),
+        ("proposals", {"nearest": [[999, 0.5]]}, "nearest 999 is no row of entries"),
+        ("proposals", {"nearest": [[1]]}, "no pair of a row and a number"),
+        ("proposals", {"nearest": 3}, "no pair of a row and a number"),
+        ("proposals", {"random_seed": 2**63}, "random_seed"),
         ("audiences", {"groups": "board"}, "groups 'board' are no names"),
         ("knowledge_bases", {"language": "klingon"}, "language has 7 characters"),
     ],
@@ -349,7 +353,9 @@ def test_a_row_that_may_not_be_written_is_told_by_its_line(
     refused(with_row(archive, table, **values), match)
 
 
-def test_an_archive_of_before_the_tags_is_restored_without_them(archive, tmp_path):
+def test_an_archive_of_the_first_version_is_restored_without_what_came_later(
+    archive, tmp_path
+):
     rows = {"entries.jsonl": b"", "revisions.jsonl": b""}
     with zipfile.ZipFile(archive) as held:
         manifest = json.loads(held.read("manifest.json"))
@@ -359,10 +365,10 @@ def test_an_archive_of_before_the_tags_is_restored_without_them(archive, tmp_pat
         kept = {
             name: rows.get(name, held.read(name))
             for name in held.namelist()
-            if name not in ("manifest.json", "tags.jsonl")
+            if name not in ("manifest.json", "tags.jsonl", "proposals.jsonl")
         }
     manifest["version"] = 1
-    del manifest["files"]["tags"]
+    del manifest["files"]["tags"], manifest["files"]["proposals"]
     for name, content in rows.items():
         facts = manifest["files"][name.removesuffix(".jsonl")]
         digest = hashlib.sha256(content).hexdigest()
@@ -377,6 +383,7 @@ def test_an_archive_of_before_the_tags_is_restored_without_them(archive, tmp_pat
 
     assert Entry.objects.count() == restored.rows["entries"] > 0
     assert not Tag.objects.exists()
+    assert not Proposal.objects.exists()
 
 
 def _without_tags(line: bytes) -> bytes:

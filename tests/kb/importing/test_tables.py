@@ -22,6 +22,15 @@ def test_questions_with_answers_are_read_by_the_columns_names():
     assert read == [Fact("12 euros.", "line 2", question="How much?", id="7")]
 
 
+def test_a_text_beside_a_question_is_its_answer():
+    read = facts("a.csv", "question,text\nHow much?,12 euros.\n,A fact.\n")
+
+    assert read == [
+        Fact("12 euros.", "line 2", question="How much?"),
+        Fact("A fact.", "line 3"),
+    ]
+
+
 @pytest.mark.parametrize(
     "encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252", "iso8859-15"]
 )
