@@ -162,3 +162,28 @@ def test_switching_the_embedding_model_is_a_job(boss):
     )
 
     assert Job.objects.get().kind == "kb.embed"
+
+
+@pytest.mark.parametrize("how", ["one", "chosen"])
+def test_an_audience_that_holds_what_one_may_not_see_is_not_deleted(client, how):
+    manager = make_user(Role.ADMIN)
+    manager.is_staff = True
+    manager.save()
+    client.force_login(manager)
+    audience = make_audience("board", groups=["board"])
+    make_entry("The limit is 900 euros.", audience=audience)
+    free = make_audience("free", groups=["free"])
+
+    def delete(row):
+        if how == "one":
+            address = reverse("admin:kb_audience_delete", args=[row.pk])
+            return client.post(address, {"post": "yes"}, follow=True)
+        said = {"action": "delete_selected", "_selected_action": row.pk, "post": "yes"}
+        return client.post(reverse("admin:kb_audience_changelist"), said, follow=True)
+
+    refused, deleted = delete(audience), delete(free)
+
+    assert "that you may not see still belongs to it" in refused.content.decode()
+    assert "may not see still" not in deleted.content.decode()
+    left = set(Audience.objects.values_list("slug", flat=True))
+    assert ("board" in left, "free" in left) == (True, False)
