@@ -48,6 +48,11 @@ def schedules() -> dict[str, dict[str, object]]:
             "schedule": crontab(minute=25),
             "options": {"expires": 1800},
         },
+        "count_days": {
+            "task": "workers.count_days",
+            "schedule": timedelta(minutes=1),
+            "options": {"expires": 60},
+        },
         "keep_upkeep": {
             "task": "workers.keep_upkeep",
             "schedule": crontab(hour=2, minute=10),

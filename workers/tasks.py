@@ -16,7 +16,7 @@ from kb import vector_index
 from kb.archive.background import prune_exports
 from kb.embedding import active_model
 from kb.services import reminders, upkeep
-from qa.services import entry_confidence, entry_uses
+from qa.services import daily_counts, entry_confidence, entry_uses
 from qa.services.asking import fail_abandoned
 from workers import shutdown
 from workers.registry import HANDLERS
@@ -88,6 +88,12 @@ def count_uses() -> None:
 def weigh_votes() -> None:
     """Have the confidence of enriched entries brought in step with votes."""
     enqueue(entry_confidence.KIND, {}, idempotency_key=entry_confidence.KIND)
+
+
+@shared_task(name="workers.count_days")
+def count_days() -> None:
+    """Bring what dashboards read up to date: today's counts, and what changed since."""
+    daily_counts.count_days()
 
 
 @shared_task(name="workers.keep_upkeep")

@@ -13,6 +13,7 @@ from .policy import Policy, RefusalWording
 from .repeat import Repeat
 from .review import Review, ReviewQuerySet
 from .review_sample import ReviewSample, ReviewSampleQuerySet, ReviewStratum
+from .rollup import ChangedDay, CountedDay, DailyCount, DailyLatency
 from .use import UseCursor, VoteChange
 from .vote import Vote
 
@@ -21,7 +22,11 @@ __all__ = [
     "AnswerEvidence",
     "AnswerQuerySet",
     "Certificate",
+    "ChangedDay",
     "ConfidenceMove",
+    "CountedDay",
+    "DailyCount",
+    "DailyLatency",
     "DriftReading",
     "Escalation",
     "EvaluationResult",
