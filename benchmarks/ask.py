@@ -195,7 +195,7 @@ def _texts(rng: random.Random) -> Iterator[str]:
 
 
 @contextmanager
-def _serving() -> Iterator[tuple[int, psutil.Process]]:
+def _serving(*, with_workers: bool = True) -> Iterator[tuple[int, psutil.Process]]:
     """Run what `make up` runs and yield the web server's port and process."""
     from django.conf import settings
 
@@ -215,7 +215,7 @@ def _serving() -> Iterator[tuple[int, psutil.Process]]:
         else part
         for part in web.command
     )
-    processes = (replace(web, command=command), *others)
+    processes = (replace(web, command=command), *(others if with_workers else ()))
     for process in processes:
         process.log.parent.mkdir(parents=True, exist_ok=True)
     supervisor = Supervisor(environment(settings.TORCH_THREADS), console.print)

@@ -1,0 +1,96 @@
+"""The pages and lists of the loop, with who opens them."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from urllib.parse import urlencode
+
+PASSWORD = "a long enough benchmark password"  # of a database that is dropped
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One address; of a stream only the first bytes are waited for."""
+
+    name: str
+    address: str
+    reader: str = "reviewer"
+    is_stream: bool = False
+
+
+def pages() -> list[Page]:
+    """Return every page, of rows that are there."""
+    return [*_answers(), *_votes(), *_escalations()]
+
+
+def _answers() -> list[Page]:
+    from django.utils import timezone
+
+    from qa.models import Answer
+
+    recent = timezone.now() - timedelta(days=7)
+    answered = Answer.objects.filter(outcome="answered", created_at__lt=recent).first()
+    own = Answer.objects.filter(asker__username="agent", outcome="answered").first()
+    if answered is None or own is None:
+        msg = "There are no answers."
+        raise RuntimeError(msg)
+    week = urlencode(
+        {"created_at__gte": recent.isoformat(), "outcome__exact": "refused"}
+    )
+    return [
+        Page("admin: first page", "/admin/"),
+        Page("admin: answers", "/admin/qa/answer/"),
+        Page("admin: answers, hundredth page", "/admin/qa/answer/?p=100"),
+        Page("admin: answers, failed", "/admin/qa/answer/?outcome__exact=failed"),
+        Page("admin: answers, by gate", "/admin/qa/answer/?gate__exact=abstention"),
+        Page("admin: answers, refused this week", f"/admin/qa/answer/?{week}"),
+        Page("admin: answers, voted down", "/admin/qa/answer/?votes__is_up__exact=0"),
+        Page("admin: answers, a common word", "/admin/qa/answer/?q=card"),
+        Page("admin: answers, a rare word", "/admin/qa/answer/?q=123456"),
+        Page("admin: one answer", f"/admin/qa/answer/{answered.pk}/change/"),
+        Page("page: one's questions", "/answers", "agent"),
+        Page("page: everybody's questions", "/answers"),
+        Page("page: one answer", f"/answers/{own.pk}", "agent"),
+        Page("REST: answers", "/api/v1/answers", "agent"),
+        Page("REST: everybody's answers", "/api/v1/answers"),
+        Page("REST: answers that failed", "/api/v1/answers?outcome=failed"),
+        Page("REST: one answer", f"/api/v1/answers/{answered.pk}"),
+    ]
+
+
+def _votes() -> list[Page]:
+    from qa.models import Vote
+
+    vote = Vote.objects.order_by("pk").first()
+    if vote is None:
+        msg = "There are no votes."
+        raise RuntimeError(msg)
+    return [
+        Page("admin: inbox of votes", "/admin/qa/vote/"),
+        Page("admin: open votes", "/admin/qa/vote/?state=open"),
+        Page("admin: votes, by reason", "/admin/qa/vote/?what=wrong"),
+        Page(
+            "admin: votes on refusals", "/admin/qa/vote/?answer__outcome__exact=refused"
+        ),
+        Page("admin: votes, a rare word", "/admin/qa/vote/?q=123456"),
+        Page("admin: one vote", f"/admin/qa/vote/{vote.pk}/change/"),
+        Page("REST: votes", "/api/v1/votes"),
+        Page("REST: votes on refusals", "/api/v1/votes?outcome=refused&rating=down"),
+        Page(
+            "REST: export of votes, first bytes", "/api/v1/votes/export", is_stream=True
+        ),
+    ]
+
+
+def _escalations() -> list[Page]:
+    from qa.models import Escalation
+
+    escalation = Escalation.objects.order_by("pk").first()
+    if escalation is None:
+        msg = "There are no escalations."
+        raise RuntimeError(msg)
+    return [
+        Page("admin: escalations", "/admin/qa/escalation/"),
+        Page("admin: one escalation", f"/admin/qa/escalation/{escalation.pk}/change/"),
+        Page("REST: escalations", "/api/v1/escalations"),
+        Page("REST: escalations of one's own", "/api/v1/escalations", "agent"),
+    ]

@@ -1,0 +1,149 @@
+"""What the pages of the loop take with a million stored answers, over HTTP.
+
+    python -m benchmarks.loop_pages [--answers 1000000] [--keep DIRECTORY]
+
+Brings up a database and a web server of its own in a scratch directory, fills it by SQL,
+and opens every page and list as somebody whom row-level security binds, one after the
+other. Every figure stands beside the limit; the exit status is 1 where a median is over
+it. `--keep DIRECTORY` keeps the filled database for the next run. Needs 6 GiB of disk.
+"""
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import requests
+
+from accounts.acting import as_owner
+from benchmarks.ask import _serving, _timing
+from benchmarks.loop_page_list import PASSWORD, Page
+
+LIMIT_MILLISECONDS = 300.0
+_WARM_UP = 1
+
+
+def main() -> int:
+    """Fill, measure, print; return the exit status."""
+    options = _options()
+    with ExitStack() as stack:
+        directory = options.keep or stack.enter_context(
+            tempfile.TemporaryDirectory(prefix="nescio-loop-")
+        )
+        # Settings are read once, so they must be right before anything of ours is.
+        os.environ |= {
+            "NESCIO_VAR_DIR": str(directory),
+            "DJANGO_SETTINGS_MODULE": "nescio.settings",
+            "NESCIO_THROTTLE_USER": "1000000/minute",
+            "NESCIO_LOG_LEVEL": "WARNING",
+            "NESCIO_WARM_UP": "false",
+        }
+        os.environ.pop("DATABASE_URL", None)
+        pages = stack.enter_context(_filled(options.answers))
+        port, _ = stack.enter_context(_serving(with_workers=False))
+        clients = {name: Client(port, name, PASSWORD) for name in ("reviewer", "agent")}
+        print(f"{'milliseconds':52}{'median':>9}{'worst':>9}{'SQL':>9}{'queries':>9}")
+        slow = [
+            page.name
+            for page in pages
+            if not _measure(clients[page.reader], page, options.times)
+        ]
+    print(f"over {LIMIT_MILLISECONDS:.0f} ms: {', '.join(slow) or 'none'}")
+    return 1 if slow else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--answers", type=int, default=1_000_000)
+    parser.add_argument("--times", type=int, default=9)
+    parser.add_argument("--keep", type=Path, metavar="DIRECTORY")
+    return parser.parse_args()
+
+
+@contextmanager
+def _filled(answers: int) -> Iterator[Sequence[Page]]:
+    """Start the database, fill it if it is empty, and yield the pages to open."""
+    import django
+
+    django.setup()
+    from django.conf import settings
+    from django.core.management import call_command
+    from django.db import connections
+
+    from nescio.embedded import postgres
+
+    postgres.start(settings.PLACES)
+    try:
+        call_command("migrate", verbosity=0)
+        from benchmarks.loop_page_list import pages
+        from benchmarks.loop_rows import fill
+        from qa.models import Answer
+
+        if not Answer.objects.exists():
+            begun = time.perf_counter()
+            fill(answers)
+            print(f"{answers} answers written in {time.perf_counter() - begun:.0f} s")
+        found = pages()
+        connections.close_all()
+        yield found
+    finally:
+        connections.close_all()
+        postgres.stop(settings.PLACES)
+
+
+class Client:
+    """One person's browser."""
+
+    def __init__(self, port: int, username: str, password: str) -> None:
+        """Sign in as a person does."""
+        self._url = f"http://127.0.0.1:{port}"
+        self._session = requests.Session()
+        self.name = username
+        self._session.get(f"{self._url}/login", timeout=60)
+        form = {
+            "username": username,
+            "password": password,
+            "csrfmiddlewaretoken": self._session.cookies["csrftoken"],
+        }
+        response = self._session.post(f"{self._url}/login", form, timeout=60)
+        if response.url.endswith("/login"):
+            msg = f"{username} could not sign in."
+            raise RuntimeError(msg)
+
+    def open(self, page: Page) -> tuple[float, int]:
+        """Read a page, of a stream its beginning; return what its database calls took."""
+        address = f"{self._url}{page.address}"
+        with self._session.get(address, stream=True, timeout=120) as response:
+            if response.status_code != requests.codes.ok or response.history:
+                msg = f"HTTP {response.status_code} of {response.url}"
+                raise RuntimeError(msg)
+            next(response.iter_content(4096 if page.is_stream else None), b"")
+            return _timing(response.headers["Server-Timing"])
+
+
+def _measure(client: Client, page: Page, times: int) -> bool:
+    """Open a page some times, print what it took and tell whether that is little enough."""
+    taken, sql, calls = [], 0.0, 0
+    for turn in range(_WARM_UP + times):
+        begun = time.perf_counter()
+        sql, calls = client.open(page)
+        if turn >= _WARM_UP:
+            taken.append((time.perf_counter() - begun) * 1000)
+    median = statistics.median(taken)
+    is_good = median <= LIMIT_MILLISECONDS
+    print(
+        f"{page.name + ' (' + client.name + ')':52}{median:9.1f}{max(taken):9.1f}{sql:9.1f}"
+        f"{calls:9}{'' if is_good else '   OVER'}",
+        flush=True,
+    )
+    return is_good
+
+
+if __name__ == "__main__":
+    with as_owner("benchmarks"):
+        sys.exit(main())
