@@ -12,12 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pytest
-from django.conf import settings
+from django.contrib import admin
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.test import Client
-from django.urls import get_resolver
+from django.urls import URLPattern, get_resolver, reverse
 from django.utils import timezone
+from django.utils.http import urlencode
 
 from accounts.acting import as_owner
 from accounts.roles import Role
@@ -41,7 +42,6 @@ pytestmark = pytest.mark.django_db
 
 MARK = "Zwirbelgold"
 QUESTION = f"What is the {MARK} limit?"
-TABLE = settings.BASE_DIR / "docs" / "reference" / "entitlement.md"
 ABSENT = "00000000-0000-4000-8000-000000000000"
 
 # Asked with GET only, or not at all, with the reason.
@@ -62,7 +62,7 @@ EXTRA = (
     f"&term={MARK}",
 )
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
-_SECRETS = ("entry", "document", "conflict", "proposal", "import")
+_FORM = "application/x-www-form-urlencoded"
 # What differs from one time to the next, whoever asks for whatever.
 _PASSING = [
     (re.compile(r'name="csrfmiddlewaretoken" value="[^"]*"'), "csrf"),
@@ -109,17 +109,20 @@ class Asker:
             self.client.force_login(user)
 
     def ask(self, method: str, address: str, body: object = None) -> Got:
-        """Ask, and take back whatever it changed."""
+        """Ask, and take back whatever it changed; a `str` is the body of a form."""
+        is_form = isinstance(body, str)
+        cookies = self.client.cookies.copy()  # one address signs out
         with transaction.atomic():
             response = self.client.generic(
                 method,
                 address,
-                json.dumps(body or {}),
-                "application/json",
+                body if is_form else json.dumps(body or {}),
+                _FORM if is_form else "application/json",
                 headers=self.headers,
             )
             content = response.getvalue().decode("utf-8", "replace")
             transaction.set_rollback(True)
+        self.client.cookies = cookies
         told = f"{response.headers} {content}"
         for pattern, name in _PASSING:
             content = pattern.sub(name, content)
@@ -256,14 +259,17 @@ def parameters(secret: Secret, route: str) -> dict[str, object]:
 
 def questions(secret: Secret) -> Iterator[tuple[str, str, str, object]]:
     """Yield (route, method, address, body) of everything that is asked."""
-    for route, _pattern in routes(get_resolver().url_patterns):
+    for route, pattern in routes(get_resolver().url_patterns):
         if route in SKIPPED:
             continue
         address = filled(route, parameters(secret, route))
         yield route, "GET", address, None
-        if any(f"<int:{name}_id>" in route for name in _SECRETS):
-            for method in WRITES:
-                yield route, method, address, None
+        for method in written_by(pattern):
+            yield route, method, address, None
+        if route.startswith("admin/") and pattern.name:
+            # Confirmed: a deletion, an action or a form with nothing else in it.
+            yield route, "POST", address, urlencode({"post": "yes"})
+    yield from bulk_actions(secret)
     for address in EXTRA:
         yield address.lstrip("/").split("?")[0], "GET", address, None
     for route, body in (
@@ -279,6 +285,30 @@ def questions(secret: Secret) -> Iterator[tuple[str, str, str, object]]:
     for name in ("document", "section", "audience", "entry"):
         address = f"/api/v1/entries?{name}={parameters(secret, '')['slug'] if name == 'audience' else getattr(secret, name).pk}"
         yield "api/v1/entries", "GET", address, None
+
+
+def written_by(pattern: URLPattern) -> list[str]:
+    """Return the writing methods of an endpoint."""
+    view = getattr(pattern.callback, "cls", None)
+    return [each for each in WRITES if hasattr(view, each.lower())]
+
+
+def bulk_actions(secret: Secret) -> Iterator[tuple[str, str, str, object]]:
+    """Yield every action of every list of the admin, with the secret's row chosen."""
+    for row in (
+        secret.entry, secret.document, secret.conflict, secret.proposal, secret.imported,
+    ):  # fmt: skip
+        kind = type(row)
+        desk = admin.site.get_model_admin(kind)
+        route = f"admin/kb/{kind._meta.model_name}/"
+        address = reverse(f"admin:kb_{kind._meta.model_name}_changelist")
+        names = [
+            action if isinstance(action, str) else action.__name__
+            for action in desk.actions
+        ]
+        for name in (*names, "delete_selected"):
+            chosen = {"action": name, "_selected_action": row.pk, "post": "yes"}
+            yield route, "POST", address, urlencode(chosen)
 
 
 Asked = tuple[str, str, str]
