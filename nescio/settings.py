@@ -268,6 +268,14 @@ if MAIL_URL:
     EMAIL_USE_SSL = _mail.get("EMAIL_USE_SSL", False)
 EMAIL_TIMEOUT = 10  # a job's step may be silent for 30 s
 DEFAULT_FROM_EMAIL = env.str("NESCIO_MAIL_FROM", default="nescio@localhost")
+WEBHOOK_URL = env.str("NESCIO_WEBHOOK_URL", default="")
+WEBHOOK_SECRET = env.str("NESCIO_WEBHOOK_SECRET", default="")
+WEBHOOK_ALLOW_PRIVATE = env.bool("NESCIO_WEBHOOK_ALLOW_PRIVATE", default=False)
+if WEBHOOK_URL and not WEBHOOK_SECRET:
+    raise ImproperlyConfigured(
+        "NESCIO_WEBHOOK_URL is set and NESCIO_WEBHOOK_SECRET is not: nobody could tell "
+        "a post of ours from a forged one. Set it."
+    )
 
 # --- Import --------------------------------------------------------------------------
 IMPORT_MAX_MIB = env.int("NESCIO_IMPORT_MAX_MIB", default=50)

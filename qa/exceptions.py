@@ -118,3 +118,33 @@ class TrainingDataError(NescioError):
     """Labelled answers that can't be read, or that nothing can be trained on here."""
 
     code = "invalid_training_data"
+
+
+class GapNotFoundError(NotFoundError):
+    """There is no such gap, or it is filled by an entry that the user may not see."""
+
+    code = "gap_not_found"
+
+
+class GapClosedError(ConflictError):
+    """The gap is filled or dismissed."""
+
+    code = "gap_closed"
+
+
+class InvalidGapError(NescioError):
+    """A gap can't be changed like this."""
+
+    code = "invalid_gap"
+
+
+class NoticeNotFoundError(NotFoundError):
+    """There is no such notice, or it is another user's."""
+
+    code = "notice_not_found"
+
+
+class WebhookRefusedError(NescioError):
+    """The webhook's address is not allowed, or it refused what was posted."""
+
+    code = "webhook_refused"

@@ -16,6 +16,9 @@ from qa.language_models.judge_selection import configured_judge
 from qa.language_models.writer_selection import load_writer
 from qa.services.drift import watch_drift
 from qa.services.entry_confidence import weigh_votes
+from qa.services.gap_finding import find_gaps
+from qa.services.notices import mail_notice, post_notice
+from qa.services.repeats import ask_again
 from qa.training.background import train_in_background
 
 HANDLERS: dict[str, Handler] = {
@@ -29,7 +32,11 @@ HANDLERS: dict[str, Handler] = {
     "kb.import": import_in_background,
     "kb.tidy_vectors": tidy_vectors,
     "probes.train": train_in_background,
+    "qa.ask_again": ask_again,
     "qa.evaluate": evaluate_in_background,
+    "qa.find_gaps": find_gaps,
+    "qa.mail_notice": mail_notice,
+    "qa.post_notice": post_notice,
     "qa.watch_drift": watch_drift,
     "qa.weigh_votes": weigh_votes,
 }

@@ -53,6 +53,16 @@ def schedules() -> dict[str, dict[str, object]]:
             "schedule": timedelta(minutes=1),
             "options": {"expires": 60},
         },
+        "find_gaps": {
+            "task": "workers.find_gaps",
+            "schedule": timedelta(minutes=10),
+            "options": {"expires": 600},
+        },
+        "ask_again": {
+            "task": "workers.ask_again",
+            "schedule": timedelta(minutes=1),
+            "options": {"expires": 60},
+        },
         "keep_upkeep": {
             "task": "workers.keep_upkeep",
             "schedule": crontab(hour=2, minute=10),

@@ -16,7 +16,7 @@ from kb import vector_index
 from kb.archive.background import prune_exports
 from kb.embedding import active_model
 from kb.services import reminders, upkeep
-from qa.services import daily_counts, entry_confidence, entry_uses
+from qa.services import daily_counts, entry_confidence, entry_uses, gap_finding, repeats
 from qa.services.asking import fail_abandoned
 from workers import shutdown
 from workers.registry import HANDLERS
@@ -94,6 +94,19 @@ def weigh_votes() -> None:
 def count_days() -> None:
     """Bring what dashboards read up to date: today's counts, and what changed since."""
     daily_counts.count_days()
+
+
+@shared_task(name="workers.find_gaps")
+def find_gaps() -> None:
+    """Have what was refused or voted down since gathered by meaning."""
+    enqueue(gap_finding.KIND, {}, idempotency_key=gap_finding.KIND)
+
+
+@shared_task(name="workers.ask_again")
+def ask_again() -> None:
+    """Have questions asked again whose answer was verified since."""
+    with unrestricted("filled gaps"):
+        repeats.start_asking_again()
 
 
 @shared_task(name="workers.keep_upkeep")

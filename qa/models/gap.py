@@ -1,4 +1,3 @@
-from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Self
 
@@ -84,7 +83,7 @@ class Gap(models.Model):
         KnowledgeBase, on_delete=models.CASCADE, related_name="gaps"
     )
     question = models.TextField(
-        help_text="The question that is nearest to the middle of them."
+        help_text="The one that was nearest to the middle when it was found."
     )
     embedding_model = models.ForeignKey(
         EmbeddingModel, on_delete=models.SET_NULL, null=True, related_name="+"
@@ -120,6 +119,11 @@ class Gap(models.Model):
         default=0.0,
         help_text="Orders gaps by impact at any time; `qa.feedback.impact` makes a "
         "number of it that people read.",
+    )
+    drafted_at = models.DateTimeField(
+        null=True,
+        help_text="Its questions are asked again if they were not since, once the entry "
+        "is verified.",
     )
     asked_again_at = models.DateTimeField(
         null=True, help_text="When its questions were asked again last."
@@ -157,6 +161,10 @@ class Gap(models.Model):
                 condition=~Q(state="dismissed") | ~Q(reason=""),
                 name="gap_dismissed_has_reason",
             ),
+            models.CheckConstraint(
+                condition=~Q(state="drafted") | Q(drafted_at__isnull=False),
+                name="gap_drafted_has_time",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -175,10 +183,6 @@ class GapQuestionQuerySet(models.QuerySet["GapQuestion"]):
         """Those whose answers `user` may look up."""
         answers = Answer.objects.visible_to(user).filter(pk=OuterRef("answer_id"))
         return self.filter(Exists(answers))
-
-    def in_gaps(self, gaps: Iterable["Gap"]) -> Self:
-        """Those of some gaps."""
-        return self.filter(gap__in=[gap.pk for gap in gaps])
 
     def newest(self) -> Self:
         """The one that was asked last first."""

@@ -1,4 +1,3 @@
-import uuid
 from typing import Self
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -7,7 +6,7 @@ from django.db.models import Exists, OuterRef
 
 from kb.models import Entry
 
-from .answer import Answer
+from .answer import Answer, AnswerEvidence
 from .gap import Gap
 
 
@@ -40,18 +39,36 @@ class Repeat(models.Model):
         related_name="+",
         help_text="What is to answer it now.",
     )
-    job_id = models.UUIDField(default=uuid.uuid4)
+    is_better = models.BooleanField(
+        null=True,
+        help_text="Whether it was answered: after a refusal by anything, after an answer "
+        "that was voted down by the entry. Empty until it is decided.",
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = RepeatQuerySet.as_manager()
 
     class Meta:
         ordering = ["-created_at", "-pk"]
-        constraints = [
-            models.UniqueConstraint(
-                fields=["before", "job_id"], name="repeat_once_a_job"
-            )
+        indexes = [
+            models.Index(fields=["before", "-created_at"], name="repeat_newest"),
+            models.Index(
+                fields=["created_at"],
+                name="repeat_undecided",
+                condition=models.Q(is_better__isnull=True),
+            ),
         ]
 
     def __str__(self) -> str:
         return f"{self.before_id} asked again as {self.after_id}"
+
+    def was_helped(self) -> bool:
+        """Tell whether what came after is better than what was before (one query)."""
+        if self.after.outcome != Answer.Outcome.ANSWERED:
+            return False
+        if self.before.outcome != Answer.Outcome.ANSWERED:
+            return True
+        cited = AnswerEvidence.objects.filter(
+            answer=self.after, role=AnswerEvidence.Role.CITED
+        )
+        return cited.filter(entry=self.entry_id).exists()

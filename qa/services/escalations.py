@@ -19,7 +19,10 @@ from qa.exceptions import (
 )
 from qa.models import Answer, Escalation
 
+from .gap_finding import adopt_replies
+from .notices import tell_replied
 from .plain_text import checked_text
+from .repeats import start_asking_again
 
 NOTE_LIMIT = 2_000
 REPLY_LIMIT = 8_000
@@ -99,6 +102,8 @@ def reply(
 ) -> Escalation:
     """Answer the asker, and keep the answer as a question-and-answer entry if wanted.
 
+    Once that entry is verified, the question is asked again on behalf of its asker.
+
     Raises:
         EscalationNotFoundError: There is no such escalation, or `by` is no expert.
         EscalationClosedError: It has its reply.
@@ -125,7 +130,11 @@ def reply(
             owner=by,
             reason=f"Reply to escalated question {answer.pk}.",
         )
-    return _ended(escalation, Escalation.State.ANSWERED, said, by)
+    ended = _ended(escalation, Escalation.State.ANSWERED, said, by)
+    if keep is not None:
+        adopt_replies([ended.answer_id])
+        start_asking_again()
+    return ended
 
 
 @transaction.atomic
@@ -179,4 +188,5 @@ def _ended(
     escalation.replied_by = by
     escalation.replied_at = timezone.now()
     escalation.save()
+    tell_replied(escalation)
     return escalation

@@ -13,6 +13,7 @@ DOORS = {
     ("jobs/run.py", "jobs"),
     ("manage.py", "commands"),
     ("workers/tasks.py", "abandoned questions"),
+    ("workers/tasks.py", "filled gaps"),
     # The tables themselves and their statistics: no row of knowledge is read.
     ("accounts/management/commands/migrate.py", "migrations"),
     ("kb/search/words.py", "frequencies of words"),
