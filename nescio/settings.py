@@ -254,6 +254,13 @@ EVALUATION_DATA = env.str("NESCIO_EVALUATION_DATA", default="")
 # Load the models when the web server starts instead of with the first question.
 WARM_UP = env.bool("NESCIO_WARM_UP", default=True)
 
+# --- Reviews -------------------------------------------------------------------------
+# What experts have a week for each knowledge base; 0 draws nothing by itself.
+REVIEW_HOURS_A_WEEK = env.float("NESCIO_REVIEW_HOURS_A_WEEK", default=1.0)
+REVIEW_MINUTES = env.float("NESCIO_REVIEW_MINUTES", default=4.0)
+REVIEW_SECOND_SHARE = env.float("NESCIO_REVIEW_SECOND_SHARE", default=0.2)
+REVIEW_LOCK = timedelta(minutes=env.int("NESCIO_REVIEW_LOCK_MINUTES", default=30))
+
 # --- Mail ----------------------------------------------------------------------------
 # Owners are told what came due for review; nothing is sent while no server is named.
 MAIL_URL = env.str("NESCIO_MAIL_URL", default="")

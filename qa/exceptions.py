@@ -78,6 +78,30 @@ class NothingToUndoError(ConflictError):
     code = "nothing_to_undo"
 
 
+class InvalidSampleError(NescioError):
+    """A sample of answers can't be drawn like this."""
+
+    code = "invalid_sample"
+
+
+class ReviewNotFoundError(NotFoundError):
+    """There is no such review, or it is of an answer that the expert may not see."""
+
+    code = "review_not_found"
+
+
+class ReviewStateError(ConflictError):
+    """Somebody else is at it, or it is not in the state that this needs."""
+
+    code = "review_state"
+
+
+class InvalidReviewError(NescioError):
+    """A judgement can't be kept as it was sent."""
+
+    code = "invalid_review"
+
+
 class PolicyError(NescioError):
     """A policy's values contradict each other or are out of range."""
 

@@ -19,6 +19,7 @@ from qa.services.entry_confidence import weigh_votes
 from qa.services.gap_finding import find_gaps
 from qa.services.notices import mail_notice, post_notice
 from qa.services.repeats import ask_again
+from qa.services.review_sampling import draw_in_background
 from qa.training.background import train_in_background
 
 HANDLERS: dict[str, Handler] = {
@@ -33,6 +34,7 @@ HANDLERS: dict[str, Handler] = {
     "kb.tidy_vectors": tidy_vectors,
     "probes.train": train_in_background,
     "qa.ask_again": ask_again,
+    "qa.draw_reviews": draw_in_background,
     "qa.evaluate": evaluate_in_background,
     "qa.find_gaps": find_gaps,
     "qa.mail_notice": mail_notice,

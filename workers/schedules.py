@@ -73,6 +73,11 @@ def schedules() -> dict[str, dict[str, object]]:
             "schedule": crontab(hour=6, minute=30),
             "options": {"expires": 6 * 3600},
         },
+        "draw_reviews": {
+            "task": "workers.draw_reviews",
+            "schedule": crontab(hour=4, minute=20, day_of_week="mon"),
+            "options": {"expires": 6 * 3600},
+        },
         "watch_drift": {
             "task": "workers.watch_drift",
             "schedule": crontab(hour=3, minute=20),

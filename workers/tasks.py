@@ -16,7 +16,14 @@ from kb import vector_index
 from kb.archive.background import prune_exports
 from kb.embedding import active_model
 from kb.services import reminders, upkeep
-from qa.services import daily_counts, entry_confidence, entry_uses, gap_finding, repeats
+from qa.services import (
+    daily_counts,
+    entry_confidence,
+    entry_uses,
+    gap_finding,
+    repeats,
+    review_sampling,
+)
 from qa.services.asking import fail_abandoned
 from workers import shutdown
 from workers.registry import HANDLERS
@@ -107,6 +114,12 @@ def ask_again() -> None:
     """Have questions asked again whose answer was verified since."""
     with unrestricted("filled gaps"):
         repeats.start_asking_again()
+
+
+@shared_task(name="workers.draw_reviews")
+def draw_reviews() -> None:
+    """Have answers drawn for review, as many as experts have time for."""
+    review_sampling.draw_weekly()
 
 
 @shared_task(name="workers.keep_upkeep")

@@ -96,6 +96,12 @@ class ReviewSample(models.Model):
     def __str__(self) -> str:
         return f"sample {self.pk}"
 
+    @property
+    def answers(self) -> int:
+        """How many were drawn; one query."""
+        drawn = self.strata.aggregate(drawn=models.Sum("drawn"))["drawn"]
+        return drawn or 0
+
 
 class ReviewStratum(models.Model):
     """Answers of a sample that are alike, how many there were, and how many were drawn.
