@@ -74,6 +74,7 @@ UNFOLD: dict[str, Any] = {
             "href": lambda request: static("nescio/logo.svg"),
         }
     ],
+    "SCRIPTS": [lambda request: static("nescio/field_names.js")],
     "SITE_DROPDOWN": [
         {"icon": "forum", "title": "Ask a question", "link": _lazy_reverse("ask")},
         {

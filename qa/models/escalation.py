@@ -113,4 +113,4 @@ class Escalation(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.answer_id} {self.state}"
+        return str(self.answer)

@@ -126,3 +126,18 @@ def test_admin_runs_under_its_own_policy(desk, path):
 
     expect(page.get_by_text("Embedded database").first).to_be_visible()
     page.wait_for_load_state("networkidle")
+
+
+def test_every_field_of_the_admins_forms_has_a_name(desk):
+    boss = make_signed_up(Role.ADMIN, "boss")
+    boss.is_superuser = True
+    boss.save()
+    page = desk.log_in("boss")
+
+    found = {}
+    for path in ("entry/add/", "document/add/", "audience/add/"):
+        desk.open(f"/admin/kb/{path}")
+        page.wait_for_load_state("networkidle")
+        found[path] = violations(page, serious_only=True)
+
+    assert found == {path: [] for path in found}
