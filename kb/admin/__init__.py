@@ -11,6 +11,7 @@ from .entry import EntryAdmin
 from .knowledge_base import KnowledgeBaseAdmin
 from .knowledge_import import ImportAdmin
 from .proposal import ProposalAdmin
+from .tag import TagAdmin
 
 __all__ = [
     "AudienceAdmin",
@@ -21,4 +22,5 @@ __all__ = [
     "ImportAdmin",
     "KnowledgeBaseAdmin",
     "ProposalAdmin",
+    "TagAdmin",
 ]

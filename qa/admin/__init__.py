@@ -7,6 +7,8 @@ from .evaluation import EvaluationRunAdmin
 from .ledger import ConfidenceMoveAdmin
 from .policy import PolicyAdmin
 from .probe import ProbeAdmin
+from .review import ReviewAdmin
+from .review_sample import ReviewSampleAdmin
 from .vote import VoteAdmin
 from .wording import RefusalWordingAdmin
 
@@ -19,5 +21,7 @@ __all__ = [
     "PolicyAdmin",
     "ProbeAdmin",
     "RefusalWordingAdmin",
+    "ReviewAdmin",
+    "ReviewSampleAdmin",
     "VoteAdmin",
 ]
