@@ -3,14 +3,43 @@
 import os
 from collections.abc import Generator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
+    from _pytest.terminal import TerminalReporter
+
     from probes.language_model import WhiteBoxModel
 
 _IS_OURS = pytest.StashKey[bool]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--leak-matrix", metavar="FILE", help="write the leak matrix there"
+    )
+
+
+def pytest_terminal_summary(
+    terminalreporter: "TerminalReporter", config: pytest.Config
+) -> None:
+    """Write what the tests of the leak matrix got, whichever process ran them."""
+    file = config.getoption("--leak-matrix")
+    if not file:
+        return
+    from tests.nescio.leak_table import table
+
+    columns = {
+        role: got
+        for outcome in ("passed", "failed")
+        for report in terminalreporter.stats.get(outcome, ())
+        if "test_leak_matrix" in report.nodeid
+        for role, got in report.user_properties
+    }
+    Path(file).write_text(table(columns, file=file))
+    terminalreporter.write_line(f"The leak matrix of {len(columns)} roles: {file}")
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
