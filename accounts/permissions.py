@@ -71,6 +71,7 @@ _ADDED: Mapping[Role, Mapping[str, Mapping[str, tuple[str, ...]]]] = {
             "policy": _WRITE,
             "refusalwording": _ALL,
             "driftreading": _READ,
+            "retraining": _READ,
         },
     },
 }

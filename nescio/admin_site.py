@@ -168,6 +168,7 @@ UNFOLD: dict[str, Any] = {
                 "items": [
                     _item("Policies", "tune", "qa", "policy"),
                     _item("Probes", "neurology", "probes", "probe"),
+                    _item("Retrainings", "model_training", "qa", "retraining"),
                     _item("Evaluations", "query_stats", "qa", "evaluationrun"),
                     _item("Drift", "trending_down", "qa", "driftreading"),
                 ],

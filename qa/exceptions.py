@@ -172,3 +172,15 @@ class WebhookRefusedError(NescioError):
     """The webhook's address is not allowed, or it refused what was posted."""
 
     code = "webhook_refused"
+
+
+class RetrainingNotFoundError(NotFoundError):
+    """There is no such retraining."""
+
+    code = "retraining_not_found"
+
+
+class RetrainingStateError(ConflictError):
+    """A retraining can't be approved, declined or taken back as it stands."""
+
+    code = "retraining_state"

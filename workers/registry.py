@@ -18,9 +18,11 @@ from qa.services.drift import watch_drift
 from qa.services.entry_confidence import weigh_votes
 from qa.services.gap_finding import find_gaps
 from qa.services.notices import mail_notice, post_notice
+from qa.services.past_questions import keep_past_questions
 from qa.services.repeats import ask_again
 from qa.services.review_sampling import draw_in_background
 from qa.training.background import train_in_background
+from qa.training.retraining import retrain_in_background
 
 HANDLERS: dict[str, Handler] = {
     "kb.change_entries": change_in_background,
@@ -39,6 +41,8 @@ HANDLERS: dict[str, Handler] = {
     "qa.find_gaps": find_gaps,
     "qa.mail_notice": mail_notice,
     "qa.post_notice": post_notice,
+    "qa.keep_past_questions": keep_past_questions,
+    "qa.retrain": retrain_in_background,
     "qa.watch_drift": watch_drift,
     "qa.weigh_votes": weigh_votes,
 }

@@ -63,6 +63,16 @@ def schedules() -> dict[str, dict[str, object]]:
             "schedule": timedelta(minutes=1),
             "options": {"expires": 60},
         },
+        "keep_past_questions": {
+            "task": "workers.keep_past_questions",
+            "schedule": crontab(minute=40),
+            "options": {"expires": 1800},
+        },
+        "retrain": {
+            "task": "workers.retrain",
+            "schedule": crontab(hour="*/3", minute=50),
+            "options": {"expires": 3600},
+        },
         "keep_upkeep": {
             "task": "workers.keep_upkeep",
             "schedule": crontab(hour=2, minute=10),

@@ -21,7 +21,9 @@ from qa.services import (
     entry_confidence,
     entry_uses,
     gap_finding,
+    past_questions,
     repeats,
+    retrainings,
     review_sampling,
 )
 from qa.services.asking import fail_abandoned
@@ -120,6 +122,18 @@ def ask_again() -> None:
 def draw_reviews() -> None:
     """Have answers drawn for review, as many as experts have time for."""
     review_sampling.draw_weekly()
+
+
+@shared_task(name="workers.keep_past_questions")
+def keep_past_questions() -> None:
+    """Have past questions brought in step with reviews."""
+    enqueue(past_questions.KIND, {}, idempotency_key=past_questions.KIND)
+
+
+@shared_task(name="workers.retrain")
+def retrain() -> None:
+    """Have probes trained anew where enough reviews came."""
+    retrainings.enqueue_due()
 
 
 @shared_task(name="workers.keep_upkeep")

@@ -7,6 +7,7 @@ from .evaluation import EvaluationRunAdmin
 from .ledger import ConfidenceMoveAdmin
 from .policy import PolicyAdmin
 from .probe import ProbeAdmin
+from .retraining import RetrainingAdmin
 from .review import ReviewAdmin
 from .review_sample import ReviewSampleAdmin
 from .vote import VoteAdmin
@@ -21,6 +22,7 @@ __all__ = [
     "PolicyAdmin",
     "ProbeAdmin",
     "RefusalWordingAdmin",
+    "RetrainingAdmin",
     "ReviewAdmin",
     "ReviewSampleAdmin",
     "VoteAdmin",

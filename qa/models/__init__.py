@@ -7,10 +7,12 @@ from .drift import DriftReading
 from .escalation import Escalation
 from .evaluation import EvaluationResult, EvaluationRun
 from .gap import Gap, GapCursor, GapQuestion
+from .history import PastQuestion, PastQuestionQuerySet
 from .ledger import ConfidenceMove
 from .notice import Notice
 from .policy import Policy, RefusalWording
 from .repeat import Repeat
+from .retraining import Retraining, RetrainingStep
 from .review import Review, ReviewQuerySet
 from .review_sample import ReviewSample, ReviewSampleQuerySet, ReviewStratum
 from .rollup import ChangedDay, CountedDay, DailyCount, DailyLatency
@@ -35,10 +37,14 @@ __all__ = [
     "GapCursor",
     "GapQuestion",
     "Notice",
+    "PastQuestion",
+    "PastQuestionQuerySet",
     "Policy",
     "PolicyActivation",
     "RefusalWording",
     "Repeat",
+    "Retraining",
+    "RetrainingStep",
     "Review",
     "ReviewQuerySet",
     "ReviewSample",

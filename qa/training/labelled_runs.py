@@ -2,13 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from django.db.models import Prefetch
-
 from qa.exceptions import TrainingDataError
-from qa.models import Answer, AnswerEvidence, EvaluationResult, EvaluationRun
-from qa.pipeline.generation import Prompt
+from qa.models import Answer, EvaluationResult, EvaluationRun
 
-from .labelled import LabelledDraft, finite, piece_of
+from .labelled import LabelledDraft, finite
+from .stored_answers import evidence_of, prompt_of, text_of
 
 _ROWS_AT_ONCE = 500
 
@@ -31,15 +29,11 @@ def drafts_of_runs(
     for run in _checked(runs, language_model):
         rows = EvaluationResult.objects.filter(run=run, is_correct__isnull=False)
         written = rows.exclude(answer=None).order_by("pk").select_related("answer")
-        for row in written.prefetch_related(_EVIDENCE).iterator(_ROWS_AT_ONCE):
+        for row in written.prefetch_related(evidence_of("answer__evidence")).iterator(
+            _ROWS_AT_ONCE
+        ):
             if row.answer is not None and (draft := _draft(row, row.answer)):
                 yield draft
-
-
-_EVIDENCE: "Prefetch[str]" = Prefetch(
-    "answer__evidence",
-    queryset=AnswerEvidence.objects.select_related("revision").order_by("rank"),
-)
 
 
 def _checked(runs: Sequence[int], language_model: str | None) -> list[EvaluationRun]:
@@ -66,26 +60,15 @@ def _checked(runs: Sequence[int], language_model: str | None) -> list[Evaluation
 
 
 def _draft(row: EvaluationResult, answer: Answer) -> LabelledDraft | None:
-    said = answer.generation
-    text = said.get("short_answer") or said.get("answer") or ""
-    if not text.strip():
+    text = text_of(answer)
+    if not text:
         return None
-    pieces = tuple(
-        piece_of(
-            piece.revision.question,
-            piece.revision.text,
-            entry=piece.entry_id,
-            revision=piece.revision_id,
-        )
-        for piece in answer.evidence.all()
-        if piece.revision and piece.entry_id and piece.revision_id
-    )
     return LabelledDraft(
         id=f"{row.run_id}:{row.case_id}",
         group=row.group,
         signals=finite(row.signals),
         is_answerable=row.is_answerable,
         is_correct=row.is_correct,
-        prompt=Prompt(answer.question, pieces, answer.language),
+        prompt=prompt_of(answer),
         answer=text,
     )

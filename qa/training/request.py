@@ -14,6 +14,7 @@ from probes.language_model import WhiteBoxModel
 from probes.language_model.taps import Part, Tap
 from probes.models import Probe
 from probes.services.registry import promote, register
+from qa.evaluation.metrics.text import normalised
 from qa.exceptions import TrainingDataError
 from qa.language_models import load_language_model
 from qa.language_models.places import middle_of, usual_of
@@ -22,6 +23,8 @@ from qa.probing.white_box import white_box_of
 
 from .labelled import LabelledDraft, drawn_together
 from .labelled_files import drafts_of_file
+from .labelled_reviews import Part as ReviewPart
+from .labelled_reviews import drafts_of_reviews
 from .labelled_runs import drafts_of_runs
 from .probe import OnProgress, Trained, Training, train
 
@@ -41,6 +44,8 @@ class TrainingRequest:
         network: Of a probe of activations; None is the first that its kind has.
         runs: Ids of evaluation runs whose drafts are taken.
         data: A JSON Lines file whose answers are taken.
+        reviews: Whether what experts said of live answers is taken, but for the golden
+            set, whose questions are never trained on, from wherever they come.
         any_model: Whether runs of other language models are taken too.
         settings: How it is fitted; its network is `network`'s.
         promote: Whether the probe is put in force at once.
@@ -53,6 +58,7 @@ class TrainingRequest:
     network: Kind | None = None
     runs: Sequence[int] = ()
     data: Path | None = None
+    reviews: bool = False
     folds: int = 5
     any_model: bool = False
     settings: FitSettings = field(default_factory=FitSettings)
@@ -94,7 +100,7 @@ def carry_out(
         UnavailableError: The language model is not there.
     """
     language_model = load_language_model()
-    model = _white_box(language_model)
+    model = model_to_train_on(language_model)
     found = _drafts(request, language_model)
     known = frozenset(model.adapter.groups if model.adapter else ())
     drafts = [draft for draft in found if draft.group not in known]
@@ -129,6 +135,7 @@ def request_of(given: Mapping[str, Any]) -> TrainingRequest:
             part=Part(given.get("part", Part.BLOCK)),
             network=Kind(given["network"]) if given.get("network") else None,
             runs=[int(number) for number in runs],
+            reviews=given.get("reviews") is True,
             folds=_whole(given, "folds") or 5,
             any_model=given.get("any_model") is True,
             settings=replace(FitSettings(), seed=_whole(given, "seed") or 0),
@@ -139,7 +146,13 @@ def request_of(given: Mapping[str, Any]) -> TrainingRequest:
         raise TrainingDataError(f"The parameters are no training: {error}.") from error
 
 
-def _white_box(language_model: LanguageModel) -> WhiteBoxModel:
+def model_to_train_on(language_model: LanguageModel) -> WhiteBoxModel:
+    """Return the model whose activations are read of this model's answers.
+
+    Raises:
+        TrainingDataError: There is none to look into.
+        UnavailableError: It is not there.
+    """
     model = white_box_of(language_model)
     if model is None:
         raise TrainingDataError(
@@ -153,14 +166,23 @@ def _white_box(language_model: LanguageModel) -> WhiteBoxModel:
 def _drafts(
     request: TrainingRequest, language_model: LanguageModel
 ) -> list[LabelledDraft]:
-    if not request.runs and request.data is None:
+    if not request.runs and request.data is None and not request.reviews:
         raise TrainingDataError(
-            "There is nothing to train on: name evaluation runs, a file, or both."
+            "There is nothing to train on: name evaluation runs, a file, or reviews."
         )
     written_by = None if request.any_model else language_model.fingerprint
     runs = drafts_of_runs(request.runs, language_model=written_by)
     files = drafts_of_file(request.data) if request.data else []
-    return drawn_together([runs, files])
+    part = ReviewPart.TRAINING
+    reviewed = (
+        drafts_of_reviews(part, language_model=written_by) if request.reviews else ()
+    )
+    golden = {
+        normalised(draft.prompt.question)
+        for draft in drafts_of_reviews(ReviewPart.GOLDEN)
+    }
+    found = drawn_together([runs, files, reviewed])
+    return [d for d in found if normalised(d.prompt.question) not in golden]
 
 
 def _training(request: TrainingRequest, model: WhiteBoxModel) -> Training:

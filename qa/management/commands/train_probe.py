@@ -42,6 +42,11 @@ class Command(BaseCommand):
             "--data", type=Path, metavar="FILE", help="A JSON Lines file of answers."
         )
         parser.add_argument(
+            "--reviews",
+            action="store_true",
+            help="Take what experts said of live answers, but for the golden ones.",
+        )
+        parser.add_argument(
             "--any-model",
             action="store_true",
             help="Take runs that another language model answered, too.",

@@ -1,0 +1,119 @@
+from typing import Self
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from jobs.models import Job
+from probes.cards import ProbeKind
+from probes.models import Probe
+
+
+class RetrainingQuerySet(models.QuerySet["Retraining"]):
+    """Reads over retrainings."""
+
+    def undecided(self) -> Self:
+        """Those that run, or wait for a person's word."""
+        running = Q(
+            state=Retraining.State.TRAINING,
+            job__in=Job.objects.unfinished().values("pk"),
+        )
+        return self.filter(running | Q(state=Retraining.State.WAITING))
+
+
+class Retraining(models.Model):
+    """One new probe from reviews, held against the one in force, and what became of it."""
+
+    class State(models.TextChoices):
+        """Where it stands; each change is a step on record."""
+
+        TRAINING = "training", "being trained"
+        FAILED = "failed", "not possible"
+        SHADOW = "shadow", "not better, in shadow"
+        WAITING = "waiting", "better, waits for approval"
+        PROMOTED = "promoted", "in force"
+        DECLINED = "declined", "declined, in shadow"
+        REVERTED = "reverted", "taken back"
+
+    kind = models.CharField(
+        max_length=10, choices=[(kind.value, kind.value) for kind in ProbeKind]
+    )
+    state = models.CharField(
+        max_length=8, choices=State.choices, default=State.TRAINING
+    )
+    reviewed = models.PositiveIntegerField(
+        help_text="Reviewed answers there were when it began."
+    )
+    labels = models.PositiveIntegerField(
+        default=0, help_text="Labelled answers that it was fitted on."
+    )
+    labels_right = models.PositiveIntegerField(default=0)
+    golden = models.PositiveIntegerField(
+        default=0, help_text="Golden answers that both probes were compared on."
+    )
+    golden_right = models.PositiveIntegerField(default=0)
+    champion = models.ForeignKey(
+        Probe,
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="+",
+        help_text="The probe that was in force.",
+    )
+    challenger = models.ForeignKey(
+        Probe,
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="retrainings",
+        help_text="The new one.",
+    )
+    champion_auroc = models.FloatField(null=True)
+    challenger_auroc = models.FloatField(null=True)
+    low = models.FloatField(
+        null=True, help_text="Of the 95 % interval of challenger minus champion."
+    )
+    high = models.FloatField(null=True)
+    reason = models.TextField(blank=True, help_text="Why it was not possible.")
+    job = models.ForeignKey(Job, on_delete=models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = RetrainingQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at", "-pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["kind"],
+                condition=Q(state="training"),
+                name="retraining_one_at_a_time",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} retraining {self.pk}"
+
+
+class RetrainingStep(models.Model):
+    """That a retraining came into another state; rows are only ever added."""
+
+    retraining = models.ForeignKey(
+        Retraining, on_delete=models.CASCADE, related_name="steps"
+    )
+    before = models.CharField(
+        max_length=8, choices=Retraining.State.choices, blank=True
+    )
+    after = models.CharField(max_length=8, choices=Retraining.State.choices)
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="+",
+        help_text="Whose word it was; empty where it went by itself.",
+    )
+    note = models.CharField(max_length=300, blank=True)
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["pk"]
+
+    def __str__(self) -> str:
+        return f"{self.before or 'new'} to {self.after}"

@@ -1,0 +1,263 @@
+"""The steps of a retraining: begun, compared, approved or declined, taken back.
+
+Nothing that reviews teach decides about answers by itself: a challenger is asked in shadow
+until an administrator has approved it, and the former probe can be put in force again.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, User
+from django.db import transaction
+
+from jobs.models import Job
+from jobs.services import enqueue
+from probes.cards import ProbeKind
+from probes.models import Probe
+from probes.services.registry import promote
+from qa.exceptions import RetrainingNotFoundError, RetrainingStateError
+from qa.models import Answer, Retraining, RetrainingStep, Review
+
+KIND = "qa.retrain"
+# What reviews can't say less of: `qa.training.probe` needs as many to train on.
+LEAST_REVIEWED = 400
+State = Retraining.State
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What a challenger came to beside the champion.
+
+    Attributes:
+        interval: 95 % interval of challenger minus champion.
+    """
+
+    labels: int
+    labels_right: int
+    golden: int
+    golden_right: int
+    champion_auroc: float
+    challenger_auroc: float
+    interval: tuple[float, float] | None
+    is_better: bool
+
+
+def reviewed_answers() -> int:
+    """Return how many live answers experts have judged."""
+    done = Review.objects.done().exclude(answer__channel=Answer.Channel.EVALUATION)
+    return done.values("answer_id").distinct().count()
+
+
+def enqueue_due(*, reviewed: int | None = None) -> list[Job]:
+    """Begin the retrainings that enough new reviews have come for.
+
+    Kind by kind, once there are `LEAST_REVIEWED` reviews and `RETRAIN_AFTER` more than
+    when the kind was retrained last. Nothing where that setting is 0.
+
+    Args:
+        reviewed: How many answers are reviewed; counted if None.
+    """
+    wanted: int = settings.RETRAIN_AFTER
+    if not wanted:
+        return []
+    count = reviewed_answers() if reviewed is None else reviewed
+    if count < LEAST_REVIEWED:
+        return []
+    return [
+        enqueue_retraining(kind) for kind in ProbeKind if _is_due(kind, count, wanted)
+    ]
+
+
+def enqueue_retraining(kind: ProbeKind, *, by: AbstractBaseUser | None = None) -> Job:
+    """Have a probe of this kind trained on reviews; one that waits already is returned."""
+    return enqueue(
+        KIND,
+        {"kind": kind.value},
+        owner=by,
+        idempotency_key=f"{KIND} {kind.value}",
+    )
+
+
+@transaction.atomic
+def begin(kind: ProbeKind, *, job_id: UUID, by: User | None) -> Retraining:
+    """Write that a retraining began; one that was broken off goes on as it is."""
+    found = Retraining.objects.select_for_update().filter(
+        kind=kind.value, state=State.TRAINING
+    )
+    retraining = found.first()
+    if retraining is None:
+        retraining = Retraining.objects.create(
+            kind=kind.value, reviewed=reviewed_answers()
+        )
+        _note(retraining, before="", by=by)
+    retraining.job_id = job_id
+    retraining.save(update_fields=["job"])
+    return retraining
+
+
+@transaction.atomic
+def fail(retraining: Retraining, reason: str) -> None:
+    """Write that it could not be done, and why."""
+    retraining.reason = reason
+    retraining.save(update_fields=["reason"])
+    _move(retraining, State.FAILED, by=None, note=reason)
+
+
+@transaction.atomic
+def conclude(
+    retraining: Retraining,
+    compared: Compared,
+    *,
+    champion: Probe | None,
+    challenger: Probe,
+) -> None:
+    """Write what came out, and let the challenger run in shadow.
+
+    A better one waits for approval meanwhile. One that is in use already, since the same
+    labels gave the same probe before, stays as it is.
+    """
+    retraining.champion, retraining.challenger = champion, challenger
+    retraining.labels = compared.labels
+    retraining.labels_right = compared.labels_right
+    retraining.golden = compared.golden
+    retraining.golden_right = compared.golden_right
+    retraining.champion_auroc = compared.champion_auroc
+    retraining.challenger_auroc = compared.challenger_auroc
+    if compared.interval:
+        retraining.low, retraining.high = compared.interval
+    retraining.save()
+    challenger.refresh_from_db(fields=["state"])
+    if challenger.state not in (Probe.State.SHADOW, Probe.State.ACTIVE):
+        promote(challenger.pk, Probe.State.SHADOW, by=None)
+    better = compared.is_better and challenger.state != Probe.State.ACTIVE
+    _move(retraining, State.WAITING if better else State.SHADOW, by=None)
+
+
+@transaction.atomic
+def approve(retraining_id: int, *, by: User | None) -> Retraining:
+    """Put a better challenger in force.
+
+    A joint probe that reads the former one's confidence is trained anew by itself.
+
+    Raises:
+        RetrainingNotFoundError: There is no such retraining.
+        RetrainingStateError: It does not wait for approval, or another probe came into
+            force since: it was compared with one that decides no more.
+        ProbeFileError: The challenger's files are damaged.
+    """
+    retraining = _locked(retraining_id)
+    _require(retraining, (State.WAITING,), "approved")
+    challenger = _challenger(retraining)
+    in_force = (
+        Probe.objects.active_for(challenger.language_model)
+        .light()
+        .filter(kind=retraining.kind)
+        .first()
+    )
+    if in_force != retraining.champion:
+        raise RetrainingStateError(
+            f"{retraining} was compared with {retraining.champion or 'no probe'} and "
+            f"{in_force or 'no probe'} is in force now; train again."
+        )
+    promote(challenger.pk, Probe.State.ACTIVE, by=by)
+    _move(retraining, State.PROMOTED, by=by)
+    _renew_joint(retraining.kind, by)
+    return retraining
+
+
+@transaction.atomic
+def decline(retraining_id: int, *, by: User | None, note: str = "") -> Retraining:
+    """Leave a better challenger in shadow.
+
+    Raises:
+        RetrainingNotFoundError: There is no such retraining.
+        RetrainingStateError: It does not wait for approval.
+    """
+    retraining = _locked(retraining_id)
+    _require(retraining, (State.WAITING,), "declined")
+    _move(retraining, State.DECLINED, by=by, note=note)
+    return retraining
+
+
+@transaction.atomic
+def take_back(retraining_id: int, *, by: User | None, note: str = "") -> Retraining:
+    """Put the former probe in force again, and the challenger back into shadow.
+
+    Raises:
+        RetrainingNotFoundError: There is no such retraining.
+        RetrainingStateError: Its challenger is not in force.
+        ProbeFileError: The former probe's files are damaged.
+    """
+    retraining = _locked(retraining_id)
+    _require(retraining, (State.PROMOTED,), "taken back")
+    challenger = _challenger(retraining)
+    if challenger.state != Probe.State.ACTIVE:
+        raise RetrainingStateError(
+            f"{challenger} of {retraining} is {challenger.state} now; steer it on its "
+            "own page."
+        )
+    if retraining.champion is not None:
+        promote(retraining.champion.pk, Probe.State.ACTIVE, by=by)
+    promote(challenger.pk, Probe.State.SHADOW, by=by)
+    _move(retraining, State.REVERTED, by=by, note=note)
+    _renew_joint(retraining.kind, by)
+    return retraining
+
+
+def _is_due(kind: ProbeKind, reviewed: int, wanted: int) -> bool:
+    rows = Retraining.objects.filter(kind=kind.value)
+    if rows.undecided().exists():
+        return False
+    last = rows.first()
+    return last is None or abs(reviewed - last.reviewed) >= wanted
+
+
+def _renew_joint(kind: str, by: User | None) -> None:
+    if kind == ProbeKind.JOINT:
+        return
+    in_force = Probe.objects.filter(kind=ProbeKind.JOINT, state=Probe.State.ACTIVE)
+    if in_force.exists():
+        enqueue_retraining(ProbeKind.JOINT, by=by)
+
+
+def _locked(retraining_id: int) -> Retraining:
+    rows = Retraining.objects.select_for_update(of=("self",))
+    found = rows.filter(pk=retraining_id).first()
+    if found is None:
+        raise RetrainingNotFoundError(f"There is no retraining {retraining_id}.")
+    return found
+
+
+def _require(retraining: Retraining, states: Iterable[str], done: str) -> None:
+    if retraining.state not in states:
+        raise RetrainingStateError(
+            f"{retraining} is {retraining.get_state_display()!r} and can't be {done}."
+        )
+
+
+def _challenger(retraining: Retraining) -> Probe:
+    if retraining.challenger is None:
+        raise RetrainingStateError(f"The probe of {retraining} was deleted.")
+    return retraining.challenger
+
+
+def _move(
+    retraining: Retraining, state: Retraining.State, *, by: User | None, note: str = ""
+) -> None:
+    before, retraining.state = retraining.state, state
+    retraining.save(update_fields=["state"])
+    _note(retraining, before=before, by=by, note=note)
+
+
+def _note(
+    retraining: Retraining, *, before: str, by: User | None, note: str = ""
+) -> None:
+    RetrainingStep.objects.create(
+        retraining=retraining,
+        before=before,
+        after=retraining.state,
+        by=by,
+        note=note[:300],
+    )
