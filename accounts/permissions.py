@@ -33,6 +33,7 @@ _ADDED: Mapping[Role, Mapping[str, Mapping[str, tuple[str, ...]]]] = {
             "answerevidence": _READ,
             "vote": _READ,
             "escalation": ("view", "change"),
+            "gap": ("view", "change"),
             "review": ("view", "change"),
             "reviewsample": _READ,
             "policy": _READ,

@@ -158,6 +158,7 @@ UNFOLD: dict[str, Any] = {
                     _item("Escalations", "support_agent", "qa", "escalation"),
                     _item("Reviews", "grading", "qa", "review"),
                     _item("Review samples", "casino", "qa", "reviewsample"),
+                    _item("Gaps", "travel_explore", "qa", "gap"),
                     _item("Confidence by votes", "balance", "qa", "confidencemove"),
                     _item("Refusal wordings", "rate_review", "qa", "refusalwording"),
                 ],

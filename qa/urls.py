@@ -10,6 +10,17 @@ from qa.api.escalations import (
     EscalationView,
     ReplyView,
 )
+from qa.api.gaps import (
+    GapDismissView,
+    GapDraftView,
+    GapLinkView,
+    GapListView,
+    GapOwnerView,
+    GapProposeView,
+    GapReopenView,
+    GapView,
+)
+from qa.api.notices import NoticeListView, NoticeReadView
 from qa.api.policies import DriftListView, PolicyListView, PolicyView
 from qa.api.search import SearchView
 from qa.api.votes import VoteExportView, VoteHandledView, VoteListView, VoteView
@@ -46,6 +57,18 @@ urlpatterns = [
         "escalations/<int:escalation_id>/assignee",
         AssigneeView.as_view(),
         name="api_escalation_assignee",
+    ),
+    path("gaps", GapListView.as_view(), name="api_gaps"),
+    path("gaps/<int:gap_id>", GapView.as_view(), name="api_gap"),
+    path("gaps/<int:gap_id>/draft", GapDraftView.as_view(), name="api_gap_draft"),
+    path("gaps/<int:gap_id>/link", GapLinkView.as_view(), name="api_gap_link"),
+    path("gaps/<int:gap_id>/propose", GapProposeView.as_view(), name="api_gap_propose"),
+    path("gaps/<int:gap_id>/dismiss", GapDismissView.as_view(), name="api_gap_dismiss"),
+    path("gaps/<int:gap_id>/reopen", GapReopenView.as_view(), name="api_gap_reopen"),
+    path("gaps/<int:gap_id>/owner", GapOwnerView.as_view(), name="api_gap_owner"),
+    path("notices", NoticeListView.as_view(), name="api_notices"),
+    path(
+        "notices/<int:notice_id>/read", NoticeReadView.as_view(), name="api_notice_read"
     ),
     path("votes", VoteListView.as_view(), name="api_votes"),
     path("votes/export", VoteExportView.as_view(), name="api_votes_export"),

@@ -4,6 +4,7 @@ from .answer import AnswerAdmin
 from .drift import DriftReadingAdmin
 from .escalation import EscalationAdmin
 from .evaluation import EvaluationRunAdmin
+from .gap import GapAdmin
 from .ledger import ConfidenceMoveAdmin
 from .policy import PolicyAdmin
 from .probe import ProbeAdmin
@@ -19,6 +20,7 @@ __all__ = [
     "DriftReadingAdmin",
     "EscalationAdmin",
     "EvaluationRunAdmin",
+    "GapAdmin",
     "PolicyAdmin",
     "ProbeAdmin",
     "RefusalWordingAdmin",

@@ -12,6 +12,15 @@ _SHOWN = 120
 _PASSED = {True: "met", False: "not met", None: "recorded"}
 
 
+def link_to_entry(entry_id: int | None, said: str = "") -> SafeString:
+    """Return an entry's words, or its number, with the way to its page."""
+    return format_html(
+        '<a class="text-primary-600 dark:text-primary-500" href="{}">{}</a>',
+        reverse("admin:kb_entry_change", args=[entry_id]),
+        said or f"entry {entry_id}",
+    )
+
+
 def gates_table(answer: Answer) -> SafeString:
     """Return every measured number beside its threshold, in order."""
     rows = (
@@ -65,11 +74,7 @@ def _said(piece: AnswerEvidence) -> tuple[str, str, str]:
     """Return entry, document and quote, as far as the user may read them."""
     if piece.is_withheld or piece.revision is None:
         return f"entry {piece.entry_id}, withheld from you", "", ""
-    link = format_html(
-        '<a class="text-primary-600 dark:text-primary-500" href="{}">{}</a>',
-        reverse("admin:kb_entry_change", args=[piece.entry_id]),
-        piece.revision.text[:200],
-    )
+    link = link_to_entry(piece.entry_id, piece.revision.text[:200])
     document = piece.entry.document if piece.entry else None
     return link, document.title if document else "", piece.quote
 

@@ -6,9 +6,7 @@ from django.contrib import admin, messages
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin
 from unfold.decorators import display
@@ -29,7 +27,13 @@ from qa.models.answer import fetch_evidence
 from qa.models.escalation import EscalationQuerySet
 from qa.services.escalations import REPLY_LIMIT, Kept, close, release, reply, take
 
-from .answer_tables import evidence_table, gates_table, link_to, shortened
+from .answer_tables import (
+    evidence_table,
+    gates_table,
+    link_to,
+    link_to_entry,
+    shortened,
+)
 
 _STATES = {"open": "warning", "answered": "success", "closed": "info"}
 _ANSWER, _CLOSE = "answer", "close"
@@ -138,7 +142,7 @@ class EscalationAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no type
             said = ["said", "how", "keep", "audience"]
             said += ["verify"] if has_role(request.user, Role.CURATOR) else []
         else:
-            said = ["shown_state", "reply", "replied_by", "replied_at", "kept_as"]
+            said = ["state", "reply", "replied_by", "replied_at", "kept_as"]
         return [
             (None, {"fields": asked}),
             ("Reply", {"fields": said}),
@@ -267,11 +271,7 @@ class EscalationAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no type
         """Show what the reply became."""
         if escalation.entry_id is None:
             return "none"
-        return format_html(
-            '<a class="text-primary-600 dark:text-primary-500" href="{}">entry {}</a>',
-            reverse("admin:kb_entry_change", args=[escalation.entry_id]),
-            escalation.entry_id,
-        )
+        return link_to_entry(escalation.entry_id)
 
     @admin.display(description="reason")
     def refusal(self, escalation: Escalation) -> str:

@@ -6,7 +6,7 @@ import django_filters
 from django import forms
 from drf_spectacular.utils import extend_schema_field
 
-from qa.models import Answer, DriftReading, Escalation, Policy, Vote
+from qa.models import Answer, DriftReading, Escalation, Gap, Notice, Policy, Vote
 from qa.pipeline.gates import Gate, Reason
 
 
@@ -98,6 +98,35 @@ class EscalationFilter(django_filters.FilterSet):
 
     class Meta:
         model = Escalation
+        fields: list[str] = []
+        form = _NonEmptyForm
+
+
+class GapFilter(django_filters.FilterSet):
+    """By how far it is from being answered, where, and who works on it."""
+
+    state = django_filters.ChoiceFilter(choices=Gap.State.choices)
+    knowledge_base = _SlugFilter("knowledge_base__slug")
+    owner = _SlugFilter("owner__username")
+
+    class Meta:
+        model = Gap
+        fields: list[str] = []
+        form = _NonEmptyForm
+
+
+class NoticeFilter(django_filters.FilterSet):
+    """By whether it was read."""
+
+    is_read = _TruthFilter(
+        field_name="read_at",
+        lookup_expr="isnull",
+        choices=[("true", "true"), ("false", "false")],
+        coerce=lambda value: value != "true",
+    )
+
+    class Meta:
+        model = Notice
         fields: list[str] = []
         form = _NonEmptyForm
 

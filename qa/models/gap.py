@@ -1,5 +1,5 @@
 from datetime import datetime, timedelta
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -10,8 +10,12 @@ from pgvector.django import VectorField
 
 from accounts.roles import Role, has_role
 from kb.models import EmbeddingModel, Entry, KnowledgeBase
+from kb.types import Hit
 
 from .answer import Answer
+
+if TYPE_CHECKING:  # it knows gaps itself
+    from .repeat import Tried
 
 TREND_PERIOD = timedelta(days=14)
 
@@ -135,6 +139,8 @@ class Gap(models.Model):
 
     recent: int  # from `with_trend`
     before: int  # from `with_trend`
+    nearest_hits: "tuple[Hit, ...]"  # from `fetch_shown`
+    tried: "list[Tried]"  # from `fetch_shown`
 
     class Meta:
         ordering = ["-impact_score", "-pk"]

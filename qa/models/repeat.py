@@ -1,3 +1,4 @@
+from dataclasses import dataclass
 from typing import Self
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -72,3 +73,18 @@ class Repeat(models.Model):
             answer=self.after, role=AnswerEvidence.Role.CITED
         )
         return cited.filter(entry=self.entry_id).exists()
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A question of a gap before its entry, and after where it was asked again.
+
+    Attributes:
+        before: With what `seen_by` adds, as `after`.
+        is_better: None where it was not asked again, or is not decided yet.
+    """
+
+    why: str
+    before: Answer
+    after: Answer | None = None
+    is_better: bool | None = None

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_safe
 
 from qa.models import Answer
 from qa.services.escalations import mark_read
+from qa.services.notices import mark_read_of
 
 from .access import agents_only, find_answer, user_of
 from .parts import answer_part, box_part, past_answers
@@ -39,6 +40,8 @@ def answer(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
     found = find_answer(request, answer_id)
     if found.outcome == Answer.Outcome.REFUSED:
         mark_read(found, by=user_of(request))
+    if found.asker_id == request.user.pk:
+        mark_read_of(found, by=user_of(request))
     question = found.question if found.asker_id == request.user.pk else ""
     context = {**box_part(request, question=question), **answer_part(request, found.pk)}
     return render(request, "qa/answer.html", context)

@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from django.contrib.auth.models import User
-from django.db.models import Exists, OuterRef, QuerySet, Subquery
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from django.http import HttpRequest
 from django.utils import timezone
 
@@ -38,10 +38,14 @@ def recent_part(user: User) -> dict[str, object]:
 
 
 def past_answers(user: User) -> QuerySet[Answer]:
-    """Return the user's own questions, newest first, without what lists don't show."""
+    """Return the user's own questions, newest first, without what lists don't show.
+
+    Of what was asked again by itself, only what was answered.
+    """
     unread = Escalation.objects.unread_by(user).filter(answer=OuterRef("pk"))
     return (
         Answer.objects.asked_by(user)
+        .exclude(~Q(outcome=Answer.Outcome.ANSWERED), channel=Answer.Channel.REPEAT)
         .annotate(has_reply=Exists(unread))
         .only("question", "outcome", "gate", "text", "created_at")
     )

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from . import asking, history
+from . import asking, history, notices
 from .escalations import escalate
 from .votes import vote
 
@@ -12,4 +12,7 @@ urlpatterns = [
     path("answers/<uuid:answer_id>/retry", asking.retry, name="answer-retry"),
     path("answers/<uuid:answer_id>/vote", vote, name="answer-vote"),
     path("answers/<uuid:answer_id>/escalate", escalate, name="answer-escalate"),
+    path("notices", notices.notices, name="notices"),
+    path("notices/unread", notices.unread, name="notices-unread"),
+    path("notices/read", notices.read_all, name="notices-read"),
 ]

@@ -1,11 +1,15 @@
-"""A gap is closed: refused, sent to an expert, answered, asked again."""
+"""A gap is closed: refused, filled by an expert, asked again, answered, told."""
 
 import pytest
 from playwright.sync_api import expect
 
 from accounts.roles import Role
+from jobs.models import Job
+from jobs.run import run_job
 from kb.models import Entry
-from qa.models import Answer
+from qa.models import Answer, Gap, Repeat
+from workers import tasks
+from workers.registry import HANDLERS
 
 from .conftest import make_signed_up
 
@@ -13,10 +17,20 @@ pytestmark = pytest.mark.usefixtures("knowledge")
 QUESTION = "Who won the chess game?"
 
 
-def test_a_refusal_becomes_an_answer_by_way_of_an_expert(make_desk):
+def work() -> None:
+    """Do what a worker would do now."""
+    for job in Job.objects.unfinished().order_by("created_at"):
+        run_job(job.pk, HANDLERS)
+    assert not Job.objects.exclude(state=Job.State.SUCCEEDED).exists()
+
+
+def test_a_refusal_becomes_an_answer_by_way_of_an_expert_and_the_agent_is_told(
+    make_desk,
+):
     agent, curator = make_desk(), make_desk()
     agent.log_in("agent")
     page = agent.ask(QUESTION)
+    expect(page.locator(".badge-refused").first).to_have_text("Not answered")
     page.get_by_label("What the expert should know").fill("A caller insists.")
     page.get_by_role("button", name="Send to an expert").press("Enter")
     expect(page.get_by_text("The reply appears here.").first).to_be_visible()
@@ -30,14 +44,63 @@ def test_a_refusal_becomes_an_answer_by_way_of_an_expert(make_desk):
     desk.get_by_label("I vouch for it").check(force=True)
     desk.get_by_role("button", name="Save", exact=True).click()
     desk.wait_for_url("**/admin/qa/escalation/")
+    assert Entry.objects.get(question=QUESTION).state == "verified"
 
     page = agent.open("/answers")
     expect(page.get_by_text("An expert replied")).to_be_visible()
-    page.get_by_role("link", name=QUESTION).click()
-    expect(page.locator("#escalation")).to_contain_text("Anna won it")
-    page.get_by_role("button", name="Ask again").click()
+    expect(page.get_by_role("link", name="Notices 1 unread")).to_be_visible()
+
+    work()
+
+    page.reload()
+    page.get_by_role("link", name="Notices 1 unread").click()
+    notice = page.get_by_role("link", name="New: Your question is answered now")
+    expect(notice).to_contain_text(QUESTION)
+    expect(notice).to_contain_text("Anna won it")
+    notice.click()
     expect(page.locator(".badge-answered").first).to_have_text("Answered")
     expect(page.locator(".answer-text").first).to_contain_text("Anna won it")
+    expect(page.get_by_role("link", name="Notices", exact=True)).to_be_visible()
 
-    assert Entry.objects.get(question=QUESTION).state == "verified"
-    assert Answer.objects.filter(question=QUESTION).count() == 2
+    repeat = Repeat.objects.get()
+    assert (repeat.before.outcome, repeat.after.outcome) == ("refused", "answered")
+    assert repeat.after.asker.username == "agent"
+
+    agent.open("/")
+    page = agent.ask(QUESTION)
+    expect(page.locator(".answer-text").first).to_contain_text("Anna won it")
+    assert Answer.objects.filter(question=QUESTION).count() == 3
+
+
+def test_a_gap_is_filled_by_an_expert_and_everybody_who_asked_is_answered(make_desk):
+    make_signed_up(Role.AGENT, "berta")
+    agents = {name: make_desk() for name in ("agent", "berta")}
+    for name, question in (("agent", QUESTION), ("berta", "Who has won at chess?")):
+        agents[name].log_in(name)
+        agents[name].ask(question)
+    tasks.find_gaps()
+    work()
+
+    make_signed_up(Role.CURATOR, "carla")
+    curator = make_desk()
+    curator.log_in("carla")
+    desk = curator.open("/admin/qa/gap/")
+    row = desk.get_by_role("row").filter(has_text="2 times by 2 people")
+    row.get_by_role("link").first.click()
+    expect(desk.get_by_label("Question")).to_have_value(Gap.objects.get().question)
+    desk.get_by_label("Question").fill(QUESTION)
+    desk.get_by_label("Answer, or why it is none").fill("Anna won it.")
+    desk.get_by_label("I vouch for it").press("Space")
+    desk.get_by_role("button", name="Save", exact=True).click()
+    desk.wait_for_url("**/admin/qa/gap/**")
+
+    work()
+
+    desk = curator.open(f"/admin/qa/gap/{Gap.objects.get().pk}/change/")
+    expect(desk.get_by_text("answered: Anna won it.")).to_have_count(2)
+    assert Gap.objects.get().state == "filled"
+    for desk in agents.values():
+        page = desk.open("/notices")
+        expect(page.get_by_text("New: Your question is answered now")).to_be_visible()
+        page.get_by_role("button", name="Mark all as read").click()
+        expect(page.get_by_text("New:")).to_have_count(0)

@@ -27,7 +27,7 @@ from accounts.services import set_role
 from accounts.services.tokens import create_token
 from kb.models import Conflict, Document, Entry, Import, Proposal, Section
 from kb.services.entries import edit_entry
-from qa.models import Escalation
+from qa.models import Escalation, Gap
 from qa.services.policies import ensure_default_policy
 from tests.factories import (
     make_audience,
@@ -150,11 +150,13 @@ class Secret:
     conflict: Conflict
     proposal: Proposal
     imported: Import
+    gap: Gap
 
     def forget(self) -> None:
         """Delete it all."""
         with as_owner("tests"):
             self.imported.delete()
+            self.gap.delete()
             Entry.objects.filter(document=self.document).delete()
             self.document.delete()
 
@@ -222,7 +224,17 @@ def make_secret() -> Secret:
         created_by=entry.verified_by,
         examples={"new": [f"The {MARK} limit is 900 euros."]},
     )
-    return Secret(entry, document, section, conflict, proposal, imported)
+    gap = Gap.objects.create(
+        knowledge_base=entry.knowledge_base,
+        question=QUESTION,
+        vector=[1.0] * 384,
+        state=Gap.State.DRAFTED,
+        drafted_at=timezone.now(),
+        first_seen=timezone.now(),
+        last_seen=timezone.now(),
+        entry=entry,
+    )
+    return Secret(entry, document, section, conflict, proposal, imported, gap)
 
 
 def parameters(secret: Secret, route: str) -> dict[str, object]:
@@ -235,6 +247,7 @@ def parameters(secret: Secret, route: str) -> dict[str, object]:
         "kb/proposal": secret.proposal.pk,
         "kb/import": secret.imported.pk,
         "kb/audience": make_audience("vault").pk,
+        "qa/gap": secret.gap.pk,
     }
     model = "/".join(route.split("/")[1:3])
     return {
@@ -250,6 +263,8 @@ def parameters(secret: Secret, route: str) -> dict[str, object]:
         "policy_id": 1,
         "vote_id": 1,
         "escalation_id": 1,
+        "gap_id": secret.gap.pk,
+        "notice_id": 1,
         "job_id": ABSENT,
         "token_id": ABSENT,
         "answer_id": ABSENT,

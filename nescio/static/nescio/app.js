@@ -93,12 +93,22 @@
   document.addEventListener("htmx:load", (event) => reveal(event.detail.elt));
   document.addEventListener("DOMContentLoaded", () => reveal(document));
 
-  document.addEventListener("htmx:beforeRequest", () => {
-    document.getElementById("failure").hidden = true;
+  // What asks by itself, now and then, neither complains nor clears a complaint.
+  const isQuiet = (event) => event.detail.elt.matches("[data-quiet]");
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    if (!isQuiet(event)) {
+      document.getElementById("failure").hidden = true;
+    }
   });
-  document.addEventListener("htmx:sendError", () =>
-    fail("The server could not be reached. Your question is still in the box; try again."));
+  document.addEventListener("htmx:sendError", (event) => {
+    if (!isQuiet(event)) {
+      fail("The server could not be reached. Your question is still in the box; try again.");
+    }
+  });
   document.addEventListener("htmx:responseError", (event) => {
+    if (isQuiet(event)) {
+      return;
+    }
     const status = event.detail.xhr.status;
     fail({
       403: "This page is too old or you may not do this. Reload the page and try again.",
