@@ -18,6 +18,7 @@ from transformers import PreTrainedModel
 
 from probes.adapter.card import AdapterCard
 from probes.language_model.batch import Written, weigh_each, write_each
+from probes.language_model.examples import Example, score_labels
 from probes.language_model.network import Network
 from probes.language_model.passages import Passage, Passages, cut, joined
 from probes.language_model.second_pass import Passing, read_activations
@@ -376,6 +377,35 @@ class WhiteBoxModel:
         """
         with self._lock:
             return weigh_each(self._network, rows, options, after)
+
+    def score_labels(
+        self,
+        examples: Sequence[Example],
+        question: Sequence[int],
+        options: Sequence[int],
+        after: Context,
+        *,
+        end: Sequence[int] = (),
+    ) -> np.ndarray:
+        """Return the logits of labels at each example and after the question, in one pass.
+
+        Args:
+            examples: In order; each is read with its label.
+            question: Tokens up to where a label would follow, at least one.
+            options: The labels' tokens.
+            end: Tokens between an example's label and what follows it.
+
+        Returns:
+            Shape (len(examples) + 1, options): row i with the examples before i in view,
+            the last one after the question.
+
+        Raises:
+            TooManyTokensError: It does not fit the model's context.
+        """
+        with self._lock:
+            return score_labels(
+                self._network, examples, question, options, after, end=end
+            )
 
     def read_activations(
         self, passings: Sequence[Passing], taps: Sequence[Tap]

@@ -57,13 +57,21 @@ class Network:
         return Context((*before, *ids), log_softmax(logits[0, -1]), cache)
 
     def after(
-        self, rows: Sequence[Sequence[int]], context: Context | None, *, keep: int
+        self,
+        rows: Sequence[Sequence[int]],
+        context: Context | None,
+        *,
+        keep: int | torch.Tensor,
     ) -> tuple[torch.Tensor, DynamicCache]:
         """Read rows of one width, each after the same context.
 
+        Args:
+            keep: Of how many of the last positions the logits are wanted, or of which
+                positions of a row, 0-based.
+
         Returns:
-            Logits of the last `keep` positions, (rows, keep, vocabulary), and the grown
-            cache; the context's own stays as it was.
+            Logits of those positions, (rows, positions, vocabulary), and the grown cache;
+            the context's own stays as it was.
 
         Raises:
             TooManyTokensError: They do not fit the model's context.

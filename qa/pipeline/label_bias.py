@@ -1,0 +1,66 @@
+"""A model's leaning to one label, measured on examples and taken back.
+
+Among examples with known labels, those that the model gets wrong tell by how much it leans
+to the other label; the mean of that is *added* to the label's own score. The published
+equations subtract it, which deepens the leaning; their code adds it, and so do we.
+
+References:
+    DH-ICL, section 3.3, equations 1 to 6 (`delta` of either label).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class LabelScores:
+    """The scores of both labels at one place, as logits or any other log scale."""
+
+    known: float
+    unknown: float
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedExample:
+    """An example with its label, and the scores that the model gave there.
+
+    Attributes:
+        is_known: The label that it has.
+        scores: Before the label was read, with the examples before it in view.
+    """
+
+    is_known: bool
+    scores: LabelScores
+
+
+@dataclass(frozen=True, slots=True)
+class LabelBias:
+    """What is added to the scores of either label; at least 0."""
+
+    known: float
+    unknown: float
+
+    def corrected(self, scores: LabelScores) -> LabelScores:
+        """Return scores without the leaning."""
+        return LabelScores(scores.known + self.known, scores.unknown + self.unknown)
+
+
+def label_bias(examples: Sequence[JudgedExample]) -> LabelBias:
+    """Return what the examples tell of the model's leaning.
+
+    An example that is judged rightly counts as no error among those of its label; a label
+    without an example is not corrected.
+    """
+    return LabelBias(
+        known=_mean_shortfall(
+            [e.scores.unknown - e.scores.known for e in examples if e.is_known]
+        ),
+        unknown=_mean_shortfall(
+            [e.scores.known - e.scores.unknown for e in examples if not e.is_known]
+        ),
+    )
+
+
+def _mean_shortfall(behind: Sequence[float]) -> float:
+    """Return the mean of how far the right label lay behind, 0 where it lay ahead."""
+    return sum(max(0.0, each) for each in behind) / max(len(behind), 1)
