@@ -11,8 +11,10 @@ from django.db.models import (
     OuterRef,
     Prefetch,
     Q,
+    Subquery,
     prefetch_related_objects,
 )
+from django.db.models.lookups import IsNull
 
 from accounts.roles import Role, has_role
 from kb.models import Entry, KnowledgeBase, Revision, Tag
@@ -47,10 +49,7 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
 
     def seen_by(self, viewer: AbstractBaseUser | AnonymousUser) -> Self:
         """Add `is_withheld`: whether it cites an entry that the viewer may not see."""
-        cited = AnswerEvidence.objects.filter(
-            _is_outside(viewer), answer=OuterRef("pk"), role=AnswerEvidence.Role.CITED
-        )
-        return self.annotate(is_withheld=Exists(cited))
+        return self.annotate(is_withheld=withholds(viewer, "pk"))
 
     def with_vote_of(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         """Fetch the asker, and as `own_vote` whether this user's vote is up, or None."""
@@ -68,6 +67,18 @@ class AnswerEvidenceQuerySet(models.QuerySet["AnswerEvidence"]):
     def seen_by(self, viewer: AbstractBaseUser | AnonymousUser) -> Self:
         """Add `is_withheld`: whether the viewer may not read its words."""
         return self.annotate(is_withheld=_is_outside(viewer))
+
+
+def withholds(viewer: AbstractBaseUser | AnonymousUser, answer: str) -> IsNull:
+    """Whether the answer that the row's field `answer` names is withheld from the viewer.
+
+    A value for each row and no EXISTS: that the planner would answer for all the answers
+    there are at once, however few rows are shown.
+    """
+    cited = AnswerEvidence.objects.filter(
+        _is_outside(viewer), answer=OuterRef(answer), role=AnswerEvidence.Role.CITED
+    )
+    return IsNull(Subquery(cited.order_by().values("pk")[:1]), False)
 
 
 def _is_outside(viewer: AbstractBaseUser | AnonymousUser) -> Q:

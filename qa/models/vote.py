@@ -6,7 +6,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Exists, OuterRef
 
-from .answer import Answer
+from .answer import Answer, withholds
 
 
 class VoteQuerySet(models.QuerySet["Vote"]):
@@ -18,8 +18,8 @@ class VoteQuerySet(models.QuerySet["Vote"]):
         Where it is set, neither the answer nor what was said of it may be shown.
         """
         answers = Answer.objects.visible_to(user).filter(pk=OuterRef("answer_id"))
-        withheld = answers.filter(is_withheld=True)  # type: ignore[misc]  # annotated by `seen_by`
-        return self.filter(Exists(answers)).annotate(is_withheld=Exists(withheld))
+        withheld = withholds(user, "answer_id")
+        return self.filter(Exists(answers)).annotate(is_withheld=withheld)
 
     def open(self) -> Self:
         """Votes that nobody has dealt with yet."""
