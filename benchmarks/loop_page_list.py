@@ -19,7 +19,19 @@ class Page:
 
 def pages() -> list[Page]:
     """Return every page, of rows that are there."""
-    return [*_answers(), *_votes(), *_escalations()]
+    return [*_dashboard(), *_answers(), *_votes(), *_escalations()]
+
+
+def _dashboard() -> list[Page]:
+    page = "/admin/qa/answer/dashboard/"
+    return [
+        Page("admin: first page", "/admin/"),
+        Page("dashboard: 30 days", page),
+        Page("dashboard: a year", f"{page}?days=365"),
+        Page("dashboard: one base", f"{page}?days=90&knowledge_base=loans"),
+        Page("dashboard: one tag", f"{page}?days=90&tag=product_line-1"),
+        Page("REST: dashboard", "/api/v1/dashboard?days=90"),
+    ]
 
 
 def _answers() -> list[Page]:
@@ -37,7 +49,6 @@ def _answers() -> list[Page]:
         {"created_at__gte": recent.isoformat(), "outcome__exact": "refused"}
     )
     return [
-        Page("admin: first page", "/admin/"),
         Page("admin: answers", "/admin/qa/answer/"),
         Page("admin: answers, hundredth page", "/admin/qa/answer/?p=100"),
         Page("admin: answers, failed", "/admin/qa/answer/?outcome__exact=failed"),

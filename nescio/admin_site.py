@@ -36,11 +36,14 @@ def _may_view(app: str, model: str) -> Callable[[HttpRequest], bool]:
     return allowed
 
 
-def _is_about_entries(request: HttpRequest) -> bool:
-    """Tell whether a page of entries is open, but for the queue, whose address begins so."""
-    path = request.path
-    entries, due = _address("kb_entry"), reverse("admin:kb_entry_due")
-    return path.startswith(entries) and not path.startswith(due)
+def _is_about(model: str, *, but: str) -> Callable[[HttpRequest], bool]:
+    """Tell whether a model's page is open, but for one whose address begins likewise."""
+
+    def is_open(request: HttpRequest) -> bool:
+        path = request.path
+        return path.startswith(_address(model)) and not path.startswith(reverse(but))
+
+    return is_open
 
 
 def _item(title: str, icon: str, app: str, model: str) -> dict[str, Any]:
@@ -112,8 +115,8 @@ UNFOLD: dict[str, Any] = {
                 "title": "",
                 "items": [
                     {
-                        "title": "Dashboard",
-                        "icon": "dashboard",
+                        "title": "Today",
+                        "icon": "today",
                         "link": _lazy_reverse("admin:index"),
                     },
                     {
@@ -131,7 +134,7 @@ UNFOLD: dict[str, Any] = {
                 "items": [
                     {
                         **_item("Entries", "fact_check", "kb", "entry"),
-                        "active": _is_about_entries,
+                        "active": _is_about("kb_entry", but="admin:kb_entry_due"),
                     },
                     {
                         "title": "Due for review",
@@ -153,7 +156,18 @@ UNFOLD: dict[str, Any] = {
                 "title": "Questions",
                 "separator": True,
                 "items": [
-                    _item("Answers and refusals", "question_answer", "qa", "answer"),
+                    {
+                        "title": "Dashboard",
+                        "icon": "monitoring",
+                        "link": _lazy_reverse("admin:qa_dashboard"),
+                        "permission": _may_view("qa", "answer"),
+                    },
+                    {
+                        **_item(
+                            "Answers and refusals", "question_answer", "qa", "answer"
+                        ),
+                        "active": _is_about("qa_answer", but="admin:qa_dashboard"),
+                    },
                     _item("Votes", "thumbs_up_down", "qa", "vote"),
                     _item("Escalations", "support_agent", "qa", "escalation"),
                     _item("Reviews", "grading", "qa", "review"),

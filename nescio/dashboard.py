@@ -46,7 +46,7 @@ class Block:
 
 
 def add_figures(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """Add the dashboard's blocks to the context of the admin's first page."""
+    """Add the blocks to the context of the admin's first page."""
     blocks = []
     if request.user.has_perm("kb.view_entry"):
         blocks += [_entries(), _reviews(request), _due()]
@@ -54,7 +54,7 @@ def add_figures(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]
         blocks += [_outcomes(), _refusals()]
     if request.user.has_perm("jobs.view_job"):
         blocks.append(_jobs())
-    return {**context, "title": "Dashboard", "blocks": blocks}
+    return {**context, "title": "Today", "blocks": blocks}
 
 
 def _entries() -> Block:

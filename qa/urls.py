@@ -2,6 +2,7 @@ from django.urls import path
 
 from qa.api.answers import AnswerListView, AnswerView
 from qa.api.ask import AskView, RetryView
+from qa.api.dashboard import DashboardView
 from qa.api.escalations import (
     AssigneeView,
     CloseView,
@@ -79,5 +80,6 @@ urlpatterns = [
     ),
     path("policies", PolicyListView.as_view(), name="api_policies"),
     path("policies/<int:policy_id>", PolicyView.as_view(), name="api_policy"),
+    path("dashboard", DashboardView.as_view(), name="api_dashboard"),
     path("drift", DriftListView.as_view(), name="api_drift"),
 ]

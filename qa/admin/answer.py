@@ -1,9 +1,11 @@
 import json
+from functools import partial
 from typing import ClassVar
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.decorators import display
@@ -17,6 +19,7 @@ from qa.pages.waterfall import stage_times
 from qa.services.confidence import token_confidences
 
 from .answer_tables import evidence_table, gates_table, rounded
+from .dashboard import dashboard_page
 from .read_only import ReadOnlyAdmin
 from .tables import table
 
@@ -58,6 +61,12 @@ class AnswerAdmin(ReadOnlyAdmin):
             },
         ),
     ]  # fmt: skip
+
+    def get_urls(self) -> list[URLPattern]:
+        """Add the dashboard."""
+        page = self.admin_site.admin_view(partial(dashboard_page, self))
+        urls: list[URLPattern] = super().get_urls()
+        return [path("dashboard/", page, name="qa_dashboard"), *urls]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Answer]:
         """Fetch the votes with the answers, and what may be read of them."""

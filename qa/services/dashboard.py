@@ -1,90 +1,121 @@
-"""What the dashboard shows, read from daily counts: how often, how fast, how well.
+"""All that the dashboard shows: traffic, quality, drift, and what waits for people."""
 
-No page counts answers: the rows that are read grow with the days of the period, not with
-what was asked.
-"""
-
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
-from typing import TypeVar
+from datetime import date, datetime
 
-from django.db.models import F, Max, Sum
-from django.db.models.functions import TruncWeek
-from django.utils import timezone
+from django.contrib.auth.models import User
+from django.db.models import Max, QuerySet
 
-from qa.feedback.traffic import Counted, Timed, Traffic, traffic
-from qa.models import CountedDay, DailyCount, DailyLatency
-from qa.models.rollup import DailyQuerySet
+from qa.feedback.traffic import Traffic
+from qa.models import CountedDay, DriftReading, Escalation, Gap
 
-MOST_DAYS = 731
-# Of more days a chart shows weeks.
-_MOST_STEPS = 35
+from .quality import Quality, read_quality
+from .traffic import Scope, moments, read_traffic
 
-Row = TypeVar("Row", DailyCount, DailyLatency)
+_TOP_GAPS = 5
+# Looked at nightly: a quarter is as much as a drawing can show.
+_MOST_READINGS = 90
 
 
 @dataclass(frozen=True, slots=True)
-class Period:
-    """The days from `first` to `last`, both included, in UTC."""
+class SignalDrift:
+    """How far one signal of a policy has moved from where it was when certified.
 
-    first: date
-    last: date
+    Attributes:
+        distance: Kolmogorov-Smirnov distance at the last look, in [0, 1]; None where too
+            few answers had a value.
+        psi: Population stability index at the last look.
+        history: Distances by day, the earliest first.
+    """
 
-    @property
-    def is_weekly(self) -> bool:
-        """Whether it is shown week by week."""
-        return (self.last - self.first).days >= _MOST_STEPS
-
-    @property
-    def begins(self) -> tuple[date, ...]:
-        """The first days of its steps; the first week may begin before the period."""
-        if not self.is_weekly:
-            days = (self.last - self.first).days + 1
-            return tuple(self.first + timedelta(days=n) for n in range(days))
-        monday = self.first - timedelta(days=self.first.weekday())
-        weeks = (self.last - monday).days // 7 + 1
-        return tuple(monday + timedelta(weeks=n) for n in range(weeks))
-
-
-def last_days(days: int, *, at: datetime | None = None) -> Period:
-    """Return the period of so many days that ends today."""
-    today = (at or timezone.now()).astimezone(UTC).date()
-    return Period(today - timedelta(days=days - 1), today)
+    policy: str
+    signal: str
+    live: int
+    distance: float | None
+    psi: float
+    has_drifted: bool
+    history: tuple[tuple[date, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
-    """What the dashboard is narrowed to: ids, or None for all."""
+class Waiting:
+    """What waits for people now, whatever the period.
 
-    period: Period
-    knowledge_base: int | None = None
-    tag: int | None = None
+    Attributes:
+        top_gaps: Those with the greatest impact, which the reader may see.
+    """
 
-
-def counted_at() -> datetime | None:
-    """Return when the newest counts were made; None before the first."""
-    found: datetime | None = CountedDay.objects.aggregate(at=Max("counted_at"))["at"]
-    return found
+    gaps: int
+    top_gaps: tuple[Gap, ...]
+    escalations: int
 
 
-def read_traffic(scope: Scope) -> Traffic:
-    """Add up what was asked in the period (two queries)."""
-    begin = TruncWeek("day") if scope.period.is_weekly else F("day")
-    counts = _of(DailyCount.objects.all(), scope)
-    counted = counts.values_list(begin, "outcome", "gate", "reason").annotate(
-        Sum("answers"), Sum("up"), Sum("down")
+@dataclass(frozen=True, slots=True)
+class Dashboard:
+    """What one reader is shown of one scope.
+
+    Attributes:
+        counted_at: When answers were counted last; None before the first time.
+        drift: By policy and signal; None for who may not see it.
+    """
+
+    scope: Scope
+    counted_at: datetime | None
+    traffic: Traffic
+    quality: Quality
+    drift: tuple[SignalDrift, ...] | None
+    waiting: Waiting
+
+
+def read_dashboard(scope: Scope, *, reader: User) -> Dashboard:
+    """Read everything (ten queries); gaps and escalations are of all tags."""
+    return Dashboard(
+        scope,
+        CountedDay.objects.aggregate(at=Max("counted_at"))["at"],
+        read_traffic(scope),
+        read_quality(scope),
+        _drift(scope) if reader.has_perm("qa.view_driftreading") else None,
+        _waiting(scope, reader),
     )
-    times = _of(DailyLatency.objects.all(), scope)
-    timed = times.values_list(begin, "outcome", "bucket").annotate(Sum("answers"))
-    return traffic(
-        scope.period.begins,
-        (Counted(*row) for row in counted),
-        (Timed(*row) for row in timed),
+
+
+def _drift(scope: Scope) -> tuple[SignalDrift, ...]:
+    """Read the looks at the certificates of what decides now."""
+    begin, end = moments(scope.period)
+    rows = DriftReading.objects.filter(
+        certificate__policy__is_active=True, checked_at__gte=begin, checked_at__lt=end
+    ).select_related("certificate__policy")
+    if scope.knowledge_base:
+        rows = rows.filter(certificate__policy__knowledge_base=scope.knowledge_base)
+    readings = list(rows.order_by("-checked_at", "-pk")[:_MOST_READINGS])
+    last: dict[tuple[str, str], Mapping[str, object]] = {}
+    histories: dict[tuple[str, str], list[tuple[date, float]]] = {}
+    for reading in readings:  # the newest first
+        for signal, found in reading.signals.items():
+            key = (str(reading.certificate.policy), signal)
+            last.setdefault(key, found)
+            if found["distance"] is not None:
+                told = (reading.checked_at.date(), found["distance"])
+                histories.setdefault(key, []).append(told)
+    return tuple(
+        SignalDrift(
+            *key,
+            live=found["live"],
+            distance=found["distance"],
+            psi=found["psi"],
+            has_drifted=found["has_drifted"],
+            history=tuple(reversed(histories.get(key, []))),
+        )
+        for key, found in sorted(last.items())
     )
 
 
-def _of(rows: "DailyQuerySet[Row]", scope: Scope) -> "DailyQuerySet[Row]":
-    """Narrow counts to the scope, without the order that would keep rows apart."""
-    period = rows.between(scope.period.first, scope.period.last)
-    chosen = period.about(knowledge_base=scope.knowledge_base, tag=scope.tag)
-    return chosen.order_by()
+def _waiting(scope: Scope, reader: User) -> Waiting:
+    gaps: QuerySet[Gap] = Gap.objects.visible_to(reader).open()
+    escalations = Escalation.objects.visible_to(reader).waiting()
+    if scope.knowledge_base:
+        gaps = gaps.filter(knowledge_base=scope.knowledge_base)
+        escalations = escalations.filter(answer__knowledge_base=scope.knowledge_base)
+    ranked = gaps.order_by("-impact_score", "-pk").defer("vector")
+    return Waiting(gaps.count(), tuple(ranked[:_TOP_GAPS]), escalations.count())

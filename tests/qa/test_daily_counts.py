@@ -16,7 +16,7 @@ from qa.models import (
     Vote,
 )
 from qa.services.daily_counts import count_days
-from qa.services.dashboard import Scope, last_days, read_traffic
+from qa.services.traffic import Scope, last_days, read_traffic
 from tests.factories import make_entry, make_knowledge_base, make_user
 from tests.qa.answer_rows import make_answer
 

@@ -1,0 +1,133 @@
+"""How many answers and refusals are false, as experts judged a sample of them."""
+
+from dataclasses import dataclass, fields
+
+from django.db.models import Count, Q
+
+from kb.models import Tag
+from qa.feedback.agreement import Kappa, cohen_kappa
+from qa.feedback.estimates import Estimate, Stratum, estimate
+from qa.models import Review, ReviewStratum
+
+from .traffic import Scope, moments
+
+_JUDGED = Q(reviews__state=Review.State.DONE, reviews__round=1)
+_OF_ANSWERS = Q(reviews__correctness__isnull=False)
+_WRONG = Q(reviews__correctness__lt=Review.Grade.WHOLLY) | Q(
+    reviews__truthfulness__lt=Review.Grade.WHOLLY
+)
+_OF_REFUSALS = Q(reviews__should_be_answered__isnull=False)
+_FALSE = Q(reviews__should_be_answered=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """What reviews say of a period's answers; None where none was reviewed.
+
+    Attributes:
+        false_answers: Of what was answered, the share that is not wholly correct and
+            borne out by its evidence.
+        false_refusals: Of what was refused, the share that should have been an answer.
+        agreement: Of two experts on the same answer or refusal, whether it was false.
+    """
+
+    false_answers: Estimate | None
+    false_refusals: Estimate | None
+    agreement: Kappa
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """A stratum with its reviews: all, those in the scope, and those found false."""
+
+    outcome: str
+    population: int
+    judged: int
+    answers: int
+    wrong: int
+    refusals: int
+    false: int
+
+
+def read_quality(scope: Scope) -> Quality:
+    """Estimate from the reviews of answers of the period (two queries).
+
+    Samples that overlap count as much as they have answers. Where a stratum is wider
+    than the scope, its answers are taken to be in it as often as its reviewed ones are.
+    """
+    strata = _strata(scope)
+    return Quality(
+        estimate(_part(each, "answered", each.answers, each.wrong) for each in strata),
+        estimate(_part(each, "refused", each.refusals, each.false) for each in strata),
+        cohen_kappa(_pairs(scope)),
+    )
+
+
+def _strata(scope: Scope) -> list[_Judged]:
+    begin, end = moments(scope.period)
+    rows = ReviewStratum.objects.filter(sample__since__lt=end, sample__until__gt=begin)
+    if scope.knowledge_base:
+        rows = rows.filter(sample__knowledge_base=scope.knowledge_base)
+    inside = _inside(scope, "reviews__answer__")
+    if scope.tag:
+        rows = rows.filter(_may_be_of(scope.tag))
+    found = rows.annotate(
+        judged=Count("reviews", filter=_JUDGED),
+        answers=Count("reviews", filter=_JUDGED & inside & _OF_ANSWERS),
+        wrong=Count("reviews", filter=_JUDGED & inside & _OF_ANSWERS & _WRONG),
+        refusals=Count("reviews", filter=_JUDGED & inside & _OF_REFUSALS),
+        false=Count("reviews", filter=_JUDGED & inside & _FALSE),
+    ).order_by("pk")
+    names = [field.name for field in fields(_Judged)]
+    return [_Judged(*row) for row in found.values_list(*names)]
+
+
+def _part(each: _Judged, outcome: str, inside: int, found: int) -> Stratum:
+    """Return the stratum's part that had this outcome and lies in the scope."""
+    if not each.judged:
+        is_of_it = each.outcome in ("", outcome)
+        return Stratum(each.population if is_of_it else 0, 0, 0)
+    population = round(each.population * inside / each.judged)
+    return Stratum(max(population, inside), inside, found)
+
+
+def _inside(scope: Scope, answer: str) -> Q:
+    """Whether the answer that is reached by `answer` lies in the period, and has the tag."""
+    begin, end = moments(scope.period)
+    asked = f"{answer}created_at"
+    inside = Q((f"{asked}__gte", begin), (f"{asked}__lt", end))
+    return inside & _tagged(scope.tag, answer) if scope.tag else inside
+
+
+def _tagged(tag: int, holder: str) -> Q:
+    names = ("product_line", "line_of_business")
+    return Q(*((f"{holder}{name}", tag) for name in names), _connector=Q.OR)
+
+
+def _may_be_of(tag: int) -> Q:
+    """Whether a stratum may hold answers of the tag: it has it, or does not divide by it."""
+    facet = Tag.objects.values_list("facet", flat=True).get(pk=tag)
+    return Q((facet, tag)) | ~Q(sample__dimensions__contains=[facet])
+
+
+def _pairs(scope: Scope) -> list[tuple[int, int]]:
+    """Return whether the first and the second expert found the same thing false."""
+    second = Review.objects.done().filter(_inside(scope, "answer__"), round=2)
+    if scope.knowledge_base:
+        second = second.filter(answer__knowledge_base=scope.knowledge_base)
+    first = Q(answer__reviews__round=1, answer__reviews__state=Review.State.DONE)
+    rows = second.filter(first).values_list(
+        "correctness", "truthfulness", "should_be_answered",
+        "answer__reviews__correctness", "answer__reviews__truthfulness",
+        "answer__reviews__should_be_answered",
+    )  # fmt: skip
+    return [(_is_false(*row[3:]), _is_false(*row[:3])) for row in rows.order_by("pk")]
+
+
+def _is_false(
+    correctness: int | None, truthfulness: int | None, should_be_answered: bool | None
+) -> int:
+    if correctness is None:
+        return int(bool(should_be_answered))
+    wholly = Review.Grade.WHOLLY
+    return int(not (correctness == wholly and truthfulness == wholly))
