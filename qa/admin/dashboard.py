@@ -49,7 +49,7 @@ class ScopeForm(forms.Form):
         choices=PERIODS,
         coerce=int,
         required=False,
-        empty_value=_DEFAULT_DAYS,
+        empty_value=None,
         initial=_DEFAULT_DAYS,
         widget=UnfoldAdminSelectWidget,
     )
@@ -72,7 +72,7 @@ class ScopeForm(forms.Form):
         """Return what was chosen; of what can't be read, the default."""
         chosen = self.cleaned_data if self.is_valid() else {}
         return Scope(
-            last_days(chosen.get("days", _DEFAULT_DAYS)),
+            last_days(chosen.get("days") or _DEFAULT_DAYS),
             knowledge_base=chosen["knowledge_base"].pk
             if chosen.get("knowledge_base")
             else None,

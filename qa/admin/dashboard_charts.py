@@ -70,9 +70,9 @@ def votes_chart(traffic: Traffic, step: str) -> Chart:
 def latency_chart(traffic: Traffic, step: str) -> Chart:
     """Draw how long half, 95 % and 99 % of the questions took at most."""
     series: tuple[Series, ...] = (
-        ("half within", _GOOD, lambda each: each.latency and each.latency.p50),
-        ("95 % within", _WARN, lambda each: each.latency and each.latency.p95),
-        ("99 % within", _BAD, lambda each: each.latency and each.latency.p99),
+        ("half within", _GOOD, lambda each: each.latency.p50 if each.latency else None),
+        ("95 % within", _WARN, lambda each: each.latency.p95 if each.latency else None),
+        ("99 % within", _BAD, lambda each: each.latency.p99 if each.latency else None),
     )
     told = ", ".join(
         f"{name or 'all'}: half within {time_in_words(found.p50)}, 95 % within "

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.db.models import Max, QuerySet
@@ -89,7 +90,7 @@ def _drift(scope: Scope) -> tuple[SignalDrift, ...]:
     if scope.knowledge_base:
         rows = rows.filter(certificate__policy__knowledge_base=scope.knowledge_base)
     readings = list(rows.order_by("-checked_at", "-pk")[:_MOST_READINGS])
-    last: dict[tuple[str, str], Mapping[str, object]] = {}
+    last: dict[tuple[str, str], Mapping[str, Any]] = {}  # as JSON holds it
     histories: dict[tuple[str, str], list[tuple[date, float]]] = {}
     for reading in readings:  # the newest first
         for signal, found in reading.signals.items():
