@@ -23,10 +23,10 @@ class ConfidenceMoveAdmin(ReadOnlyAdmin):
     """The ledger: which enriched entries votes moved, how far, and what was undone."""
 
     list_display: ClassVar = [
-        "at", "entry_said", "what", "prior_shown", "moved", "up_shown", "down_shown",
+        "when", "entry_said", "what", "prior_shown", "moved", "up_shown", "down_shown",
         "raters", "by",
     ]  # fmt: skip
-    list_display_links = ["at"]
+    list_display_links = ["when"]
     list_filter = ["is_undo", "at"]
     list_select_related = ["entry", "by"]
     list_per_page = 50
@@ -34,7 +34,7 @@ class ConfidenceMoveAdmin(ReadOnlyAdmin):
     actions: ClassVar = ["undo"]
     fields: ClassVar = [
         "entry_said", "what", "prior_shown", "moved", "up_shown", "down_shown", "raters",
-        "by", "reason", "at",
+        "by", "reason", "when",
     ]  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ConfidenceMove]:
@@ -76,6 +76,11 @@ class ConfidenceMoveAdmin(ReadOnlyAdmin):
             said = f"{done} {noun} the confidence without votes again."
             self.message_user(request, said, messages.SUCCESS)
 
+    @admin.display(description="when", ordering="at")
+    def when(self, move: ConfidenceMove) -> str:
+        """Show when it moved."""
+        return f"{move.at:%Y-%m-%d %H:%M}"
+
     @admin.display(description="entry")
     def entry_said(self, move: ConfidenceMove) -> SafeString:
         """Show what the entry says, with the way to it."""
@@ -104,7 +109,9 @@ class ConfidenceMoveAdmin(ReadOnlyAdmin):
     @admin.display(description="confidence")
     def moved(self, move: ConfidenceMove) -> str:
         """Show from where to where it moved."""
-        return f"{move.before:.2f} → {move.after:.2f}"
+        return f"{move.before:.2f} → {move.after:.2f}".replace(
+            " ", "\N{NO-BREAK SPACE}"
+        )
 
     @admin.display(description="weight for")
     def up_shown(self, move: ConfidenceMove) -> str:

@@ -8,6 +8,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from unfold.dataclasses import UnfoldAction
 from unfold.decorators import action, display
 
 from accounts.admin_confirmation import confirmed
@@ -28,14 +29,23 @@ from .calibration_desk import author_of
 from .read_only import ReadOnlyAdmin
 from .tables import table
 
+State = Retraining.State
 _COLOURS = {
-    Retraining.State.TRAINING: "info",
-    Retraining.State.FAILED: "danger",
-    Retraining.State.SHADOW: "info",
-    Retraining.State.WAITING: "warning",
-    Retraining.State.PROMOTED: "success",
-    Retraining.State.DECLINED: "info",
-    Retraining.State.REVERTED: "danger",
+    str(state.label): colour
+    for state, colour in {
+        State.TRAINING: "info",
+        State.FAILED: "danger",
+        State.SHADOW: "info",
+        State.WAITING: "warning",
+        State.PROMOTED: "success",
+        State.DECLINED: "info",
+        State.REVERTED: "danger",
+    }.items()
+}
+# What can be done where; the services hold it.
+_STEPS = {
+    State.WAITING: {"approve_this", "decline_this"},
+    State.PROMOTED: {"take_this_back"},
 }
 
 
@@ -82,6 +92,15 @@ class RetrainingAdmin(ReadOnlyAdmin):
         """Whether probes may be trained and promoted."""
         return request.user.has_perms(["probes.add_probe", "probes.change_probe"])
 
+    def get_actions_detail(
+        self, request: HttpRequest, object_id: int
+    ) -> list[UnfoldAction]:
+        """Offer what can be done as it stands."""
+        state = Retraining.objects.values_list("state", flat=True).filter(pk=object_id)
+        offered = _STEPS.get(State(state[0]), set()) if state else set()
+        found = super().get_actions_detail(request, object_id)
+        return [each for each in found if each.path in offered]
+
     @action(description="Retrain now", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed(
         "Train all kinds of probes on what experts have said so far, and compare each "
@@ -127,9 +146,9 @@ class RetrainingAdmin(ReadOnlyAdmin):
         return self._carry_out(request, object_id, take_back)
 
     @display(description="state", ordering="state", label=_COLOURS)  # type: ignore[untyped-decorator]  # unfold ships no types
-    def shown_state(self, retraining: Retraining) -> tuple[str, str]:
+    def shown_state(self, retraining: Retraining) -> str:
         """Show where it stands, as a badge."""
-        return retraining.state, retraining.get_state_display()
+        return retraining.get_state_display()
 
     @admin.display(description="AUROC before")
     def before(self, retraining: Retraining) -> str:

@@ -249,6 +249,21 @@ class TestThePage:
         assert str(challenger) in shown
         assert "better, waits for approval" in shown
 
+    def test_offers_what_can_be_done_as_it_stands(
+        self, page, champion, challenger, admin
+    ):
+        retraining = concluded(BETTER, champion, challenger)
+        address = self.address("change", retraining)
+
+        waiting = page.get(address).content.decode()
+        approve(retraining.pk, by=admin)
+        promoted = page.get(address).content.decode()
+
+        assert "Approve: put in force" in waiting
+        assert "Take back" not in waiting
+        assert "Approve: put in force" not in promoted
+        assert "Take back" in promoted
+
     def test_approves_after_asking(self, page, champion, challenger):
         retraining = concluded(BETTER, champion, challenger)
         address = self.address("approve_this", retraining)

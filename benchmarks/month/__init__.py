@@ -1,0 +1,1 @@
+"""A simulated month on the demonstration: asked, voted on, reviewed, learnt from."""

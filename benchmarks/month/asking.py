@@ -1,0 +1,84 @@
+"""Asking the month's questions of the demonstration, through the product's own service."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+import numpy as np
+from django.contrib.auth.models import User
+
+from accounts.acting import acting_for
+from kb.demonstration.loader import load_demonstration
+from kb.models import KnowledgeBase
+from probes.services.shipped import register_shipped
+from qa.evaluation.knowledge import ensure_agent
+from qa.models import Answer
+from qa.services.asking import ask
+from qa.services.policies import activate, ensure_default_policy, new_version
+
+from .questions import MonthQuestion
+
+AGENTS: Final = 12
+DAYS: Final = 30
+_SLUG: Final = "cards"
+
+
+def prepared_knowledge_base(author: User) -> KnowledgeBase:
+    """Return the demonstration's, loaded and with its probes, made on first use.
+
+    Its policy keeps every gate in shadow: nobody says what is wrong with drafts that nobody
+    is shown, and a desk that begins measures first.
+    """
+    load_demonstration(author=author)
+    register_shipped()
+    found = KnowledgeBase.objects.get(slug=_SLUG)
+    policy = ensure_default_policy(found)
+    if policy.hard_refusal or policy.soft_refusal or policy.support_check:
+        version = new_version(
+            policy,
+            by=author,
+            hard_refusal=False,
+            soft_refusal=False,
+            support_check=False,
+        )
+        activate(version, by=author)
+    return found
+
+
+def agents() -> list[User]:
+    """Return those who ask and vote, made on first use."""
+    return [ensure_agent(f"month-agent-{number:02}", ()) for number in range(AGENTS)]
+
+
+def asked(
+    questions: Sequence[MonthQuestion],
+    knowledge_base: KnowledgeBase,
+    *,
+    end: datetime,
+    seed: int,
+    on_progress: Callable[[int, int], None],
+) -> Mapping[str, Answer]:
+    """Return each question's answer by its text; those asked before are found again.
+
+    A stopped run goes on where it was. When each was asked is drawn within the month.
+    """
+    draw = np.random.default_rng(seed)
+    who = agents()
+    rows = Answer.objects.filter(asker__in=who, knowledge_base=knowledge_base)
+    found = {answer.question: answer for answer in rows}
+    for done, question in enumerate(questions):
+        asker, ago = who[int(draw.integers(len(who)))], float(draw.random()) * DAYS
+        if question.text not in found:
+            with acting_for(asker):
+                answer = ask(
+                    question.text,
+                    asker=asker,
+                    knowledge_base=knowledge_base,
+                    channel=Answer.Channel.API,
+                )
+            answer.created_at = end - timedelta(days=ago)
+            answer.save(update_fields=["created_at"])
+            found[question.text] = answer
+        on_progress(done + 1, len(questions))
+    wanted = {question.text for question in questions}
+    return {text: answer for text, answer in found.items() if text in wanted}

@@ -1,0 +1,118 @@
+"""What the month's agents and experts say: thumbs and reviews with known error rates."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+import numpy as np
+from django.contrib.auth.models import Group, User
+
+from accounts.acting import acting_for
+from accounts.roles import Role
+from kb.models import KnowledgeBase
+from qa.models import Answer, Review, ReviewSample, Vote
+from qa.services.review_judgements import Judgement
+from qa.services.review_sampling import SampleOrder, draw_sample
+from qa.services.reviews import judge, take_next
+from qa.services.votes import vote
+
+from .asking import DAYS
+from .questions import MonthQuestion
+
+EXPERTS: Final = 2
+MINUTES: Final = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """How people err, as shares in [0, 1].
+
+    Attributes:
+        voting: Answers that get a thumb.
+        thumbs: Thumbs that say the opposite of the truth.
+        judgements: Reviews that do.
+    """
+
+    voting: float = 0.5
+    thumbs: float = 0.2
+    judgements: float = 0.05
+
+
+def voted(
+    answers: Mapping[str, Answer],
+    truth: Mapping[str, MonthQuestion],
+    errors: Errors,
+    *,
+    draw: np.random.Generator,
+) -> tuple[int, int]:
+    """Let those who asked vote; return how many did, and how many of them erred."""
+    votes = wrong = 0
+    for text, answer in sorted(answers.items()):
+        takes_part, errs = draw.random() < errors.voting, draw.random() < errors.thumbs
+        if not takes_part or not isinstance(answer.asker, User):
+            continue
+        is_up = truth[text].is_right(answer.text) is not bool(errs)
+        reasons = [] if is_up else [Vote.Reason.WRONG.value]
+        with acting_for(answer.asker):
+            vote(answer.pk, user=answer.asker, is_up=is_up, reasons=reasons)
+        votes += 1
+        wrong += bool(errs)
+    return votes, wrong
+
+
+def reviewed(
+    knowledge_base: KnowledgeBase,
+    truth: Mapping[str, MonthQuestion],
+    errors: Errors,
+    *,
+    hours: float,
+    end: datetime,
+    seed: int,
+    draw: np.random.Generator,
+) -> tuple[ReviewSample, int]:
+    """Draw a sample and let the experts judge it; return it, and how many judgements erred.
+
+    Raises:
+        RuntimeError: There is nothing to draw from.
+    """
+    order = SampleOrder(
+        knowledge_base=knowledge_base.pk,
+        hours=hours,
+        minutes_a_review=MINUTES,
+        second_share=0.1,
+        since=end - timedelta(days=DAYS + 1),
+        until=end,
+        seed=seed,
+    )
+    sample = draw_sample(order, by=None)
+    if sample is None:
+        msg = "Nothing was asked in the month."
+        raise RuntimeError(msg)
+    wrong = 0
+    for expert in experts():
+        with acting_for(expert):
+            while review := take_next(expert):
+                errs = bool(draw.random() < errors.judgements)
+                is_right = truth[review.answer.question].is_right(review.answer.text)
+                judge(review.pk, _judgement(is_right is not errs), by=expert)
+                wrong += errs
+    return sample, wrong
+
+
+def experts() -> Sequence[User]:
+    """Return those who judge, made on first use."""
+    group, _ = Group.objects.get_or_create(name=Role.SME.value)
+    found = []
+    for number in range(EXPERTS):
+        user, _ = User.objects.get_or_create(username=f"month-expert-{number}")
+        user.groups.add(group)
+        found.append(user)
+    return found
+
+
+def _judgement(is_right: bool) -> Judgement:
+    grade = Review.Grade.WHOLLY if is_right else Review.Grade.NOT
+    return Judgement(
+        completeness=grade, correctness=grade, truthfulness=Review.Grade.WHOLLY
+    )
