@@ -76,6 +76,12 @@ class AudienceExistsError(ConflictError):
     code = "audience_exists"
 
 
+class TagExistsError(ConflictError):
+    """The slug of a new tag is taken."""
+
+    code = "tag_exists"
+
+
 class PreconditionFailedError(ConflictError):
     """The entry is not at the revision that If-Match names."""
 

@@ -10,6 +10,7 @@ from kb.api import (
     imports,
     proposals,
     revisions,
+    tags,
 )
 
 urlpatterns = [
@@ -81,6 +82,8 @@ urlpatterns = [
         imports.ImportApplyView.as_view(),
         name="import-apply",
     ),
+    path("tags", tags.TagListView.as_view(), name="tags"),
+    path("tags/<slug:slug>", tags.TagView.as_view(), name="tag"),
     path("audiences", audiences.AudienceListView.as_view(), name="audiences"),
     path("audiences/<slug:slug>", audiences.AudienceView.as_view(), name="audience"),
 ]

@@ -23,6 +23,17 @@ from qa.api.gaps import (
 )
 from qa.api.notices import NoticeListView, NoticeReadView
 from qa.api.policies import DriftListView, PolicyListView, PolicyView
+from qa.api.reviews import (
+    AgreementView,
+    ReviewExportView,
+    ReviewJudgementView,
+    ReviewListView,
+    ReviewLockView,
+    ReviewNextView,
+    ReviewSkipView,
+    ReviewView,
+    SampleListView,
+)
 from qa.api.search import SearchView
 from qa.api.votes import VoteExportView, VoteHandledView, VoteListView, VoteView
 
@@ -77,6 +88,23 @@ urlpatterns = [
         "votes/<int:vote_id>/handled",
         VoteHandledView.as_view(),
         name="api_vote_handled",
+    ),
+    path("reviews", ReviewListView.as_view(), name="api_reviews"),
+    path("reviews/agreement", AgreementView.as_view(), name="api_agreement"),
+    path("reviews/export", ReviewExportView.as_view(), name="api_reviews_export"),
+    path("reviews/next", ReviewNextView.as_view(), name="api_reviews_next"),
+    path("reviews/samples", SampleListView.as_view(), name="api_review_samples"),
+    path("reviews/<int:review_id>", ReviewView.as_view(), name="api_review"),
+    path(
+        "reviews/<int:review_id>/lock", ReviewLockView.as_view(), name="api_review_lock"
+    ),
+    path(
+        "reviews/<int:review_id>/skip", ReviewSkipView.as_view(), name="api_review_skip"
+    ),
+    path(
+        "reviews/<int:review_id>/judgement",
+        ReviewJudgementView.as_view(),
+        name="api_review_judgement",
     ),
     path("policies", PolicyListView.as_view(), name="api_policies"),
     path("policies/<int:policy_id>", PolicyView.as_view(), name="api_policy"),

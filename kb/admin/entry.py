@@ -70,6 +70,8 @@ class EntryAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         AudienceFilter,
         ExpiryFilter,
         "origin",
+        "product_line",
+        "line_of_business",
         "knowledge_base",
     ]
     list_select_related = ["audience", "verified_by", "upkeep"]
@@ -86,7 +88,12 @@ class EntryAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         (None, {"fields": ["question", "text", "state", "confidence", "reason"]}),
         (
             "Where it stands",
-            {"fields": ["knowledge_base", "document", "section", "audience"]},
+            {
+                "fields": [
+                    "knowledge_base", "document", "section", "audience",
+                    "product_line", "line_of_business",
+                ]
+            },
         ),
         (
             "Validity",

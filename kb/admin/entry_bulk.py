@@ -21,7 +21,7 @@ from unfold.widgets import (
 
 from accounts.exceptions import NescioError
 from accounts.roles import Role, has_role
-from kb.models import Audience, Conflict, Entry
+from kb.models import Audience, Conflict, Entry, Tag
 from kb.services.bulk import BATCH, Action, BulkChange, BulkReport, check_change
 from kb.services.bulk_jobs import MOST, change_visible, enqueue_change
 from kb.services.entry_values import REASON_LIMIT
@@ -74,6 +74,16 @@ _WORDS = {
         "Days from a verification to the next.",
         "given another interval",
     ),
+    Action.PRODUCT_LINE: _Words(
+        "Change the product line",
+        "What is asked of them goes to its experts for review.",
+        "given another product line",
+    ),
+    Action.LINE_OF_BUSINESS: _Words(
+        "Change the line of business",
+        "What is asked of them goes to its experts for review.",
+        "given another line of business",
+    ),
 }
 
 
@@ -114,6 +124,14 @@ def _value_field(action: Action, user: User) -> forms.Field | None:
         return forms.ModelChoiceField(
             Audience.objects.visible_to(user),
             label="Audience",
+            widget=UnfoldAdminSelectWidget,
+        )
+    if action in (Action.PRODUCT_LINE, Action.LINE_OF_BUSINESS):
+        return forms.ModelChoiceField(
+            Tag.objects.filter(facet=action.value),
+            required=False,
+            label=Tag.Facet(action.value).label.capitalize(),
+            empty_label="none",
             widget=UnfoldAdminSelectWidget,
         )
     if action == Action.INTERVAL:

@@ -45,6 +45,8 @@ class EntryForm(ServiceForm):
             "valid_until",
             "review_interval_days",
             "owner",
+            "product_line",
+            "line_of_business",
             "origin",
         ]
 

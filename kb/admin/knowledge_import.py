@@ -23,7 +23,7 @@ from accounts.admin_confirmation import confirmed
 from accounts.exceptions import NescioError
 from jobs.models import Job
 from kb.importing.formats import SUFFIXES
-from kb.models import Audience, Import, KnowledgeBase
+from kb.models import Audience, Import, KnowledgeBase, Tag
 from kb.services.documents import SOURCE_LIMIT, TITLE_LIMIT
 from kb.services.imports import Upload, enqueue_import, start_import
 
@@ -65,6 +65,19 @@ class ImportForm(forms.Form):
         max_length=SOURCE_LIMIT,
         widget=UnfoldAdminTextInputWidget,
         help_text="Names the document for later versions; empty takes the file's name.",
+    )
+    product_line = forms.ModelChoiceField(
+        Tag.objects.product_lines(),
+        required=False,
+        empty_label="none",
+        widget=UnfoldAdminSelectWidget,
+        help_text="Of new entries; their questions go to its experts for review.",
+    )
+    line_of_business = forms.ModelChoiceField(
+        Tag.objects.lines_of_business(),
+        required=False,
+        empty_label="none",
+        widget=UnfoldAdminSelectWidget,
     )
     verify = forms.BooleanField(
         required=False,
@@ -114,7 +127,7 @@ class ImportAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
             {
                 "fields": [
                     "file_name", "format", "knowledge_base", "audience", "source",
-                    "document_title", "verify_as", "created_by", "created_at",
+                    "document_title", "product_line", "line_of_business", "verify_as", "created_by", "created_at",
                     "applied_at",
                 ]
             },

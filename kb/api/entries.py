@@ -82,6 +82,8 @@ def find_entry(request: Request, entry_id: int) -> Entry:
             "document",
             "section",
             "owner",
+            "product_line",
+            "line_of_business",
             "verified_by",
             "upkeep",
         )
@@ -145,6 +147,8 @@ class EntryListView(ListAPIView[Entry]):
                 "document",
                 "section",
                 "owner",
+                "product_line",
+                "line_of_business",
                 "verified_by",
                 "upkeep",
             )

@@ -12,7 +12,7 @@ from accounts.api.strict_fields import (
     StrictSerializer,
 )
 from kb.due import REASON_CHOICES
-from kb.models import Audience, Entry, KnowledgeBase, Revision
+from kb.models import Audience, Entry, KnowledgeBase, Revision, Tag
 from kb.models.document import REVIEW_INTERVAL_MOST
 from kb.services.entry_values import QUESTION_LIMIT, REASON_LIMIT, TEXT_LIMIT
 
@@ -21,6 +21,7 @@ from .fields import (
     DocumentField,
     KnowledgeBaseField,
     SectionField,
+    TagField,
     UserField,
     knowledge_base_of,
 )
@@ -56,6 +57,10 @@ class EntrySerializer(serializers.ModelSerializer[Entry]):
     )
     section_heading = serializers.CharField(
         source="section.heading", default="", read_only=True
+    )
+    product_line = serializers.SlugRelatedField[Tag](slug_field="slug", read_only=True)
+    line_of_business = serializers.SlugRelatedField[Tag](
+        slug_field="slug", read_only=True
     )
     verified = serializers.SerializerMethodField()
     expired = serializers.SerializerMethodField()
@@ -98,6 +103,8 @@ class EntrySerializer(serializers.ModelSerializer[Entry]):
             "valid_until",
             "expired",
             "owner",
+            "product_line",
+            "line_of_business",
             "verified",
             "verified_by",
             "verified_at",
@@ -211,6 +218,10 @@ class _EntryFields(StrictSerializer):
     )
     owner = UserField(
         required=False, allow_null=True, help_text="Who looks after it: a user name."
+    )
+    product_line = TagField(Tag.Facet.PRODUCT_LINE, required=False, allow_null=True)
+    line_of_business = TagField(
+        Tag.Facet.LINE_OF_BUSINESS, required=False, allow_null=True
     )
     state = serializers.ChoiceField(
         choices=WRITABLE_STATES,

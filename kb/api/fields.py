@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from rest_framework.exceptions import ValidationError
 
 from accounts.api.strict_fields import StrictPrimaryKeyField, StrictSlugField
-from kb.models import Audience, Document, KnowledgeBase, Section
+from kb.models import Audience, Document, KnowledgeBase, Section, Tag
 
 
 class KnowledgeBaseField(StrictSlugField):
@@ -54,6 +54,22 @@ class SectionField(StrictPrimaryKeyField):
         return Section.objects.filter(
             document__in=Document.objects.visible_to(self.context["request"].user)
         ).select_related("document__knowledge_base", "document__audience")
+
+
+class TagField(StrictSlugField):
+    """A tag of one facet, by its slug."""
+
+    queryset = Tag.objects.all()
+
+    def __init__(self, facet: Tag.Facet, **options: Any) -> None:  # noqa: ANN401  # the library's
+        self._facet = facet
+        super().__init__(
+            slug_field="slug", help_text=f"Slug of a {facet.label}.", **options
+        )
+
+    def get_queryset(self) -> QuerySet[Any]:
+        """Return the tags of the facet."""
+        return Tag.objects.filter(facet=self._facet)
 
 
 class UserField(StrictSlugField):

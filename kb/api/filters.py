@@ -14,6 +14,7 @@ from kb.models import (
     Entry,
     EntryQuerySet,
     KnowledgeBase,
+    Tag,
 )
 
 WORDS_LIMIT = 200
@@ -44,6 +45,19 @@ class _AudienceFilter(django_filters.ModelChoiceFilter):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Audience]:
         return Audience.objects.visible_to(request.user)
+
+
+@extend_schema_field({"type": "string"})
+class TagFilter(django_filters.ModelChoiceFilter):
+    """A tag of one facet by its slug."""
+
+    def __init__(self, facet: Tag.Facet, **options: Any) -> None:  # noqa: ANN401  # the library's
+        super().__init__(
+            queryset=Tag.objects.filter(facet=facet),
+            to_field_name="slug",
+            label=f"Slug of a {facet.label}.",
+            **options,
+        )
 
 
 @extend_schema_field({"type": "integer"})
@@ -80,6 +94,8 @@ class EntryFilter(django_filters.FilterSet):
     knowledge_base = KnowledgeBaseFilter()
     audience = _AudienceFilter()
     document = _DocumentFilter()
+    product_line = TagFilter(Tag.Facet.PRODUCT_LINE)
+    line_of_business = TagFilter(Tag.Facet.LINE_OF_BUSINESS)
     state = django_filters.MultipleChoiceFilter(
         choices=Entry.State.choices, label="May be given more than once."
     )

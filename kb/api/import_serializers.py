@@ -2,11 +2,11 @@ from typing import Any
 
 from rest_framework import serializers
 
-from kb.models import Audience, Import, KnowledgeBase
+from kb.models import Audience, Import, KnowledgeBase, Tag
 from kb.services.documents import SOURCE_LIMIT, TITLE_LIMIT
 from kb.services.imports import Upload
 
-from .fields import AudienceField, KnowledgeBaseField, knowledge_base_of
+from .fields import AudienceField, KnowledgeBaseField, TagField, knowledge_base_of
 
 
 class ExampleSerializer(serializers.Serializer[dict[str, str]]):
@@ -83,6 +83,10 @@ class NewImportSerializer(serializers.Serializer[Upload]):
         help_text="Names the document for later versions; by default the file's name.",
     )
     title = serializers.CharField(max_length=TITLE_LIMIT, required=False, default="")
+    product_line = TagField(Tag.Facet.PRODUCT_LINE, default=None, allow_null=True)
+    line_of_business = TagField(
+        Tag.Facet.LINE_OF_BUSINESS, default=None, allow_null=True
+    )
     verify = serializers.BooleanField(
         default=False, help_text="You vouch for all that it says."
     )

@@ -15,14 +15,14 @@ MEDIA_TYPE = "text/csv; charset=utf-8"
 COLUMNS = (
     "id", "knowledge_base", "document", "source", "section", "question", "text", "state",
     "origin", "confidence", "audience", "language", "valid_until", "owner",
-    "verified_by", "verified_at", "revision", "created_at", "updated_at",
+    "product_line", "line_of_business", "verified_by", "verified_at", "revision", "created_at", "updated_at",
 )  # fmt: skip
 
 _PATHS = (
     "pk", "knowledge_base__slug", "document__title", "document__source",
     "section__heading", "question", "text", "state", "origin", "confidence",
     "audience__slug", "language", "valid_until", "owner__username",
-    "verified_by__username", "verified_at", "revision_number", "created_at", "updated_at",
+    "product_line__slug", "line_of_business__slug", "verified_by__username", "verified_at", "revision_number", "created_at", "updated_at",
 )  # fmt: skip
 _OF_DOCUMENT = slice(2, 5)
 _AT_ONCE = 1000

@@ -17,7 +17,7 @@ from django.utils import timezone
 from accounts.exceptions import NescioError
 from kb.embedding import active_model
 from kb.exceptions import InvalidKnowledgeError
-from kb.models import Audience, Entry, Revision
+from kb.models import Audience, Entry, Revision, Tag
 
 from .conflict_finding import outdate_conflicts_of
 from .entry_revisions import (
@@ -37,7 +37,7 @@ BATCH = 500
 
 _WRITTEN = (
     "state", "confidence", "verified_by_id", "verified_at", "owner_id", "audience_id",
-    "review_interval_days",
+    "review_interval_days", "product_line_id", "line_of_business_id",
 )  # fmt: skip
 
 
@@ -51,6 +51,8 @@ class Action(StrEnum):
     OWNER = "owner"
     AUDIENCE = "audience"
     INTERVAL = "interval"
+    PRODUCT_LINE = "product_line"
+    LINE_OF_BUSINESS = "line_of_business"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +60,8 @@ class BulkChange:
     """A change to be made.
 
     Attributes:
-        value: The owner's or the audience's key, or the interval in days; None takes
-            owner or interval away, and is what the other actions have.
+        value: The owner's, the audience's or the tag's key, or the interval in days;
+            None takes owner, tag or interval away, and is what the other actions have.
         reason: Kept with every revision; "" says what was done.
     """
 
@@ -184,12 +186,16 @@ _FIELDS: Mapping[Action, tuple[str, str]] = {
     Action.OWNER: ("owner_id", "owner"),
     Action.AUDIENCE: ("audience_id", "audience"),
     Action.INTERVAL: ("review_interval_days", "review_interval_days"),
+    Action.PRODUCT_LINE: ("product_line_id", "product_line"),
+    Action.LINE_OF_BUSINESS: ("line_of_business_id", "line_of_business"),
 }
 
 
 def _is_there(action: Action, key: int) -> bool:
     if action == Action.AUDIENCE:
         return Audience.objects.filter(pk=key).exists()
+    if action in (Action.PRODUCT_LINE, Action.LINE_OF_BUSINESS):
+        return Tag.objects.filter(pk=key, facet=action.value).exists()
     return User.objects.filter(pk=key, is_active=True).exists()
 
 

@@ -48,7 +48,7 @@ def read_page(entries: EntryQuerySet, *, size: int, after: Place | None) -> Queu
         entries = entries.after(after)
     rows = entries.with_revision_number().select_related(
         "upkeep", "owner", "verified_by", "knowledge_base", "audience",
-        "document", "section",
+        "document", "section", "product_line", "line_of_business",
     )  # fmt: skip
     found = tuple(rows.defer("search_vector")[: size + 1])
     page = found[:size]

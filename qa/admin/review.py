@@ -224,6 +224,9 @@ class ReviewAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
             "votes": list(review.answer.votes.all())[:_SHOWN_VOTES],
             "form": form,
             "gates": gates_table(review.answer),
+            "refusal": f"{review.answer.gate}: {review.answer.reason}".replace(
+                "_", " "
+            ),
             "may_judge": is_mine,
             "may_take": not is_held and not is_done,
             "is_done": is_done,

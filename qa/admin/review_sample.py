@@ -50,12 +50,12 @@ class SampleForm(forms.Form):
         help_text="0 to 1; shows how far experts agree.",
     )
     since = forms.DateField(
-        label="From", widget=UnfoldAdminSingleDateWidget, help_text="The first day,"
+        label="From", widget=UnfoldAdminSingleDateWidget, help_text="The first day."
     )
     until = forms.DateField(
         label="Until",
         widget=UnfoldAdminSingleDateWidget,
-        help_text="and the last one; of today what was asked so far.",
+        help_text="The last day; of today what was asked so far.",
     )
     seed = forms.IntegerField(
         widget=UnfoldAdminIntegerFieldWidget,

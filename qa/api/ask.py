@@ -108,6 +108,7 @@ def read_question(request: Request) -> dict[str, Any]:
         "asker": request.user,
         "knowledge_base": knowledge_base,
         "language": given["language"],
+        "tags": given["tags"],
     }
 
 

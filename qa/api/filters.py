@@ -6,7 +6,18 @@ import django_filters
 from django import forms
 from drf_spectacular.utils import extend_schema_field
 
-from qa.models import Answer, DriftReading, Escalation, Gap, Notice, Policy, Vote
+from kb.api.filters import TagFilter
+from kb.models import Tag
+from qa.models import (
+    Answer,
+    DriftReading,
+    Escalation,
+    Gap,
+    Notice,
+    Policy,
+    Review,
+    Vote,
+)
 from qa.pipeline.gates import Gate, Reason
 
 
@@ -31,6 +42,8 @@ class AnswerFilter(django_filters.FilterSet):
     reason = django_filters.ChoiceFilter(
         field_name="shown_reason", choices=[(r.value, r.value) for r in Reason]
     )
+    product_line = TagFilter(Tag.Facet.PRODUCT_LINE)
+    line_of_business = TagFilter(Tag.Facet.LINE_OF_BUSINESS)
     created_after = django_filters.IsoDateTimeFilter("created_at", "gte")
     created_before = django_filters.IsoDateTimeFilter("created_at", "lt")
 
@@ -127,6 +140,24 @@ class NoticeFilter(django_filters.FilterSet):
 
     class Meta:
         model = Notice
+        fields: list[str] = []
+        form = _NonEmptyForm
+
+
+class ReviewFilter(django_filters.FilterSet):
+    """By who is to act, of what, and what was judged."""
+
+    state = django_filters.ChoiceFilter(choices=Review.State.choices)
+    tag = _SlugFilter("tag__slug")
+    outcome = django_filters.ChoiceFilter(
+        field_name="answer__outcome", choices=Answer.Outcome.choices
+    )
+    knowledge_base = _SlugFilter("answer__knowledge_base__slug")
+    reviewed_after = django_filters.IsoDateTimeFilter("reviewed_at", "gte")
+    reviewed_before = django_filters.IsoDateTimeFilter("reviewed_at", "lt")
+
+    class Meta:
+        model = Review
         fields: list[str] = []
         form = _NonEmptyForm
 

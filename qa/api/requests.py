@@ -1,8 +1,12 @@
 from django.conf import settings
 from rest_framework import serializers
 
-from accounts.api.strict_fields import StrictCharField, StrictSerializer
-from kb.models import KnowledgeBase
+from accounts.api.strict_fields import (
+    StrictCharField,
+    StrictSerializer,
+    StrictSlugField,
+)
+from kb.models import KnowledgeBase, Tag
 from qa.models import Vote
 from qa.services.votes import COMMENT_LIMIT, EXPECTED_LIMIT
 
@@ -26,6 +30,22 @@ class QuestionSerializer(StrictSerializer):
         allow_null=True,
         help_text="Of the answer; without it, the knowledge base's.",
     )
+    tags = serializers.ListField(
+        child=StrictSlugField(slug_field="slug", queryset=Tag.objects.all()),
+        default=list,
+        max_length=len(Tag.Facet),
+        help_text="Slugs of what it is about: a product line, a line of business. Without "
+        "them, that follows from the evidence.",
+    )
+
+    def validate_tags(self, tags: list[Tag]) -> list[Tag]:
+        """Take one of each facet."""
+        facets = [tag.facet for tag in tags]
+        if len(set(facets)) < len(facets):
+            raise serializers.ValidationError(
+                f"Both are a {tags[0].get_facet_display()}; name one of each kind."
+            )
+        return tags
 
 
 class VoteSerializer(StrictSerializer):

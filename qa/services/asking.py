@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from datetime import timedelta
 from uuid import UUID
 
@@ -12,7 +12,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts.exceptions import UnavailableError
-from kb.models import KnowledgeBase
+from kb.models import KnowledgeBase, Tag
 from qa import pipeline
 from qa.exceptions import (
     AnswerDecidedError,
@@ -50,6 +50,7 @@ def ask(
     knowledge_base: KnowledgeBase | None = None,
     language: str | None = None,
     channel: str,
+    tags: Sequence[Tag] = (),
 ) -> Answer:
     """Ask and wait for the outcome.
 
@@ -62,7 +63,7 @@ def ask(
         UnavailableError: A model is down; the question is kept as failed and `decide`
             may be called on it again.
     """
-    answer = new_question(text, asker, knowledge_base, language, channel)
+    answer = new_question(text, asker, knowledge_base, language, channel, tags)
     for _ in decide(answer):
         pass
     return answer
@@ -75,6 +76,7 @@ def keep_question(
     knowledge_base: KnowledgeBase | None = None,
     language: str | None = None,
     channel: str,
+    tags: Sequence[Tag] = (),
 ) -> Answer:
     """Keep a question that `decide` will take up: for who wants the stages as they come.
 
@@ -82,7 +84,7 @@ def keep_question(
         InvalidQuestionError: The text is empty, too long or no text; nothing is kept.
         KnowledgeBaseNotFoundError: There is none to ask.
     """
-    answer = new_question(text, asker, knowledge_base, language, channel)
+    answer = new_question(text, asker, knowledge_base, language, channel, tags)
     answer.save(force_insert=True)
     return answer
 
@@ -244,8 +246,13 @@ def new_question(
     knowledge_base: KnowledgeBase | None,
     language: str | None,
     channel: str,
+    tags: Sequence[Tag] = (),
 ) -> Answer:
     """Return a question as a row that is not written yet.
+
+    Args:
+        tags: What it is about, at most one of each facet; without one of a facet that
+            follows from the evidence, some minutes later.
 
     Raises:
         InvalidQuestionError: The text is empty, too long or no text.
@@ -259,6 +266,7 @@ def new_question(
         channel=Answer.Channel(channel),
         question=question,
         language=_language(language or asked.language),
+        **{tag.facet: tag for tag in tags},
     )
 
 

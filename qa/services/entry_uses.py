@@ -1,4 +1,4 @@
-"""Counting how entries are used and voted for, from answers that are there already.
+"""Counting how entries are used and voted for, and tagging answers by what they rest on.
 
 Nothing is written while a question is answered. Evidence is counted once and none is
 missed: its ids are given before its transaction commits, so a smaller id may appear after
@@ -15,6 +15,7 @@ from django.db import connection, transaction
 from django.db.models import Count, Max, QuerySet, Sum
 from django.db.models.functions import Coalesce
 
+from accounts.acting import unrestricted
 from kb.services.uses import EntryUse, add_uses
 from qa.models import Answer, AnswerEvidence, UseCursor, VoteChange
 
@@ -31,6 +32,17 @@ SELECT EXISTS (
         AND l.mode = 'RowExclusiveLock' AND l.pid <> pg_backend_pid()
         AND (x.transactionid IS NULL OR
              (%s - x.transactionid::text::bigint) & 4294967295 BETWEEN 1 AND 2147483647)
+)
+"""
+# Only where something is added, for a row that is written is written anew.
+_TAG_ANSWERS = """
+UPDATE qa_answer a SET
+    product_line_id = coalesce(a.product_line_id, e.product_line_id),
+    line_of_business_id = coalesce(a.line_of_business_id, e.line_of_business_id)
+FROM qa_answerevidence v JOIN kb_entry e ON e.id = v.entry_id
+WHERE v.answer_id = a.id AND v.rank = 1 AND v.id > %s AND v.id <= %s AND (
+    a.product_line_id IS NULL AND e.product_line_id IS NOT NULL
+    OR a.line_of_business_id IS NULL AND e.line_of_business_id IS NOT NULL
 )
 """
 
@@ -79,9 +91,16 @@ def _count_evidence(batch: int) -> int:
         .values_list("entry_id", "uses", "last")
     )
     add_uses([EntryUse(entry, uses, last) for entry, uses, last in rows.order_by()])
+    _tag_answers(cursor.counted_to, upto)
     cursor.counted_to = upto
     cursor.save(update_fields=["counted_to"])
     return len(ids)
+
+
+def _tag_answers(above: int, upto: int) -> None:
+    """Say of what was asked without a tag what the entry of its best evidence is about."""
+    with unrestricted("what answers are about"), connection.cursor() as sql:
+        sql.execute(_TAG_ANSWERS, [above, upto])
 
 
 @transaction.atomic

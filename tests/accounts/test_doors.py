@@ -12,6 +12,7 @@ DOORS = {
     # Work that is nobody's.
     ("jobs/run.py", "jobs"),
     ("manage.py", "commands"),
+    ("qa/services/entry_uses.py", "what answers are about"),
     ("workers/tasks.py", "abandoned questions"),
     ("workers/tasks.py", "filled gaps"),
     # The tables themselves and their statistics: no row of knowledge is read.

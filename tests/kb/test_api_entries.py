@@ -61,6 +61,8 @@ def test_entry_is_shown_with_all_that_tells_whether_to_trust_it(api):
         "valid_until": "2099-01-01T00:00:00Z",
         "expired": False,
         "owner": "olga",
+        "product_line": None,
+        "line_of_business": None,
         "verified": True,
         "verified_by": "curator",
         "review_interval_days": None,

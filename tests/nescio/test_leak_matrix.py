@@ -27,7 +27,7 @@ from accounts.services import set_role
 from accounts.services.tokens import create_token
 from kb.models import Conflict, Document, Entry, Import, Proposal, Section
 from kb.services.entries import edit_entry
-from qa.models import Escalation, Gap
+from qa.models import Escalation, Gap, Review
 from qa.services.policies import ensure_default_policy
 from tests.factories import (
     make_audience,
@@ -265,6 +265,7 @@ def parameters(secret: Secret, route: str) -> dict[str, object]:
         "escalation_id": 1,
         "gap_id": secret.gap.pk,
         "notice_id": 1,
+        "review_id": 1,
         "job_id": ABSENT,
         "token_id": ABSENT,
         "answer_id": ABSENT,
@@ -406,17 +407,23 @@ def test_what_was_answered_from_a_secret_is_told_to_nobody_else(world, role):
         replied_at=timezone.now(),
         entry=secret.entry,
     )
+    review = Review.objects.create(
+        answer=answer, note=f"{MARK}.", ideal_answer=f"The {MARK} limit."
+    )
     asker = Asker(role)
 
     for route, _pattern in routes(get_resolver().url_patterns):
         if route in SKIPPED:
             continue
         chosen = parameters(secret, route) | {
+            "review_id": review.pk,
             "answer_id": answer.pk,
             "escalation_id": escalation.pk,
         }
         if "/qa/answer/" in route:
             chosen["object_id"] = answer.pk
+        if "/qa/review/" in route:
+            chosen["object_id"] = review.pk
         got = asker.ask("GET", filled(route, chosen))
         assert not got.shows, route
         assert got.status < 500, route

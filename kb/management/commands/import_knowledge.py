@@ -1,6 +1,6 @@
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from django.db import transaction
 
 from accounts.exceptions import NescioError
 from accounts.roles import Role, has_role
-from kb.models import Audience, Import, KnowledgeBase
+from kb.models import Audience, Import, KnowledgeBase, Tag
 from kb.services.imports import Upload, run_import, start_import, unfinished_import
 
 _TELL_SECONDS = 2.0
@@ -40,6 +40,12 @@ class Command(BaseCommand):
             default="",
             help="names the one document for later versions; by default the file's name",
         )
+        for facet in Tag.Facet:
+            parser.add_argument(
+                f"--{facet.value.replace('_', '-')}",
+                metavar="SLUG",
+                help=f"{facet.label} of new entries",
+            )
         parser.add_argument(
             "--dry-run", action="store_true", help="show what would change"
         )
@@ -64,8 +70,9 @@ class Command(BaseCommand):
                 else f"There is no audience {options['audience']!r}."
             )
         verifier = _verifier(options["verify_as"])
+        tags = {facet: _tag(facet, options[facet.value]) for facet in Tag.Facet}
         for file in files:
-            self._bring(file, knowledge_base, audience, verifier, options)
+            self._bring(file, knowledge_base, audience, verifier, options, tags)
 
     def _bring(
         self,
@@ -74,6 +81,7 @@ class Command(BaseCommand):
         audience: Audience,
         verifier: User | None,
         options: dict[str, object],
+        tags: Mapping[Tag.Facet, Tag | None],
     ) -> None:
         applies = options["dry_run"] is not True
         try:
@@ -86,6 +94,8 @@ class Command(BaseCommand):
                     source=str(options["source"]),
                     title=str(options["document_title"]),
                     verify=verifier is not None,
+                    product_line=tags[Tag.Facet.PRODUCT_LINE],
+                    line_of_business=tags[Tag.Facet.LINE_OF_BUSINESS],
                 )
                 begun = unfinished_import(upload, by=verifier) if applies else None
                 begun = begun or start_import(upload, by=verifier)
@@ -133,6 +143,15 @@ class Command(BaseCommand):
             self.stdout.write(f"  bad {row['place']}: {row['reason']}")
         for note in done.notes:
             self.stdout.write(f"  {note}")
+
+
+def _tag(facet: Tag.Facet, slug: object) -> Tag | None:
+    if not slug:
+        return None
+    tag = Tag.objects.filter(facet=facet, slug=slug).first()
+    if tag is None:
+        raise CommandError(f"There is no {facet.label} {slug!r}; make the tag first.")
+    return tag
 
 
 def _verifier(name: object) -> User | None:

@@ -11,8 +11,9 @@ from django.db import transaction
 
 from kb.exceptions import AudienceNotFoundError, InvalidKnowledgeError
 from kb.importing import Limits, detect_format
-from kb.models import Audience, Document, Import, KnowledgeBase
+from kb.models import Audience, Document, Import, KnowledgeBase, Tag
 from kb.services.documents import SOURCE_LIMIT, TITLE_LIMIT
+from kb.services.entry_values import check_tag
 from kb.services.text import clean_line
 
 _NAME_LIMIT = 200
@@ -29,6 +30,7 @@ class Upload:
             that was imported before is a new version of it.
         title: Of the document; empty takes its own, or the name without its ending.
         verify: Whether who imports it vouches for what it says.
+        product_line: What new entries are about, and so `line_of_business`.
     """
 
     file: IO[bytes]
@@ -38,6 +40,8 @@ class Upload:
     source: str = ""
     title: str = ""
     verify: bool = False
+    product_line: Tag | None = None
+    line_of_business: Tag | None = None
 
 
 def limits() -> Limits:
@@ -82,6 +86,8 @@ def start_import(upload: Upload, *, by: User | None) -> Import:
         ),
         verify_as=by if upload.verify else None,
         created_by=by,
+        product_line=check_tag(Tag.Facet.PRODUCT_LINE, upload.product_line),
+        line_of_business=check_tag(Tag.Facet.LINE_OF_BUSINESS, upload.line_of_business),
     )
     upload.file.seek(0)
     kept = f"{uuid.uuid4().hex}{PurePath(name).suffix.lower()}"
@@ -105,6 +111,8 @@ def unfinished_import(upload: Upload, *, by: User | None) -> Import | None:
         document_title=upload.title,
         created_by=by,
         verify_as=by if upload.verify else None,
+        product_line=upload.product_line,
+        line_of_business=upload.line_of_business,
         state=Import.State.APPLYING,
         job_id=None,
     ).first()

@@ -46,6 +46,8 @@ def carry_out(
                 place=each.located.fact.place,
                 source_key=each.located.fact.key,
                 source_digest=each.located.fact.digest,
+                product_line=of.product_line,
+                line_of_business=of.line_of_business,
                 reason=_reason(of),
             )
             for each in decisions
