@@ -365,6 +365,7 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "EntryState": "kb.models.Entry.State",
         "JobState": "jobs.models.Job.State",
+        "GapState": "qa.models.Gap.State",
         "ImportState": "kb.models.Import.State",
         "ImportFormat": "kb.models.Import.Format",
         "WritableEntryState": "kb.api.entry_serializers.WRITABLE_STATES",

@@ -103,7 +103,7 @@ class TriedSerializer(serializers.Serializer[Tried]):
     is_better = serializers.BooleanField(allow_null=True)
 
 
-class NearestSerializer(serializers.Serializer[Hit]):
+class NearEntrySerializer(serializers.Serializer[Hit]):
     """An entry near a gap."""
 
     entry = serializers.IntegerField(source="entry_id")
@@ -116,7 +116,7 @@ class NearestSerializer(serializers.Serializer[Hit]):
 class GapDetailSerializer(GapSerializer):
     """A gap with its newest questions and the nearest entries."""
 
-    nearest = NearestSerializer(many=True, source="nearest_hits")
+    nearest = NearEntrySerializer(many=True, source="nearest_hits")
     tried = TriedSerializer(many=True)
 
 

@@ -40,8 +40,11 @@ def answer(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
     found = find_answer(request, answer_id)
     if found.outcome == Answer.Outcome.REFUSED:
         mark_read(found, by=user_of(request))
-    if found.asker_id == request.user.pk:
-        mark_read_of(found, by=user_of(request))
+    if (
+        found.outcome == Answer.Outcome.REFUSED
+        or found.channel == Answer.Channel.REPEAT
+    ):
+        mark_read_of(found, by=user_of(request))  # what notices lead to
     question = found.question if found.asker_id == request.user.pk else ""
     context = {**box_part(request, question=question), **answer_part(request, found.pk)}
     return render(request, "qa/answer.html", context)
