@@ -40,6 +40,7 @@ def main() -> None:
         picture_of_page(page, "/admin/kb/entry/", "admin-entries")
         picture_of_page(page, "/admin/kb/entry/due", "admin-due")
         picture_of_conflict(page)
+        picture_of_review(page)
         picture_of_calibration(page)
         phone = signed_in(browser, up, scheme="dark", viewport=PHONE)
         picture_of_question(phone, VERBATIM, "ask-phone-dark")
@@ -91,6 +92,17 @@ def picture_of_conflict(page: Page) -> None:
     link = page.locator("#result_list tbody a").first
     if link.count():
         picture_of_page(page, link.get_attribute("href") or "", "admin-conflict")
+
+
+def picture_of_review(page: Page) -> None:
+    """Take the next review, if one waits; it stays in the queue."""
+    page.goto("/admin/qa/review/")
+    button = page.get_by_role("button", name="Review the next")
+    if button.is_enabled():
+        button.click()
+        page.locator("#review").wait_for()
+        save(page, "admin-review")
+        page.get_by_role("button", name="Give back").click()
 
 
 def picture_of_calibration(page: Page) -> None:

@@ -12,7 +12,7 @@ from accounts.roles import IsAgent
 from jobs.api.events import EVENT_SCHEMA, EventStreamRenderer
 from kb.models import KnowledgeBase
 from qa.api.event_stream import stream
-from qa.api.requests import QuestionSerializer
+from qa.api.requests import QuestionSerializer, TaggedQuestionSerializer
 from qa.models import Answer
 from qa.models.answer import fetch_evidence
 from qa.serializers import AnswerSerializer, as_json
@@ -48,7 +48,7 @@ class AskView(_DecidingView):
 
     @extend_schema(
         operation_id="ask",
-        request=QuestionSerializer,
+        request=TaggedQuestionSerializer,
         responses={
             **_RESPONSES,
             404: OpenApiResponse(description="There is no such knowledge base."),
@@ -61,7 +61,7 @@ class AskView(_DecidingView):
         `Accept: text/event-stream` the stages come as they pass, and no text before
         every gate let it through.
         """
-        asked = read_question(request)
+        asked = read_question(request, TaggedQuestionSerializer)
         if self._is_streamed():
             answer = asking.keep_question(**asked, channel=Answer.Channel.API)
             return _streamed(answer)
@@ -90,14 +90,19 @@ class RetryView(_DecidingView):
         return _whole(answer, request)
 
 
-def read_question(request: Request) -> dict[str, Any]:
+def read_question(
+    request: Request, body: type[QuestionSerializer] = QuestionSerializer
+) -> dict[str, Any]:
     """Return the validated question as the services' keyword arguments.
+
+    Args:
+        body: As what it is read.
 
     Raises:
         ValidationError: It is not as described.
         KnowledgeBaseNotFoundError: There is no such knowledge base.
     """
-    asked = QuestionSerializer(data=request.data)
+    asked = body(data=request.data)
     asked.is_valid(raise_exception=True)
     given = asked.validated_data
     knowledge_base: KnowledgeBase = asking.find_knowledge_base(
@@ -108,7 +113,7 @@ def read_question(request: Request) -> dict[str, Any]:
         "asker": request.user,
         "knowledge_base": knowledge_base,
         "language": given["language"],
-        "tags": given["tags"],
+        **({"tags": given["tags"]} if "tags" in given else {}),
     }
 
 

@@ -30,6 +30,11 @@ class QuestionSerializer(StrictSerializer):
         allow_null=True,
         help_text="Of the answer; without it, the knowledge base's.",
     )
+
+
+class TaggedQuestionSerializer(QuestionSerializer):
+    """A question that is kept, and what it is about."""
+
     tags = serializers.ListField(
         child=StrictSlugField(slug_field="slug", queryset=Tag.objects.all()),
         default=list,

@@ -1,6 +1,7 @@
 """Experts judge on one page, and see how far they agree."""
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -12,24 +13,19 @@ from qa.models import Review, ReviewSample
 from qa.services.reviews import take
 from tests.factories import make_audience, make_entry, make_tag, make_user
 from tests.qa.answer_rows import make_answer
+from tests.qa.review_rows import cited_entry, drawn, make_review
 
 pytestmark = pytest.mark.django_db
 QUEUE = reverse("admin:qa_review_changelist")
 
 
-def signed_in(role: Role | None, **fields) -> tuple[Client, object]:
+def signed_in(role: Role | None, **fields) -> tuple[Client, User]:
     user = make_user(role, **fields)
     user.is_staff = True
     user.save()
     client = Client()
     client.force_login(user)
     return client, user
-
-
-def make_review(*, refused: bool = False, **fields) -> Review:
-    cited = () if refused else (make_entry(),)
-    answer = make_answer(make_user(), cited=cited)
-    return Review.objects.create(answer=answer, **fields)
 
 
 def page_of(review: Review) -> str:
@@ -118,7 +114,7 @@ def test_an_entry_is_added_in_the_same_page():
 def test_an_entry_is_mended_in_the_same_page():
     client, user = signed_in(Role.SME)
     review = make_review()
-    found = review.answer.evidence.get().entry
+    found = cited_entry(review)
     take(review.pk, by=user)
     said = {
         "step": "judge",
@@ -192,7 +188,7 @@ def test_agents_have_no_queue():
 
 def test_the_queue_asks_as_much_whatever_its_length():
     client, _ = signed_in(Role.SME)
-    counts = []
+    counts, page = [], ""
     for _ in range(2):
         make_review(tag=make_tag(), assignee=None)
         make_review(refused=True)
@@ -265,12 +261,11 @@ def test_a_curator_draws_a_sample_and_an_expert_does_not(
 
 
 def test_a_sample_shows_its_strata():
-    from qa.services.review_sampling import draw_sample
     from tests.qa.test_review_sampling import make_answers, order
 
     make_answers(5)
     make_answers(3, refused=True)
-    sample = draw_sample(order(second_share=0.5), by=None)
+    sample = drawn(order(second_share=0.5))
     client, _ = signed_in(Role.SME)
 
     listed = client.get(reverse("admin:qa_reviewsample_changelist")).content.decode()

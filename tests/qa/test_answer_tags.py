@@ -55,3 +55,18 @@ def test_who_asks_may_say_what_it_is_about():
     assert client.get("/api/v1/answers?product_line=loans").json()["results"] == []
     for wrong in (("gold-card", "loans"), ("nothing",), (7,), ("a", "b", "c")):
         assert asked(*wrong).status_code == 400, wrong
+
+
+def test_a_question_that_is_only_tried_has_no_tags():
+    make_knowledge_base()
+    make_tag()
+    client = APIClient()
+    client.force_authenticate(make_user())
+    body = {"question": "What does it cost?"}
+
+    tried = client.post("/api/v1/search", body, format="json")
+    tagged = client.post(
+        "/api/v1/search", {**body, "tags": ["gold-card"]}, format="json"
+    )
+
+    assert (tried.status_code, tagged.status_code) == (200, 400)

@@ -8,9 +8,8 @@ from rest_framework.test import APIClient
 
 from accounts.roles import Role
 from qa.models import Review
-from qa.services.review_sampling import draw_sample
-from tests.factories import make_audience, make_entry, make_tag, make_user
-from tests.qa.answer_rows import make_answer
+from tests.factories import make_audience, make_tag, make_user
+from tests.qa.review_rows import drawn, make_review
 from tests.qa.test_review_sampling import make_answers, order
 
 pytestmark = pytest.mark.django_db
@@ -21,11 +20,6 @@ def client_of(role: Role, **fields) -> APIClient:
     client = APIClient()
     client.force_authenticate(make_user(role, **fields))
     return client
-
-
-def make_review(*, refused: bool = False, **fields) -> Review:
-    cited = () if refused else (make_entry(),)
-    return Review.objects.create(answer=make_answer(make_user(), cited=cited), **fields)
 
 
 def test_an_answer_is_held_judged_and_taken_back():
@@ -131,10 +125,10 @@ def test_lists_are_narrowed_and_ask_as_much_whatever_their_length(
 
 def test_judgements_are_downloaded_with_what_they_weigh():
     make_answers(3)
-    sample = draw_sample(order(hours=0.2), by=None)
+    sample = drawn(order(hours=0.2))
     client = client_of(Role.SME)
     said = {"completeness": 2, "correctness": 1, "truthfulness": 2, "note": "=1+1"}
-    review = Review.objects.first()
+    review = Review.objects.latest("pk")
     client.put(f"{URL}/{review.pk}/judgement", said, format="json")
 
     text = client.get(f"{URL}/export").getvalue().decode()
@@ -153,7 +147,7 @@ def test_samples_are_listed_and_drawn_by_curators():
     from jobs.models import Job
 
     make_answers(3)
-    draw_sample(order(), by=None)
+    drawn(order())
     expert, curator = client_of(Role.SME), client_of(Role.CURATOR)
     wanted = {
         "knowledge_base": "cards",

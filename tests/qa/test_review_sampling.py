@@ -13,6 +13,7 @@ from qa.models import Answer, Review, ReviewSample, ReviewStratum, Vote
 from qa.services.review_sampling import SampleOrder, draw_sample, draw_weekly
 from tests.factories import make_entry, make_knowledge_base, make_tag, make_user
 from tests.qa.answer_rows import make_answer
+from tests.qa.review_rows import drawn
 
 pytestmark = pytest.mark.django_db
 
@@ -49,7 +50,7 @@ def test_an_hour_of_six_minutes_each_draws_ten_of_every_kind():
     make_answers(3, vote=False)
     make_answers(20, refused=True)
 
-    sample = draw_sample(order(), by=None)
+    sample = drawn(order())
 
     assert (sample.answers, sample.population) == (10, 63)
     strata = {
@@ -66,33 +67,34 @@ def test_every_review_is_of_an_answer_of_its_stratum():
     make_answers(5, vote=True)
     make_answers(5, refused=True, product_line=make_tag())
 
-    sample = draw_sample(order(), by=None)
+    sample = drawn(order())
 
     for review in Review.objects.select_related("answer", "stratum"):
         answer, stratum = review.answer, review.stratum
+        assert stratum is not None
         assert (stratum.outcome, stratum.gate) == (answer.outcome, answer.gate)
         assert stratum.product_line_id == answer.product_line_id
         assert (stratum.vote == "up") == answer.votes.exists()
-    drawn = Counter(Review.objects.values_list("stratum_id", flat=True))
-    assert dict(drawn) == {one.pk: one.drawn for one in sample.strata.all()}
+    counts = Counter(Review.objects.values_list("stratum_id", flat=True))
+    assert dict(counts) == {one.pk: one.drawn for one in sample.strata.all()}
 
 
 def test_the_same_seed_draws_the_same_and_another_draws_others():
     make_answers(40)
     wanted = order()
-    drawn = []
+    picked = []
     for seed in (7, 7, 8):
         draw_sample(order(seed=seed, until=wanted.until, since=wanted.since), by=None)
-        drawn.append(set(Review.objects.values_list("answer_id", flat=True)))
+        picked.append(set(Review.objects.values_list("answer_id", flat=True)))
         Review.objects.all().delete()
 
-    assert drawn[0] == drawn[1]
-    assert drawn[0] != drawn[2]
+    assert picked[0] == picked[1]
+    assert picked[0] != picked[2]
 
 
 def test_every_answer_is_as_likely_to_be_drawn_as_another():
     make_answers(20)
-    seen: Counter = Counter()
+    seen: Counter[object] = Counter()
     wanted = order(hours=0.5)
     for seed in range(60):
         one = order(hours=0.5, seed=seed, until=wanted.until, since=wanted.since)
@@ -113,7 +115,7 @@ def test_what_was_drawn_before_evaluations_and_other_windows_stay_out():
         created_at=timezone.now() - timedelta(days=30)
     )
 
-    assert draw_sample(order(), by=None).population == 3
+    assert drawn(order()).population == 3
     assert draw_sample(order(), by=None) is None
     assert (
         draw_sample(order(knowledge_base=make_knowledge_base("loans").pk), by=None)
@@ -124,7 +126,7 @@ def test_what_was_drawn_before_evaluations_and_other_windows_stay_out():
 def test_a_share_is_reviewed_twice():
     make_answers(40)
 
-    sample = draw_sample(order(second_share=0.25, hours=2.0), by=None)
+    sample = drawn(order(second_share=0.25, hours=2.0))
 
     assert sample.answers == 16
     first, second = (Review.objects.filter(round=number) for number in (1, 2))
@@ -171,7 +173,7 @@ def test_the_schedule_goes_on_where_the_last_sample_ended(
 ):
     settings.REVIEW_HOURS_A_WEEK = 1.0
     make_answers(2)
-    first = draw_sample(order(), by=None)
+    first = drawn(order())
     KnowledgeBase.objects.exclude(pk=first.knowledge_base_id).delete()
 
     from jobs.models import Job

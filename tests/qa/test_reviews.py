@@ -23,16 +23,12 @@ from qa.services.reviews import (
 )
 from tests.factories import make_audience, make_entry, make_tag, make_user
 from tests.qa.answer_rows import make_answer
+from tests.qa.review_rows import cited_entry, entry_of, make_review
 
 pytestmark = pytest.mark.django_db
 
 RIGHT = Judgement(completeness=2, correctness=2, truthfulness=2)
 FALSE_REFUSAL = Judgement(should_be_answered=True, ideal_answer="It costs 12 euros.")
-
-
-def make_review(*, refused: bool = False, **fields) -> Review:
-    cited = () if refused else (make_entry(),)
-    return Review.objects.create(answer=make_answer(make_user(), cited=cited), **fields)
 
 
 @pytest.fixture
@@ -244,7 +240,7 @@ def test_the_ideal_answer_becomes_an_entry_that_waits_for_review(expert):
         knowledge=Addition(make_audience()),
     )
 
-    entry = judge(review.pk, said, by=expert).entry
+    entry = entry_of(judge(review.pk, said, by=expert))
 
     assert (entry.state, entry.origin, entry.product_line) == (
         "in_review",
@@ -268,14 +264,14 @@ def test_only_curators_verify_what_they_add(expert):
         judge(review.pk, said, by=expert)
     assert not Entry.objects.exists()
 
-    entry = judge(review.pk, said, by=make_user(Role.CURATOR)).entry
+    entry = entry_of(judge(review.pk, said, by=make_user(Role.CURATOR)))
 
     assert entry.state == "verified"
 
 
 def test_an_entry_that_was_found_is_mended(expert):
     review = make_review()
-    found = review.answer.evidence.get().entry
+    found = cited_entry(review)
     fix = Correction(found.pk, "A replacement card costs 15 euros.", revision=1)
     said = Judgement(completeness=2, correctness=0, truthfulness=2, knowledge=fix)
 
@@ -291,7 +287,7 @@ def test_an_entry_that_was_found_is_mended(expert):
 
 def test_an_entry_that_changed_meanwhile_is_not_overwritten(expert):
     review = make_review()
-    found = review.answer.evidence.get().entry
+    found = cited_entry(review)
     said = Judgement(
         completeness=2,
         correctness=0,
@@ -339,7 +335,7 @@ def test_who_is_no_expert_judges_nothing():
     review = make_review()
 
     with pytest.raises(ReviewNotFoundError):
-        take(review.pk, by=review.answer.asker)
+        take(review.pk, by=make_user(Role.AGENT))
 
 
 def test_the_database_holds_one_review_a_round(expert):
