@@ -30,7 +30,15 @@ _AGAINST = [Vote.Reason.WRONG.value, Vote.Reason.OUTDATED.value]
 
 def weigh_votes(run: JobRun) -> dict[str, object]:
     """Weigh the votes on every enriched entry that nobody verified; handler of `KIND`."""
-    ids = list(_movable().order_by("pk").values_list("pk", flat=True))
+    cited = AnswerEvidence.objects.filter(
+        role=AnswerEvidence.Role.CITED, answer__votes__isnull=False
+    )
+    # Those that were moved are looked at again: votes fade, and are taken back.
+    touched = Q(pk__in=cited.values("entry")) | Q(
+        pk__in=ConfidenceMove.objects.order_by().values("entry")
+    )
+    found = _movable().filter(touched).order_by("pk")
+    ids = list(found.values_list("pk", flat=True))
     done = int(run.cursor.get("done", 0))
     moved = int(run.cursor.get("moved", 0))
     waiting = [pk for pk in ids if pk > int(run.cursor.get("last", 0))]

@@ -86,14 +86,12 @@ def begin(kind: ProbeKind, *, job_id: UUID, by: User | None) -> Retraining:
     found = Retraining.objects.select_for_update().filter(
         kind=kind.value, state=State.TRAINING
     )
-    retraining = found.first()
+    retraining, reviewed = found.first(), reviewed_answers()
     if retraining is None:
-        retraining = Retraining.objects.create(
-            kind=kind.value, reviewed=reviewed_answers()
-        )
+        retraining = Retraining.objects.create(kind=kind.value, reviewed=reviewed)
         _note(retraining, before="", by=by)
-    retraining.job_id = job_id
-    retraining.save(update_fields=["job"])
+    retraining.job_id, retraining.reviewed = job_id, reviewed
+    retraining.save(update_fields=["job", "reviewed"])
     return retraining
 
 

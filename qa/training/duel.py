@@ -79,7 +79,7 @@ def fight(
         TrainingDataError: A probe can't be asked: it rests on one that is not kept.
         ProbeFileError: A probe's files are damaged.
     """
-    require_labels([d.is_right for d in golden], "to compare probes on", *LEAST_GOLDEN)
+    require_golden(golden)
     ordered = sorted(golden, key=lambda draft: draft.content)
     insides = Insides(model, ordered, directory=directory)
     drafts = insides.drafts
@@ -99,6 +99,15 @@ def fight(
         challenger=0.5 if found.second is None else found.second,
         interval=found.interval,
     )
+
+
+def require_golden(golden: Sequence[LabelledDraft]) -> None:
+    """Refuse golden answers by which two probes can't be told apart.
+
+    Raises:
+        TooFewLabelsError: They are too few, or nearly all right or wrong.
+    """
+    require_labels([d.is_right for d in golden], "to compare probes on", *LEAST_GOLDEN)
 
 
 class _Asking:

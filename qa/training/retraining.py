@@ -52,7 +52,7 @@ def _carry_out(retraining: Retraining, kind: ProbeKind, tell: OnProgress) -> Non
     # These pull in torch, which whoever only names the kind never pays for.
     from qa.language_models import load_language_model  # noqa: PLC0415
 
-    from .duel import fight  # noqa: PLC0415
+    from .duel import fight, require_golden  # noqa: PLC0415
     from .request import carry_out, model_to_train_on  # noqa: PLC0415
 
     language_model = load_language_model()
@@ -60,6 +60,7 @@ def _carry_out(retraining: Retraining, kind: ProbeKind, tell: OnProgress) -> Non
     golden = [
         *drafts_of_reviews(Part.GOLDEN, language_model=language_model.fingerprint)
     ]
+    require_golden(golden)  # before minutes are spent on a fit
     reads = language_model if kind is ProbeKind.JOINT else model
     in_force = Probe.objects.active_for(reads.fingerprint)
     champion = in_force.filter(kind=kind).first()
