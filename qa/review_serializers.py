@@ -24,6 +24,7 @@ from qa.services.review_judgements import (
     Judgement,
 )
 
+_SAID = ("should_be_answered", "right_to_show", "reviewed_by", "seconds_spent", "entry")
 _GRADE_HELP = "0 no, 1 partly, 2 yes; of an answer."
 
 
@@ -74,15 +75,11 @@ class ReviewSerializer(serializers.Serializer[Review]):
     created_at = serializers.DateTimeField()
 
     def to_representation(self, instance: Review) -> dict[str, Any]:
-        """Keep a draft to its reviewer: what is not done is nobody else's to read."""
+        """Leave out what the reader may not be told yet."""
         shown = super().to_representation(instance)
-        reader = self.context["request"].user
-        if instance.state != Review.State.DONE and (
-            instance.reviewed_by_id != reader.pk
-        ):
-            nothing = {"evidence_used": [], "ideal_answer": "", "note": ""}
-            shown.update(dict.fromkeys([*GRADES, "should_be_answered", "reviewed_by"]))
-            shown.update(nothing)
+        if not instance.tells(self.context["request"].user):
+            shown.update(dict.fromkeys([*GRADES, *_SAID]))
+            shown.update({"evidence_used": [], "ideal_answer": "", "note": ""})
         return shown
 
 

@@ -230,6 +230,7 @@ class ReviewAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
             "may_judge": is_mine,
             "may_take": not is_held and not is_done,
             "is_done": is_done,
+            "is_told": review.tells(user),
             "is_by_other": is_held and not is_mine,
             "may_undo": (is_done and review.reviewed_by_id == user.pk)
             or (
@@ -298,8 +299,8 @@ class ReviewAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
 
     @admin.display(description="verdict")
     def verdict(self, review: Review) -> str:
-        """Show what was judged."""
-        if review.state != Review.State.DONE:
+        """Show what was judged, once no second opinion is to come."""
+        if review.state != Review.State.DONE or review.is_blind:
             return ""
         if review.should_be_answered is not None:
             return "false refusal" if review.should_be_answered else "rightly refused"

@@ -68,15 +68,17 @@ class JudgementForm(forms.Form):
     verify = forms.BooleanField(required=False)
 
     def __init__(self, review: Review, user: User, data: Any = None) -> None:  # noqa: ANN401  # a QueryDict
-        """Begin with what the review says already, which is the user's draft."""
+        """Begin with what the review says already, as far as the user is told."""
         self._answer = review.answer
         self._is_answer = self._answer.outcome == Answer.Outcome.ANSWERED
-        drafted = review.reviewed_by_id == user.pk
+        is_told = review.tells(user)
         names = (*GRADES, "should_be_answered", "ideal_answer", "note")
-        initial = {name: getattr(review, name) for name in names} if drafted else {}
+        initial = {name: getattr(review, name) for name in names} if is_told else {}
         initial["should_be_answered"] = _word(initial.get("should_be_answered"))
-        used = [piece.pk for piece in self._answer.pieces if piece.role == "cited"]
-        initial["evidence"] = review.evidence_used if drafted else used
+        initial["evidence"] = review.evidence_used
+        if not is_told and review.state != Review.State.DONE:
+            cited = [piece.pk for piece in self._answer.pieces if piece.role == "cited"]
+            initial["evidence"] = cited
         super().__init__(data, initial=initial)
         self.may_verify = has_role(user, Role.CURATOR)
         asked = GRADES if self._is_answer else ("should_be_answered",)

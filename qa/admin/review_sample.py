@@ -82,7 +82,8 @@ class SampleForm(forms.Form):
             hour=0, minute=0, second=0, microsecond=0
         )
         today = midnight.date()
-        since, until = given.pop("since"), given.pop("until") + timedelta(days=1)
+        since, until = given.pop("since"), min(given.pop("until"), today)
+        until += timedelta(days=1)
         base = given.pop("knowledge_base")
         return SampleOrder(
             knowledge_base=base.pk,

@@ -1,6 +1,6 @@
 """Reviews over REST: the queue, the judgement, the samples, the agreement."""
 
-from django.db.models import Prefetch, QuerySet
+from django.db.models import Prefetch, Q, QuerySet
 from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
@@ -81,7 +81,10 @@ class ReviewExportView(_ReviewsView):
     )
     def get(self, request: Request) -> StreamingHttpResponse:
         """Download judgements as CSV, newest first, each with what it weighs."""
-        rows = self.filter_queryset(self.get_queryset()).filter(state=Review.State.DONE)
+        rows = self.filter_queryset(self.get_queryset()).filter(
+            Q(is_blind=False) | Q(reviewed_by=caller(request)),
+            state=Review.State.DONE,
+        )
         return StreamingHttpResponse(
             csv_lines(rows.select_related("stratum")),
             content_type="text/csv; charset=utf-8",

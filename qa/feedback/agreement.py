@@ -14,6 +14,7 @@ from statistics import NormalDist
 import numpy as np
 
 _TAIL = 0.025
+_NO_WIDTH = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,8 @@ def cohen_kappa(
 
     The interval is the large-sample one. Raters who agree in everything would get one
     without width; theirs reaches down to the agreement that so many pairs leave possible.
+    Other tables that would, such as that of a rater who always says the same, get that of
+    a table with half a pair more in every cell.
 
     Args:
         pairs: The first and the second judgement, each in 0 to `grades` - 1.
@@ -67,11 +70,23 @@ def cohen_kappa(
         possible = _TAIL ** (1 / len(pairs))
         low = (possible - expected) / (1 - expected)
         return Kappa(1.0, max(-1.0, low), 1.0, observed, len(pairs))
+    error = _error(shares, weights, len(pairs))
+    if error < _NO_WIDTH:
+        # A table with so many empty cells tells nothing of its own chance.
+        filled = shares * len(pairs) + 0.5
+        error = _error(filled / filled.sum(), weights, len(pairs))
+    half = NormalDist().inv_cdf(1 - _TAIL) * error
+    low, high = max(-1.0, value - half), min(1.0, value + half)
+    return Kappa(value, low, high, observed, len(pairs))
+
+
+def _error(shares: np.ndarray, weights: np.ndarray, pairs: int) -> float:
+    """Return the large-sample standard error of kappa."""
+    rows, columns = shares.sum(axis=1), shares.sum(axis=0)
+    observed = float((weights * shares).sum())
+    expected = float((weights * np.outer(rows, columns)).sum())
     by_row, by_column = weights @ columns, weights.T @ rows
     pull = (by_row[:, None] + by_column[None, :]) * (1 - observed)
     spread = float((shares * (weights * (1 - expected) - pull) ** 2).sum())
     spread -= (observed * expected - 2 * expected + observed) ** 2
-    error = sqrt(max(spread, 0.0) / len(pairs)) / (1 - expected) ** 2
-    half = NormalDist().inv_cdf(1 - _TAIL) * error
-    low, high = max(-1.0, value - half), min(1.0, value + half)
-    return Kappa(value, low, high, observed, len(pairs))
+    return sqrt(max(spread, 0.0) / pairs) / (1 - expected) ** 2

@@ -20,13 +20,18 @@ class ReviewQuerySet(models.QuerySet["Review"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         """Reviews of answers that an expert may read whole; nobody else has any.
 
-        An answer that rests on what the expert may not see is somebody else's to judge.
+        An answer that rests on what the expert may not see is somebody else's to judge,
+        and so is one from which such an entry was made. Adds `is_blind`.
         """
         if not has_role(user, Role.SME):
             return self.none()
         answers = Answer.objects.visible_to(user).filter(pk=OuterRef("answer_id"))
         whole = answers.filter(is_withheld=False)  # type: ignore[misc]  # annotated by `seen_by`
-        return self.filter(Exists(whole))
+        own = Q(reviewed_by=user.pk)
+        kept = Q(entry_id__isnull=True) | Q(entry__in=Entry.objects.visible_to(user))
+        other_round = Review.objects.open().filter(answer=OuterRef("answer_id"))
+        waits = Exists(other_round.exclude(pk=OuterRef("pk")))
+        return self.filter(own | kept, Exists(whole)).annotate(is_blind=waits)
 
     def done(self) -> Self:
         """Those that hold a judgement."""
@@ -186,6 +191,8 @@ class Review(models.Model):
 
     objects = ReviewQuerySet.as_manager()
 
+    is_blind: bool  # from `visible_to`: whether the other round is still to be judged
+
     class Meta:
         ordering = ["-created_at", "-pk"]
         indexes = [
@@ -235,6 +242,15 @@ class Review(models.Model):
 
     def __str__(self) -> str:
         return f"review {self.pk}, round {self.round}"
+
+    def tells(self, user: AbstractBaseUser | AnonymousUser) -> bool:
+        """Whether `user` may read what one of `visible_to` says.
+
+        A draft is its reviewer's alone, and so is a judgement as long as a second opinion
+        is to come, which it would colour.
+        """
+        is_told = self.state == self.State.DONE and not self.is_blind
+        return is_told or (self.reviewed_by_id == user.pk and user.pk is not None)
 
     @property
     def is_right_to_show(self) -> bool | None:

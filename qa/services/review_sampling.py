@@ -40,6 +40,7 @@ KIND = "qa.draw_reviews"
 MOST_REVIEWS = 5_000
 """Answers of one sample."""
 _FIRST_WINDOW = timedelta(days=7)
+_LATELY = timedelta(days=28)
 _SEED_LIMIT = 2**31
 # By dimension: what `_answers` calls it, and the fields of Cell.
 _COLUMNS = {
@@ -137,7 +138,7 @@ def draw_sample(order: SampleOrder, *, by: User | None) -> ReviewSample | None:
     """Draw answers that were not drawn before, and put them into the queue.
 
     What an order draws depends on the answers of the window, the votes and the seed
-    alone. Evaluations' answers are nobody's questions and stay out.
+    alone. What nobody asked, evaluations' and what was asked again, stays out.
 
     Args:
         by: Who asked for it; None for the schedule.
@@ -187,32 +188,41 @@ def enqueue_draw(order: SampleOrder, *, by: User | None) -> Job:
 
 
 def draw_in_background(run: JobRun) -> dict[str, object]:
-    """Draw what `enqueue_draw` asked for; the handler of `KIND`."""
+    """Draw what `enqueue_draw` asked for, once; the handler of `KIND`."""
+    if "sample" in run.cursor:  # drawn by an attempt that did not live to say so
+        return {name: run.cursor[name] for name in ("sample", "answers")}
     by = User.objects.filter(pk=run.owner_id).first() if run.owner_id else None
     with run.step() as step:
         sample = draw_sample(_order_of(run.parameters), by=by)
-        step.advance(done=1, total=1)
-    if sample is None:
-        return {"sample": None, "answers": 0}
-    return {"sample": sample.pk, "answers": sample.answers}
+        drawn = {
+            "sample": sample.pk if sample else None,
+            "answers": sample.answers if sample else 0,
+        }
+        step.advance(done=1, total=1, cursor=drawn)
+    return drawn
 
 
 def draw_weekly(now: datetime | None = None) -> int:
     """Have a sample drawn of each knowledge base since its last one; return how many.
 
-    As many as experts have time for a week, less what still waits: nobody is handed more
-    than can be done.
+    As many as experts have time for a week, less what was drawn lately and still waits:
+    nobody is handed more than can be done, and what nobody can do, such as a second
+    opinion where there is one expert, does not keep the rest from being drawn for ever.
     """
     until = now or timezone.now()
     hours = settings.REVIEW_HOURS_A_WEEK
     minutes = settings.REVIEW_MINUTES
     drawn = 0
     for knowledge_base in KnowledgeBase.objects.order_by("pk"):
-        waiting = Review.objects.open().filter(answer__knowledge_base=knowledge_base)
+        waiting = Review.objects.open().filter(
+            answer__knowledge_base=knowledge_base, created_at__gte=until - _LATELY
+        )
         left = hours - waiting.count() * minutes / 60
         if left * 60 < minutes:
             continue
-        last = ReviewSample.objects.of(knowledge_base).order_by("-until").first()
+        # One that somebody drew by hand may leave days out.
+        scheduled = ReviewSample.objects.of(knowledge_base).filter(drawn_by=None)
+        last = scheduled.order_by("-until").first()
         since = last.until if last else until - _FIRST_WINDOW
         if since >= until:
             continue
@@ -235,14 +245,14 @@ def _answers(order: SampleOrder) -> QuerySet[Answer]:
     votes = Vote.objects.filter(answer=OuterRef("pk"))
     decided = (Answer.Outcome.ANSWERED, Answer.Outcome.REFUSED)
     return (
-        Answer.objects.filter(
+        Answer.objects.live()
+        .filter(
             ~Exists(Review.objects.filter(answer=OuterRef("pk"))),
             knowledge_base=order.knowledge_base,
             created_at__gte=order.since,
             created_at__lt=order.until,
             outcome__in=decided,
         )
-        .exclude(channel=Answer.Channel.EVALUATION)
         .annotate(
             thumb=Case(
                 When(Exists(votes.filter(is_up=False)), then=Value("down")),

@@ -25,6 +25,7 @@ def queue_of(user: User) -> QuerySet[Review]:
 
     One's own to begin with, then those of one's tags, then those that nobody is the
     expert of, then the others; what was passed on stands behind the rest of its kind.
+    Who is no longer active is no longer asked.
     """
     now = timezone.now()
     theirs = Tag.objects.of_expert(user).values("pk")
@@ -37,7 +38,7 @@ def queue_of(user: User) -> QuerySet[Review]:
         .open()
         .exclude(skipped_by=user)
         .exclude(Q(locked_until__gt=now) & ~Q(locked_by=user))
-        .exclude(Q(assignee__isnull=False) & ~Q(assignee=user))
+        .exclude(Q(assignee__is_active=True) & ~Q(assignee=user))
         .exclude(Exists(other_round.filter(_of(user))))
         .annotate(
             nearness=Case(
@@ -175,7 +176,8 @@ def assign(review_id: int, *, to: User | None, by: User) -> Review:
     Raises:
         ReviewNotFoundError: There is none that `by` may see.
         ReviewStateError: It is judged already.
-        InvalidReviewError: `to` is no expert, or may not see the answer.
+        InvalidReviewError: `to` is no expert, may not see the answer, or judges or is
+            asked for its other round.
     """
     review = _locked(review_id, by)
     if review.state == Review.State.DONE:
@@ -184,8 +186,16 @@ def assign(review_id: int, *, to: User | None, by: User) -> Review:
         raise InvalidReviewError(
             f"{to.get_username()} is no expert who may read this answer; choose another."
         )
+    others = Review.objects.filter(answer=review.answer_id).exclude(pk=review.pk)
+    if to and others.filter(_of(to) | Q(assignee=to)).exists():
+        raise InvalidReviewError(
+            f"{to.get_username()} has the other round of the answer of review "
+            f"{review_id}; a second opinion is somebody else's."
+        )
     review.assignee = to
-    review.save(update_fields=["assignee"])
+    if to and review.skipped_by_id == to.pk:
+        review.skipped_by = None
+    review.save(update_fields=["assignee", "skipped_by"])
     return review
 
 

@@ -36,6 +36,6 @@ def unattended_tags() -> list[TagTraffic]:
 
 
 def traffic_of(tag: Tag, *, since: datetime) -> int:
-    """Count a tag's answers since then, up to `COUNTED`; evaluations' too."""
-    rows = Answer.objects.filter(**{tag.facet: tag, "created_at__gte": since})
+    """Count what was asked about a tag since then, up to `COUNTED`."""
+    rows = Answer.objects.live().filter(**{tag.facet: tag, "created_at__gte": since})
     return rows.order_by()[:COUNTED].count()

@@ -107,6 +107,46 @@ def test_a_draft_is_its_reviewers_alone():
         assert (seen["note"], seen["correctness"]) == ("", None)
 
 
+def test_a_judgement_is_told_to_others_once_no_second_opinion_is_to_come():
+    review = make_review()
+    second = Review.objects.create(answer=review.answer, round=2)
+    first, other = client_of(Role.SME), client_of(Role.SME)
+    said = {"completeness": 0, "correctness": 0, "truthfulness": 0, "note": "Wrong."}
+    first.put(f"{URL}/{review.pk}/judgement", said, format="json")
+
+    def told(client):
+        one = client.get(f"{URL}/{review.pk}").json()
+        listed = {row["id"]: row for row in client.get(URL).json()["results"]}
+        table = b"".join(client.get(f"{URL}/export").streaming_content).decode()
+        assert one["note"] == listed[review.pk]["note"]
+        return one["note"], one["right_to_show"], one["reviewed_by"], "Wrong." in table
+
+    assert told(first)[:2] == ("Wrong.", False)
+    assert told(first)[3]
+    assert told(other) == ("", None, None, False)
+    other.put(f"{URL}/{second.pk}/judgement", said, format="json")
+    assert told(other)[:2] == ("Wrong.", False)
+
+
+def test_what_a_hidden_entry_was_made_of_is_told_to_nobody_outside():
+    board = make_audience("board", groups=["board"])
+    review = make_review(refused=True)
+    insider, outsider = client_of(Role.SME, groups=["board"]), client_of(Role.SME)
+    said = {
+        "should_be_answered": True,
+        "ideal_answer": "The limit is 900 euros.",
+        "add": {"audience": board.slug},
+    }
+    done = insider.put(f"{URL}/{review.pk}/judgement", said, format="json")
+
+    assert (done.status_code, insider.get(f"{URL}/{review.pk}").status_code) == (
+        200,
+        200,
+    )
+    assert outsider.get(f"{URL}/{review.pk}").status_code == 404
+    assert outsider.get(URL).json()["results"] == []
+
+
 def test_lists_are_narrowed_and_ask_as_much_whatever_their_length(
     django_assert_num_queries,
 ):

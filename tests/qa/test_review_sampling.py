@@ -7,10 +7,19 @@ import pytest
 from django.utils import timezone
 
 from accounts.roles import Role
+from jobs.exceptions import RetryableJobError
+from jobs.models import Job
+from jobs.run import run_job
 from kb.models import KnowledgeBase
 from qa.exceptions import InvalidSampleError
 from qa.models import Answer, Review, ReviewSample, ReviewStratum, Vote
-from qa.services.review_sampling import SampleOrder, draw_sample, draw_weekly
+from qa.services.review_sampling import (
+    SampleOrder,
+    draw_in_background,
+    draw_sample,
+    draw_weekly,
+    enqueue_draw,
+)
 from tests.factories import make_entry, make_knowledge_base, make_tag, make_user
 from tests.qa.answer_rows import make_answer
 from tests.qa.review_rows import drawn
@@ -176,8 +185,6 @@ def test_the_schedule_goes_on_where_the_last_sample_ended(
     first = drawn(order())
     KnowledgeBase.objects.exclude(pk=first.knowledge_base_id).delete()
 
-    from jobs.models import Job
-
     assert draw_weekly() == 1
     parameters = Job.objects.get().parameters
     assert parameters["since"] == first.until.isoformat()
@@ -191,6 +198,45 @@ def test_the_schedule_hands_out_no_more_than_can_be_done(settings):
     draw_sample(order(hours=0.2), by=None)
 
     assert draw_weekly() == 0
+
+
+def test_what_nobody_can_do_keeps_no_later_sample_from_being_drawn(settings):
+    settings.REVIEW_HOURS_A_WEEK = 0.1
+    make_answers(2)
+    draw_sample(order(hours=0.2), by=None)
+    Review.objects.update(created_at=timezone.now() - timedelta(days=30))
+
+    assert draw_weekly() == 1
+
+
+def test_a_sample_drawn_by_hand_leaves_no_day_out_of_the_schedules(settings):
+    settings.REVIEW_HOURS_A_WEEK = 1.0
+    make_answers(2)
+    Answer.objects.update(created_at=timezone.now() - timedelta(days=2))
+    by_schedule = draw_sample(order(until=timezone.now() - timedelta(days=1)), by=None)
+    make_answers(2)
+    draw_sample(order(), by=make_user())
+
+    assert draw_weekly() == 1
+    since = Job.objects.get().parameters["since"]
+    assert since == by_schedule.until.isoformat()
+
+
+def test_a_killed_draw_is_not_drawn_again():
+    make_answers(4)
+    job = enqueue_draw(order(), by=None)
+
+    def draw_and_die(run):
+        draw_in_background(run)
+        raise RetryableJobError("killed before it could say so")
+
+    run_job(job.pk, {job.kind: draw_and_die})
+    Job.objects.update(not_before=None)
+    run_job(job.pk, {job.kind: draw_in_background})
+
+    job.refresh_from_db()
+    assert job.state == Job.State.SUCCEEDED
+    assert job.result["sample"] == ReviewSample.objects.get().pk
 
 
 def test_strata_are_deleted_with_no_judgement():

@@ -229,6 +229,28 @@ def test_a_second_opinion_is_somebody_elses(expert, other):
     assert take_next(other) == second
 
 
+def test_both_rounds_of_an_answer_are_asked_of_two_experts(expert, other):
+    first = make_review()
+    second = Review.objects.create(answer=first.answer, round=2)
+    assign(first.pk, to=expert, by=expert)
+
+    with pytest.raises(InvalidReviewError, match="somebody else's"):
+        assign(second.pk, to=expert, by=expert)
+    assign(second.pk, to=other, by=expert)
+    other.is_active = False
+    other.save()
+    assert take_next(make_user(Role.SME)) == second
+
+
+def test_who_passed_it_on_may_be_asked_again(expert):
+    review = make_review()
+    skip(review.pk, by=expert)
+
+    assert take_next(expert) is None
+    assign(review.pk, to=expert, by=expert)
+    assert take_next(expert) == review
+
+
 def test_the_ideal_answer_becomes_an_entry_that_waits_for_review(expert):
     tag = make_tag()
     review = make_review(refused=True)

@@ -58,6 +58,16 @@ def test_a_few_that_agree_in_everything_do_not_prove_it():
     assert many.low > 0.95
 
 
+@pytest.mark.parametrize(
+    "pairs", [[(1, 1)] * 9 + [(1, 0)], [(0, 1)], [(0, 1), (1, 0)] * 3]
+)
+def test_no_table_of_a_few_is_sure_of_itself(pairs):
+    found = cohen_kappa(pairs)
+
+    assert found.low <= found.value <= found.high
+    assert found.high - found.low > 0.3
+
+
 def test_the_interval_holds_the_truth_about_as_often_as_it_says():
     generator = np.random.default_rng(6)
     truth, held = 0.6, 0
