@@ -3,6 +3,7 @@ from functools import partial
 from typing import ClassVar
 
 from django.contrib import admin, messages
+from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
@@ -20,9 +21,11 @@ from qa.services.confidence import token_confidences
 
 from .answer_tables import evidence_table, gates_table, rounded
 from .dashboard import dashboard_page
+from .paginator import EstimatingPaginator
 from .read_only import ReadOnlyAdmin
 from .tables import table
 
+_MOST_ASKERS = 50
 _WITHHELD = "withheld: it was written from entries that you may not see"
 
 
@@ -40,9 +43,10 @@ class AnswerAdmin(ReadOnlyAdmin):
     ]  # fmt: skip
     list_select_related = ["asker", "knowledge_base"]
     search_fields: ClassVar = ["question", "asker__username"]
-    date_hierarchy = "created_at"
+    search_help_text = "Words of the question as they begin, or who asked"
     list_per_page = 50
     show_full_result_count = False
+    paginator = EstimatingPaginator
     actions: ClassVar = ["propose"]
     fieldsets: ClassVar = [
         (None, {"fields": ["question", "shown_outcome", "words", "reasons"]}),
@@ -97,10 +101,16 @@ class AnswerAdmin(ReadOnlyAdmin):
             return None
         return to_seeds(request, (text[:SEED_LIMIT] for text in questions), per_seed=0)
 
-    def get_search_fields(self, request: HttpRequest) -> list[str]:
-        """Search texts only for who may read them all: a hit tells what one says."""
-        fields: list[str] = [*super().get_search_fields(request)]
-        return [*fields, "text"] if request.user.is_superuser else fields
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Answer], search_term: str
+    ) -> tuple[QuerySet[Answer], bool]:
+        """Search by words, in texts only for who may read them all: a hit tells of them."""
+        if not search_term.strip() or not isinstance(queryset, AnswerQuerySet):
+            return queryset, False
+        named = User.objects.filter(username__icontains=search_term.strip())
+        askers = list(named.values_list("pk", flat=True)[:_MOST_ASKERS])
+        in_text = request.user.is_superuser
+        return queryset.with_words(search_term, in_text=in_text, askers=askers), False
 
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None

@@ -34,6 +34,7 @@ from .answer_tables import (
     link_to_entry,
     shortened,
 )
+from .paginator import EstimatingPaginator
 
 _STATES = {"open": "warning", "answered": "success", "closed": "info"}
 _ANSWER, _CLOSE = "answer", "close"
@@ -121,6 +122,7 @@ class EscalationAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no type
         "question", "shown_state", "asked_by", "note", "waits", "assignee", "created_at",
     ]  # fmt: skip
     list_filter: ClassVar = ["state", "answer__knowledge_base", "created_at"]
+    paginator = EstimatingPaginator
     list_select_related = ["answer", "raised_by", "assignee"]
     list_per_page = 50
     show_full_result_count = False

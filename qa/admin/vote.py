@@ -1,7 +1,7 @@
 from typing import ClassVar
 
 from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, StreamingHttpResponse
 from django.utils.safestring import SafeString
 from unfold.decorators import display
@@ -9,12 +9,13 @@ from unfold.decorators import display
 from accounts.roles import Role, has_role
 from kb.admin.caller import caller
 from qa.api.votes import csv_response
-from qa.models import Vote
+from qa.models import Answer, Vote
 from qa.models.answer import fetch_evidence
 from qa.models.vote import VoteQuerySet
 from qa.services.votes import handle_votes, reopen_votes
 
 from .answer_tables import evidence_table, gates_table, link_to, shortened
+from .paginator import EstimatingPaginator
 from .read_only import ReadOnlyAdmin
 
 _WITHHELD = "withheld: the answer cites entries that you may not see"
@@ -66,7 +67,9 @@ class VoteAdmin(ReadOnlyAdmin):
     list_select_related = ["answer", "user", "handled_by"]
     list_per_page = 50
     show_full_result_count = False
+    paginator = EstimatingPaginator
     search_fields = ["answer__question", "user__username"]
+    search_help_text = "Words of the question as they begin, or who voted"
     actions: ClassVar = ["handle", "reopen", "export"]
     fieldsets: ClassVar = [
         (
@@ -87,6 +90,17 @@ class VoteAdmin(ReadOnlyAdmin):
         """Fetch votes on answers that may be looked up."""
         votes: VoteQuerySet = super().get_queryset(request)
         return votes.visible_to(request.user)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Vote], search_term: str
+    ) -> tuple[QuerySet[Vote], bool]:
+        """Search by the question's words, or by who voted."""
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        asked = Answer.objects.with_words(term).values("pk")
+        said = Q(answer__in=asked) | Q(user__username__icontains=term)
+        return queryset.filter(said), False
 
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None

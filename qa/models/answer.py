@@ -1,8 +1,12 @@
+import re
 import uuid
+from collections.abc import Sequence
 from typing import Self
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchQuery, SearchVector
 from django.db import models
 from django.db.models import (
     Exists,
@@ -22,6 +26,11 @@ from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.outcome import Calibration
 
 from .policy import Policy
+
+_WORD = re.compile(r"\w+")
+# Words as they stand: questions come in any language.
+QUESTION_WORDS = SearchVector("question", config="simple")
+TEXT_WORDS = SearchVector("text", config="simple")
 
 WITHHELD = "This answer rests on entries that you may not see."
 
@@ -50,6 +59,25 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
     def seen_by(self, viewer: AbstractBaseUser | AnonymousUser) -> Self:
         """Add `is_withheld`: whether it cites an entry that the viewer may not see."""
         return self.annotate(is_withheld=withholds(viewer, "pk"))
+
+    def with_words(
+        self, words: str, *, in_text: bool = False, askers: Sequence[int] = ()
+    ) -> Self:
+        """Those whose question holds words that begin so, in any order.
+
+        Args:
+            words: Without any, only `askers` are looked for.
+            in_text: Whether the answer's own text may hold them instead.
+            askers: Ids of users whose questions are found whatever they say.
+        """
+        hit = Q(asker__in=askers)
+        begun = [f"{word}:*" for word in _WORD.findall(words)]
+        if begun:
+            query = SearchQuery(" & ".join(begun), config="simple", search_type="raw")
+            hit |= Q(question_words=query)
+            hit |= Q(text_words=query) if in_text else Q()
+        rows = self.alias(question_words=QUESTION_WORDS, text_words=TEXT_WORDS)
+        return rows.filter(hit)
 
     def with_vote_of(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         """Fetch the asker, and as `own_vote` whether this user's vote is up, or None."""
@@ -227,6 +255,12 @@ class Answer(models.Model):
         indexes = [
             models.Index(fields=["asker", "-created_at"], name="answer_by_asker"),
             models.Index(fields=["-created_at"], name="answer_by_time"),
+            # What is rare, or not there at all, is not looked for among all answers.
+            models.Index(fields=["outcome", "-created_at"], name="answer_by_outcome"),
+            models.Index(fields=["gate", "-created_at"], name="answer_by_gate"),
+            models.Index(fields=["reason", "-created_at"], name="answer_by_reason"),
+            GinIndex(QUESTION_WORDS, name="answer_question_words"),
+            GinIndex(TEXT_WORDS, name="answer_text_words"),
             models.Index(
                 fields=["created_at"],
                 name="answer_pending",

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass, fields
 
-from django.db.models import Count, Q
+from django.db.models import Count, Q, QuerySet
 
 from kb.models import Tag
 from qa.feedback.agreement import Kappa, cohen_kappa
 from qa.feedback.estimates import Estimate, Stratum, estimate
 from qa.models import Review, ReviewStratum
 
-from .traffic import Scope, moments
+from .traffic import Period, Scope, moments
 
 _JUDGED = Q(reviews__state=Review.State.DONE, reviews__round=1)
 _OF_ANSWERS = Q(reviews__correctness__isnull=False)
@@ -50,7 +50,7 @@ class _Judged:
 
 
 def read_quality(scope: Scope) -> Quality:
-    """Estimate from the reviews of answers of the period (two queries).
+    """Estimate from the reviews of answers of the period (three queries).
 
     Samples that overlap count as much as they have answers. Where a stratum is wider
     than the scope, its answers are taken to be in it as often as its reviewed ones are.
@@ -68,9 +68,18 @@ def _strata(scope: Scope) -> list[_Judged]:
     rows = ReviewStratum.objects.filter(sample__since__lt=end, sample__until__gt=begin)
     if scope.knowledge_base:
         rows = rows.filter(sample__knowledge_base=scope.knowledge_base)
-    inside = _inside(scope, "reviews__answer__")
+    tagged = Q()
     if scope.tag:
         rows = rows.filter(_may_be_of(scope.tag))
+        tagged = _tagged(scope.tag, "reviews__answer__")
+    # Of a sample that lies in the period, no answer need be looked up for when it was.
+    within = Q(sample__since__gte=begin, sample__until__lte=end)
+    asked = _asked(scope.period, "reviews__answer__")
+    return [*_judged(rows.filter(within), tagged),
+            *_judged(rows.exclude(within), asked & tagged)]  # fmt: skip
+
+
+def _judged(rows: QuerySet[ReviewStratum], inside: Q) -> list[_Judged]:
     found = rows.annotate(
         judged=Count("reviews", filter=_JUDGED),
         answers=Count("reviews", filter=_JUDGED & inside & _OF_ANSWERS),
@@ -91,12 +100,11 @@ def _part(each: _Judged, outcome: str, inside: int, found: int) -> Stratum:
     return Stratum(max(population, inside), inside, found)
 
 
-def _inside(scope: Scope, answer: str) -> Q:
-    """Whether the answer that is reached by `answer` lies in the period, and has the tag."""
-    begin, end = moments(scope.period)
+def _asked(period: Period, answer: str) -> Q:
+    """Whether the answer that is reached by `answer` was asked for in the period."""
+    begin, end = moments(period)
     asked = f"{answer}created_at"
-    inside = Q((f"{asked}__gte", begin), (f"{asked}__lt", end))
-    return inside & _tagged(scope.tag, answer) if scope.tag else inside
+    return Q((f"{asked}__gte", begin), (f"{asked}__lt", end))
 
 
 def _tagged(tag: int, holder: str) -> Q:
@@ -112,16 +120,28 @@ def _may_be_of(tag: int) -> Q:
 
 def _pairs(scope: Scope) -> list[tuple[int, int]]:
     """Return whether the first and the second expert found the same thing false."""
-    second = Review.objects.done().filter(_inside(scope, "answer__"), round=2)
+    asked = _asked(scope.period, "answer__")
+    second = Review.objects.done().filter(asked, round=2)
     if scope.knowledge_base:
         second = second.filter(answer__knowledge_base=scope.knowledge_base)
+    if scope.tag:
+        second = second.filter(_tagged(scope.tag, "answer__"))
     first = Q(answer__reviews__round=1, answer__reviews__state=Review.State.DONE)
-    rows = second.filter(first).values_list(
-        "correctness", "truthfulness", "should_be_answered",
-        "answer__reviews__correctness", "answer__reviews__truthfulness",
-        "answer__reviews__should_be_answered",
+    rows = (
+        second.filter(first)
+        .order_by()
+        .values_list(
+            "correctness", "truthfulness", "should_be_answered",
+            "answer__reviews__correctness", "answer__reviews__truthfulness",
+            "answer__reviews__should_be_answered",
+        )
+        .annotate(Count("pk"))
     )  # fmt: skip
-    return [(_is_false(*row[3:]), _is_false(*row[:3])) for row in rows.order_by("pk")]
+    return [
+        pair
+        for row in rows
+        for pair in [(_is_false(*row[3:6]), _is_false(*row[:3]))] * row[6]
+    ]
 
 
 def _is_false(

@@ -254,3 +254,44 @@ def test_a_version_offers_no_saving(enter):
 
     assert 'name="_save"' not in page
     assert "Make a new version from this" in page
+
+
+def found(client, query: str) -> list[str]:
+    """Return the questions of the list that a query of its address leaves."""
+    shown = client.get(f"{reverse('admin:qa_answer_changelist')}?{query}")
+    return sorted(answer.question for answer in shown.context["cl"].result_list)
+
+
+def test_answers_are_found_by_how_words_of_the_question_begin_or_by_their_asker(enter):
+    berta = make_user(username="berta")
+    make_answer(berta, question="What does a gold card cost?")
+    make_answer(make_user(), question="Who blocks cards?")
+    make_answer(make_user(), question="Is Bertaville insured?")
+    client = enter(Role.SME)
+
+    assert found(client, "q=card") == [
+        "What does a gold card cost?",
+        "Who blocks cards?",
+    ]
+    assert found(client, "q=Card+gold") == ["What does a gold card cost?"]
+    assert found(client, "q=berta") == [
+        "Is Bertaville insured?", "What does a gold card cost?",
+    ]  # fmt: skip
+    assert found(client, "q=ard") == []
+    assert found(client, "q=%26+%7C+%21+%3A*+%27") == []
+
+
+def test_more_rows_than_are_counted_are_estimated_and_all_can_be_paged_to(
+    enter, monkeypatch
+):
+    monkeypatch.setattr("qa.admin.paginator._COUNTED", 3)
+    monkeypatch.setattr("qa.admin.answer.AnswerAdmin.list_per_page", 2)
+    for number in range(5):
+        make_answer(make_user(), question=f"Question {number}?")
+    client = enter(Role.SME)
+    page = reverse("admin:qa_answer_changelist")
+
+    first = client.get(page).context["cl"]
+    assert first.result_count >= 4
+    shown = [found(client, f"p={number}") for number in (1, 2, 3, 4)]
+    assert [len(rows) for rows in shown] == [2, 2, 1, 0]
