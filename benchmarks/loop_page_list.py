@@ -19,7 +19,14 @@ class Page:
 
 def pages() -> list[Page]:
     """Return every page, of rows that are there."""
-    return [*_dashboard(), *_answers(), *_votes(), *_escalations()]
+    return [
+        *_dashboard(),
+        *_answers(),
+        *_votes(),
+        *_escalations(),
+        *_reviews(),
+        *_gaps(),
+    ]
 
 
 def _dashboard() -> list[Page]:
@@ -104,4 +111,40 @@ def _escalations() -> list[Page]:
         Page("admin: one escalation", f"/admin/qa/escalation/{escalation.pk}/change/"),
         Page("REST: escalations", "/api/v1/escalations"),
         Page("REST: escalations of one's own", "/api/v1/escalations", "agent"),
+    ]
+
+
+def _reviews() -> list[Page]:
+    from qa.models import Review
+
+    waiting = Review.objects.filter(state="waiting", stratum__isnull=False).first()
+    if waiting is None:
+        msg = "There are no reviews."
+        raise RuntimeError(msg)
+    return [
+        Page("admin: queue of reviews", "/admin/qa/review/"),
+        Page("admin: one review", f"/admin/qa/review/{waiting.pk}/change/"),
+        Page("admin: samples", "/admin/qa/reviewsample/"),
+        Page("REST: reviews", "/api/v1/reviews"),
+        Page("REST: agreement", "/api/v1/reviews/agreement"),
+        Page(
+            "REST: export of reviews, first bytes",
+            "/api/v1/reviews/export",
+            is_stream=True,
+        ),
+    ]
+
+
+def _gaps() -> list[Page]:
+    from qa.models import Gap
+
+    gap = Gap.objects.order_by("pk").first()
+    if gap is None:
+        msg = "There are no gaps."
+        raise RuntimeError(msg)
+    return [
+        Page("admin: gaps", "/admin/qa/gap/?state__exact=open"),
+        Page("admin: one gap", f"/admin/qa/gap/{gap.pk}/change/"),
+        Page("REST: gaps", "/api/v1/gaps"),
+        Page("REST: one gap", f"/api/v1/gaps/{gap.pk}"),
     ]

@@ -44,7 +44,7 @@ class AnswerAdmin(ReadOnlyAdmin):
     list_select_related = ["asker", "knowledge_base"]
     search_fields: ClassVar = ["question", "asker__username"]
     search_help_text = "Words of the question as they begin, or who asked"
-    list_per_page = 50
+    list_per_page = 25
     show_full_result_count = False
     paginator = EstimatingPaginator
     actions: ClassVar = ["propose"]

@@ -65,7 +65,7 @@ class VoteAdmin(ReadOnlyAdmin):
         "answer__knowledge_base", "updated_at",
     ]  # fmt: skip
     list_select_related = ["answer", "user", "handled_by"]
-    list_per_page = 50
+    list_per_page = 25
     show_full_result_count = False
     paginator = EstimatingPaginator
     search_fields = ["answer__question", "user__username"]
