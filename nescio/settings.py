@@ -366,6 +366,8 @@ SPECTACULAR_SETTINGS = {
         "EntryState": "kb.models.Entry.State",
         "JobState": "jobs.models.Job.State",
         "GapState": "qa.models.Gap.State",
+        "ReviewState": "qa.models.Review.State",
+        "EscalationState": "qa.models.Escalation.State",
         "ImportState": "kb.models.Import.State",
         "ImportFormat": "kb.models.Import.Format",
         "WritableEntryState": "kb.api.entry_serializers.WRITABLE_STATES",

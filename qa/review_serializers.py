@@ -83,7 +83,7 @@ class ReviewSerializer(serializers.Serializer[Review]):
         return shown
 
 
-class PieceSerializer(serializers.Serializer[Any]):
+class ReviewedPieceSerializer(serializers.Serializer[Any]):
     """A piece of evidence that may be marked as used."""
 
     id = serializers.IntegerField()
@@ -104,7 +104,7 @@ class PieceSerializer(serializers.Serializer[Any]):
 class OneReviewSerializer(ReviewSerializer):
     """A review with the evidence of its answer."""
 
-    evidence = PieceSerializer(source="answer.pieces", many=True)
+    evidence = ReviewedPieceSerializer(source="answer.pieces", many=True)
 
 
 class AdditionSerializer(StrictSerializer):

@@ -9,6 +9,7 @@ from rest_framework.generics import GenericAPIView, ListAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.status import HTTP_202_ACCEPTED, HTTP_204_NO_CONTENT
+from rest_framework.views import APIView
 
 from accounts.pagination import NewestFirstPagination
 from accounts.roles import IsSME, Role, has_role
@@ -178,13 +179,11 @@ class ReviewJudgementView(_ReviewsView):
         return self.shown(review_id)
 
 
-class AgreementView(GenericAPIView[Review]):
+class AgreementView(APIView):
     """How far experts agree."""
 
     permission_classes = [IsSME]
     throttle_scope = "user"
-    serializer_class = AgreementSerializer
-    pagination_class = None
 
     @extend_schema(
         operation_id="reviews_agreement", responses=AgreementSerializer(many=True)
