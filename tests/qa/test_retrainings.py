@@ -210,7 +210,7 @@ def test_too_few_labels_are_a_result_and_no_failed_job():
     retraining = Retraining.objects.get()
     assert job.state == Job.State.SUCCEEDED, job.error
     assert retraining.state == Retraining.State.FAILED
-    assert "400" in retraining.reason
+    assert "to compare probes on" in retraining.reason
 
 
 def test_a_kind_that_is_none_fails_the_job():
