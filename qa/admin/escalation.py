@@ -1,9 +1,7 @@
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 from django import forms
-from django.contrib import admin, messages
-from django.contrib.auth.models import User
+from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
@@ -12,20 +10,16 @@ from unfold.admin import ModelAdmin
 from unfold.decorators import display
 from unfold.widgets import (
     UnfoldAdminRadioSelectWidget,
-    UnfoldAdminSelectWidget,
     UnfoldAdminTextareaWidget,
     UnfoldBooleanSwitchWidget,
 )
 
-from accounts.exceptions import NescioError
 from accounts.roles import Role, has_role
 from kb.admin.caller import caller
-from kb.admin.rehearsal import ServiceForm
-from kb.models import Audience
 from qa.models import Escalation
 from qa.models.answer import fetch_evidence
 from qa.models.escalation import EscalationQuerySet
-from qa.services.escalations import REPLY_LIMIT, Kept, close, release, reply, take
+from qa.services.escalations import REPLY_LIMIT, close, release, reply, take
 
 from .answer_tables import (
     evidence_table,
@@ -34,16 +28,16 @@ from .answer_tables import (
     link_to_entry,
     shortened,
 )
+from .each import change_each
+from .kept_form import KeptForm
 from .paginator import EstimatingPaginator
 
 _STATES = {"open": "warning", "answered": "success", "closed": "info"}
 _ANSWER, _CLOSE = "answer", "close"
 
 
-class ReplyForm(ServiceForm):
-    """An expert's reply; `user` is set by the admin."""
-
-    user: User
+class ReplyForm(KeptForm):
+    """An expert's reply."""
 
     said = forms.CharField(
         label="Reply",
@@ -64,32 +58,10 @@ class ReplyForm(ServiceForm):
         widget=UnfoldBooleanSwitchWidget,
         help_text="Question and answer, word for word; it waits for review.",
     )
-    audience = forms.ModelChoiceField(
-        Audience.objects.none(),
-        required=False,
-        widget=UnfoldAdminSelectWidget,
-        help_text="Who may see the entry.",
-    )
-    verify = forms.BooleanField(
-        label="I vouch for it: verify it at once",
-        required=False,
-        widget=UnfoldBooleanSwitchWidget,
-        help_text="For curators; the next who asks is answered.",
-    )
 
     class Meta:
         model = Escalation
         fields: ClassVar[list[str]] = []
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
-        super().__init__(*arguments, **options)
-        audience = self.fields["audience"]
-        if isinstance(audience, forms.ModelChoiceField):
-            audience.queryset = Audience.objects.visible_to(self.user)
-            everyone = audience.queryset.filter(everyone=True).first()
-            self.initial.setdefault("audience", everyone and everyone.pk)
-        if not has_role(self.user, Role.CURATOR):
-            del self.fields["verify"]
 
     def clean(self) -> dict[str, Any]:
         """Ask for an audience where the answer is kept."""
@@ -103,8 +75,7 @@ class ReplyForm(ServiceForm):
         given = self.cleaned_data
         if given["how"] == _CLOSE:
             return close(self.instance.pk, by=self.user, reason=given["said"])
-        verify = given.get("verify", False)
-        keep = Kept(given["audience"], verify=verify) if self._keeps else None
+        keep = self.kept if self._keeps else None
         return reply(self.instance.pk, by=self.user, text=given["said"], keep=keep)
 
     @property
@@ -215,30 +186,16 @@ class EscalationAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no type
     @admin.action(description="Take: I work on it", permissions=["change"])
     def take(self, request: HttpRequest, chosen: QuerySet[Escalation]) -> None:
         """Assign the chosen ones to the user."""
-        self._each(request, chosen, take, "taken")
+        user = caller(request)
+        change_each(self, request, chosen, lambda key: take(key, by=user), "taken")
 
     @admin.action(description="Give back", permissions=["change"])
     def release(self, request: HttpRequest, chosen: QuerySet[Escalation]) -> None:
         """Assign the chosen ones to nobody."""
-        self._each(request, chosen, release, "given back")
-
-    def _each(
-        self,
-        request: HttpRequest,
-        chosen: QuerySet[Escalation],
-        change: Callable[..., Escalation],
-        done: str,
-    ) -> None:
-        changed = 0
-        for key in list(chosen.values_list("pk", flat=True)):
-            try:
-                change(key, by=caller(request))
-            except NescioError as error:
-                self.message_user(request, str(error), messages.ERROR)
-            else:
-                changed += 1
-        if changed:
-            self.message_user(request, f"{changed} {done}.", messages.SUCCESS)
+        user = caller(request)
+        change_each(
+            self, request, chosen, lambda key: release(key, by=user), "given back"
+        )
 
     @admin.display(description="question", ordering="answer__question")
     def question(self, escalation: Escalation) -> str:

@@ -1,7 +1,6 @@
-from collections.abc import Callable
 from typing import Any, ClassVar
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
@@ -10,7 +9,6 @@ from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin
 from unfold.decorators import display
 
-from accounts.exceptions import NescioError
 from accounts.roles import Role, has_role
 from kb.admin.caller import caller
 from qa.feedback.impact import impact
@@ -23,6 +21,7 @@ from qa.services.gap_reading import SHOWN, fetch_shown, reasons_of
 from qa.services.gaps import assign, reopen
 
 from .answer_tables import link_to, link_to_entry, rounded, shortened
+from .each import change_each
 from .gap_form import GapForm
 from .tables import table
 
@@ -141,34 +140,29 @@ class GapAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     def take(self, request: HttpRequest, chosen: QuerySet[Gap]) -> None:
         """Make the user the owner of the chosen ones."""
         user = caller(request)
-        self._each(request, chosen, lambda key: assign(key, by=user, owner=user))
+        change_each(
+            self, request, chosen, lambda key: assign(key, by=user, owner=user), "taken"
+        )
 
     @admin.action(description="Give back", permissions=["change"])
     def release(self, request: HttpRequest, chosen: QuerySet[Gap]) -> None:
         """Let the chosen ones be nobody's."""
         user = caller(request)
-        self._each(request, chosen, lambda key: assign(key, by=user, owner=None))
+        change_each(
+            self,
+            request,
+            chosen,
+            lambda key: assign(key, by=user, owner=None),
+            "given back",
+        )
 
     @admin.action(description="Open again", permissions=["change"])
     def reopen(self, request: HttpRequest, chosen: QuerySet[Gap]) -> None:
         """Take back what was drafted, filled or dismissed."""
         user = caller(request)
-        self._each(request, chosen, lambda key: reopen(key, by=user))
-
-    def _each(
-        self, request: HttpRequest, chosen: QuerySet[Gap], change: Callable[[int], Gap]
-    ) -> None:
-        changed = 0
-        for key in list(chosen.values_list("pk", flat=True)):
-            try:
-                change(key)
-            except NescioError as error:
-                self.message_user(request, str(error), messages.ERROR)
-            else:
-                changed += 1
-        if changed:
-            noun = "gap" if changed == 1 else "gaps"
-            self.message_user(request, f"{changed} {noun} changed.", messages.SUCCESS)
+        change_each(
+            self, request, chosen, lambda key: reopen(key, by=user), "opened again"
+        )
 
     @admin.display(description="question", ordering="question")
     def shown_question(self, gap: Gap) -> str:

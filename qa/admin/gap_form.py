@@ -1,21 +1,15 @@
 from typing import Any, ClassVar
 
 from django import forms
-from django.contrib.auth.models import User
 from unfold.widgets import (
     UnfoldAdminIntegerFieldWidget,
     UnfoldAdminRadioSelectWidget,
-    UnfoldAdminSelectWidget,
     UnfoldAdminTextareaWidget,
     UnfoldAdminTextInputWidget,
-    UnfoldBooleanSwitchWidget,
 )
 
 from accounts.roles import Role, has_role
-from kb.admin.rehearsal import ServiceForm
-from kb.models import Audience
 from qa.models import Gap
-from qa.services.escalations import Kept
 from qa.services.gaps import (
     TEXT_LIMIT,
     dismiss,
@@ -24,6 +18,8 @@ from qa.services.gaps import (
     link,
     propose,
 )
+
+from .kept_form import KeptForm
 
 _DRAFT, _LINK, _PROPOSE, _DISMISS = "draft", "link", "propose", "dismiss"
 _WAYS = {
@@ -34,10 +30,8 @@ _WAYS = {
 }
 
 
-class GapForm(ServiceForm):
-    """What to do about a gap; `user` is set by the admin."""
-
-    user: User
+class GapForm(KeptForm):
+    """What to do about a gap."""
 
     how = forms.ChoiceField(
         label="How",
@@ -68,18 +62,6 @@ class GapForm(ServiceForm):
         widget=UnfoldAdminIntegerFieldWidget,
         help_text="One of the nearest below, or any other that you may see.",
     )
-    audience = forms.ModelChoiceField(
-        Audience.objects.none(),
-        required=False,
-        widget=UnfoldAdminSelectWidget,
-        help_text="Who may see the entry, or what is proposed.",
-    )
-    verify = forms.BooleanField(
-        label="I vouch for it: verify it at once",
-        required=False,
-        widget=UnfoldBooleanSwitchWidget,
-        help_text="Everybody's questions are asked again, and who asked is told.",
-    )
 
     class Meta:
         model = Gap
@@ -87,17 +69,11 @@ class GapForm(ServiceForm):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
         super().__init__(*arguments, **options)
-        audience, how = self.fields["audience"], self.fields["how"]
-        if isinstance(audience, forms.ModelChoiceField):
-            audience.queryset = Audience.objects.visible_to(self.user)
-            everyone = audience.queryset.filter(everyone=True).first()
-            self.initial.setdefault("audience", everyone and everyone.pk)
-        is_curator = has_role(self.user, Role.CURATOR)
+        how = self.fields["how"]
         if isinstance(how, forms.ChoiceField):
+            is_curator = has_role(self.user, Role.CURATOR)
             ways = _WAYS.items()
             how.choices = [way for way in ways if is_curator or way[0] != _PROPOSE]
-        if not is_curator:
-            del self.fields["verify"]
         self.initial.setdefault("asked", self.instance.question)
         expected = expected_answers(self.instance, self.user).first()
         if expected is not None:
@@ -106,7 +82,8 @@ class GapForm(ServiceForm):
     @classmethod
     def names(cls, is_curator: bool) -> list[str]:
         """Return the fields that a user sees."""
-        return [name for name in cls.declared_fields if is_curator or name != "verify"]
+        names = ["how", "asked", "said", "number", "audience"]
+        return [*names, "verify"] if is_curator else names
 
     def clean(self) -> dict[str, Any]:
         """Ask for what the chosen way needs."""
@@ -128,7 +105,5 @@ class GapForm(ServiceForm):
             return propose(key, by=self.user, audience=given["audience"])
         if given["how"] == _DISMISS:
             return dismiss(key, by=self.user, reason=given["said"])
-        kept = Kept(given["audience"], verify=given.get("verify", False))
-        return draft(
-            key, by=self.user, text=given["said"], kept=kept, question=given["asked"]
-        )
+        said, asked = given["said"], given["asked"]
+        return draft(key, by=self.user, text=said, kept=self.kept, question=asked)

@@ -277,8 +277,12 @@ def test_enrichment_is_asked_to_answer_the_gaps_questions():
 
     done = gaps.propose(gap.pk, by=curator, audience=make_audience())
 
-    job = Job.objects.get(pk=done.proposing_job_id)
-    assert (job.kind, job.owner, done.state) == ("kb.enrich", curator, "drafted")
+    job = Job.objects.get(kind="kb.enrich")
+    assert (job.pk, job.owner, done.state) == (
+        done.proposing_job_id,
+        curator,
+        "drafted",
+    )
     assert (job.parameters["seeds"], job.parameters["per_seed"]) == ([WIRE[0]], 0)
     with pytest.raises(InvalidGapError, match="waits for a review already"):
         gaps.propose(gap.pk, by=curator, audience=make_audience())
