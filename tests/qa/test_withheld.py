@@ -4,8 +4,10 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from accounts.acting import acting_for
 from accounts.roles import Role
 from accounts.services import set_role
+from kb.models import Revision
 from qa.models import Answer
 from tests.factories import make_audience, make_document, make_entry, make_user
 from tests.qa.answer_rows import make_answer
@@ -166,3 +168,10 @@ def test_the_admins_search_tells_nothing_about_a_withheld_text(answer):
     found = client.get(reverse("admin:qa_answer_changelist"), {"q": SECRET})
 
     assert found.context["cl"].result_count == 0
+
+
+def test_a_revision_is_looked_up_by_its_entry_before_it_is_by_ones_own_evidence(answer):
+    with acting_for(reviewer()):
+        plan = Revision.objects.order_by().explain()
+
+    assert plan.index("kb_entry") < plan.index("qa_answerevidence")
