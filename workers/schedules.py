@@ -63,6 +63,11 @@ def schedules() -> dict[str, dict[str, object]]:
             "schedule": timedelta(minutes=1),
             "options": {"expires": 60},
         },
+        "send_notices": {
+            "task": "workers.send_notices",
+            "schedule": timedelta(hours=1),
+            "options": {"expires": 3600},
+        },
         "keep_past_questions": {
             "task": "workers.keep_past_questions",
             "schedule": crontab(minute=40),

@@ -21,6 +21,7 @@ from qa.services import (
     entry_confidence,
     entry_uses,
     gap_finding,
+    notices,
     past_questions,
     repeats,
     retrainings,
@@ -116,6 +117,12 @@ def ask_again() -> None:
     """Have questions asked again whose answer was verified since."""
     with unrestricted("filled gaps"):
         repeats.start_asking_again()
+
+
+@shared_task(name="workers.send_notices")
+def send_notices() -> None:
+    """Have notices tried again that an outage kept back."""
+    notices.send_late()
 
 
 @shared_task(name="workers.draw_reviews")

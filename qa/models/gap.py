@@ -176,6 +176,11 @@ class Gap(models.Model):
     def __str__(self) -> str:
         return self.question[:80]
 
+    def open_again(self) -> None:
+        """Take back what was to fill it, or did, not saved; what was asked stays."""
+        self.state, self.reason, self.closed_at = Gap.State.OPEN, "", None
+        self.entry = self.proposing_job_id = self.drafted_at = None
+
     @property
     def is_open(self) -> bool:
         """Whether nobody has filled or dismissed it."""

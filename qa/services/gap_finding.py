@@ -17,10 +17,11 @@ import numpy as np
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
+from jobs.models import Job
 from jobs.run import JobRun
 from kb.embedder import embedder_of
 from kb.embedding import active_model
-from kb.models import EmbeddingModel
+from kb.models import EmbeddingModel, Entry, Proposal
 from kb.search.scope import execute
 from qa.feedback.clusters import Block, gather, most_central, moved
 from qa.feedback.impact import HALF_LIFE, LANDMARK
@@ -102,6 +103,7 @@ def find_gaps(run: JobRun, *, batch: int = BATCH) -> dict[str, object]:
     with run.step():
         _move_on()
         let_go = _let_go()
+        _open_fruitless()
     return {"placed": placed, "let_go": let_go, "open": Gap.objects.open().count()}
 
 
@@ -269,10 +271,11 @@ def _join(gap: Gap, members: _Group) -> None:
     gap.vector = moved(middle, gap.questions, members.vectors)
     closed_at = gap.closed_at
     if gap.state == Gap.State.FILLED and closed_at is not None:
-        late = any(each.asked_at <= closed_at for each in members.asked)
-        gap.state = Gap.State.DRAFTED if late else Gap.State.OPEN
-        gap.closed_at = None
-    gap.save(update_fields=["vector", "state", "closed_at"])
+        if any(each.asked_at <= closed_at for each in members.asked):
+            gap.state, gap.closed_at = Gap.State.DRAFTED, None
+        else:
+            gap.open_again()
+    gap.save()
 
 
 def adopt_replies(answer_ids: Sequence[UUID]) -> None:
@@ -286,9 +289,11 @@ def adopt_replies(answer_ids: Sequence[UUID]) -> None:
     for gap_id, entry_id, at in replies.order_by("pk").values_list(
         "answer__gap_question__gap", "entry", "replied_at"
     ):
-        Gap.objects.filter(pk=gap_id).update(
-            state=Gap.State.DRAFTED, entry=entry_id, drafted_at=at
+        # Another reply, or whoever dismissed it, may have been first.
+        waiting = Gap.objects.filter(
+            pk=gap_id, state=Gap.State.OPEN, entry__isnull=True
         )
+        waiting.update(state=Gap.State.DRAFTED, entry=entry_id, drafted_at=at)
 
 
 def _move_on() -> None:
@@ -312,6 +317,23 @@ def _let_go() -> int:
     untouched = Gap.objects.filter(state=Gap.State.OPEN, entry=None, owner=None)
     untouched.filter(pk__in=gap_ids, questions=0).delete()
     return deleted
+
+
+def _open_fruitless() -> None:
+    """Open gaps again whose draft was retired or erased, or of which no proposal is left."""
+    running = Job.objects.filter(
+        pk=OuterRef("proposing_job_id"), finished_at__isnull=True
+    )
+    proposed = Proposal.objects.filter(job_id=OuterRef("proposing_job_id"))
+    hopeful = proposed.exclude(state=Proposal.State.REJECTED)
+    nothing = Q(entry__isnull=True) & ~Exists(running) & ~Exists(hopeful)
+    drafted = Gap.objects.filter(
+        nothing | Q(entry__state=Entry.State.RETIRED), state=Gap.State.DRAFTED
+    )
+    locked = drafted.select_for_update(of=("self",), no_key=True).order_by("pk")
+    for gap in locked:
+        gap.open_again()
+        gap.save()
 
 
 def _embed_anew(run: JobRun, model: EmbeddingModel, batch: int) -> None:

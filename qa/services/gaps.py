@@ -162,8 +162,7 @@ def reopen(gap_id: int, *, by: User) -> Gap:
         GapNotFoundError: There is no such gap, or `by` is no expert.
     """
     gap = _lock(gap_id, by)
-    gap.state, gap.reason, gap.closed_at = Gap.State.OPEN, "", None
-    gap.entry, gap.proposing_job_id, gap.drafted_at = None, None, None
+    gap.open_again()
     gap.save()
     return gap
 

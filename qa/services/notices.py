@@ -5,6 +5,7 @@ their own, so that a mail server or a webhook that is down delays nothing and is
 again; where none is configured, the page is the only road.
 """
 
+from datetime import timedelta
 from smtplib import SMTPException
 from typing import Final
 
@@ -26,6 +27,8 @@ from .webhook import post_signed
 
 MAIL_KIND: Final = "qa.mail_notice"
 POST_KIND: Final = "qa.post_notice"
+# A day is how long a mail server or a webhook may be down.
+_TRIED_FOR: Final = timedelta(days=1)
 
 
 def tell_replied(escalation: Escalation) -> None:
@@ -87,6 +90,15 @@ def shown_answer(notice: Notice) -> Answer:
     return notice.repeat.after if notice.repeat else notice.answer
 
 
+def send_late() -> None:
+    """Try once more what neither mail nor webhook took within the last day."""
+    late = Notice.objects.filter(created_at__gte=timezone.now() - _TRIED_FOR)
+    for notice in late.filter(mailed_at__isnull=True).select_related("user"):
+        _mail_later(notice)
+    for notice in late.filter(posted_at__isnull=True):
+        _post_later(notice)
+
+
 def mail_notice(run: JobRun) -> dict[str, object]:
     """Mail one notice; the handler of jobs of the kind "qa.mail_notice".
 
@@ -141,11 +153,22 @@ def post_notice(run: JobRun) -> dict[str, object]:
 
 def _send(notice: Notice) -> None:
     notice.save(force_insert=True)
-    parameters = {"notice": notice.pk}
-    if settings.MAIL_URL and notice.user.email:
-        enqueue(MAIL_KIND, parameters, idempotency_key=f"{MAIL_KIND} {notice.pk}")
+    _mail_later(notice)
+    _post_later(notice)
+
+
+def _mail_later(notice: Notice) -> None:
+    if settings.MAIL_URL and notice.user.is_active and notice.user.email:
+        _enqueue(MAIL_KIND, notice)
+
+
+def _post_later(notice: Notice) -> None:
     if settings.WEBHOOK_URL:
-        enqueue(POST_KIND, parameters, idempotency_key=f"{POST_KIND} {notice.pk}")
+        _enqueue(POST_KIND, notice)
+
+
+def _enqueue(kind: str, notice: Notice) -> None:
+    enqueue(kind, {"notice": notice.pk}, idempotency_key=f"{kind} {notice.pk}")
 
 
 def _unsent(run: JobRun, road: str) -> Notice | None:

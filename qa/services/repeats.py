@@ -190,8 +190,10 @@ def _settle(gap: Gap) -> bool:
     outcomes = list(newest.values_list("is_better", flat=True))
     is_filled = 2 * sum(map(bool, outcomes)) > len(outcomes) or not outcomes
     now = timezone.now()
-    locked.state = Gap.State.FILLED if is_filled else Gap.State.OPEN
-    locked.closed_at = now if is_filled else None
     locked.asked_again_at = now
-    locked.save(update_fields=["state", "closed_at", "asked_again_at"])
+    if is_filled:
+        locked.state, locked.closed_at = Gap.State.FILLED, now
+    else:
+        locked.open_again()
+    locked.save()
     return is_filled

@@ -194,7 +194,7 @@ def draw_in_background(run: JobRun) -> dict[str, object]:
     by = User.objects.filter(pk=run.owner_id).first() if run.owner_id else None
     with run.step() as step:
         sample = draw_sample(_order_of(run.parameters), by=by)
-        drawn = {
+        drawn: dict[str, object] = {
             "sample": sample.pk if sample else None,
             "answers": sample.answers if sample else 0,
         }

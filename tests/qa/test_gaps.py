@@ -11,7 +11,8 @@ from accounts.roles import Role
 from jobs.models import Job
 from jobs.run import run_job
 from jobs.services import enqueue
-from kb.models import EmbeddingModel, Entry
+from kb.models import EmbeddingModel, Entry, Proposal
+from kb.services.entry_states import retire_entry
 from qa.exceptions import GapClosedError, GapNotFoundError, InvalidGapError
 from qa.feedback.impact import HALF_LIFE, impact
 from qa.models import Answer, Gap, GapQuestion
@@ -286,6 +287,43 @@ def test_enrichment_is_asked_to_answer_the_gaps_questions():
     assert (job.parameters["seeds"], job.parameters["per_seed"]) == ([WIRE[0]], 0)
     with pytest.raises(InvalidGapError, match="waits for a review already"):
         gaps.propose(gap.pk, by=curator, audience=make_audience())
+
+
+@pytest.mark.parametrize("why", ["nothing proposed", "all rejected", "retired"])
+def test_a_gap_of_which_nothing_comes_is_open_again(why):
+    gap, curator = make_gap(), make_user(Role.CURATOR)
+    if why == "retired":
+        kept = Kept(make_audience())
+        gaps.draft(gap.pk, by=curator, text="5 euros.", kept=kept)
+        drafted = Gap.objects.get().entry
+        find()
+        assert Gap.objects.get().state == "drafted"
+        retire_entry(entry_id=drafted.pk, by=curator, reason="No.")
+    else:
+        gaps.propose(gap.pk, by=curator, audience=make_audience())
+        find()
+        assert Gap.objects.get().state == "drafted"
+        job = Job.objects.get(kind="kb.enrich")
+        job.state, job.finished_at = Job.State.SUCCEEDED, timezone.now()
+        job.save()
+    if why == "all rejected":
+        proposal = Proposal.objects.create(
+            knowledge_base=gap.knowledge_base, entry=make_entry("5.", state="in_review"),
+            seed_question="?", question="?", question_sha256="0" * 64, answer="5.",
+            sentence="5.", stated=0.5, agreement=0.5, confidence=0.5,
+            model_name="test", model_fingerprint="0" * 64, prompt_version="1",
+            random_seed=0, job=job,
+        )  # fmt: skip
+        find()
+        assert Gap.objects.get().state == "drafted"
+        Proposal.objects.filter(pk=proposal.pk).update(
+            state=Proposal.State.REJECTED, decided_at=timezone.now()
+        )
+
+    find()
+
+    gap.refresh_from_db()
+    assert (gap.state, gap.entry, gap.proposing_job_id) == ("open", None, None)
 
 
 @pytest.mark.parametrize("found_first", [True, False])

@@ -22,6 +22,7 @@ from qa.services.escalations import close, escalate
 from qa.services.webhook import is_public, post_signed, signature
 from tests.factories import make_user
 from tests.qa.answer_rows import make_answer
+from workers import tasks
 from workers.registry import HANDLERS
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -147,6 +148,21 @@ def test_a_receiver_that_is_not_ready_gets_it_later(asker, receiver):
     assert run("qa.post_notice").state == "succeeded"
 
     assert len({headers["X-Nescio-Delivery"] for headers, _ in receiver.posts}) == 1
+
+
+def test_a_receiver_that_was_down_for_long_gets_it_all_the_same(asker, receiver):
+    tell(asker)
+    Job.objects.update(state=Job.State.FAILED, finished_at=timezone.now())
+
+    tasks.send_notices()
+    tasks.send_notices()
+
+    assert run("qa.post_notice").state == "succeeded"
+    tasks.send_notices()
+    assert not Job.objects.unfinished().filter(kind="qa.post_notice").exists()
+    Notice.objects.update(posted_at=None, created_at=timezone.now() - timedelta(days=2))
+    tasks.send_notices()
+    assert not Job.objects.unfinished().filter(kind="qa.post_notice").exists()
 
 
 @pytest.mark.parametrize("status", [302, 400, 410])

@@ -107,7 +107,8 @@ def test_whoever_may_not_see_the_entry_is_told_nothing_and_the_gap_stays_open():
     repeat = Repeat.objects.get()
     assert (repeat.after.outcome, repeat.is_better) == ("refused", False)
     assert "euros" not in repeat.after.text
-    assert Gap.objects.get().state == "open"
+    gap = Gap.objects.visible_to(make_user(Role.SME)).get()
+    assert (gap.state, gap.entry) == ("open", None)
     assert not Notice.objects.exists()
 
 
@@ -206,7 +207,7 @@ def test_a_filled_gap_that_is_refused_again_is_open_again():
     find()
 
     gap.refresh_from_db()
-    assert (gap.state, gap.closed_at) == ("open", None)
+    assert (gap.state, gap.closed_at, gap.entry) == ("open", None, None)
 
 
 def test_what_was_refused_before_the_gap_was_filled_and_found_later_is_asked_again():
