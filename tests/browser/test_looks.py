@@ -2,9 +2,12 @@
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
 from accounts.roles import Role
+from qa.models import Answer
+from qa.services.escalations import close, escalate
 from tests.browser.conftest import make_signed_up
 
 PHONE = {"width": 360, "height": 740}
@@ -50,6 +53,14 @@ def test_our_pages_have_no_accessibility_violation(make_desk, scheme, viewport):
     found["reasons"] = violations(page)
     found["ask"] = violations(desk.open("/"))
     found["list"] = violations(desk.open("/answers"))
+    found["no notices"] = violations(desk.open("/notices"))
+    sent = escalate(
+        Answer.objects.get(question=UNKNOWN).pk, user=User.objects.get(username="agent")
+    )
+    close(sent.pk, by=make_signed_up(Role.SME, "expert"), reason="Nobody keeps count.")
+    page = desk.open("/notices")
+    page.get_by_role("link", name="Notices 1 unread").wait_for()
+    found["notices"] = violations(page)
 
     assert found == {name: [] for name in found}
 
@@ -93,10 +104,10 @@ def test_who_wants_no_motion_gets_none(make_desk):
 
 def test_keyboard_reaches_everything_in_order_and_shows_where_it_is(desk):
     page = desk.log_in("agent")
-    for _ in range(5):  # the box has the focus first
+    for _ in range(6):  # the box has the focus first
         page.keyboard.press("Shift+Tab")
     names = []
-    for _ in range(7):
+    for _ in range(8):
         names.append(
             page.evaluate(
                 "document.activeElement.innerText || document.activeElement.id"
@@ -111,13 +122,16 @@ def test_keyboard_reaches_everything_in_order_and_shows_where_it_is(desk):
         "Nescio",
         "Ask",
         "My questions",
+        "Notices",
         "Log out",
         "question",
         "Ask",
     ]
 
 
-@pytest.mark.parametrize("path", ["/admin/", "/admin/kb/entry/", "/admin/qa/answer/"])
+@pytest.mark.parametrize(
+    "path", ["/admin/", "/admin/kb/entry/", "/admin/qa/answer/", "/admin/qa/gap/"]
+)
 def test_admin_runs_under_its_own_policy(desk, path):
     make_signed_up(Role.ADMIN, "boss")
     desk.log_in("boss")
