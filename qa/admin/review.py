@@ -32,7 +32,7 @@ from qa.services.reviews import (
 )
 from qa.services.tag_traffic import unattended_tags
 
-from .answer_tables import gates_table
+from .answer_tables import gates_table, shortened
 from .review_form import JudgementForm
 
 _STATES = {"waiting": "warning", "locked": "info", "done": "success", "skipped": "info"}
@@ -271,8 +271,7 @@ class ReviewAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     @admin.display(description="question", ordering="answer__question")
     def question(self, review: Review) -> str:
         """Show what was asked, shortened."""
-        asked = review.answer.question
-        return asked if len(asked) <= 120 else f"{asked[:119]}…"
+        return shortened(review.answer.question)
 
     @display(description="outcome", ordering="answer__outcome", label=_OUTCOMES)  # type: ignore[untyped-decorator]  # unfold ships no types
     def outcome(self, review: Review) -> str:

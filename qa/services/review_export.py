@@ -8,6 +8,8 @@ from django.db.models import QuerySet
 from kb.archive import spreadsheet_cells
 from qa.models import Review
 
+from .vote_export import newest
+
 COLUMNS = (
     "review", "round", "answer", "knowledge_base", "question", "outcome", "gate",
     "text", "completeness", "correctness", "truthfulness", "right_to_show",
@@ -17,9 +19,6 @@ COLUMNS = (
 )  # fmt: skip
 
 
-_AT_ONCE = 500
-
-
 def csv_lines(reviews: QuerySet[Review]) -> Iterator[str]:
     """Yield the heads and a line a judgement, newest first; no cell is run as a formula.
 
@@ -27,17 +26,8 @@ def csv_lines(reviews: QuerySet[Review]) -> Iterator[str]:
         reviews: Done ones of `Review.objects.visible_to`, with their answers, knowledge
             bases, strata and reviewers.
     """
-    rows = chain([COLUMNS], map(_cells, _newest(reviews)))
+    rows = chain([COLUMNS], map(_cells, newest(reviews)))
     return spreadsheet_cells.csv_lines(rows)
-
-
-def _newest(reviews: QuerySet[Review]) -> Iterator[Review]:
-    """Read in batches: a cursor would hold a transaction as long as somebody downloads."""
-    reviews = reviews.order_by("-pk")
-    batch = list(reviews[:_AT_ONCE])
-    while batch:
-        yield from batch
-        batch = list(reviews.filter(pk__lt=batch[-1].pk)[:_AT_ONCE])
 
 
 def _cells(review: Review) -> tuple[str, ...]:

@@ -136,6 +136,7 @@ def judge(review_id: int, judgement: Judgement, *, by: User) -> Review:
         raise ReviewStateError(refusal)
     now = timezone.now()
     is_held = review.state == Review.State.LOCKED and review.locked_by_id == by.pk
+    review.seconds_spent = None
     if is_held and review.locked_until is not None:
         begun = review.locked_until - settings.REVIEW_LOCK
         review.seconds_spent = max(0, round((now - begun).total_seconds()))

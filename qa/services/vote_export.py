@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 from itertools import chain
+from typing import TypeVar
 
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 
 from kb.archive import spreadsheet_cells
 from qa.models import Vote
@@ -13,6 +14,7 @@ COLUMNS = (
     "handled_by", "answer", "question", "outcome", "gate", "reason", "text", "asked_at",
 )  # fmt: skip
 _AT_ONCE = 500
+Row = TypeVar("Row", bound=Model)
 WITHHELD = "withheld from you"
 
 
@@ -24,16 +26,16 @@ def csv_lines(votes: QuerySet[Vote]) -> Iterator[str]:
     Args:
         votes: Of `Vote.objects.visible_to`, with their answers and users.
     """
-    return spreadsheet_cells.csv_lines(chain([COLUMNS], map(_cells, _newest(votes))))
+    return spreadsheet_cells.csv_lines(chain([COLUMNS], map(_cells, newest(votes))))
 
 
-def _newest(votes: QuerySet[Vote]) -> Iterator[Vote]:
+def newest(rows: QuerySet[Row]) -> Iterator[Row]:
     """Read in batches: a cursor would hold a transaction as long as somebody downloads."""
-    votes = votes.order_by("-pk")
-    batch = list(votes[:_AT_ONCE])
+    rows = rows.order_by("-pk")
+    batch = list(rows[:_AT_ONCE])
     while batch:
         yield from batch
-        batch = list(votes.filter(pk__lt=batch[-1].pk)[:_AT_ONCE])
+        batch = list(rows.filter(pk__lt=batch[-1].pk)[:_AT_ONCE])
 
 
 def _cells(vote: Vote) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth.models import User
 from playwright.sync_api import Browser, Page, sync_playwright
 
@@ -126,3 +127,9 @@ def knowledge(transactional_db) -> None:
         document=prices,
     )
     make_signed_up(Role.AGENT, "agent")
+
+
+def violations(page: Page) -> list[str]:
+    """What axe finds in what is ours of a page of the admin."""
+    found = Axe().run(page, context=".cal").response["violations"]
+    return [f"{v['id']}: {v['nodes'][0]['html'][:200]}" for v in found]

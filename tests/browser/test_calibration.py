@@ -1,14 +1,13 @@
 """The calibration page by keyboard, without scripts, on a phone and in the dark."""
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from accounts.roles import Role
 from qa.evaluation.report.plots import reliability_svg
 from qa.models import Policy
 from qa.services.policies import activate, new_version
-from tests.browser.conftest import make_signed_up
+from tests.browser.conftest import make_signed_up, violations
 from tests.factories import make_knowledge_base
 from tests.qa.evaluated import (
     labelled,
@@ -36,12 +35,6 @@ def path(transactional_db) -> str:
     make_logged(measured(0.8)).votes.create(user=first.created_by or make_signed_up(Role.SME, "berta"), is_up=False)  # fmt: skip
     activate(new_version(first, by=None, name="wider", horizon=1.4))
     return f"/admin/qa/policy/calibration/{make_knowledge_base().pk}/"
-
-
-def violations(page: Page) -> list[str]:
-    """What axe finds in what is ours of the page."""
-    found = Axe().run(page, context=".cal").response["violations"]
-    return [f"{v['id']}: {v['nodes'][0]['html'][:200]}" for v in found]
 
 
 def test_a_slider_moved_by_keyboard_shows_its_effect_and_is_saved(desk, path):
