@@ -10,16 +10,15 @@ from jobs.services import enqueue
 from kb.models import Import
 from probes.models import Probe
 from probes.services.registry import register
-from qa.models import Policy
+from qa.models import Policy, Retraining
 from qa.services.policies import active_policy
 from tests.factories import make_audience, make_knowledge_base, make_user
 from tests.probes.probe_files import activation_files
 
 pytestmark = pytest.mark.django_db
 OPENS_A_PAGE = {
-    "bring", "export", "make_new_version", "open_calibration", "open_exports", "propose",
-    "start", "train",
-    "try_this", "upload",
+    "bring", "draw", "export", "make_new_version", "open_calibration", "open_exports",
+    "propose", "start", "train", "try_this", "upload",
 }  # fmt: skip
 
 
@@ -36,6 +35,7 @@ def test_no_link_of_the_admin_changes_anything_when_it_is_followed():
         file_name="a.csv", format=Import.Format.CSV, source="a.csv",
         created_by=user, state=Import.State.PLANNED,
     )  # fmt: skip
+    Retraining.objects.create(kind="early", reviewed=400, state="waiting")
     walked = set()
 
     for model, model_admin in admin.site._registry.items():
@@ -58,10 +58,14 @@ def test_no_link_of_the_admin_changes_anything_when_it_is_followed():
 
     assert {"cancel_this", "retry_this", "activate_this", "evaluate"} <= walked
     assert {"shadow_this", "retire_this", "export"} <= walked
+    assert {"retrain", "approve_this", "decline_this", "take_this_back"} <= walked
+
+
+_STEERED = (Job, Policy, Probe, Retraining)
 
 
 def _rows():
-    return [list(m.objects.order_by("pk").values()) for m in (Job, Policy, Probe)]
+    return [list(m.objects.order_by("pk").values()) for m in _STEERED]
 
 
 @pytest.mark.parametrize("key", ["nonsense", "00000000-0000-4000-8000-000000000000"])
