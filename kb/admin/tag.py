@@ -38,7 +38,6 @@ class TagAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     list_filter: ClassVar = ["facet", _ExpertFilter]
     search_fields: ClassVar = ["name", "slug"]
     prepopulated_fields: ClassVar = {"slug": ["name"]}
-    filter_horizontal: ClassVar = ["experts"]
     fields: ClassVar = ["name", "slug", "facet", "experts"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Tag]:
