@@ -38,7 +38,7 @@ class PercentilesSerializer(serializers.Serializer[object]):
     p99 = serializers.FloatField()
 
 
-class DecidedSerializer(serializers.Serializer[object]):
+class DecidedShareSerializer(serializers.Serializer[object]):
     """How many questions were decided alike."""
 
     outcome = serializers.CharField()
@@ -68,7 +68,7 @@ class TrafficSerializer(serializers.Serializer[object]):
     failed = serializers.IntegerField()
     up = serializers.IntegerField()
     down = serializers.IntegerField()
-    decided = DecidedSerializer(many=True)
+    decided = DecidedShareSerializer(many=True)
     latency = serializers.DictField(
         child=PercentilesSerializer(),
         help_text='By outcome; of all together under "".',
