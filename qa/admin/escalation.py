@@ -95,7 +95,7 @@ class EscalationAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no type
     list_filter: ClassVar = ["state", "answer__knowledge_base", "created_at"]
     paginator = EstimatingPaginator
     list_select_related = ["answer", "raised_by", "assignee"]
-    list_per_page = 50
+    list_per_page = 25
     show_full_result_count = False
     search_fields = ["answer__question", "raised_by__username"]
     ordering: ClassVar = ["-state", "created_at"]

@@ -33,6 +33,7 @@ from qa.services.reviews import (
 from qa.services.tag_traffic import unattended_tags
 
 from .answer_tables import gates_table, shortened
+from .paginator import EstimatingPaginator
 from .review_form import JudgementForm
 
 _STATES = {"waiting": "warning", "locked": "info", "done": "success", "skipped": "info"}
@@ -70,6 +71,24 @@ class _ForWhomFilter(admin.SimpleListFilter):
         return reviews
 
 
+class _RoundFilter(admin.SimpleListFilter):
+    """First and second opinions; which there are need not be looked up."""
+
+    title = "round"
+    parameter_name = "round"
+
+    def lookups(
+        self, _request: HttpRequest, _model_admin: object
+    ) -> list[tuple[str, str]]:
+        return [("1", "first"), ("2", "second")]
+
+    def queryset(
+        self, _request: HttpRequest, reviews: QuerySet[Review]
+    ) -> QuerySet[Review]:
+        chosen = self.value()
+        return reviews.filter(round=chosen) if chosen in ("1", "2") else reviews
+
+
 @admin.register(Review)
 class ReviewAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     """The queue of experts, and the page where an answer is judged."""
@@ -79,14 +98,15 @@ class ReviewAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         "created_at",
     ]  # fmt: skip
     list_filter: ClassVar = [
-        "state", _ForWhomFilter, "tag", "round", "answer__outcome",
+        "state", _ForWhomFilter, "tag", _RoundFilter, "answer__outcome",
         "answer__knowledge_base",
     ]  # fmt: skip
     list_select_related: ClassVar = [
         "answer", "tag", "assignee", "locked_by", "reviewed_by", "skipped_by",
     ]  # fmt: skip
-    list_per_page = 50
+    list_per_page = 25
     show_full_result_count = False
+    paginator = EstimatingPaginator
     search_fields: ClassVar = ["answer__question"]
     ordering: ClassVar = ["-created_at", "-pk"]
     actions: ClassVar = ["take_over", "leave_to_all"]

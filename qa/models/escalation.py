@@ -93,6 +93,10 @@ class Escalation(models.Model):
         ordering = ["-created_at", "-pk"]
         indexes = [
             models.Index(fields=["-created_at", "-id"], name="escalation_newest"),
+            # The admin's list: what waits first, the longest before the others.
+            models.Index(
+                fields=["-state", "created_at", "-id"], name="escalation_queue"
+            ),
             models.Index(
                 fields=["created_at"],
                 name="escalation_waiting",

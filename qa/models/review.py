@@ -198,6 +198,12 @@ class Review(models.Model):
         indexes = [
             models.Index(fields=["-created_at", "-id"], name="review_newest"),
             models.Index(fields=["-reviewed_at", "-id"], name="review_judged"),
+            # Second opinions, of which there are few, for how far experts agree.
+            models.Index(
+                fields=["answer"],
+                name="review_second_judged",
+                condition=Q(round=2, state="done"),
+            ),
             # The queue, in its order: what waits before what was passed on.
             models.Index(
                 fields=["-state", "created_at", "id"],
