@@ -5,20 +5,25 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('kb', '0014_tag_entries'),
-        ('qa', '0024_look_at_the_entry_first'),
+        ("kb", "0014_tag_entries"),
+        ("qa", "0024_look_at_the_entry_first"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.AddIndex(
-            model_name='escalation',
-            index=models.Index(fields=['-state', 'created_at', '-id'], name='escalation_queue'),
+            model_name="escalation",
+            index=models.Index(
+                fields=["-state", "created_at", "-id"], name="escalation_queue"
+            ),
         ),
         migrations.AddIndex(
-            model_name='review',
-            index=models.Index(condition=models.Q(('round', 2), ('state', 'done')), fields=['answer'], name='review_second_judged'),
+            model_name="review",
+            index=models.Index(
+                condition=models.Q(("round", 2), ("state", "done")),
+                fields=["answer"],
+                name="review_second_judged",
+            ),
         ),
     ]
