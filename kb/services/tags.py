@@ -6,7 +6,8 @@ from typing import TypedDict, Unpack
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
-from kb.exceptions import TagExistsError
+from accounts.roles import Role, has_role
+from kb.exceptions import InvalidKnowledgeError, TagExistsError
 from kb.models import Tag
 
 from .text import clean_line
@@ -28,7 +29,7 @@ def create_tag(
     """Make a tag of one facet.
 
     Raises:
-        InvalidKnowledgeError: The name may not be written.
+        InvalidKnowledgeError: The name may not be written, or an expert may not review.
         TagExistsError: The slug is taken.
     """
     cleaned = clean_line(name, field="name", limit=NAME_LIMIT)
@@ -39,7 +40,7 @@ def create_tag(
         raise TagExistsError(
             f"There is a tag {slug!r} already; take another slug."
         ) from error
-    tag.experts.set(experts)
+    tag.experts.set(_experts(experts))
     return tag
 
 
@@ -48,11 +49,21 @@ def edit_tag(tag: Tag, **changes: Unpack[TagChanges]) -> Tag:
     """Rename a tag, or say who knows of it.
 
     Raises:
-        InvalidKnowledgeError: The name may not be written.
+        InvalidKnowledgeError: The name may not be written, or an expert may not review.
     """
     if "name" in changes:
         tag.name = clean_line(changes["name"], field="name", limit=NAME_LIMIT)
         tag.save(update_fields=["name"])
     if "experts" in changes:
-        tag.experts.set(changes["experts"])
+        tag.experts.set(_experts(changes["experts"]))
     return tag
+
+
+def _experts(users: Sequence[User]) -> Sequence[User]:
+    for user in users:
+        if not has_role(user, Role.SME):
+            raise InvalidKnowledgeError(
+                "experts",
+                f"{user.get_username()} may not review; give them the role sme first.",
+            )
+    return users

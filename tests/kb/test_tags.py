@@ -5,6 +5,7 @@ import io
 import pytest
 from django.db import transaction
 
+from accounts.roles import Role
 from kb.exceptions import InvalidKnowledgeError
 from kb.models import Entry, Tag
 from kb.services.bulk import Action, BulkChange
@@ -125,7 +126,8 @@ def test_a_deleted_tag_leaves_its_entries():
 
 
 def test_curators_make_tags_and_name_experts_over_rest(api):
-    expert = make_user(username="olga")
+    expert = make_user(Role.SME, username="olga")
+    make_user(username="agent")
     client = api(make_curator())
     new = {"slug": "gold", "name": "Gold card", "facet": "product_line"}
 
@@ -138,4 +140,24 @@ def test_curators_make_tags_and_name_experts_over_rest(api):
     assert [*Tag.objects.of_expert(expert)] == [Tag.objects.get(slug="gold")]
     assert api(expert).get("/api/v1/tags").json() == [changed.json()]
     assert api(expert).post("/api/v1/tags", new, format="json").status_code == 403
+    agents = client.patch("/api/v1/tags/gold", {"experts": ["agent"]}, format="json")
+    assert agents.status_code == 400
     assert client.patch("/api/v1/tags/none", {}, format="json").status_code == 404
+
+
+def test_a_curator_names_experts_in_the_admin(client):
+    boss, expert = make_curator(), make_user(Role.SME, username="olga")
+    make_user(Role.AGENT, username="agent")
+    boss.is_staff = True
+    boss.save()
+    client.force_login(boss)
+
+    form = client.get("/admin/kb/tag/add/").content.decode()
+    given = {"name": "Gold", "slug": "gold", "facet": "product_line"}
+    client.post("/admin/kb/tag/add/", {**given, "experts": [expert.pk]})
+
+    assert "olga</option>" in form
+    assert "agent</option>" not in form
+    assert [*Tag.objects.get().experts.all()] == [expert]
+    assert "olga" in client.get("/admin/kb/tag/?experts=some").content.decode()
+    assert "olga" not in client.get("/admin/kb/tag/?experts=none").content.decode()
