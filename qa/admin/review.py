@@ -39,6 +39,7 @@ from .review_form import JudgementForm
 _STATES = {"waiting": "warning", "locked": "info", "done": "success", "skipped": "info"}
 _OUTCOMES = {"answered": "success", "refused": "warning"}
 _SHOWN_VOTES = 5
+_COUNTED = 1_000  # of the queue; more is "or more"
 # What the buttons of a review's page do, but for the judgement.
 _STEPS: dict[str, tuple[Callable[..., Review], str]] = {
     "take": (take, ""),
@@ -151,7 +152,7 @@ class ReviewAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         extra = {
             "unattended": unattended_tags(),
             "agreements": [each for each in agreement() if each.kappa.pairs],
-            "open_count": queue_of(caller(request)).count(),
+            "open_count": queue_of(caller(request)).order_by()[:_COUNTED].count(),
         }
         return super().changelist_view(request, {**extra, **(extra_context or {})})  # type: ignore[no-any-return]  # unfold ships no types
 
