@@ -90,7 +90,9 @@ class EntryForm(ServiceForm):
         """Hold the entry, in the order that the services lock in."""
         if self.instance.pk:
             active_model(for_share=True)
-            Entry.objects.select_for_update().filter(pk=self.instance.pk).first()
+            Entry.objects.select_for_update(no_key=True).filter(
+                pk=self.instance.pk
+            ).first()
 
     def _create(self) -> Entry:
         fields = dict(self.cleaned_data)

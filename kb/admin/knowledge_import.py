@@ -165,7 +165,7 @@ class ImportAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         self, request: HttpRequest, object_id: str | None = None
     ) -> bool:
         """Whether this import waits to be applied."""
-        row = self.get_queryset(request).filter(pk=object_id or 0).first()
+        row = self.get_object(request, object_id) if object_id else None
         waits = row is not None and row.state == Import.State.PLANNED
         return self.has_bring_permission(request) and waits
 
@@ -232,9 +232,9 @@ class ImportAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         response: HttpResponse = super().change_view(
             request, object_id, form_url, extra_context
         )
-        rows = self.get_queryset(request).filter(pk=object_id)
-        jobs = Job.objects.filter(pk__in=rows.values("job_id"))
-        if response.status_code == 200 and jobs.unfinished().exists():
+        row = self.get_object(request, object_id)
+        jobs = Job.objects.unfinished()
+        if row and row.job_id and jobs.filter(pk=row.job_id).exists():
             response["Refresh"] = _REFRESH_SECONDS
         return response
 

@@ -14,7 +14,12 @@ from kb.exceptions import InvalidKnowledgeError
 from kb.models import Audience, KnowledgeBase, Proposal
 from kb.services.enrichment import MOST_PER_SEED, MOST_PROPOSALS, Plan
 from kb.services.enrichment_job import plan_of
-from kb.services.entry_values import REASON_LIMIT, TEXT_LIMIT, clean_said
+from kb.services.entry_values import (
+    REASON_LIMIT,
+    TEXT_LIMIT,
+    clean_reason,
+    clean_said,
+)
 from kb.services.proposals import decide
 
 _DECISIONS = [
@@ -55,6 +60,13 @@ class DecisionForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscripta
         """Refuse what no entry may say."""
         try:
             return clean_said("text", self.cleaned_data["text"])
+        except InvalidKnowledgeError as error:
+            raise forms.ValidationError(str(error)) from error
+
+    def clean_why(self) -> str:
+        """Refuse what no reason may say."""
+        try:
+            return clean_reason(self.cleaned_data["why"])
         except InvalidKnowledgeError as error:
             raise forms.ValidationError(str(error)) from error
 

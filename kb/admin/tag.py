@@ -4,11 +4,12 @@ from django.contrib import admin
 from django.contrib.auth.models import User
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest
-from unfold.admin import ModelAdmin
 from unfold.decorators import display
 
 from accounts.roles import Role
 from kb.models import Tag
+
+from .refused_deletion import RefusedDeletionAdmin
 
 _FACETS = {Tag.Facet.PRODUCT_LINE: "info", Tag.Facet.LINE_OF_BUSINESS: "success"}
 _EXPERT_ROLES = [role.value for role in (Role.SME, Role.CURATOR, Role.ADMIN)]
@@ -31,7 +32,7 @@ class _ExpertFilter(admin.SimpleListFilter):
 
 
 @admin.register(Tag)
-class TagAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+class TagAdmin(RefusedDeletionAdmin):
     """Product lines and lines of business, and who knows of each."""
 
     list_display: ClassVar = ["name", "slug", "shown_facet", "entries", "who_knows"]

@@ -109,8 +109,10 @@ def _check_number(column: Column, value: object, rows: int) -> None:
 
 
 def _check_pairs(column: Column, value: object, rows: int) -> None:
-    for pair in value if isinstance(value, list) else [value]:
-        if not (isinstance(pair, list) and len(pair) == 2 and _is_number(pair[1])):
+    pairs: list[Any] = value if isinstance(value, list) else [value]
+    for pair in pairs:
+        near = pair[1] if isinstance(pair, list) and len(pair) == 2 else None
+        if near is None or type(pair[0]) is not int or not _is_number(near):
             msg = f"{column.field} {str(pair)[:80]!r} is no pair of a row and a number."
             raise ValueError(msg)
         _check_number(column, pair[0], rows)

@@ -141,12 +141,13 @@ def _texts(block: Block, language: str) -> Iterator[str]:
 
 def _cut(parts: Iterable[str], *, joint: str, head: str) -> Iterator[str]:
     """Yield `parts` joined, in pieces of at most `LONGEST_WHOLE`, each under `head`."""
+    head = head[: LONGEST_WHOLE // 2]
     piece: list[str] = []
     size = 0
     for part in _bounded(parts):
         if piece and size + len(part) > LONGEST_WHOLE:
             yield joint.join(piece)
-            piece = [head[:LONGEST_WHOLE]] if head else []
+            piece = [head] if head else []
             size = len(head)
         piece.append(part)
         size += len(part) + len(joint)

@@ -2,7 +2,7 @@ from kb.exceptions import InvalidKnowledgeError
 
 
 class ImportFileError(InvalidKnowledgeError):
-    """A file that can not be imported; nothing of it was."""
+    """A file that can not be read any further; what stood before it may be imported."""
 
     code = "import_file"
 

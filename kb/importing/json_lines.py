@@ -14,6 +14,7 @@ from kb.services.documents import SOURCE_LIMIT, TITLE_LIMIT
 from kb.services.text import clean_line
 
 from .encoding import open_text
+from .exceptions import ImportFileError
 from .html import read_html
 from .markdown import read_markdown
 from .plain_text import read_text
@@ -77,5 +78,8 @@ def _document(row: dict[str, str], place: str, language: str) -> FileItem:
         content = io.BytesIO(row["text"].encode())
     except UnicodeEncodeError:
         return BadRow(place, "Its text holds half a surrogate pair; take it out.")
-    read = reader(content, language)
+    try:
+        read = reader(content, language)
+    except ImportFileError as error:
+        return BadRow(place, str(error))
     return SourceDocument(title, source, read.headings, read.facts, place)

@@ -4,13 +4,14 @@ import csv
 from collections.abc import Iterator, Mapping
 from typing import IO
 
+from kb.archive.spreadsheet_cells import original
+
 from .encoding import open_text
 from .exceptions import ImportFileError
 from .rows import fact_of
 from .values import BadRow, Fact
 
 _DIALECT_SAMPLE = 16_384
-_FIELD_LIMIT = 131_072
 
 
 def read_csv(stream: IO[bytes]) -> Iterator[Fact | BadRow]:
@@ -59,7 +60,7 @@ def _rows(text: IO[str], delimiter: str) -> Iterator[Fact | BadRow]:
                 "holds a separator needs quotes.",
             )
             continue
-        yield fact_of(dict(zip(header, cells, strict=False)), place)
+        yield fact_of(dict(zip(header, map(original, cells), strict=False)), place)
 
 
 def _header(reader: Iterator[list[str]]) -> list[str]:

@@ -1,7 +1,7 @@
 """What a person makes of a conflict: merged, both kept, or one overrides the other.
 
-Each function is one transaction. Locks are taken on the conflict, then on its entries
-by id, as everywhere.
+Each function is one transaction. Locks are taken in the order of `entries`: the active
+model, the entries by id, then the conflict.
 """
 
 from django.contrib.auth.models import User
@@ -9,6 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.roles import Role, has_role
+from kb.embedding import active_model
 from kb.exceptions import (
     ConflictNotFoundError,
     ConflictResolvedError,
@@ -46,7 +47,6 @@ def merge_conflict(
     conflict, other = _taken_up(conflict_id, keep, by)
     note = _clean(reason)
     if text.strip():
-        lock_all((keep, other))
         edit_entry(
             entry_id=keep,
             author=by,
@@ -201,12 +201,12 @@ def _taken_up(conflict_id: int, keep: int, by: User) -> tuple[Conflict, int]:
 
 
 def _lock(conflict_id: int, by: User) -> Conflict:
-    conflict = (
-        Conflict.objects.visible_to(by)
-        .select_for_update(of=("self",))
-        .filter(pk=conflict_id)
-        .first()
-    )
+    """Lock a conflict as edits of its entries do: after the model and the entries."""
+    visible = Conflict.objects.visible_to(by).filter(pk=conflict_id)
+    active_model(for_share=True)
+    for pair in visible.values_list("first", "second"):
+        lock_all(pair)
+    conflict = visible.select_for_update(of=("self",), no_key=True).first()
     if conflict is None:
         raise ConflictNotFoundError(
             f"There is no conflict {conflict_id} that you may see."

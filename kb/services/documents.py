@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import F, QuerySet
 
+from accounts.acting import unrestricted
 from kb.exceptions import DocumentNotFoundError, InvalidKnowledgeError
 from kb.models import Audience, Document, Entry, KnowledgeBase, Section
 
@@ -173,8 +174,10 @@ def _write_tree(
         written.append(section)
     # Last, when what stays no longer hangs below what goes.
     gone = document.sections.exclude(pk__in=[section.pk for section in written])
-    _take_entries_out(gone, author=author)
-    gone.delete()
+    # Entries that the author may not see stand in them too.
+    with unrestricted("sections that go"):
+        _take_entries_out(gone, author=author)
+        gone.delete()
 
 
 def _take_along(document: Document, had: int, *, author: User | None) -> None:
@@ -193,7 +196,7 @@ def _take_along(document: Document, had: int, *, author: User | None) -> None:
 def _take_entries_out(sections: QuerySet[Section], *, author: User | None) -> None:
     """Leave the entries of sections that go with their document alone."""
     entries = list(
-        Entry.objects.select_for_update(of=("self",))
+        Entry.objects.select_for_update(of=("self",), no_key=True)
         .defer("search_vector")
         .filter(section__in=sections)
         .order_by("pk")

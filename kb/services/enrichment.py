@@ -165,7 +165,7 @@ def _proposals(
     kept: list[tuple[str, np.ndarray]] = []
     proposals = []
     for draft, vector in zip(drafts, vectors, strict=True):
-        nearest = _nearest(plan.knowledge_base, vector, model.pk)
+        nearest = _nearest(plan, vector, model.pk)
         said = [(text, distance) for _, text, distance in nearest]
         said += [(text, float(np.linalg.norm(vector - v))) for text, v in kept]
         if any(
@@ -186,15 +186,19 @@ def _proposals(
 
 
 def _nearest(
-    knowledge_base: KnowledgeBase, vector: np.ndarray, model_id: int
+    plan: Plan, vector: np.ndarray, model_id: int
 ) -> list[tuple[int, str, float]]:
-    """Return the nearest entries: id, text and distance.
+    """Return the nearest entries that the plan's audience may see: id, text and distance.
 
-    What a curator rejected counts as known, other retired entries do not.
+    Whether others say it already is not to be told. What a curator rejected counts as
+    known, other retired entries do not.
     """
+    seen = Audience.objects.filter(Q(pk=plan.audience.pk) | Q(everyone=True))
     rows = (
         EntryEmbedding.objects.filter(
-            model_id=model_id, entry__knowledge_base=knowledge_base
+            model_id=model_id,
+            entry__knowledge_base=plan.knowledge_base,
+            entry__audience__in=seen,
         )
         .exclude(
             ~Q(entry__origin=Entry.Origin.ENRICHED), entry__state=Entry.State.RETIRED

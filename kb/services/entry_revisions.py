@@ -17,7 +17,7 @@ from .proposal_steps import keep_in_step
 def lock_all(entry_ids: Collection[int]) -> tuple[Entry, ...]:
     """Return those of these entries that there are, by id, locked as by `lock`."""
     return tuple(
-        Entry.objects.select_for_update(of=("self",))
+        Entry.objects.select_for_update(of=("self",), no_key=True)
         .defer("search_vector")
         .filter(pk__in=entry_ids)
         .order_by("pk")
@@ -32,7 +32,7 @@ def lock(entry_id: int, expected_revision: int | None) -> tuple[Entry, int]:
         RevisionConflictError: It has another revision than `expected_revision`.
     """
     entry = (
-        Entry.objects.select_for_update(of=("self",))
+        Entry.objects.select_for_update(of=("self",), no_key=True)
         .select_related("knowledge_base", "document", "section", "audience")
         .defer("search_vector")
         .filter(pk=entry_id)

@@ -5,9 +5,10 @@ leaves nothing written, and the job tries again; a worker killed just between se
 committing may send one digest twice, none is lost.
 """
 
+import logging
 from collections.abc import Sequence
 from datetime import datetime
-from smtplib import SMTPException
+from smtplib import SMTPException, SMTPRecipientsRefused
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -21,6 +22,8 @@ from accounts.acting import acting_for
 from jobs.exceptions import RetryableJobError
 from jobs.run import JobRun
 from kb.models import Entry, EntryQuerySet, Reminder
+
+logger = logging.getLogger(__name__)
 
 KIND = "kb.remind_owners"
 NAMED = 20
@@ -57,6 +60,8 @@ def remind(owner: User, *, at: datetime) -> int:
 
     To be called in a transaction, which the mail is a part of.
 
+    An address that the mail server refuses for good is logged, and counts as told.
+
     Returns:
         How many entries it tells of; 0 sends nothing.
 
@@ -76,6 +81,10 @@ def remind(owner: User, *, at: datetime) -> int:
     )
     try:
         _mail(owner, entries, at).send()
+    except SMTPRecipientsRefused:
+        # No reason to keep all other owners waiting.
+        logger.warning("The mail server refuses the address of user %d.", owner.pk)
+        return 0
     except (SMTPException, OSError) as error:
         raise RetryableJobError(
             f"The mail to user {owner.pk} could not be sent: {error}"

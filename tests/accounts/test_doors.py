@@ -15,6 +15,8 @@ DOORS = {
     ("qa/services/entry_uses.py", "what answers are about"),
     ("workers/tasks.py", "abandoned questions"),
     ("workers/tasks.py", "filled gaps"),
+    # A section goes with whoever stands in it; nothing of them is told.
+    ("kb/services/documents.py", "sections that go"),
     # The tables themselves and their statistics: no row of knowledge is read.
     ("accounts/management/commands/migrate.py", "migrations"),
     ("kb/search/words.py", "frequencies of words"),

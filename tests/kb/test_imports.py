@@ -7,17 +7,21 @@ from contextlib import contextmanager
 
 import pytest
 from django.db import transaction
+from django.utils import timezone
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from accounts.exceptions import ConflictError
+from jobs.models import Job
+from jobs.run import run_job
 from kb.exceptions import InvalidKnowledgeError
 from kb.importing import ImportFileError
-from kb.models import Entry, EntryEmbedding, Import, ImportedKey
+from kb.models import Entry, EntryEmbedding, Import, ImportedKey, Section
 from kb.services.entries import edit_entry
 from kb.services.entry_states import retire_entry
-from kb.services.imports import Upload, run_import, running, start_import
+from kb.services.imports import Upload, pieces, run_import, running, start_import
+from kb.services.imports.background import enqueue_import, import_in_background
 from tests.factories import make_audience, make_curator, make_knowledge_base, make_user
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("import_directory")]
@@ -48,6 +52,16 @@ def bring(content: str, name: str = "cards.md", *, apply=True, by=None, **how):
     )
     begun = start_import(upload, by=by or make_curator())
     return run_import(begun.pk, apply=apply, writing=writing)
+
+
+def planned(content: str, *, by=None) -> Import:
+    upload = Upload(
+        file=io.BytesIO(content.encode()),
+        name="cards.csv",
+        knowledge_base=make_knowledge_base(),
+        audience=make_audience(),
+    )
+    return start_import(upload, by=by or make_curator())
 
 
 def counted(done: Import) -> dict[str, int]:
@@ -285,3 +299,92 @@ def test_after_an_import_the_knowledge_is_what_the_file_says(first, second, tree
     assert not any(fact in whole for fact in set(first) - set(second))
     assert done.counts["bad"] == 0
     assert set(counted(again)) <= {"unchanged", "repeated"}
+
+
+def test_what_is_still_looked_through_or_applied_is_not_applied():
+    curator = make_curator()
+    row = planned("text\nA card costs 12 euros.\n", by=curator)
+    enqueue_import(row, apply=False, by=curator)
+
+    with pytest.raises(ConflictError, match="still being looked through"):
+        enqueue_import(row, apply=True, by=curator)
+    Job.objects.update(state=Job.State.SUCCEEDED, finished_at=timezone.now())
+    first = enqueue_import(row, apply=True, by=curator)
+    assert enqueue_import(row, apply=True, by=curator) == first
+    run_import(row.pk, apply=True, writing=writing)
+    with pytest.raises(ConflictError, match="applied already"):
+        enqueue_import(row, apply=True, by=curator)
+
+
+def test_a_plan_does_not_go_on_where_applying_has_begun(monkeypatch):
+    monkeypatch.setattr(running, "BATCH", 1)
+    row = planned("text\nA card costs 12 euros.\nA loan costs 5 euros.\n")
+    steps = []
+
+    @contextmanager
+    def interrupted(done, total):
+        if done == 1 and not steps:
+            steps.append(done)
+            run_import(row.pk, apply=True, writing=writing)
+        with writing(done, total):
+            yield
+
+    with pytest.raises(ConflictError, match="somebody else"):
+        run_import(row.pk, apply=False, writing=interrupted)
+
+    row.refresh_from_db()
+    assert (row.state, len(said())) == ("applied", 2)
+
+
+def test_who_is_no_curator_any_more_imports_nothing():
+    curator = make_curator()
+    row = planned("text\nA card costs 12 euros.\n", by=curator)
+    job = enqueue_import(row, apply=True, by=curator)
+    curator.groups.clear()
+
+    with pytest.raises(InvalidKnowledgeError, match="no curator any more"):
+        run_job(job.pk, {job.kind: import_in_background})
+
+    job.refresh_from_db()
+    assert (job.state, said()) == (Job.State.FAILED, {})
+
+
+def test_a_document_that_can_not_be_read_costs_only_its_line():
+    lines = [
+        {"title": "Empty", "text": "", "format": "html"},
+        {"title": "Cards", "text": "A card costs 12 euros.", "format": "text"},
+    ]
+
+    done = bring("\n".join(map(json.dumps, lines)), "pages.jsonl")
+
+    assert counted(done) == {"created": 1, "bad": 1}
+    assert "empty" in done.bad_rows[0]["reason"]
+
+
+def test_more_headings_than_a_document_may_have_are_told_beforehand(monkeypatch):
+    monkeypatch.setattr(pieces, "SECTIONS_LIMIT", 2)
+    done = bring(
+        "# A\n\nOne card.\n\n# B\n\nTwo cards.\n\n# C\n\nThree cards.\n", apply=False
+    )
+
+    assert counted(done) == {"bad": 1}
+    assert "3 headings" in done.bad_rows[0]["reason"]
+
+
+def test_a_changed_row_leaves_its_entry_in_the_section_that_a_curator_gave_it():
+    bring("id,text\n1,A card costs 12 euros.\n", "prices.csv")
+    entry = Entry.objects.get()
+    fees = Section.objects.create(document=entry.document, heading="Fees", position=0)
+    edit_entry(entry_id=entry.pk, author=make_curator(), may_verify=True, section=fees)
+
+    done = bring("id,text\n1,A card costs 14 euros.\n", "prices.csv")
+
+    assert counted(done) == {"changed": 1}
+    entry.refresh_from_db()
+    assert (entry.section, entry.text) == (fees, "A card costs 14 euros.")
+
+
+def test_what_an_export_made_inert_is_read_as_it_was():
+    bring("text\n'- cards cost 12 euros\n'+49 30 123456 is the number\n", "cells.csv")
+
+    assert set(said()) == {"- cards cost 12 euros", "+49 30 123456 is the number"}

@@ -13,19 +13,27 @@ MOST_COMPARISONS = 250_000
 """Beyond it nothing is paired: so different a document is a new one."""
 
 
-def reworded(facts: Sequence[Fact], document: Document) -> dict[str, int]:
+def reworded(
+    facts: Sequence[Fact], document: Document, audiences: frozenset[int] | None
+) -> dict[str, int]:
     """Return entries by the keys of the facts that take their place.
 
     Facts that an entry already stands for pair with it by their key and are left out.
     The most alike pair first.
+
+    Args:
+        audiences: Whose entries may be touched; None for all.
     """
     keys = {fact.key for fact in facts}
     standing = Entry.objects.filter(document=document).exclude(source_key="")
-    rows = standing.values_list("source_key", "pk", "source_digest", "state")
+    rows = standing.values_list(
+        "source_key", "pk", "source_digest", "state", "audience_id"
+    )
     known, gone = set(), []
-    for key, pk, digest, state in rows:
+    for key, pk, digest, state, audience in rows:
         known.add(key)
-        if key not in keys and digest and state != Entry.State.RETIRED:
+        is_mine = audiences is None or audience in audiences
+        if key not in keys and digest and is_mine and state != Entry.State.RETIRED:
             gone.append(pk)
     new = {fact.key: fact for fact in facts if not fact.id and fact.key not in known}
     if not new or not gone or len(new) * len(gone) > MOST_COMPARISONS:

@@ -1,6 +1,6 @@
 """A file taken apart: every fact with the document that it belongs to."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from itertools import islice
 from pathlib import PurePath
 from typing import IO
@@ -8,14 +8,16 @@ from typing import IO
 from kb.exceptions import InvalidKnowledgeError
 from kb.importing import BadRow, Fact, SourceDocument, read
 from kb.models import Import
+from kb.services.documents import SECTIONS_LIMIT
 
+from .deciding import visible_audiences
 from .documents import find_document
 from .matching import reworded
 from .uploads import check_audience, limits
 from .values import Located, Piece, Source
 
 
-def pieces(of: Import, stream: IO[bytes]) -> Iterator[Piece]:
+def pieces(of: Import, stream: IO[bytes]) -> Generator[Piece]:
     """Yield every fact of the file with its document; the same ones each time.
 
     Raises:
@@ -46,6 +48,13 @@ def _of_document(
         )
         return
     met.add(name)
+    if len(item.headings) > SECTIONS_LIMIT:
+        yield BadRow(
+            item.place,
+            f"It has {len(item.headings)} headings and may have {SECTIONS_LIMIT}; split "
+            "it.",
+        )
+        return
     try:
         check_audience(of.knowledge_base, name, of.audience, of.created_by)
     except InvalidKnowledgeError as error:
@@ -55,11 +64,12 @@ def _of_document(
     if not item.source:  # the file's only one, which may be given another title
         title = of.document_title or title
     document = find_document(of, name)
+    audiences = visible_audiences(of.created_by)
     source = Source(
         name=name,
         title=title,
         headings=item.headings,
-        pairs=reworded(item.facts, document) if document else {},
+        pairs=reworded(item.facts, document, audiences) if document else {},
     )
     for fact in item.facts:
         yield Located(source, fact)

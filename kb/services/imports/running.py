@@ -7,7 +7,7 @@ for the database.
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 
@@ -17,7 +17,8 @@ from django.utils import timezone
 from accounts.exceptions import ConflictError
 from kb.embedder import embedder_of
 from kb.embedding import active_model
-from kb.importing import BadRow, ImportFileError
+from kb.exceptions import InvalidKnowledgeError
+from kb.importing import BadRow
 from kb.models import Document, EmbeddingModel, Entry, Import, ImportedKey
 from kb.services.entry_states import retire_entry
 from kb.services.vectors import PreparedVectors
@@ -79,12 +80,12 @@ def run_import(import_id: int, *, apply: bool, writing: Writing) -> Import:
     )
     try:
         taken = _go_over(row, step)
-    except ImportFileError as error:
+        return _finish(step, taken)
+    except InvalidKnowledgeError as error:  # a file that can't be read among them
         Import.objects.filter(pk=row.pk).update(
             state=Import.State.FAILED, error=str(error)
         )
         raise
-    return _finish(step, taken)
 
 
 def _begin(import_id: int, *, apply: bool, total: int | None) -> Import:
@@ -117,15 +118,29 @@ def _locked(import_id: int) -> Import:
     )
 
 
+def _own(step: _Step, taken: int) -> Import:
+    """Return the row, locked, if it still stands where this run left it.
+
+    Raises:
+        ConflictError: Another run has begun it anew, or gone on with it.
+    """
+    row = _locked(step.import_id)
+    mode = "apply" if step.applies else "plan"
+    if (row.cursor.get("mode"), row.cursor.get("taken")) != (mode, taken):
+        raise ConflictError(f"Import {row.pk} is gone on with by somebody else.")
+    return row
+
+
 def _go_over(row: Import, step: _Step) -> int:
     """Go over the file behind the cursor; return how many pieces it has in all."""
     taken: int = row.cursor["taken"]
     with (
         row.file.open("rb") as stream,
+        closing(pieces(row, stream)) as found,
         _short_turns(),
         ThreadPoolExecutor(max_workers=1, thread_name_prefix="embed") as pool,
     ):
-        left = islice(pieces(row, stream), taken, None)
+        left = islice(found, taken, None)
         waiting: tuple[list[Piece], Future[PreparedVectors]] | None = None
         for batch in batches(left, BATCH):
             vectors = pool.submit(_embed, _texts(row, batch, step), step.model)
@@ -191,9 +206,7 @@ def _write(
     bad = [each for each in batch if isinstance(each, BadRow)]
     after = taken + len(batch)
     with step.writing(after, step.total):
-        row = _locked(step.import_id)
-        if row.cursor.get("taken") != taken:
-            raise ConflictError(f"Import {row.pk} is gone on with by somebody else.")
+        row = _own(step, taken)
         if step.applies:
             active_model(for_share=True)
         decisions, unfit = _decide(row, facts, step)
@@ -229,7 +242,7 @@ def _finish(step: _Step, taken: int) -> Import:
     while step.applies and _retire(step, taken):
         pass
     with step.writing(taken, taken):
-        row = _locked(step.import_id)
+        row = _own(step, taken)
         gone = _gone(row, step.audiences)
         if row.counts[Action.BAD] and gone.exists():
             row.notes = [
@@ -250,7 +263,7 @@ def _finish(step: _Step, taken: int) -> Import:
 def _retire(step: _Step, taken: int) -> bool:
     """Retire some of what is gone, if every row could be read; tell whether any was."""
     with step.writing(taken, taken):
-        row = _locked(step.import_id)
+        row = _own(step, taken)
         if row.counts[Action.BAD]:
             return False
         some = dict(

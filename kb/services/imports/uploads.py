@@ -64,15 +64,12 @@ def start_import(upload: Upload, *, by: User | None) -> Import:
         InvalidKnowledgeError: A value that may not be written.
         AudienceNotFoundError: `by` is not in the audience.
     """
-    name = clean_line(
-        PurePath(upload.name).name[-_NAME_LIMIT:], field="file", limit=_NAME_LIMIT
-    )
+    name, source, title = _named(upload)
     if upload.verify and by is None:
         raise InvalidKnowledgeError(
             "verify", "verify needs an author: only a person verifies."
         )
     file_format = detect_format(name, upload.file, limits())
-    source = clean_line(upload.source or name, field="source", limit=SOURCE_LIMIT)
     check_audience(upload.knowledge_base, source, upload.audience, by)
     begun = Import(
         knowledge_base=upload.knowledge_base,
@@ -81,9 +78,7 @@ def start_import(upload: Upload, *, by: User | None) -> Import:
         file_sha256=hashlib.file_digest(upload.file, "sha256").hexdigest(),  # type: ignore[arg-type]  # any binary file will do
         format=file_format,
         source=source,
-        document_title=clean_line(
-            upload.title, field="title", limit=TITLE_LIMIT, required=False
-        ),
+        document_title=title,
         verify_as=by if upload.verify else None,
         created_by=by,
         product_line=check_tag(Tag.Facet.PRODUCT_LINE, upload.product_line),
@@ -101,14 +96,15 @@ def unfinished_import(upload: Upload, *, by: User | None) -> Import | None:
 
     One that a job works on is left to that.
     """
+    _, source, title = _named(upload)
     digest = hashlib.file_digest(upload.file, "sha256").hexdigest()  # type: ignore[arg-type]  # any binary file will do
     upload.file.seek(0)
     return Import.objects.filter(
         file_sha256=digest,
         knowledge_base=upload.knowledge_base,
         audience=upload.audience,
-        source=upload.source or PurePath(upload.name).name,
-        document_title=upload.title,
+        source=source,
+        document_title=title,
         created_by=by,
         verify_as=by if upload.verify else None,
         product_line=upload.product_line,
@@ -116,6 +112,19 @@ def unfinished_import(upload: Upload, *, by: User | None) -> Import | None:
         state=Import.State.APPLYING,
         job_id=None,
     ).first()
+
+
+def _named(upload: Upload) -> tuple[str, str, str]:
+    """Return the file's name, the source and the title as they are kept.
+
+    Raises:
+        InvalidKnowledgeError: One of them may not be written.
+    """
+    tail = PurePath(upload.name).name[-_NAME_LIMIT:]
+    name = clean_line(tail, field="file", limit=_NAME_LIMIT)
+    source = clean_line(upload.source or name, field="source", limit=SOURCE_LIMIT)
+    title = clean_line(upload.title, field="title", limit=TITLE_LIMIT, required=False)
+    return name, source, title
 
 
 def check_audience(

@@ -3,7 +3,12 @@
 from collections.abc import Mapping, Sequence
 
 from kb.models import Entry, Import, Section
-from kb.services.entries import NewEntry, create_entries, edit_entry
+from kb.services.entries import (
+    EntryChanges,
+    NewEntry,
+    create_entries,
+    edit_entry,
+)
 from kb.services.entry_revisions import record
 from kb.services.entry_states import restore_entry, verify_entry
 from kb.services.vectors import PreparedVectors
@@ -70,21 +75,27 @@ def _change(
     prepared: PreparedVectors,
 ) -> None:
     author = of.verify_as or of.created_by
-    fact = decision.located.fact
+    located = decision.located
+    fact = located.fact
     if decision.action is Action.RESTORED:
         restore_entry(entry_id=known.id, by=author, reason=_reason(of))
+    changes: EntryChanges = {
+        "text": fact.text,
+        "question": fact.question,
+        "place": fact.place,
+        "source_key": fact.key,
+        "source_digest": fact.digest,
+    }
+    # A table knows of no sections: an entry stays in the one that a curator gave it.
+    if located.source.headings is not None:
+        changes["section"] = section
     entry = edit_entry(
         entry_id=known.id,
         author=author,
         may_verify=of.verify_as is not None,
         reason=_reason(of),
         prepared=prepared,
-        text=fact.text,
-        question=fact.question,
-        place=fact.place,
-        section=section,
-        source_key=fact.key,
-        source_digest=fact.digest,
+        **changes,
     )
     if of.verify_as is not None and entry.state != Entry.State.VERIFIED:
         verify_entry(entry_id=entry.pk, by=of.verify_as, reason=_reason(of))
@@ -103,7 +114,9 @@ def _move(of: Import, decisions: Sequence[Decision], sections: Sections) -> None
             section_id = section.pk if section else None
         if (known.place, known.section_id) != (each.located.fact.place, section_id):
             places[known.id] = (each.located.fact.place, section_id)
-    rows = Entry.objects.select_for_update(of=("self",)).defer("search_vector")
+    rows = Entry.objects.select_for_update(of=("self",), no_key=True).defer(
+        "search_vector"
+    )
     moved = list(rows.filter(pk__in=places).order_by("pk")) if places else []
     elsewhere = [entry for entry in moved if entry.section_id != places[entry.pk][1]]
     for entry in moved:

@@ -340,6 +340,7 @@ def with_row(path: Path, table: str, **values: object) -> Path:
         ("entries", {"extra": 1}, "fields extra are"),
         ("revisions", {"number": -1}, "number '-1'"),
         ("proposals", {"nearest": [[999, 0.5]]}, "nearest 999 is no row of entries"),
+        ("proposals", {"nearest": [[None, 0.5]]}, "no pair of a row and a number"),
         ("proposals", {"nearest": [[1]]}, "no pair of a row and a number"),
         ("proposals", {"nearest": 3}, "no pair of a row and a number"),
         ("proposals", {"random_seed": 2**63}, "random_seed"),
