@@ -211,7 +211,7 @@ def test_a_killed_import_goes_on_behind_its_last_batch(monkeypatch):
         ),
         by=None,
     )
-    steps = []
+    steps: list[int] = []
 
     @contextmanager
     def dying(done: int, total: int | None) -> Iterator[None]:
@@ -319,7 +319,7 @@ def test_what_is_still_looked_through_or_applied_is_not_applied():
 def test_a_plan_does_not_go_on_where_applying_has_begun(monkeypatch):
     monkeypatch.setattr(running, "BATCH", 1)
     row = planned("text\nA card costs 12 euros.\nA loan costs 5 euros.\n")
-    steps = []
+    steps: list[int] = []
 
     @contextmanager
     def interrupted(done, total):
@@ -374,6 +374,7 @@ def test_more_headings_than_a_document_may_have_are_told_beforehand(monkeypatch)
 def test_a_changed_row_leaves_its_entry_in_the_section_that_a_curator_gave_it():
     bring("id,text\n1,A card costs 12 euros.\n", "prices.csv")
     entry = Entry.objects.get()
+    assert entry.document
     fees = Section.objects.create(document=entry.document, heading="Fees", position=0)
     edit_entry(entry_id=entry.pk, author=make_curator(), may_verify=True, section=fees)
 

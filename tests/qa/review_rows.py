@@ -1,7 +1,7 @@
 """Reviews written straight into the table, and what must be there to be looked at."""
 
 from kb.models import Entry
-from qa.models import Review, ReviewSample
+from qa.models import AnswerEvidence, Review, ReviewSample
 from qa.services.review_sampling import SampleOrder, draw_sample
 from tests.factories import make_entry, make_user
 
@@ -20,7 +20,7 @@ def cited_entry(review: Review) -> Entry:
     return entry_of(review.answer.evidence.get())
 
 
-def entry_of(row) -> Entry:
+def entry_of(row: Review | AnswerEvidence) -> Entry:
     """Return the entry of a review or of a piece of evidence."""
     assert row.entry is not None
     return row.entry

@@ -14,8 +14,8 @@ from .answer_rows import make_answer
 
 def make_draft(entry: Entry, *, answered: bool = True, **fields: Any) -> Answer:
     """Make an answer, or a refusal behind a draft, that the entry stood first for."""
-    where = {"cited": (entry,)} if answered else {"near_misses": (entry,)}
-    answer = make_answer(make_user(Role.AGENT), **where, **fields)
+    fields["cited" if answered else "near_misses"] = (entry,)
+    answer = make_answer(make_user(Role.AGENT), **fields)
     answer.generation = {"answer": "It costs 12 euros.", "short_answer": "12 euros"}
     answer.signals = [
         {"gate": "soft_refusal", "name": "verdict_probability", "value": 0.7}

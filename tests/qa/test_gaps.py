@@ -296,6 +296,7 @@ def test_a_gap_of_which_nothing_comes_is_open_again(why):
         kept = Kept(make_audience())
         gaps.draft(gap.pk, by=curator, text="5 euros.", kept=kept)
         drafted = Gap.objects.get().entry
+        assert drafted is not None
         find()
         assert Gap.objects.get().state == "drafted"
         retire_entry(entry_id=drafted.pk, by=curator, reason="No.")
@@ -306,24 +307,29 @@ def test_a_gap_of_which_nothing_comes_is_open_again(why):
         job = Job.objects.get(kind="kb.enrich")
         job.state, job.finished_at = Job.State.SUCCEEDED, timezone.now()
         job.save()
-    if why == "all rejected":
-        proposal = Proposal.objects.create(
-            knowledge_base=gap.knowledge_base, entry=make_entry("5.", state="in_review"),
-            seed_question="?", question="?", question_sha256="0" * 64, answer="5.",
-            sentence="5.", stated=0.5, agreement=0.5, confidence=0.5,
-            model_name="test", model_fingerprint="0" * 64, prompt_version="1",
-            random_seed=0, job=job,
-        )  # fmt: skip
-        find()
-        assert Gap.objects.get().state == "drafted"
-        Proposal.objects.filter(pk=proposal.pk).update(
-            state=Proposal.State.REJECTED, decided_at=timezone.now()
-        )
+        if why == "all rejected":
+            reject_one_of(job, gap)
 
     find()
 
     gap.refresh_from_db()
     assert (gap.state, gap.entry, gap.proposing_job_id) == ("open", None, None)
+
+
+def reject_one_of(job: Job, gap: Gap) -> None:
+    """Let a job propose one thing, which waits and then is rejected."""
+    proposal = Proposal.objects.create(
+        knowledge_base=gap.knowledge_base, entry=make_entry("5.", state="in_review"),
+        seed_question="?", question="?", question_sha256="0" * 64, answer="5.",
+        sentence="5.", stated=0.5, agreement=0.5, confidence=0.5,
+        model_name="test", model_fingerprint="0" * 64, prompt_version="1",
+        random_seed=0, job=job,
+    )  # fmt: skip
+    find()
+    assert Gap.objects.get().state == "drafted"
+    Proposal.objects.filter(pk=proposal.pk).update(
+        state=Proposal.State.REJECTED, decided_at=timezone.now()
+    )
 
 
 @pytest.mark.parametrize("found_first", [True, False])

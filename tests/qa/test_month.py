@@ -6,13 +6,13 @@ from benchmarks.month.questions import questions
 from kb.demonstration.loader import KNOWLEDGE
 
 
-def entries():
+def entries() -> dict[str, str]:
     waiting = [
         section
         for document in json.loads(KNOWLEDGE.read_text())["documents"]
         for section in document["sections"]
     ]
-    found = {}
+    found: dict[str, str] = {}
     while waiting:
         section = waiting.pop()
         found |= {entry["key"]: entry["text"] for entry in section.get("entries", ())}

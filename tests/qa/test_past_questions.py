@@ -94,7 +94,7 @@ def test_the_nearest_of_the_same_model_are_found_first(entry):
     vector = embed_question("What is the price of a new card?")
 
     found = PastQuestion.objects.nearest_to(
-        vector.values,
+        vector.values.tolist(),
         knowledge_base_id=make_knowledge_base().pk,
         model_id=vector.model_id,
         language_model="a",

@@ -219,6 +219,7 @@ def test_a_sample_drawn_by_hand_leaves_no_day_out_of_the_schedules(settings):
 
     assert draw_weekly() == 1
     since = Job.objects.get().parameters["since"]
+    assert by_schedule is not None
     assert since == by_schedule.until.isoformat()
 
 

@@ -80,6 +80,7 @@ class TestReviewedDrafts:
 
     def test_are_never_labelled_by_votes(self):
         answer = make_draft(make_entry())
+        assert answer.asker is not None
         vote(answer.pk, user=answer.asker, is_up=True)
 
         assert Vote.objects.count() == 1
