@@ -121,7 +121,7 @@ def _tiles(shown: Dashboard) -> list[Tile]:
             f"{interval(refused)}, {refused.reviewed:,} reviews" if refused else "",
         ),
         Tile(
-            "Reviewers agree",
+            "Reviewers agree on answers",
             f"κ {kappa.value:.2f}" if kappa.value is not None else "unknown",
             f"{kappa.low:.2f} to {kappa.high:.2f}, {kappa.pairs} reviewed twice"
             if kappa.low is not None and kappa.high is not None

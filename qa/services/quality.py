@@ -1,5 +1,6 @@
 """How many answers and refusals are false, as experts judged a sample of them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from django.db.models import Count, Q, QuerySet
@@ -28,7 +29,7 @@ class Quality:
         false_answers: Of what was answered, the share that is not wholly correct and
             borne out by its evidence.
         false_refusals: Of what was refused, the share that should have been an answer.
-        agreement: Of two experts on the same answer or refusal, whether it was false.
+        agreement: Of two experts on whether the same answer was right to show.
     """
 
     false_answers: Estimate | None
@@ -119,35 +120,31 @@ def _may_be_of(tag: int) -> Q:
 
 
 def _pairs(scope: Scope) -> list[tuple[int, int]]:
-    """Return whether the first and the second expert found the same thing false."""
+    """Return whether the first and the second expert found the same answer right to show.
+
+    Answers alone: refusals are false much more seldom, and both together would agree by
+    what they are.
+    """
     asked = _asked(scope.period, "answer__")
-    second = Review.objects.done().filter(asked, round=2)
+    second = Review.objects.done().of_answers().filter(asked, round=2)
     if scope.knowledge_base:
         second = second.filter(answer__knowledge_base=scope.knowledge_base)
     if scope.tag:
         second = second.filter(_tagged(scope.tag, "answer__"))
     first = Q(answer__reviews__round=1, answer__reviews__state=Review.State.DONE)
+    grades = ("correctness", "truthfulness")
     rows = (
         second.filter(first)
         .order_by()
-        .values_list(
-            "correctness", "truthfulness", "should_be_answered",
-            "answer__reviews__correctness", "answer__reviews__truthfulness",
-            "answer__reviews__should_be_answered",
-        )
+        .values_list(*(f"answer__reviews__{name}" for name in grades), *grades)
         .annotate(Count("pk"))
-    )  # fmt: skip
+    )
     return [
         pair
-        for row in rows
-        for pair in [(_is_false(*row[3:6]), _is_false(*row[:3]))] * row[6]
+        for *said, count in rows
+        for pair in [(_is_right(said[:2]), _is_right(said[2:]))] * count
     ]
 
 
-def _is_false(
-    correctness: int | None, truthfulness: int | None, should_be_answered: bool | None
-) -> int:
-    if correctness is None:
-        return int(bool(should_be_answered))
-    wholly = Review.Grade.WHOLLY
-    return int(not (correctness == wholly and truthfulness == wholly))
+def _is_right(grades: Sequence[int]) -> int:
+    return int(all(grade == Review.Grade.WHOLLY for grade in grades))

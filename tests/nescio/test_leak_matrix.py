@@ -69,6 +69,7 @@ _FORM = "application/x-www-form-urlencoded"
 _PASSING = [
     (re.compile(r'name="csrfmiddlewaretoken" value="[^"]*"'), "csrf"),
     (re.compile(r'"X-CSRFToken": "[^"]*"|csrf_?token[^,}<]*', re.IGNORECASE), "csrf"),
+    (re.compile(r'name="seed" value="\d+"'), "seed"),
     (re.compile(r"nonce[=-]\S+"), "nonce"),
     (re.compile(r'"milliseconds": ?\{[^}]*\}'), "milliseconds"),
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.\d]*(Z|\+00:00)?"), "time"),

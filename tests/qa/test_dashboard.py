@@ -114,7 +114,27 @@ def test_second_rounds_and_reviews_by_hand_do_not_count_in_shares():
 
     assert quality.false_refusals is not None
     assert (quality.false_refusals.reviewed, quality.false_refusals.share) == (1, 0)
-    assert (quality.agreement.pairs, quality.agreement.observed) == (1, 0)
+    assert quality.agreement.pairs == 0  # of refusals
+
+
+def test_agreement_is_of_answers_that_two_experts_judged():
+    entry = make_entry()
+    for said in ([(2, 2), (2, 2)], [(2, 2), (2, 1)]):
+        answer = make_answer(make_user(), cited=(entry,))
+        for turn, (correct, true) in enumerate(said, start=1):
+            Review.objects.create(
+                answer=answer,
+                round=turn,
+                state=Review.State.DONE,
+                reviewed_at=timezone.now(),
+                completeness=2,
+                correctness=correct,
+                truthfulness=true,
+            )
+
+    quality = read_quality(Scope(last_days(30)))
+
+    assert (quality.agreement.pairs, quality.agreement.observed) == (2, 0.5)
 
 
 def test_a_tag_narrows_a_stratum_that_is_wider_to_the_part_that_has_it():
