@@ -56,6 +56,7 @@ def main() -> int:
 def _enqueue(rows: int) -> "tuple[Import, Job]":
     from kb.models import Audience, KnowledgeBase
     from kb.services.imports import Upload, enqueue_import, start_import
+    from tests.factories import make_curator
 
     content = "text\n" + "".join(
         f"Rule {n}: a card of series {n * 7} costs {n} euros.\n" for n in range(rows)
@@ -67,7 +68,7 @@ def _enqueue(rows: int) -> "tuple[Import, Job]":
             knowledge_base=KnowledgeBase.objects.create(slug="kill", name="Kill"),
             audience=Audience.objects.create(slug="all", name="All", everyone=True),
         ),
-        by=None,
+        by=make_curator(),
     )
     return begun, enqueue_import(begun, apply=True, by=None)
 

@@ -58,9 +58,11 @@ class EntrySerializer(serializers.ModelSerializer[Entry]):
     section_heading = serializers.CharField(
         source="section.heading", default="", read_only=True
     )
-    product_line = serializers.SlugRelatedField[Tag](slug_field="slug", read_only=True)
+    product_line = serializers.SlugRelatedField[Tag](
+        slug_field="slug", read_only=True, allow_null=True
+    )
     line_of_business = serializers.SlugRelatedField[Tag](
-        slug_field="slug", read_only=True
+        slug_field="slug", read_only=True, allow_null=True
     )
     verified = serializers.SerializerMethodField()
     expired = serializers.SerializerMethodField()

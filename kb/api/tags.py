@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.core.validators import validate_slug
 from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
@@ -43,7 +44,7 @@ class TagChangesSerializer(StrictSerializer):
 class NewTagSerializer(TagChangesSerializer):
     """A tag to be made."""
 
-    slug = serializers.SlugField(max_length=50)
+    slug = StrictCharField(max_length=50, validators=[validate_slug])
     name = StrictCharField(max_length=100)
     facet = serializers.ChoiceField(Tag.Facet.choices)
 

@@ -85,14 +85,20 @@ def test_a_proposal_of_another_audience_does_not_exist(curator):
 
 
 def test_a_near_entry_of_another_audience_is_not_told(curator):
-    make_entry(
-        "The capital of Peru was Cuzco.",
-        audience=make_audience("board", groups=["board"]),
-    )
+    near = make_entry("The capital of Peru was Cuzco.")
     made = proposal()
+    near.audience = make_audience("board", groups=["board"])
+    near.save()
 
     assert made.nearest
     assert curator.get(f"{PROPOSALS}/{made.pk}").json()["nearest"] == []
+
+
+def test_what_others_alone_know_already_is_neither_near_nor_known(curator):
+    board = make_audience("board", groups=["board"])
+    make_entry("The capital of Peru was Cuzco.", audience=board)
+
+    assert proposal().nearest == []
 
 
 def test_several_are_decided_on_at_once_or_none(curator):

@@ -33,6 +33,14 @@ _REFERRING = [
     "POST /api/v1/conflicts/{conflict_id}/resolve",
     "POST /api/v1/proposals",
     "POST /api/v1/proposals/decide",
+    "GET /api/v1/answers",
+    "GET /api/v1/dashboard",
+    "GET /api/v1/reviews",
+    "POST /api/v1/ask",
+    "POST /api/v1/reviews/samples",
+    "PUT /api/v1/reviews/{review_id}/judgement",
+    "POST /api/v1/tags",
+    "PATCH /api/v1/tags/{slug}",
 ]
 
 

@@ -13,7 +13,7 @@ from django.core.files.storage import FileSystemStorage
 from jobs.models import Job
 from kb.models import Entry, EntryEmbedding, Import
 from kb.services.imports import Upload, enqueue_import, start_import
-from tests.factories import make_audience, make_knowledge_base, make_user
+from tests.factories import make_audience, make_curator, make_knowledge_base
 from tests.workers.conftest import System
 from tests.workers.processes import Process, wait_until
 
@@ -42,7 +42,7 @@ def test_every_row_is_one_entry_though_the_worker_was_killed_in_between(
             knowledge_base=make_knowledge_base(),
             audience=make_audience(),
         ),
-        by=make_user(None),
+        by=make_curator(),
     )
     job = enqueue_import(begun, apply=True, by=None)
     system.start_beat()
