@@ -94,7 +94,7 @@ def test_page_costs_the_same_queries_for_any_number_of_rows(
         Entry.objects.filter(pk=entry.pk).update(verified_at="2020-01-01T00:00Z")
     curator.get(PAGE)
 
-    with django_assert_max_num_queries(18):
+    with django_assert_max_num_queries(16):
         page = curator.get(PAGE)
 
     assert len(page.context["rows"]) == rows

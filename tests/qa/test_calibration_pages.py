@@ -495,10 +495,10 @@ def test_the_curve_of_an_unfinished_run_is_not_kept(enter, policy, run):
 @pytest.mark.parametrize(
     ("name", "most"),
     [
-        ("calibrate", 20),
+        ("calibrate", 16),
         ("try_on_labelled", 14),
         ("try_on_traffic", 12),
-        ("compare", 21),
+        ("compare", 17),
     ],
 )
 def test_a_page_costs_the_same_for_any_number(

@@ -272,5 +272,5 @@ def test_a_list_of_notices_takes_the_same_queries_however_long(
     for _ in range(3):
         tell(asker)
 
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(5):
         client.get(reverse("notices"))

@@ -333,11 +333,11 @@ def test_stale_limits_are_said(page, user):
     assert "The limits are out of date" in body
 
 
-def test_ask_page_takes_five_queries(page, user, django_assert_num_queries):
+def test_ask_page_takes_four_queries(page, user, django_assert_num_queries):
     for _ in range(3):
         make_answer(user)
 
-    with django_assert_num_queries(5):  # session, user, role, bases, recent
+    with django_assert_num_queries(4):  # session, user with groups, bases, recent
         page.get("/")
 
 
@@ -350,5 +350,5 @@ def test_queries_of_an_answer_do_not_grow_with_its_evidence(
     )
 
     # session, user, role, role for the right, answer, bases, answer, evidence, vote
-    with django_assert_num_queries(9):
+    with django_assert_num_queries(7):
         page.get(reverse("answer", args=[answer.pk]))
