@@ -99,8 +99,12 @@ def postgres_problem() -> str | None:
     return f"PostgreSQL {version // 10_000} is too old. Use 16 or newer."
 
 
-def role_problem() -> str | None:
-    """Return why row-level security would not bind the application, None if it does."""
+def role_problem(role: str) -> str | None:
+    """Return why row-level security would not bind the application, None if it does.
+
+    Args:
+        role: The one that statements are run as; "" for the one that signs in.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT session_user, to_regclass('kb_entry') IS NOT NULL AND"
@@ -110,7 +114,7 @@ def role_problem() -> str | None:
         login, is_secured = cursor.fetchone()
         if not is_secured:  # not migrated yet
             return None
-        role = settings.DATABASE_ROLE or login
+        role = role or login
         cursor.execute(
             "SELECT r.rolsuper OR r.rolbypassrls,"
             "       pg_has_role(r.oid, c.relowner, 'USAGE'),"
@@ -153,7 +157,7 @@ def check_database(
             ("nescio.E001", postgres_problem()),
             ("nescio.E002", pgvector_problem()),
             ("nescio.E003", iterative_scan_problem()),
-            ("nescio.E004", role_problem()),
+            ("nescio.E004", role_problem(settings.DATABASE_ROLE)),
         )
     return [checks.Error(problem, id=code) for code, problem in found if problem]
 
