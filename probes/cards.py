@@ -29,17 +29,42 @@ class ProbeKind(StrEnum):
     ABSTENTION: that an answer is right, from the activations of its own tokens.
     EARLY: the same before the first of them, from the prompt's last token.
     JOINT: the same from all signals together, other probes' confidences among them.
+    BOUNDARY: that the model answers rightly by itself, from the last token of the
+        question, whether notes follow it or not.
+    DIRECTIONS: nothing by themselves: along what honesty and confidence run in every
+        block.
     """
 
     ABSTENTION = "abstention"
     EARLY = "early"
     JOINT = "joint"
+    BOUNDARY = "boundary"
+    DIRECTIONS = "directions"
 
     @property
     def weights_file(self) -> str:
         """The name of the file beside the card."""
         joint = self is ProbeKind.JOINT
         return "weights.json" if joint else "probe.safetensors"
+
+
+# Those that are asked of every answer, in the order in which one may read another's.
+ANSWER_KINDS: Final = (ProbeKind.ABSTENTION, ProbeKind.EARLY, ProbeKind.JOINT)
+# Those that belong to no one block.
+_UNPLACED: Final = frozenset({ProbeKind.JOINT, ProbeKind.DIRECTIONS})
+
+
+def answer_kind(name: str) -> ProbeKind:
+    """Return the kind of that name, if such a probe is asked of every answer.
+
+    Raises:
+        ValueError: There is no such kind, or it is asked of none.
+    """
+    kind = ProbeKind(name)
+    if kind not in ANSWER_KINDS:
+        msg = f"a {kind.value} probe is asked of no answer"
+        raise ValueError(msg)
+    return kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +76,7 @@ class ProbeCard:
             it never serves another.
         language_model_name: That model's name, for people.
         form: Which form of prompt and answer was read; "" where none is (joint).
-        layer: 0-based block that is read; None where none is (joint).
+        layer: 0-based block that is read; None where none is (joint), or all are (directions).
         part: "block" or "ffn"; "" where none is.
         temperature: Divides the logits, fitted on held-out answers; 1 where the fit is
             calibrated by itself.
@@ -209,7 +234,7 @@ def _parsed(said: object) -> ProbeCard:
         raise ValueError(msg)
     kind = ProbeKind(_text(row["kind"], "kind"))
     layer = row["layer"]
-    is_placed = kind is not ProbeKind.JOINT
+    is_placed = kind not in _UNPLACED
     if not (_is_layer(layer) if is_placed else layer is None):
         msg = f"layer {layer!r} does not fit the kind {kind.value}"
         raise ValueError(msg)

@@ -103,3 +103,11 @@ def bundled_model() -> "WhiteBoxModel":
     from probes.language_model import load_model
 
     return load_model("bundled")
+
+
+@pytest.fixture(scope="session")
+def bundled_base() -> "WhiteBoxModel":
+    """The bundled language model as it came, without the adapter."""
+    from probes.language_model import load_model
+
+    return load_model("bundled", adapter="none")

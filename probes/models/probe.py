@@ -4,7 +4,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
-from probes.cards import ProbeCard, ProbeFiles, ProbeKind
+from probes.cards import ANSWER_KINDS, ProbeCard, ProbeFiles, ProbeKind
 
 
 class ProbeQuerySet(models.QuerySet["Probe"]):
@@ -16,7 +16,9 @@ class ProbeQuerySet(models.QuerySet["Probe"]):
 
     def serving(self) -> Self:
         """Those that are asked of every answer: active ones and those in shadow."""
-        return self.filter(state__in=[Probe.State.ACTIVE, Probe.State.SHADOW])
+        return self.filter(
+            kind__in=ANSWER_KINDS, state__in=[Probe.State.ACTIVE, Probe.State.SHADOW]
+        )
 
     def active_for(self, *language_models: str) -> Self:
         """Those in force for the models of these fingerprints."""
@@ -92,8 +94,8 @@ class Probe(models.Model):
                 name="probe_one_active",
             ),
             models.CheckConstraint(
-                condition=Q(kind="joint", layer__isnull=True)
-                | (~Q(kind="joint") & Q(layer__isnull=False)),
+                condition=Q(kind__in=["joint", "directions"], layer__isnull=True)
+                | (~Q(kind__in=["joint", "directions"]) & Q(layer__isnull=False)),
                 name="probe_layer_by_kind",
             ),
         ]

@@ -13,7 +13,7 @@ from unfold.decorators import action, display
 
 from accounts.admin_confirmation import confirmed
 from accounts.exceptions import NescioError
-from probes.cards import ProbeKind
+from probes.cards import ANSWER_KINDS
 from probes.models import Probe
 from qa.models import Retraining
 from qa.services.retrainings import (
@@ -117,7 +117,7 @@ class RetrainingAdmin(ReadOnlyAdmin):
             )
             self.message_user(request, message, messages.ERROR)
         else:
-            for kind in ProbeKind:
+            for kind in ANSWER_KINDS:
                 enqueue_retraining(kind, by=author_of(request))
             message = "Probes are being trained; reload this page in some minutes."
             self.message_user(request, message, messages.SUCCESS)

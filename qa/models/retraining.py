@@ -5,7 +5,7 @@ from django.db import models
 from django.db.models import Q
 
 from jobs.models import Job
-from probes.cards import ProbeKind
+from probes.cards import ANSWER_KINDS
 from probes.models import Probe
 
 
@@ -36,7 +36,7 @@ class Retraining(models.Model):
         REVERTED = "reverted", "taken back"
 
     kind = models.CharField(
-        max_length=10, choices=[(kind.value, kind.value) for kind in ProbeKind]
+        max_length=10, choices=[(kind.value, kind.value) for kind in ANSWER_KINDS]
     )
     state = models.CharField(
         max_length=8, choices=State.choices, default=State.TRAINING

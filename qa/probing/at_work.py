@@ -10,7 +10,7 @@ import numpy as np
 
 from accounts.exceptions import NescioError
 from probes.abstention import AbstentionProbe
-from probes.cards import ProbeKind
+from probes.cards import ANSWER_KINDS, ProbeKind
 from probes.joint import JointProbe
 from probes.language_model import WhiteBoxModel
 from qa.language_models.grounded_prompt import passing_of, prompt_passing_of
@@ -147,7 +147,7 @@ class ProbesAtWork:
             for kind, reader in self._by_kind()
             if reader.is_active
         }
-        values = {kind: found.get(active.get(kind, "")) for kind in ProbeKind}
+        values = {kind: found.get(active.get(kind, "")) for kind in ANSWER_KINDS}
         return Confidence(
             answer=values[ProbeKind.ABSTENTION],
             early=values[ProbeKind.EARLY],

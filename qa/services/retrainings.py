@@ -14,7 +14,7 @@ from django.db import transaction
 
 from jobs.models import Job
 from jobs.services import enqueue
-from probes.cards import ProbeKind
+from probes.cards import ANSWER_KINDS, ProbeKind
 from probes.models import Probe
 from probes.services.registry import promote
 from qa.exceptions import RetrainingNotFoundError, RetrainingStateError
@@ -66,7 +66,9 @@ def enqueue_due(*, reviewed: int | None = None) -> list[Job]:
     if count < LEAST_REVIEWED:
         return []
     return [
-        enqueue_retraining(kind) for kind in ProbeKind if _is_due(kind, count, wanted)
+        enqueue_retraining(kind)
+        for kind in ANSWER_KINDS
+        if _is_due(kind, count, wanted)
     ]
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from probes.abstention import FitSettings, Kind, Labelled, fit, probe_files
 from probes.abstention.files import settings_of
-from probes.cards import Json, ProbeCard, ProbeFiles, ProbeKind
+from probes.cards import ANSWER_KINDS, Json, ProbeCard, ProbeFiles, ProbeKind
 from probes.joint import JointSettings, fit_joint, joint_files
 from probes.labels import require_labels
 from probes.language_model import WhiteBoxModel
@@ -189,7 +189,7 @@ class _Work:
         for key, card in cards.items():
             made = self._fit_of(card.kind, taps[key], settings_of(card))
             crossed[CONFIDENCE_OF[card.kind]] = cross_fit(made, self._folds)
-        absent = {CONFIDENCE_OF[kind] for kind in ProbeKind} - crossed.keys()
+        absent = {CONFIDENCE_OF[kind] for kind in ANSWER_KINDS} - crossed.keys()
         settings = replace(
             training.joint,
             signals=tuple(n for n in training.joint.signals if n not in absent),

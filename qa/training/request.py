@@ -9,7 +9,7 @@ from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
 
 from probes.abstention import FitSettings, Kind
-from probes.cards import ProbeFiles, ProbeKind
+from probes.cards import ProbeFiles, ProbeKind, answer_kind
 from probes.language_model import WhiteBoxModel
 from probes.language_model.taps import Part, Tap
 from probes.models import Probe
@@ -130,7 +130,7 @@ def request_of(given: Mapping[str, Any]) -> TrainingRequest:
         if not isinstance(runs, list):
             raise TypeError(f"runs is {runs!r}, not a list of ids")  # noqa: TRY301  # told as one error
         return TrainingRequest(
-            kind=ProbeKind(given["kind"]),
+            kind=answer_kind(given["kind"]),
             layer=_whole(given, "layer"),
             part=Part(given.get("part", Part.BLOCK)),
             network=Kind(given["network"]) if given.get("network") else None,

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 
 from jobs.run import JobRun
-from probes.cards import ProbeKind
+from probes.cards import ProbeKind, answer_kind
 from probes.exceptions import ModelError
 from probes.models import Probe
 from qa.exceptions import EvaluationDataError, TrainingDataError
@@ -34,7 +34,7 @@ def retrain_in_background(run: JobRun) -> dict[str, object]:
         UnavailableError: The language model is not there.
     """
     try:
-        kind = ProbeKind(str(run.parameters.get("kind")))
+        kind = answer_kind(str(run.parameters.get("kind")))
     except ValueError as error:
         raise TrainingDataError(
             f"The parameters are no retraining: {error}."

@@ -1,0 +1,162 @@
+"""The own-knowledge form: a question, and what the model knows of it by itself.
+
+A white-box model as it came, without the adapter that taught it to write nothing where no
+note answers. Plain text with a few examples, so that any causal language model can fill it
+in, however small. Notes stand behind the question, so that what was read to tell whether
+the model knows is read on from, whichever way that turns out:
+
+    Question: ...
+    Note: ...          (only where something was retrieved)
+    Answer:
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from probes.language_model import Context, Generated, WhiteBoxModel
+from probes.language_model.taps import Activations, Tap
+from probes.language_model.values import Look
+from qa.language_models.evidence_text import (
+    LONGEST_ENTRY_TOKENS,
+    LONGEST_QUESTION_TOKENS,
+    flatten,
+)
+
+FORM: Final = "own-1"
+_INSTRUCTION: Final = (
+    "Answer each question in a few words. Notes may help; where they don't, answer from "
+    "what you know.\n\n"
+)
+# Question, notes, answer; far from any data set's own questions.
+_EXAMPLES: Final = (
+    ("What is the largest planet of the solar system?", (), "Jupiter"),
+    ("who wrote the novel don quixote", (), "Miguel de Cervantes"),
+    (
+        "How long does the ferry to Sark take?",
+        (
+            "Boats to Herm leave every hour.",
+            "The ferry to Sark takes fifty-five minutes and runs twice a day.",
+        ),
+        "fifty-five minutes",
+    ),
+    ("how many strings does a violin have", (), "four"),
+)
+_MOST_TOKENS: Final = 24
+_LINE_END: Final = "\n"
+
+
+class OwnKnowledgeForm:
+    """Reads questions, with notes or without, and writes short answers."""
+
+    def __init__(self, model: WhiteBoxModel) -> None:
+        """Take over a loaded model."""
+        self.model = model
+        self._start = _start()
+        form = f"{model.fingerprint}\n{FORM}\n{self._start}"
+        self._fingerprint = hashlib.sha256(form.encode()).hexdigest()
+
+    @property
+    def fingerprint(self) -> str:
+        """64 hex digits: the model's fingerprint and the form."""
+        return self._fingerprint
+
+    def prefix(self) -> Context:
+        """Return the instruction and its examples, read once per process."""
+        return self.model.read_prefix(self.model.tokens.encode_text(self._start))
+
+    def question_ids(self, question: str) -> tuple[int, ...]:
+        """Return the question's own tokens, up to where notes or the answer follow."""
+        asked = f"Question: {flatten(question).strip()}"
+        return self.model.tokens.encode_text(asked)[:LONGEST_QUESTION_TOKENS]
+
+    def notes_ids(self, notes: Sequence[str]) -> tuple[int, ...]:
+        """Return the notes' tokens, a line each, the line break before it among them."""
+        encode = self.model.tokens.encode_text
+        ids: list[int] = []
+        for note in notes:
+            ids += encode(_LINE_END)
+            ids += encode(f"Note: {flatten(note).strip()}")[:LONGEST_ENTRY_TOKENS]
+        return tuple(ids)
+
+    def ending_ids(self) -> tuple[int, ...]:
+        """Return what stands between question or notes and the answer."""
+        encode = self.model.tokens.encode_text
+        return (*encode(_LINE_END), *encode("Answer:"))
+
+    def prompt_ids(self, question: str, notes: Sequence[str] = ()) -> tuple[int, ...]:
+        """Return everything behind the prefix."""
+        asked = self.question_ids(question)
+        return (*asked, *self.notes_ids(notes), *self.ending_ids())
+
+    def after_question(self, question: str) -> Context:
+        """Read the question alone: both ways of answering go on from there.
+
+        Raises:
+            TooManyTokensError: It does not fit the model's context.
+        """
+        return self.model.read(self.question_ids(question), self.prefix())
+
+    def open(
+        self,
+        question: str,
+        *,
+        after: Context | None = None,
+        taps: Sequence[Tap] = (),
+        watch: Callable[[Tap, Activations], bool] | None = None,
+    ) -> Look:
+        """Read a question up to where its answer begins.
+
+        Args:
+            after: What `after_question` gave, to go on from; read here if None.
+            taps: Where to read at the prompt's last token.
+            watch: As of `WhiteBoxModel.look`.
+
+        Raises:
+            TooManyTokensError: It does not fit the model's context.
+            LayerError: A tap does not exist in this model.
+        """
+        return self.open_with(question, (), after=after, taps=taps, watch=watch)
+
+    def open_with(
+        self,
+        question: str,
+        notes: Sequence[str],
+        *,
+        after: Context | None = None,
+        taps: Sequence[Tap] = (),
+        watch: Callable[[Tap, Activations], bool] | None = None,
+    ) -> Look:
+        """Read a question with notes, best first; arguments and errors as of `open`."""
+        rest = (*self.notes_ids(notes), *self.ending_ids())
+        if after is None:
+            rest, after = (*self.question_ids(question), *rest), self.prefix()
+        return self.model.look(rest, after, taps=taps, watch=watch)
+
+    def write(
+        self,
+        context: Context,
+        *,
+        max_tokens: int = _MOST_TOKENS,
+        taps: Sequence[Tap] = (),
+    ) -> Generated:
+        """Write the answer, one line, behind what `open` or `open_with` read.
+
+        Its text may begin with white space.
+        """
+        return self.model.generate(
+            context, max_tokens=max_tokens, stop=[_LINE_END], taps=taps
+        )
+
+
+def _start() -> str:
+    return _INSTRUCTION + "".join(
+        "\n".join(
+            [
+                f"Question: {question}",
+                *(f"Note: {note}" for note in notes),
+                f"Answer: {answer}\n\n",
+            ]
+        )
+        for question, notes, answer in _EXAMPLES
+    )
