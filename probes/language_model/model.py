@@ -19,6 +19,7 @@ from transformers import PreTrainedModel
 from probes.adapter.card import AdapterCard
 from probes.language_model.batch import Written, weigh_each, write_each
 from probes.language_model.examples import Example, score_labels
+from probes.language_model.meter import Meter, metered
 from probes.language_model.network import Network
 from probes.language_model.passages import Passage, Passages, cut, joined
 from probes.language_model.second_pass import Passing, read_activations
@@ -105,6 +106,12 @@ class WhiteBoxModel:
         """Hold the model for several steps that belong to one answer."""
         with self._lock:
             yield
+
+    @contextmanager
+    def metered(self) -> Iterator[Meter]:
+        """Hold the model and count what goes through it until the context ends."""
+        with self._lock, metered(self._network.module) as meter:
+            yield meter
 
     def read_prefix(self, ids: Sequence[int]) -> Context:
         """Read a fixed prefix; the second time it is there already."""

@@ -4,7 +4,7 @@ References:
     Two-sample Kolmogorov-Smirnov test (asymptotic p-value); population stability index,
     whose sum over bins is asymptotically chi-squared under no drift: Yurdakul (2018),
     "Statistical properties of population stability index", Western Michigan University;
-    Holm (1979) for testing several signals at once.
+    Holm (1979), as in `metrics.paired`, for testing several signals at once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,6 +18,7 @@ from qa.pipeline.scores import SCORES
 
 from .calibration.bounds import FloatArray
 from .calibration.distribution import STEPS, Distribution, reaches, values_of
+from .metrics.paired import holm
 
 LEAST_LIVE = 100
 LEAST_REFERENCE = 50
@@ -81,16 +82,6 @@ def compare(
         name: _judged(found, adjusted.get((name, "distance")), adjusted[name, "psi"])
         for name, found in measured.items()
     }
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Return the p-values adjusted by Holm's method, in the order given."""
-    order = np.argsort(p_values, kind="stable")
-    count = len(p_values)
-    stepped = np.asarray(p_values, np.float64)[order] * (count - np.arange(count))
-    adjusted = np.empty(count)
-    adjusted[order] = np.minimum(np.maximum.accumulate(stepped), 1.0)
-    return [float(p) for p in adjusted]
 
 
 def ks_distance(reference: Distribution, values: FloatArray) -> float:

@@ -3,6 +3,8 @@
 References:
     McNemar, "Note on the sampling error of the difference between correlated
     proportions or percentages", Psychometrika 12 (1947), in its exact binomial form.
+    Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal
+    of Statistics 6 (1979).
 """
 
 import math
@@ -105,6 +107,16 @@ def differences(
         Difference(_value(first(once)), _value(second(once)), interval)
         for (first, second), interval in zip(pairs, intervals, strict=True)
     ]
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return the p-values adjusted by Holm's method, in the order given."""
+    order = np.argsort(p_values, kind="stable")
+    count = len(p_values)
+    stepped = np.asarray(p_values, np.float64)[order] * (count - np.arange(count))
+    adjusted = np.empty(count)
+    adjusted[order] = np.minimum(np.maximum.accumulate(stepped), 1.0)
+    return [float(p) for p in adjusted]
 
 
 def _minus(first: Statistic, second: Statistic) -> Statistic:

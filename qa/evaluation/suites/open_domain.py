@@ -65,18 +65,11 @@ def open_open_domain(name: str, **options: Unpack[SuiteOptions]) -> Suite:
             such knowledge base.
     """
     refuse_others(name, options, frozenset({"knowledge_base"}))
-    layout = _LAYOUTS[name]
-    file = find_file(name, options.get("data"), *layout.files)
     slug = options.get("knowledge_base", "")
+    file, cases = read_open_domain(
+        name, options.get("data"), is_answerable=None if slug else False
+    )
     knowledge_base = given_or_empty(slug)
-    is_answerable = None if slug else False
-    try:
-        cases = [
-            _case(row, layout, number, is_answerable)
-            for number, row in enumerate(_rows(file), start=1)
-        ]
-    except (KeyError, TypeError, AttributeError) as error:
-        raise misread(file, name) from error
     seed, limit = options.get("seed", 0), options.get("limit")
     return AskedSuite(
         name=name,
@@ -87,6 +80,25 @@ def open_open_domain(name: str, **options: Unpack[SuiteOptions]) -> Suite:
         scoring=by_references,
         about=about(digest_of(file), options),
     )
+
+
+def read_open_domain(
+    name: str, data: Path | None, *, is_answerable: bool | None
+) -> tuple[Path, list[Case]]:
+    """Return the file of one of the sets, and its questions in the file's order.
+
+    Raises:
+        EvaluationDataError: The file is missing or laid out otherwise.
+    """
+    layout = _LAYOUTS[name]
+    file = find_file(name, data, *layout.files)
+    try:
+        return file, [
+            _case(row, layout, number, is_answerable)
+            for number, row in enumerate(_rows(file), start=1)
+        ]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise misread(file, name) from error
 
 
 OPEN_DOMAIN: Mapping[str, SuiteFactory] = {

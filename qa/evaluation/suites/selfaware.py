@@ -6,6 +6,7 @@ References:
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Unpack
 
 from qa.evaluation.asked import AskedSuite
@@ -40,11 +41,7 @@ def open_selfaware(**options: Unpack[SuiteOptions]) -> Suite:
             such knowledge base.
     """
     refuse_others(NAME, options, frozenset({"knowledge_base"}))
-    file = find_file(NAME, options.get("data"), *_FILES)
-    try:
-        cases = [_case(row) for row in read_json(file)["example"]]
-    except (KeyError, TypeError) as error:
-        raise misread(file, "SelfAware") from error
+    file, cases = read_selfaware(options.get("data"))
     knowledge_base = given_or_empty(options.get("knowledge_base", ""))
     seed, limit = options.get("seed", 0), options.get("limit")
     return AskedSuite(
@@ -56,6 +53,19 @@ def open_selfaware(**options: Unpack[SuiteOptions]) -> Suite:
         scoring=by_references,
         about=about(digest_of(file), options),
     )
+
+
+def read_selfaware(data: Path | None) -> tuple[Path, list[Case]]:
+    """Return the file and its questions in the file's order.
+
+    Raises:
+        EvaluationDataError: The file is missing or laid out otherwise.
+    """
+    file = find_file(NAME, data, *_FILES)
+    try:
+        return file, [_case(row) for row in read_json(file)["example"]]
+    except (KeyError, TypeError) as error:
+        raise misread(file, "SelfAware") from error
 
 
 def _case(row: Mapping[str, Any]) -> Case:

@@ -48,7 +48,7 @@ def open_squad2(**options: Unpack[SuiteOptions]) -> Suite:
     """
     refuse_others(NAME, options, frozenset({"articles", "exclude_articles"}))
     file = find_file(NAME, options.get("data"), *FILES)
-    chosen = _chosen(_articles(file), options)
+    chosen = _chosen(read_articles(file), options)
     digest = digest_of(file)
     selection = hashlib.sha256(
         "\n".join([digest, *sorted(chosen)]).encode()
@@ -84,7 +84,12 @@ def open_squad2(**options: Unpack[SuiteOptions]) -> Suite:
     )
 
 
-def _articles(file: Path) -> dict[str, Sequence[Mapping[str, Any]]]:
+def read_articles(file: Path) -> dict[str, Sequence[Mapping[str, Any]]]:
+    """Return the paragraphs of every article by its title, as they stand in the file.
+
+    Raises:
+        EvaluationDataError: The file is laid out otherwise.
+    """
     content = read_json(file)
     try:
         return {article["title"]: article["paragraphs"] for article in content["data"]}

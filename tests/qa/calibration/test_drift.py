@@ -15,7 +15,7 @@ from qa.evaluation.calibration.distribution import (
     distribution_of,
     distributions_of,
 )
-from qa.evaluation.drift import compare, holm, ks_distance, psi
+from qa.evaluation.drift import compare, ks_distance, psi
 from qa.models import Answer, DriftReading, Policy
 from qa.services.drift import check_drift
 from qa.services.policies import activate, ensure_default_policy
@@ -69,12 +69,6 @@ def test_what_is_no_longer_measured_is_drift():
 
     assert bins == 11
     assert index > 0.8
-
-
-def test_p_values_are_adjusted_as_in_holms_example():
-    # Holm (1979): 0.01 * 4, 0.01 * 4, then 0.03 * 2, and no smaller than the one before.
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm([]) == []
 
 
 def test_drift_is_seldom_seen_where_there_is_none():

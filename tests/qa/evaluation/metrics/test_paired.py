@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from qa.evaluation.metrics.intervals import share
-from qa.evaluation.metrics.paired import McNemar, differences, mcnemar
+from qa.evaluation.metrics.paired import McNemar, differences, holm, mcnemar
 
 
 def test_the_table_counts_each_question_once():
@@ -60,3 +60,9 @@ def test_a_figure_that_one_run_has_not_has_no_difference():
 
     assert (found.first, found.second, found.value) == (None, 1.0, None)
     assert found.interval is None
+
+
+def test_p_values_are_adjusted_as_in_holms_example():
+    # Holm (1979): 0.01 * 4, 0.01 * 4, then 0.03 * 2, and no smaller than the one before.
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([]) == []

@@ -1,0 +1,158 @@
+"""Accuracy as the threshold of a decider sends more questions to the knowledge base.
+
+A decider gives each question a sureness, higher is surer that the model knows. Those below
+a threshold are answered with what is retrieved, the others by the model alone. Equal
+sureness is one step: a threshold sends all of them or none. None, "can't be told", is the
+least sure.
+"""
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qa.evaluation.metrics.intervals import Numbers
+
+Sureness = Sequence[float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalCurve:
+    """One point a threshold, by growing retrieval rate; the first never retrieves.
+
+    Attributes:
+        rate: Share of the questions that retrieve, from 0 to 1.
+        accuracy: Share of all questions that is answered rightly, in [0, 1].
+        threshold: The least sureness that answers alone, -inf for that which can't be
+            told; None where all retrieve.
+    """
+
+    rate: tuple[float, ...]
+    accuracy: tuple[float, ...]
+    threshold: tuple[float | None, ...]
+
+    def cheapest(self, *, within: float) -> int:
+        """Return the first point whose accuracy is at most `within` below the best.
+
+        Among equally good ones the one that retrieves least: retrieving has a price.
+        Tiny differences of floating point are none.
+        """
+        bound = max(self.accuracy) - within - 1e-12
+        return next(i for i, value in enumerate(self.accuracy) if value >= bound)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Timing:
+    """Questions in the order in which a falling sureness sends them, the least sure first.
+
+    Attributes:
+        order: Their positions.
+        starts: Where in that order each step begins.
+        sureness: Of each step; -inf is the one that can't be told.
+        alone: 1 where the model alone is right, else 0, in the questions' own order.
+        gained: What retrieving changes of that: -1, 0 or 1.
+    """
+
+    order: NDArray[np.intp]
+    starts: NDArray[np.intp]
+    sureness: Numbers
+    alone: Numbers
+    gained: Numbers
+
+    def points(self, weights: Numbers) -> tuple[Numbers, Numbers]:
+        """Return rate and accuracy before and after each step.
+
+        Args:
+            weights: How often each question stands in each draw, (draws, questions).
+
+        Returns:
+            Each of shape (draws, steps + 1).
+        """
+        total = weights.sum(axis=1, keepdims=True)
+        sent = np.take(weights, self.order, axis=1)
+        gained = sent * self.gained[self.order]
+        base = weights @ self.alone
+        rate = _from_zero(np.add.reduceat(sent, self.starts, axis=1)) / total
+        more = _from_zero(np.add.reduceat(gained, self.starts, axis=1))
+        return rate, (base[:, None] + more) / total
+
+    def area(self, weights: Numbers) -> Numbers:
+        """Return the mean accuracy over all retrieval rates, of shape (draws,).
+
+        Between two steps the straight line is what a chance choice within a step gives.
+        """
+        rate, accuracy = self.points(weights)
+        middle = (accuracy[:, 1:] + accuracy[:, :-1]) / 2
+        area: Numbers = (np.diff(rate, axis=1) * middle).sum(axis=1)
+        return area
+
+
+def timing(
+    sureness: Sureness, alone: Sequence[bool], retrieving: Sequence[bool]
+) -> Timing:
+    """Put questions in order.
+
+    Args:
+        alone: Whether the model alone is right.
+        retrieving: Whether it is right with what was retrieved.
+
+    Raises:
+        ValueError: There are none, or the lengths differ.
+    """
+    if not len(sureness) or not len(sureness) == len(alone) == len(retrieving):
+        msg = (
+            f"{len(sureness)} numbers, {len(alone)} answers alone and {len(retrieving)} "
+            "with evidence make no curve"
+        )
+        raise ValueError(msg)
+    values = np.array([_told(value) for value in sureness])
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    own = np.asarray(alone, dtype=np.float64)
+    other = np.asarray(retrieving, dtype=np.float64)
+    return Timing(order, starts, ordered[starts], own, other - own)
+
+
+def retrieval_curve(
+    sureness: Sureness, alone: Sequence[bool], retrieving: Sequence[bool]
+) -> RetrievalCurve:
+    """Return what every threshold comes to; the arguments are those of `timing`."""
+    ranked = timing(sureness, alone, retrieving)
+    rate, accuracy = ranked.points(np.ones((1, len(ranked.order))))
+    return RetrievalCurve(
+        tuple(rate[0].tolist()),
+        tuple(accuracy[0].tolist()),
+        (*ranked.sureness.tolist(), None),
+    )
+
+
+def retrieves(sureness: float | None, threshold: float | None) -> bool:
+    """Tell whether a question is sent, at one of a curve's thresholds."""
+    return threshold is None or _told(sureness) < threshold
+
+
+def sent_at(sureness: Sureness, rate: float, ids: Sequence[str]) -> list[bool]:
+    """Return which questions are sent when exactly that share is, the least sure first.
+
+    Args:
+        rate: In [0, 1]; rounded to whole questions.
+        ids: What questions of equal sureness are drawn by, as if by lot.
+    """
+    lots = [hashlib.sha256(name.encode()).digest() for name in ids]
+    told = [_told(value) for value in sureness]
+    order = sorted(range(len(told)), key=lambda place: (told[place], lots[place]))
+    chosen = set(order[: round(rate * len(order))])
+    return [place in chosen for place in range(len(order))]
+
+
+def _told(sureness: float | None) -> float:
+    return -math.inf if sureness is None else sureness
+
+
+def _from_zero(steps: Numbers) -> Numbers:
+    summed = np.cumsum(steps, axis=1)
+    return np.concatenate([np.zeros_like(summed[:, :1]), summed], axis=1)
