@@ -52,8 +52,9 @@ class PolicySerializer(serializers.ModelSerializer[Policy]):
             "unverified_floor", "answer_from_enriched", "enriched_floor", "soft_refusal", "min_verdict", "support_check",
             "abstention", "min_confidence", "min_early_confidence",
             "min_joint_confidence", "answer_without_probe", "sources_must_agree", "reveal_not_entitled",
-            "refuse_when_stale", "calibrated_embedder", "calibrated_language_model",
-            "calibrated_retrieval", "calibrated_probes", "is_calibrated",
+            "refuse_when_stale", "scope", "retrieval_timing", "min_known", "steering",
+            "min_token_confidence", "rerank", "debias_verdict", "calibrated_embedder", "calibrated_language_model",
+            "calibrated_retrieval", "calibrated_probes", "calibrated_own_knowledge", "is_calibrated",
             "calibration", "certificate", "created_at",
         ]  # fmt: skip
         read_only_fields = fields

@@ -146,6 +146,9 @@ class EffectiveSerializer(serializers.Serializer[Answer]):
     min_confidence = serializers.FloatField(source="policy.min_confidence")
     min_early_confidence = serializers.FloatField(source="policy.min_early_confidence")
     min_joint_confidence = serializers.FloatField(source="policy.min_joint_confidence")
+    scope = serializers.CharField(source="policy.scope")
+    retrieval_timing = serializers.CharField(source="policy.retrieval_timing")
+    min_known = serializers.FloatField(source="policy.min_known")
     calibration = serializers.ChoiceField([each.value for each in Calibration])
     embedder = serializers.CharField(help_text="Fingerprint.")
     language_model = serializers.CharField(
@@ -255,6 +258,11 @@ class AnswerSummarySerializer(serializers.Serializer[Answer]):
 class AnswerSerializer(AnswerSummarySerializer):
     """An answer with its evidence and everything that it was decided by."""
 
+    unsourced = serializers.BooleanField(
+        source="is_unsourced",
+        help_text="The language model answered from what it knows by itself; no source "
+        "carries it. Only where the policy's scope is adaptive.",
+    )
     short_answer = serializers.SerializerMethodField(
         help_text='The words of `text` that answer the question; "" where the model does '
         "not tell them from the rest."

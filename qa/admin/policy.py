@@ -15,8 +15,9 @@ from accounts.admin_confirmation import confirmed
 from accounts.exceptions import NescioError
 from jobs.services import enqueue
 from qa.models import Policy
+from qa.pipeline.policy import RetrievalTiming, Scope
 from qa.services.activations import roll_back
-from qa.services.policies import activate, active_policy, new_version
+from qa.services.policies import SCOPE_REMEDY, activate, active_policy, new_version
 from qa.services.running import Running, what_runs
 from qa.services.threshold_effects import has_drifted
 
@@ -25,7 +26,8 @@ from .calibration import CalibrationPages
 from .calibration_desk import author_of
 
 _CHOSEN = (
-    "knowledge_base", "name", "hard_refusal", "alpha", "alpha_unverified", "horizon",
+    "knowledge_base", "name", "scope", "retrieval_timing", "min_known", "steering",
+    "min_token_confidence", "rerank", "debias_verdict", "hard_refusal", "alpha", "alpha_unverified", "horizon",
     "top_k", "verbatim_distance", "unverified_floor", "answer_from_enriched",
     "enriched_floor", "soft_refusal", "min_verdict",
     "support_check", "abstention", "min_confidence", "min_early_confidence",
@@ -50,6 +52,16 @@ class PolicyForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptabl
                 "horizon",
                 f"{horizon} is below alpha {alpha}: what is near enough to answer "
                 "would count as unrelated. Raise it.",
+            )
+        scope, timing = cleaned.get("scope"), cleaned.get("retrieval_timing")
+        if (
+            scope
+            and timing
+            and (scope == Scope.ADAPTIVE) is (timing == RetrievalTiming.ALWAYS)
+        ):
+            self.add_error(
+                "retrieval_timing",
+                f"{timing} does not go with the scope {scope}: {SCOPE_REMEDY}",
             )
         return cleaned
 
@@ -84,8 +96,31 @@ class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
                 ]
             },
         ),
+        (
+            "When evidence is looked for",
+            {
+                "fields": [
+                    "scope",
+                    "retrieval_timing",
+                    "min_known",
+                    "steering",
+                    "min_token_confidence",
+                    "rerank",
+                ]
+            },
+        ),
         ("Word-for-word answers", {"fields": ["verbatim_distance"]}),
-        ("Soft refusal", {"fields": ["soft_refusal", "min_verdict", "support_check"]}),
+        (
+            "Soft refusal",
+            {
+                "fields": [
+                    "soft_refusal",
+                    "min_verdict",
+                    "debias_verdict",
+                    "support_check",
+                ]
+            },
+        ),
         (
             "Abstention",
             {

@@ -34,6 +34,8 @@ def print_answer(answer: Answer, asker: User, console: Console) -> None:
 def _headline(answer: Answer, asker: User) -> Panel:
     is_answered = answer.outcome == Answer.Outcome.ANSWERED
     how = f"answered ({answer.gate or 'from the evidence'})"
+    if answer.is_unsourced:
+        how = "answered from the model's own knowledge: no source carries it"
     if not is_answered:
         how = f"refused ({answer.gate}: {answer.shown_reason})"
     return Panel(
@@ -94,7 +96,7 @@ def _gates(answer: Answer) -> Table:
 
 
 def _verdict(gate: str, passed: bool | None) -> Text:
-    if gate == Gate.VERBATIM:
+    if gate in (Gate.BOUNDARY, Gate.VERBATIM):
         return Text(_MATCHES[passed], style="green" if passed else "dim")
     return Text(_VERDICTS[passed], style=_STYLES[passed])
 

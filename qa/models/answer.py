@@ -215,6 +215,12 @@ class Answer(models.Model):
         help_text="Between its evidence: [{conflict_id, entries, quotes}]; not shown to "
         "who may not see both entries.",
     )
+    boundary = models.JSONField(
+        default=dict,
+        blank=True,
+        help_text="Where the model was asked what it knows by itself: {fingerprint, "
+        "examples: ids of the past questions that it was decided by}.",
+    )
     embedder = models.CharField(max_length=64, blank=True)
     language_model = models.CharField(max_length=200, blank=True)
     probes = models.TextField(
@@ -292,6 +298,11 @@ class Answer(models.Model):
 
     def __str__(self) -> str:
         return self.question[:80]
+
+    @property
+    def is_unsourced(self) -> bool:
+        """Whether it rests on what the language model knows by itself."""
+        return self.outcome == self.Outcome.ANSWERED and self.gate == Gate.BOUNDARY
 
     @property
     def shown_text(self) -> str:

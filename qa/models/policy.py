@@ -6,6 +6,7 @@ from django.db.models import Q
 from kb.models import KnowledgeBase
 from qa.pipeline.gates import Reason
 from qa.pipeline.policy import Policy as PolicyValue
+from qa.pipeline.policy import RetrievalTiming, Scope
 
 
 class Policy(models.Model):
@@ -126,10 +127,54 @@ class Policy(models.Model):
         default=False,
         help_text="Refuse everything while the thresholds belong to other models.",
     )
+    scope = models.CharField(
+        max_length=14,
+        choices=[(each.value, each.value) for each in Scope],
+        default=Scope.KNOWLEDGE_BASE.value,
+        help_text="knowledge_base answers from evidence alone; adaptive also from what "
+        "the language model knows by itself, and says that no source carries it.",
+    )
+    retrieval_timing = models.CharField(
+        max_length=15,
+        choices=[(each.value, each.value) for each in RetrievalTiming],
+        default=RetrievalTiming.ALWAYS.value,
+        help_text="When evidence is looked for. All but always need the adaptive scope: "
+        "boundary (a probe of the question), history (past questions like it), "
+        "log_probability (of the draft), monitored (while it is written).",
+    )
+    min_known = models.FloatField(
+        default=0.95,
+        validators=[MinValueValidator(0.0), MaxValueValidator(1.01)],
+        help_text="Least sureness at which the language model answers by itself; above "
+        "1 it never does. Set it from a risk-coverage curve.",
+    )
+    steering = models.FloatField(
+        default=0.3,
+        validators=[MinValueValidator(-20.0), MaxValueValidator(20.0)],
+        help_text="How strongly a monitored answer is moved towards honesty; 0 not at "
+        "all.",
+    )
+    min_token_confidence = models.FloatField(
+        default=0.0,
+        validators=[MinValueValidator(-1000.0), MaxValueValidator(1000.0)],
+        help_text="Least confidence of a word of a monitored answer, in the unit of the "
+        "activations; below it evidence is looked for.",
+    )
+    rerank = models.BooleanField(
+        default=False,
+        help_text="Is what was found put in the order in which it helps the model? "
+        "Needs a reranker.",
+    )
+    debias_verdict = models.BooleanField(
+        default=False,
+        help_text="Is the model's verdict corrected by what it says of past questions "
+        "that experts judged?",
+    )
     calibrated_embedder = models.CharField(max_length=64, blank=True)
     calibrated_language_model = models.CharField(max_length=200, blank=True)
     calibrated_retrieval = models.CharField(max_length=100, blank=True)
     calibrated_probes = models.TextField(blank=True)
+    calibrated_own_knowledge = models.CharField(max_length=200, blank=True)
     is_calibrated = models.BooleanField(default=False)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -151,6 +196,11 @@ class Policy(models.Model):
                 fields=["knowledge_base"],
                 condition=Q(is_active=True),
                 name="policy_one_active",
+            ),
+            models.CheckConstraint(
+                condition=Q(scope="knowledge_base", retrieval_timing="always")
+                | (Q(scope="adaptive") & ~Q(retrieval_timing="always")),
+                name="policy_scope_fits_timing",
             ),
         ]
 
@@ -182,10 +232,18 @@ class Policy(models.Model):
             sources_must_agree=self.sources_must_agree,
             reveal_not_entitled=self.reveal_not_entitled,
             refuse_when_stale=self.refuse_when_stale,
+            scope=Scope(self.scope),
+            retrieval_timing=RetrievalTiming(self.retrieval_timing),
+            min_known=self.min_known,
+            steering=self.steering,
+            min_token_confidence=self.min_token_confidence,
+            rerank=self.rerank,
+            debias_verdict=self.debias_verdict,
             calibrated_embedder=self.calibrated_embedder,
             calibrated_language_model=self.calibrated_language_model,
             calibrated_retrieval=self.calibrated_retrieval,
             calibrated_probes=self.calibrated_probes,
+            calibrated_own_knowledge=self.calibrated_own_knowledge,
             is_calibrated=self.is_calibrated,
         )
 

@@ -80,6 +80,7 @@ class AnswerPage:
     pieces: tuple[Piece, ...]
     reasoning: str
     is_verbatim: bool
+    is_unsourced: bool  # from the language model's own knowledge
     cited: tuple[Card, ...]
     unused: tuple[Card, ...]
     near_misses: tuple[Card, ...]
@@ -119,18 +120,20 @@ def present(
         wording.REASONS[Reason(answer.shown_reason)] if answer.shown_reason else None
     )
     is_verbatim = answered and answer.gate == Gate.VERBATIM
+    is_unsourced = answer.is_unsourced
     return AnswerPage(
         answer=answer,
         pieces=_emphasised(
             _answer_pieces(
                 answer.shown_text,
                 {row.rank: number for number, row in enumerate(cited, start=1)},
-                reads_marks=answered and not is_verbatim,
+                reads_marks=answered and not is_verbatim and not is_unsourced,
             ),
             short_answer_of(answer),
         ),
         reasoning="" if any(row.is_withheld for row in evidence) else answer.reasoning,
         is_verbatim=is_verbatim,
+        is_unsourced=is_unsourced,
         cited=cards,
         unused=_cards(unused, len(cards) + 1, policy, at),
         near_misses=_cards(near, 1, policy, at),
@@ -153,6 +156,8 @@ def _announcement(
     answer: Answer, reason: wording.ReasonWords | None, citations: int
 ) -> str:
     match answer.outcome:
+        case Answer.Outcome.ANSWERED if answer.is_unsourced:
+            return f"Answered without a source. {answer.shown_text}"
         case Answer.Outcome.ANSWERED:
             sources = "1 source" if citations == 1 else f"{citations} sources"
             return f"Answered, with {sources}. {answer.shown_text}"

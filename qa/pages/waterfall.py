@@ -63,6 +63,7 @@ class StageTimeLine:
 
 # The stages whose time a gate takes: what it waits for and its own judgement.
 _STAGES_OF_GATE = {
+    Gate.BOUNDARY: ("boundary_load", "boundary", "recall"),
     Gate.VERBATIM: ("verbatim",),
     Gate.HARD_REFUSAL: ("hard_refusal",),
     Gate.SOFT_REFUSAL: ("load", "generate", "support", "soft_refusal"),
@@ -71,7 +72,11 @@ _STAGES_OF_GATE = {
 }
 # An answer that was ended before it began was judged by nothing else.
 _STAGES_OF_ENDING = ("load", "generate", "abstention")
-_SEARCH_STAGES = ("question", "retrieve")
+_SEARCH_STAGES = ("question", "retrieve", "rerank")
+# Gates that stand only where they measured something.
+_ONLY_WHERE_MEASURED = (Gate.BOUNDARY, Gate.AGREEMENT)
+# Gates that answer or let the question go on, and refuse nothing.
+_ANSWERING = (Gate.BOUNDARY, Gate.VERBATIM)
 # The one signal that belongs to the search; it refuses nothing.
 _VISIBLE = "visible_entries"
 
@@ -79,26 +84,17 @@ _VISIBLE = "visible_entries"
 def waterfall(answer: Answer) -> tuple[Step, ...]:
     """Return the search and the gates after it, each where the one before ended."""
     total = _total(answer.milliseconds) or 1.0
-    spent = _spent(answer, _SEARCH_STAGES)
-    searched = [s for s in answer.signals if s["name"] == _VISIBLE]
-    steps = [
-        Step(
-            name="Search",
-            question="What is known about it?",
-            state="passed" if spent else "skipped",
-            verdict="" if spent else "Not reached",
-            signals=tuple(_signal_line(signal) for signal in searched),
-            time=wording.time_in_words(spent) if spent else "",
-            bar=_share(0.0, spent, total) if spent else None,
-        )
-    ]
-    start = spent
+    steps: list[Step] = []
+    start = 0.0
     shadow = in_shadow(answer)
     for gate in Gate:
+        if gate is Gate.VERBATIM:  # the first that looks at what was found
+            steps.append(_search(answer, start, total))
+            start += _spent(answer, _SEARCH_STAGES)
         signals = [s for s in answer.signals if s["gate"] == gate]
         if gate is Gate.ABSTENTION and not _has_probes(answer):
             continue
-        if gate is Gate.AGREEMENT and not signals:  # nothing was left to compare
+        if gate in _ONLY_WHERE_MEASURED and not signals:
             continue
         spent = _spent(answer, _stages_of(gate, answer))
         state, verdict = _gate_state(gate, answer, bool(signals))
@@ -123,6 +119,22 @@ def waterfall(answer: Answer) -> tuple[Step, ...]:
         )
         start += spent
     return tuple(steps)
+
+
+def _search(answer: Answer, start: float, total: float) -> Step:
+    spent = _spent(answer, _SEARCH_STAGES)
+    if answer.gate == Gate.BOUNDARY:  # reading the question is all that was done of it
+        spent = 0.0
+    searched = [s for s in answer.signals if s["name"] == _VISIBLE]
+    return Step(
+        name="Search",
+        question="What is known about it?",
+        state="passed" if spent else "skipped",
+        verdict="" if spent else "Not reached",
+        signals=tuple(_signal_line(signal) for signal in searched),
+        time=wording.time_in_words(spent) if spent else "",
+        bar=_share(start, spent, total) if spent else None,
+    )
 
 
 def _has_probes(answer: Answer) -> bool:
@@ -153,7 +165,7 @@ def _gate_state(gate: Gate, answer: Answer, measured: bool) -> tuple[str, str]:
         return "answered", "Yes: answered here"
     if not measured:
         return "skipped", "Not reached"
-    if gate is Gate.VERBATIM:
+    if gate in _ANSWERING:
         return "none", "No: went on"
     if gate is Gate.ABSTENTION and not _has_least(answer):
         return "none", "Measured only"

@@ -17,6 +17,9 @@ class GateWords:
 
 
 GATES = {
+    Gate.BOUNDARY: GateWords(
+        "Own knowledge", "Does the language model know it without looking?"
+    ),
     Gate.VERBATIM: GateWords(
         "Word for word",
         "Has an expert already answered exactly this question?",
@@ -50,6 +53,10 @@ class SignalWords:
 
 
 SIGNALS = {
+    "own_sureness": SignalWords(
+        "How sure it is that the model knows by itself", rule="at least"
+    ),
+    "own_answer_stands": SignalWords("It wrote an answer by itself", Kind.YES_NO),
     "question_distance": SignalWords(
         "Distance to the nearest answered question", rule="at most"
     ),
@@ -211,9 +218,13 @@ REASONS = {
 # stage -> what is being done while it runs, and its name once done
 STAGES = {
     "question": ("Reading the question", "Question read"),
+    "boundary_load": ("Starting the language model", "Language model ready"),
+    "boundary": ("Asking what the model knows by itself", "Own knowledge judged"),
+    "recall": ("Writing from the model's own knowledge", "Answer drafted"),
     "retrieve.embed": ("", "of the search: embedding the question"),
     "retrieve.sql": ("", "of the search: the database"),
     "retrieve": ("Searching what is known", "Searched"),
+    "rerank": ("Ranking what was found", "Ranked anew"),
     "verbatim": ("Looking for a ready answer", "Ready answers compared"),
     "hard_refusal": ("Judging how close it is", "Closeness judged"),
     "load": ("Starting the language model", "Language model ready"),

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from .abstain import abstain
 from .agree import judge_agreement
+from .boundary import conclude_unsourced, consider, recall
 from .clean import clean_question
 from .clock import Clock
 from .conclude import conclude
@@ -12,8 +13,10 @@ from .generate import generate
 from .generation import LanguageModel
 from .hard_gate import judge_coverage
 from .outcome import StageValue
-from .policy import Policy
+from .own_knowledge import OwnKnowledge
+from .policy import Policy, Scope
 from .probes import Probes
+from .rerank import Reranker, rerank
 from .retrieve import retrieve
 from .soft_gate import judge_generation
 from .support import verify_support
@@ -28,22 +31,42 @@ def answer(
     language_model: Callable[[], LanguageModel],
     probes: Callable[[LanguageModel], Probes],
     policy: Policy,
+    own_knowledge: Callable[[], OwnKnowledge] | None = None,
+    reranker: Callable[[], Reranker] | None = None,
 ) -> Iterator[StageValue]:
     """Yield the value of each stage as it is made; the last one is the Outcome.
 
     `language_model` loads the model and `probes` those in force for it; they are called
     only for a question that passed hard refusal and has no verbatim answer.
+    `own_knowledge` is called in the adaptive scope alone, and `reranker` where the policy
+    ranks anew.
 
     Raises:
         LanguageModelUnavailableError: The model's server is down or too slow.
     """
     clock = Clock()
     yield (question := clock.time("question", clean_question, asked, language))
-    yield (
-        found := clock.time(
-            "retrieve", retrieve, question, retriever=retriever, policy=policy
+    boundary = None
+    if policy.scope is Scope.ADAPTIVE and own_knowledge:
+        own = clock.time("boundary_load", own_knowledge)
+        considered, boundary = clock.time(
+            "boundary", consider, question, own=own, policy=policy
         )
+        draft, boundary = clock.time("recall", recall, considered, boundary)
+        yield boundary
+        if draft:
+            yield conclude_unsourced(
+                question, boundary, draft, policy=policy, clock=clock
+            )
+            return
+    found = clock.time(
+        "retrieve", retrieve, question, retriever=retriever, policy=policy
     )
+    if policy.rerank and reranker:
+        found = clock.time(
+            "rerank", rerank, question, found, reranker=reranker(), policy=policy
+        )
+    yield found
     yield (
         match := clock.time("verbatim", match_verbatim, question, found, policy=policy)
     )
@@ -70,7 +93,7 @@ def answer(
         yield agreement.decision
     if hard.refused or match.evidence:
         yield conclude(
-            question, found, match, hard, agreement=agreement,
+            question, found, match, hard, agreement=agreement, boundary=boundary,
             policy=policy, times=clock.times,
         )  # fmt: skip
         return
@@ -132,7 +155,7 @@ def answer(
         yield agreement.decision
     yield conclude(
         question, found, match, hard, generation, support, soft, confidence, abstention,
-        agreement, policy=policy, language_model=by, probes=in_force.fingerprints,
+        agreement, boundary, policy=policy, language_model=by, probes=in_force.fingerprints,
         times=clock.times,
     )  # fmt: skip
 

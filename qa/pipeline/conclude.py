@@ -7,6 +7,7 @@ from .gates import Decision, Gate
 from .generation import Citation, Generation
 from .outcome import (
     Agreement,
+    Boundary,
     Outcome,
     Question,
     StageTime,
@@ -27,6 +28,7 @@ def conclude(
     confidence: Confidence | None = None,
     abstention: Decision | None = None,
     agreement: Agreement | None = None,
+    boundary: Boundary | None = None,
     *,
     policy: Policy,
     language_model: str = "",
@@ -61,6 +63,7 @@ def conclude(
             and (piece.distance <= policy.horizon or piece.entry_id in opposed)
         ),
         signals=(
+            *(boundary.signals if boundary else ()),
             *verbatim.signals,
             *(signal for gate in decisions for signal in gate.signals),
         ),
@@ -72,6 +75,7 @@ def conclude(
         confidence=confidence,
         probes=probes or "",
         contradictions=contradictions,
+        boundary=boundary,
     )
 
 

@@ -5,8 +5,12 @@ from enum import StrEnum
 
 
 class Gate(StrEnum):
-    """Where a question was decided, in the order in which the gates stand."""
+    """Where a question was decided, in the order in which the gates stand.
 
+    BOUNDARY and VERBATIM refuse nothing: they answer, or let the question go on.
+    """
+
+    BOUNDARY = "boundary"
     VERBATIM = "verbatim"
     HARD_REFUSAL = "hard_refusal"
     SOFT_REFUSAL = "soft_refusal"

@@ -31,6 +31,22 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class Boundary:
+    """Whether the model answers by itself, before anything is looked for.
+
+    Attributes:
+        is_known: Whether it is sure enough.
+        fingerprint: Of what told it.
+        examples: Ids of the past questions that it was decided by, nearest first.
+    """
+
+    is_known: bool
+    fingerprint: str
+    examples: tuple[str, ...]
+    signals: tuple[Signal, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class VerbatimMatch:
     """The verified question-and-answer entry that is returned word for word, if any."""
 
@@ -81,7 +97,8 @@ class Outcome:
     """Everything a question came to, so that it can be explained and replayed.
 
     Attributes:
-        gate: The gate that refused, or VERBATIM for a verbatim answer, else None.
+        gate: The gate that refused, VERBATIM for a verbatim answer, BOUNDARY for one that
+            rests on the model's own knowledge, else None.
         reason: Set exactly when refused.
         shown_reason: What the asker may be told (`reason`, unless the policy hides it).
         evidence: What the language model saw; for a verbatim answer the one entry;
@@ -93,6 +110,8 @@ class Outcome:
             none or no language model was asked.
         contradictions: Between what the answer rests on and other evidence; where there
             are any, both entries are among `evidence` or `near_misses`.
+        boundary: What was decided before anything was looked for; None in the scope of
+            the knowledge base.
     """
 
     question: Question
@@ -115,10 +134,12 @@ class Outcome:
     confidence: Confidence | None = None
     probes: str = ""
     contradictions: tuple[Contradiction, ...] = ()
+    boundary: Boundary | None = None
 
 
 StageValue = (
     Question
+    | Boundary
     | Retrieval
     | VerbatimMatch
     | Decision
@@ -137,6 +158,8 @@ def stage_of(value: StageValue) -> str:
     match value:
         case Question():
             return "question"
+        case Boundary():
+            return "boundary"
         case Retrieval():
             return "retrieve"
         case VerbatimMatch():

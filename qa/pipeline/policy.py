@@ -1,8 +1,41 @@
 """Every threshold and switch of one answer."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from .evidence import Evidence
+
+# As the CBDR paper: so many times the pieces that are kept are ranked anew.
+CANDIDATES_A_PIECE = 3
+
+
+class Scope(StrEnum):
+    """What may be answered from.
+
+    KNOWLEDGE_BASE: nothing but evidence.
+    ADAPTIVE: the language model's own knowledge too, labelled as unsourced.
+    """
+
+    KNOWLEDGE_BASE = "knowledge_base"
+    ADAPTIVE = "adaptive"
+
+
+class RetrievalTiming(StrEnum):
+    """When evidence is looked for; all but ALWAYS need the adaptive scope.
+
+    ALWAYS: for every question.
+    BOUNDARY: where a probe of the question's activations doubts that the model knows
+        (CBDR).
+    HISTORY: where past questions like it say that the model does not know (DH-ICL).
+    LOG_PROBABILITY: where the model's own draft is unlikely to it.
+    MONITORED: while it writes, at words that it is not confident of (CtrlA).
+    """
+
+    ALWAYS = "always"
+    BOUNDARY = "boundary"
+    HISTORY = "history"
+    LOG_PROBABILITY = "log_probability"
+    MONITORED = "monitored"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +78,17 @@ class Policy:
             asker may not see.
         refuse_when_stale: Whether a stale policy refuses everything or answers with a
             warning.
+        scope: What may be answered from.
+        retrieval_timing: When evidence is looked for.
+        min_known: Least sureness in [0, 1] at which the model answers by itself; CBDR's
+            beta. Above 1 it never does.
+        steering: How strongly activations are moved towards honesty while a monitored
+            answer is written, in lengths of the directions; 0 moves nothing.
+        min_token_confidence: Least confidence of a monitored word; in the activations'
+            own unit, so it holds for one model and its directions.
+        rerank: Whether what was found is put in the order in which it helps the model.
+        debias_verdict: Whether the model's verdict is corrected by what it says of past
+            questions whose answer is known.
         calibrated_embedder: Fingerprint that alpha was set for.
         calibrated_language_model: Fingerprint that min_verdict was set for; several are
             separated by spaces.
@@ -52,6 +96,8 @@ class Policy:
         calibrated_probes: Fingerprints, separated by spaces, of the probes that the
             least confidences were set for; such sets of several language models are
             separated by "|".
+        calibrated_own_knowledge: Fingerprint of what tells whether the model knows, that
+            min_known was set for; where another runs, evidence is always looked for.
         is_calibrated: Whether the thresholds come from labelled answers.
     """
 
@@ -77,11 +123,24 @@ class Policy:
     sources_must_agree: bool
     reveal_not_entitled: bool
     refuse_when_stale: bool
+    scope: Scope
+    retrieval_timing: RetrievalTiming
+    min_known: float
+    steering: float
+    min_token_confidence: float
+    rerank: bool
+    debias_verdict: bool
     calibrated_embedder: str
     calibrated_language_model: str
     calibrated_retrieval: str
     calibrated_probes: str
+    calibrated_own_knowledge: str
     is_calibrated: bool
+
+    @property
+    def candidates(self) -> int:
+        """How many pieces are looked for."""
+        return self.top_k * (CANDIDATES_A_PIECE if self.rerank else 1)
 
     def alpha_of(self, piece: Evidence) -> float:
         """Return the bound that this piece's distance / confidence is held against."""

@@ -10,7 +10,9 @@ from enum import StrEnum
 from typing import Protocol
 
 from .agree import DISAGREEING
+from .boundary import STANDS, SURENESS
 from .gates import Gate
+from .policy import Scope
 from .scores import CONFIDENCES, EARLY
 
 Signals = Mapping[str, float | None]
@@ -18,6 +20,16 @@ Signals = Mapping[str, float | None]
 
 class Thresholds(Protocol):
     """What of a policy decides on signals: `types.Policy`, or the row that it is of."""
+
+    @property
+    def scope(self) -> str:
+        """What may be answered from; a `Scope`."""
+        ...
+
+    @property
+    def min_known(self) -> float:
+        """Least sureness at which the model answers by itself."""
+        ...
 
     @property
     def alpha(self) -> float:
@@ -111,6 +123,9 @@ def replay(signals: Signals, policy: Thresholds) -> Replay:
         signals: By name, as `flat` returns them.
         policy: The thresholds, and which gates are in shadow.
     """
+    known = _by_own_knowledge(signals, policy)
+    if known is not None:
+        return known
     if not _has_evidence(signals):
         return Replay(Played.REFUSED, Gate.HARD_REFUSAL)
     if policy.hard_refusal and not _is_covered(signals, policy):
@@ -165,6 +180,17 @@ def _by_agreement(signals: Signals, policy: Thresholds) -> Replay:
     if policy.sources_must_agree and signals.get(DISAGREEING):
         return Replay(Played.REFUSED, Gate.AGREEMENT)
     return Replay(Played.ANSWERED)
+
+
+def _by_own_knowledge(signals: Signals, policy: Thresholds) -> Replay | None:
+    """Decide what the model answers by itself; None where evidence is looked for."""
+    sureness, stands = signals.get(SURENESS), signals.get(STANDS)
+    is_known = sureness is not None and sureness >= policy.min_known
+    if policy.scope == Scope.ADAPTIVE and is_known and stands != 0.0:
+        return Replay(Played.UNKNOWN if stands is None else Played.ANSWERED)
+    if stands == 1.0 and not _has_evidence(signals):
+        return Replay(Played.UNKNOWN)  # it was answered before anything was looked for
+    return None
 
 
 def _has_evidence(signals: Signals) -> bool:

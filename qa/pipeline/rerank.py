@@ -12,9 +12,6 @@ from .evidence import Retrieval
 from .outcome import Question
 from .policy import Policy
 
-# As the paper: so many times the pieces that are kept are looked at.
-CANDIDATES_A_PIECE = 3
-
 
 class Reranker(Protocol):
     """Scores texts by how much they help to answer a question."""

@@ -14,10 +14,10 @@ def retrieve(question: Question, *, retriever: Retriever, policy: Policy) -> Ret
     An index that gave up early must never look like missing knowledge. A first look
     that compared every visible entry can't have missed one and is not repeated.
     """
-    first = retriever.look(question.text, top_k=policy.top_k, deep=False)
+    first = retriever.look(question.text, top_k=policy.candidates, deep=False)
     if passes(first, policy) or first.route == _EXACT:
         return first
-    second = retriever.look(question.text, top_k=policy.top_k, deep=True)
+    second = retriever.look(question.text, top_k=policy.candidates, deep=True)
     return Retrieval(
         evidence=second.evidence,
         visible=second.visible,

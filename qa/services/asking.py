@@ -4,6 +4,7 @@ import logging
 import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 from datetime import timedelta
+from functools import partial
 from uuid import UUID
 
 from django.conf import settings
@@ -26,6 +27,8 @@ from qa.pipeline.clean import clean_question
 from qa.pipeline.gates import Decision
 from qa.pipeline.generation import LanguageModel
 from qa.pipeline.outcome import Outcome, StageValue
+from qa.pipeline.own_knowledge import OwnKnowledge
+from qa.pipeline.policy import RetrievalTiming
 from qa.pipeline.probes import Probes
 from qa.probing import probes_in_force
 
@@ -211,6 +214,7 @@ def stages_of(
         language_model=language_model,
         probes=load_and_release,
         policy=frozen,
+        own_knowledge=partial(_own_knowledge, frozen.retrieval_timing),
     )
 
 
@@ -310,6 +314,14 @@ def _keep(answer: Answer) -> None:
     if answer._state.adding:
         with transaction.atomic():
             answer.save(force_insert=True)
+
+
+def _own_knowledge(timing: RetrievalTiming) -> OwnKnowledge:
+    # Pulls in torch, as below.
+    from qa.own_knowledge.selection import own_knowledge_of  # noqa: PLC0415
+
+    release_connection()
+    return own_knowledge_of(timing)
 
 
 def _configured_model() -> LanguageModel:

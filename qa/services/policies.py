@@ -10,6 +10,7 @@ from django.db.models import Max
 from kb.models import KnowledgeBase
 from qa.exceptions import PolicyError
 from qa.models import Policy, PolicyActivation
+from qa.pipeline.policy import RetrievalTiming, Scope
 
 from .grounds import grounds_of
 
@@ -22,6 +23,10 @@ DEFAULTS_SET_FOR_LANGUAGE_MODEL = (
 )
 DEFAULTS_SET_FOR_RETRIEVAL = "euclidean/rrf-60/idf/1"
 DEFAULT_NAME = "default"
+SCOPE_REMEDY = (
+    "knowledge_base always retrieves; adaptive needs boundary, history, log_probability "
+    "or monitored."
+)
 
 
 class PolicyChanges(TypedDict, total=False):
@@ -48,10 +53,18 @@ class PolicyChanges(TypedDict, total=False):
     sources_must_agree: bool
     reveal_not_entitled: bool
     refuse_when_stale: bool
+    scope: Scope
+    retrieval_timing: RetrievalTiming
+    min_known: float
+    steering: float
+    min_token_confidence: float
+    rerank: bool
+    debias_verdict: bool
     calibrated_embedder: str
     calibrated_language_model: str
     calibrated_retrieval: str
     calibrated_probes: str
+    calibrated_own_knowledge: str
     is_calibrated: bool
 
 
@@ -170,6 +183,12 @@ def _check(policy: Policy) -> None:
             for field, messages in error.message_dict.items()
         )
         raise PolicyError(wrong) from error
+    is_adaptive = policy.scope == Scope.ADAPTIVE
+    if is_adaptive is (policy.retrieval_timing == RetrievalTiming.ALWAYS):
+        raise PolicyError(
+            f"The scope {policy.scope} does not go with the retrieval timing "
+            f"{policy.retrieval_timing}: {SCOPE_REMEDY}"
+        )
     if policy.horizon < policy.alpha:
         raise PolicyError(
             f"horizon {policy.horizon} is below alpha {policy.alpha}: what is near "

@@ -12,7 +12,7 @@ from qa.exceptions import AnswerDecidedError
 from qa.models import Answer, AnswerEvidence, Policy, RefusalWording
 from qa.pipeline.activations import Confidence
 from qa.pipeline.generation import Generation
-from qa.pipeline.outcome import Outcome
+from qa.pipeline.outcome import Boundary, Outcome
 from qa.pipeline.wording import refusal_text
 
 from .grounds import grounds_of
@@ -108,6 +108,7 @@ def _fields(answer: Answer, outcome: Outcome, policy: Policy) -> dict[str, Any]:
             }
             for each in outcome.contradictions
         ],
+        "boundary": _boundary(outcome.boundary),
         "embedder": outcome.embedder,
         "language_model": outcome.language_model,
         "probes": outcome.probes,
@@ -130,6 +131,15 @@ def _confidence(confidence: Confidence | None) -> dict[str, Any]:
         return {}
     along = [round(value, _ALONG_DECIMALS) for value in confidence.along]
     return {"along": along, "missing": confidence.missing}
+
+
+def _boundary(boundary: Boundary | None) -> dict[str, Any]:
+    if boundary is None:
+        return {}
+    return {
+        "fingerprint": boundary.fingerprint,
+        "examples": list(boundary.examples),
+    }
 
 
 def _evidence_rows(answer: Answer, outcome: Outcome) -> Iterator[AnswerEvidence]:

@@ -6,7 +6,7 @@ from django.urls import reverse
 from accounts.roles import Role
 from jobs.models import Job
 from jobs.run import run_job
-from probes.cards import ProbeKind
+from probes.cards import ANSWER_KINDS, ProbeKind
 from probes.models import Probe
 from probes.services.registry import promote, register
 from qa.exceptions import (
@@ -71,26 +71,26 @@ class TestWhatComesByItself:
     def test_every_kind_once_there_are(self):
         jobs = enqueue_due(reviewed=400)
 
-        assert [job.parameters["kind"] for job in jobs] == [*ProbeKind]
+        assert [job.parameters["kind"] for job in jobs] == [*ANSWER_KINDS]
         assert enqueue_due(reviewed=400) == jobs
 
     def test_again_after_enough_new_ones(self, settings):
         settings.RETRAIN_AFTER = 50
-        for kind in ProbeKind:
+        for kind in ANSWER_KINDS:
             Retraining.objects.create(kind=kind, state="shadow", reviewed=500)
 
         assert enqueue_due(reviewed=549) == []
-        assert len(enqueue_due(reviewed=550)) == len(ProbeKind)
+        assert len(enqueue_due(reviewed=550)) == len(ANSWER_KINDS)
 
     def test_also_after_enough_were_taken_back(self, settings):
         settings.RETRAIN_AFTER = 50
-        for kind in ProbeKind:
+        for kind in ANSWER_KINDS:
             Retraining.objects.create(kind=kind, state="shadow", reviewed=500)
 
-        assert len(enqueue_due(reviewed=450)) == len(ProbeKind)
+        assert len(enqueue_due(reviewed=450)) == len(ANSWER_KINDS)
 
     def test_not_while_one_waits_for_approval(self):
-        for kind in ProbeKind:
+        for kind in ANSWER_KINDS:
             Retraining.objects.create(kind=kind, state="waiting", reviewed=0)
 
         assert enqueue_due(reviewed=5_000) == []

@@ -16,7 +16,7 @@ from qa.pipeline.activations import (
 )
 from qa.pipeline.evidence import Contradiction, Evidence, Retrieval, Withheld
 from qa.pipeline.generation import Generation, Prompt
-from qa.pipeline.policy import Policy
+from qa.pipeline.policy import Policy, RetrievalTiming, Scope
 
 EMBEDDER = "e" * 64
 MODEL = "m" * 64
@@ -48,10 +48,18 @@ def make_policy(**changes: Any) -> Policy:
         "sources_must_agree": True,
         "reveal_not_entitled": False,
         "refuse_when_stale": False,
+        "scope": Scope.KNOWLEDGE_BASE,
+        "retrieval_timing": RetrievalTiming.ALWAYS,
+        "min_known": 0.95,
+        "steering": 0.3,
+        "min_token_confidence": 0.0,
+        "rerank": False,
+        "debias_verdict": False,
         "calibrated_embedder": EMBEDDER,
         "calibrated_language_model": "",
         "calibrated_retrieval": "",
         "calibrated_probes": "",
+        "calibrated_own_knowledge": "",
         "is_calibrated": False,
     }
     return Policy(**values | changes)

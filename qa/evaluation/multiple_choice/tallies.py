@@ -8,6 +8,7 @@ import numpy as np
 from qa.evaluation.judged import Judged
 from qa.evaluation.metrics.intervals import bootstrap, clusters_of, mean
 from qa.evaluation.metrics.rates import wilson_interval
+from qa.pipeline.policy import Scope
 from qa.pipeline.replay import Played, replay
 
 from .published import EUCLIDEAN_ALPHA
@@ -24,6 +25,8 @@ class Gates:
             squared distance is its square root here, exactly so at confidence 1.
     """
 
+    scope: str = Scope.KNOWLEDGE_BASE
+    min_known: float = 1.01
     alpha: float = EUCLIDEAN_ALPHA
     alpha_unverified: float = 2.0
     verbatim_distance: float = 0.0

@@ -1,0 +1,60 @@
+"""Retrieval where the model's own draft is unlikely to it: the plainest of triggers.
+
+The draft is written before it is known whether it will be shown, so that deciding costs
+a whole answer; boundary and history decide within the prompt's pass.
+"""
+
+import math
+from dataclasses import dataclass
+
+from qa.language_models.own_knowledge import OwnKnowledgeForm
+from qa.own_knowledge.draft import write_draft
+from qa.pipeline.generation import Generation
+from qa.pipeline.outcome import Question
+
+
+@dataclass(frozen=True, slots=True)
+class ConsideredByDraft:
+    """`qa.pipeline.own_knowledge.Considered` of a draft that is there already."""
+
+    draft: Generation
+    examples: tuple[str, ...] = ()
+
+    @property
+    def sureness(self) -> float | None:
+        """The geometric mean of the probabilities of the draft's tokens."""
+        mean = self.draft.log_probability
+        return None if mean is None else math.exp(mean)
+
+    @property
+    def signals(self) -> tuple[tuple[str, float | None], ...]:
+        """The mean log-probability that the sureness is made of."""
+        return (("own_log_probability", self.draft.log_probability),)
+
+    def answer(self) -> Generation:
+        """Return the draft."""
+        return self.draft
+
+
+class OwnKnowledgeByDraft:
+    """`qa.pipeline.own_knowledge.OwnKnowledge` by the likelihood of the model's draft."""
+
+    def __init__(self, form: OwnKnowledgeForm) -> None:
+        """Take over the form that questions are asked in."""
+        self._form = form
+
+    @property
+    def fingerprint(self) -> str:
+        """The form's."""
+        return self._form.fingerprint
+
+    def consider(self, question: Question) -> ConsideredByDraft:
+        """Read the question and write a draft.
+
+        Raises:
+            TooManyTokensError: The question does not fit the model's context.
+        """
+        with self._form.model.turn():
+            asked = self._form.prompt_ids(question.text)
+            context = self._form.model.read(asked, self._form.prefix())
+            return ConsideredByDraft(write_draft(self._form, context))

@@ -1,0 +1,100 @@
+"""Stage: whether the language model knows the answer without looking.
+
+At or above `policy.min_known` it answers at once, going on from what was read to decide;
+below it evidence is looked for, as in the scope of the knowledge base. An answer of this
+kind rests on no source, and says so.
+
+References:
+    CBDR, section 3.4 (dynamic retrieval at beta); DH-ICL, section 3.
+"""
+
+from dataclasses import replace
+
+from .clock import Clock
+from .gates import Gate, Signal
+from .generation import Generation
+from .outcome import Boundary, Calibration, Outcome, Question
+from .own_knowledge import Considered, OwnKnowledge
+from .policy import Policy
+from .refusal_detector import is_refusal
+
+# What the sureness is stored under, whatever told it.
+SURENESS = "own_sureness"
+# Whether what it wrote by itself was an answer; not there where it wrote nothing.
+STANDS = "own_answer_stands"
+
+
+def consider(
+    question: Question, *, own: OwnKnowledge, policy: Policy
+) -> tuple[Considered, Boundary]:
+    """Let the model read the question by itself, and decide whether it knows.
+
+    What can't be told is not known, and so is what is told by anything but what
+    `min_known` was set for.
+
+    Raises:
+        LanguageModelUnavailableError: The model is down.
+    """
+    considered = own.consider(question)
+    set_for = policy.calibrated_own_knowledge.split()
+    sureness = (
+        considered.sureness if not set_for or own.fingerprint in set_for else None
+    )
+    is_known = sureness is not None and sureness >= policy.min_known
+    gate = Gate.BOUNDARY
+    signals = (
+        Signal(gate, SURENESS, sureness, policy.min_known, is_known),
+        *(Signal(gate, name, value, None, None) for name, value in considered.signals),
+    )
+    return considered, Boundary(is_known, own.fingerprint, considered.examples, signals)
+
+
+def recall(
+    considered: Considered, boundary: Boundary
+) -> tuple[Generation | None, Boundary]:
+    """Let the model answer by itself, where it knows.
+
+    A draft that says nothing, or that it does not know, is none: evidence is looked for.
+
+    Raises:
+        LanguageModelUnavailableError: The model is down.
+    """
+    if not boundary.is_known:
+        return None, boundary
+    draft = considered.answer()
+    says = bool(draft.answer.strip()) and not is_refusal(draft.answer)
+    said = Signal(Gate.BOUNDARY, STANDS, float(says), 1.0, says)
+    signals = (*boundary.signals, said)
+    return draft if says else None, replace(boundary, signals=signals)
+
+
+def conclude_unsourced(
+    question: Question,
+    boundary: Boundary,
+    draft: Generation,
+    *,
+    policy: Policy,
+    clock: Clock,
+) -> Outcome:
+    """Return the outcome of an answer that rests on the model's own knowledge."""
+    is_calibrated = policy.is_calibrated and bool(policy.calibrated_own_knowledge)
+    return Outcome(
+        question=question,
+        policy=policy,
+        answered=True,
+        gate=Gate.BOUNDARY,
+        reason=None,
+        shown_reason=None,
+        answer=draft.answer.strip(),
+        reasoning="",
+        citations=(),
+        evidence=(),
+        near_misses=(),
+        signals=boundary.signals,
+        times=clock.times,
+        calibration=Calibration.CURRENT if is_calibrated else Calibration.HAND_SET,
+        embedder="",
+        language_model=boundary.fingerprint,
+        generation=draft,
+        boundary=boundary,
+    )
