@@ -12,7 +12,7 @@ from qa.models import Answer
 from qa.pipeline.activations import Confidence
 from qa.pipeline.evidence import Retrieval
 from qa.pipeline.gates import Decision
-from qa.pipeline.outcome import Outcome, StageValue, stage_of
+from qa.pipeline.outcome import Boundary, Outcome, StageValue, stage_of
 from qa.services import asking
 
 from . import wording
@@ -23,6 +23,7 @@ logger = logging.getLogger(__name__)
 # The stage that comes after each; nothing names what is being waited for but this.
 _NEXT = {
     "question": "retrieve",
+    "boundary": "retrieve",
     "retrieve": "verbatim",
     "verbatim": "hard_refusal",
     "hard_refusal": "generate",
@@ -71,7 +72,8 @@ def follow(answer: Answer) -> None:
 def _stage(value: StageValue) -> str:
     stage = stage_of(value)
     refused = isinstance(value, Decision) and value.refused
-    following = "outcome" if refused else _NEXT.get(stage, "outcome")
+    answered = isinstance(value, Boundary) and value.is_answered
+    following = "outcome" if refused or answered else _NEXT.get(stage, "outcome")
     return render_to_string(
         "qa/_stage.html",
         {
@@ -85,6 +87,8 @@ def _stage(value: StageValue) -> str:
 
 def _detail(value: StageValue) -> str:
     match value:
+        case Boundary(is_answered=is_answered):
+            return "answers by itself" if is_answered else "evidence is looked for"
         case Retrieval(evidence=()):
             return "nothing found"
         case Retrieval(evidence=evidence):

@@ -65,7 +65,7 @@ def recall(
     says = bool(draft.answer.strip()) and not is_refusal(draft.answer)
     said = Signal(Gate.BOUNDARY, STANDS, float(says), 1.0, says)
     signals = (*boundary.signals, said)
-    return draft if says else None, replace(boundary, signals=signals)
+    return draft if says else None, replace(boundary, signals=signals, is_answered=says)
 
 
 def conclude_unsourced(

@@ -36,6 +36,7 @@ class Boundary:
 
     Attributes:
         is_known: Whether it is sure enough.
+        is_answered: Whether it wrote an answer that stands.
         fingerprint: Of what told it.
         examples: Ids of the past questions that it was decided by, nearest first.
     """
@@ -44,6 +45,7 @@ class Boundary:
     fingerprint: str
     examples: tuple[str, ...]
     signals: tuple[Signal, ...]
+    is_answered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

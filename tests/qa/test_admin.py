@@ -122,7 +122,8 @@ def test_votes_are_listed_and_never_edited(enter):
 def version_of(policy: Policy, **changes) -> dict[str, object]:
     names = (
         "name", "alpha", "alpha_unverified", "horizon", "top_k", "verbatim_distance", "unverified_floor",
-        "enriched_floor",
+        "enriched_floor", "scope", "retrieval_timing", "min_known", "steering",
+        "min_token_confidence",
         "min_verdict", "min_confidence", "min_early_confidence", "min_joint_confidence",
     )  # fmt: skip
     return {
@@ -134,6 +135,19 @@ def version_of(policy: Policy, **changes) -> dict[str, object]:
         **{name: getattr(policy, name) for name in names},
         **changes,
     }
+
+
+def test_a_timing_that_its_scope_does_not_have_is_refused_in_the_form(enter):
+    first = ensure_default_policy(make_knowledge_base())
+
+    shown = enter(Role.ADMIN).post(
+        reverse("admin:qa_policy_add"), version_of(first, scope="adaptive")
+    )
+
+    assert shown.status_code == 200
+    errors = shown.context["adminform"].form.errors
+    assert "always does not go with the scope adaptive" in str(errors)
+    assert Policy.objects.count() == 1
 
 
 def test_a_new_version_is_made_from_another_and_activated(enter):

@@ -193,4 +193,6 @@ def test_the_language_model_of_evidence_is_not_loaded_for_what_is_known():
         own_knowledge=lambda: GivenKnowledge(1.0),
     )
 
-    assert list(values)[-1].answered
+    outcome = list(values)[-1]
+    assert isinstance(outcome, Outcome)
+    assert outcome.gate is Gate.BOUNDARY

@@ -169,7 +169,7 @@ def test_every_stage_of_the_pipeline_has_words():
 
     named = {"retrieve", "question", "verbatim", "generate", "support", "outcome"}
     stages = {type_.__name__ for type_ in typing.get_args(StageValue)}
-    assert len(stages) == 8  # a new stage needs words, and this count
+    assert len(stages) == 9  # a new stage needs words, and this count
     assert named | {gate.value for gate in Gate} <= set(wording.STAGES)
     assert stage_of(Question("x")) in wording.STAGES
 
