@@ -14,7 +14,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check --no-input install --no-warn-script-location
 ARGS ?=
 # PYTEST_ARGS="tests/kb -q" runs a part of the suite. Two processes: each loads the models.
-PYTEST_ARGS ?= -n 2 --dist loadfile
+PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: up stop test lint format help venv dev requirements
 

@@ -72,6 +72,16 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         postgres.stop(settings.PLACES)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that start whole systems, after the order was shuffled.
+
+    They take minutes each: begun last, one process would run one of them alone.
+    """
+    long = {item.path for item in items if item.get_closest_marker("system")}
+    items.sort(key=lambda item: item.path not in long)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None]:
     """Let tests write and read what they like; requests and jobs say for whom they do."""

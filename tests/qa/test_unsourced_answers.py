@@ -6,6 +6,7 @@ from rest_framework.test import APIClient
 
 from qa.exceptions import PolicyError
 from qa.models import Answer, Policy
+from qa.pipeline.policy import RetrievalTiming, Scope
 from qa.services.asking import ask
 from qa.services.policies import activate, ensure_default_policy, new_version
 from qa.services.running import what_runs
@@ -16,13 +17,13 @@ pytestmark = pytest.mark.django_db
 CAPITAL = "What is the capital of France?"
 
 
-def adaptive(min_known: float, timing: str = "log_probability") -> Policy:
+def adaptive(min_known: float) -> Policy:
     first = ensure_default_policy(make_knowledge_base())
     made = new_version(
         first,
         by=None,
-        scope="adaptive",
-        retrieval_timing=timing,
+        scope=Scope.ADAPTIVE,
+        retrieval_timing=RetrievalTiming.LOG_PROBABILITY,
         min_known=min_known,
     )
     return activate(made)
@@ -77,7 +78,11 @@ def test_an_unsourced_answer_is_no_sign_of_another_language_model(bundled_base):
 
 
 @pytest.mark.parametrize(
-    ("scope", "timing"), [("adaptive", "always"), ("knowledge_base", "boundary")]
+    ("scope", "timing"),
+    [
+        (Scope.ADAPTIVE, RetrievalTiming.ALWAYS),
+        (Scope.KNOWLEDGE_BASE, RetrievalTiming.BOUNDARY),
+    ],
 )
 def test_a_scope_takes_only_its_own_timings(scope, timing):
     first = ensure_default_policy(make_knowledge_base())
