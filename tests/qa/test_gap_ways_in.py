@@ -44,6 +44,16 @@ def client_of(role: Role = Role.SME) -> APIClient:
     return client
 
 
+def test_the_dashboard_leads_to_the_gaps_that_matter_most(client):
+    gap = make_gaps(QUESTION)
+    client.force_login(staff(Role.SME))
+
+    page = client.get(reverse("admin:qa_dashboard")).content.decode()
+
+    assert f'href="{reverse("admin:qa_gap_change", args=[gap.pk])}"' in page
+    assert f'href="{reverse("admin:qa_gap_changelist")}">1 open gap</a>' in page
+
+
 def test_the_list_shows_open_gaps_the_most_missed_first(client):
     make_gaps(QUESTION)
     client.force_login(staff(Role.SME))
