@@ -9,7 +9,7 @@ several continuations of one context can be compared.
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final
 
 import numpy as np
@@ -24,8 +24,10 @@ from probes.language_model.network import Network
 from probes.language_model.passages import Passage, Passages, cut, joined
 from probes.language_model.second_pass import Passing, read_activations
 from probes.language_model.taps import (
+    NO_STEERING,
     Activations,
     PassStopped,
+    Steering,
     Tap,
     last_of,
     tapped,
@@ -39,7 +41,7 @@ from probes.language_model.values import (
     Scored,
     score_rows,
 )
-from probes.language_model.writing import Allowed, write
+from probes.language_model.writing import Allowed, Enough, write
 
 # A few forms, each with its fixed prefix.
 _PREFIXES_KEPT: Final = 4
@@ -126,11 +128,21 @@ class WhiteBoxModel:
             self._prefixes.move_to_end(key)
             return context
 
-    def read(self, ids: Sequence[int], after: Context | None = None) -> Context:
+    def read(
+        self,
+        ids: Sequence[int],
+        after: Context | None = None,
+        *,
+        steering: Steering = NO_STEERING,
+    ) -> Context:
         """Read `ids` and return the context that they make after another one.
+
+        Args:
+            steering: What is added to blocks' outputs at each of `ids`.
 
         Raises:
             TooManyTokensError: They do not fit the model's context.
+            LayerError: A steered block does not exist in this model.
             ValueError: There is nothing to read.
         """
         if not ids:
@@ -138,8 +150,13 @@ class WhiteBoxModel:
                 msg = "A context needs at least one token."
                 raise ValueError(msg)
             return after
-        with self._lock:
+        with self._lock, self._steered(steering):
             return self._network.read(ids, after)
+
+    def _steered(self, steering: Steering) -> AbstractContextManager[object]:
+        if not steering:  # looking for the blocks takes a millisecond
+            return nullcontext()
+        return tapped(self._network.module, steering=steering)
 
     def look(
         self,
@@ -252,6 +269,7 @@ class WhiteBoxModel:
         *,
         stops: Sequence[int] = (),
         skips: Sequence[int] | None = None,
+        steering: Steering = NO_STEERING,
     ) -> tuple[Scored, ...]:
         """Score several continuations of one context, in one pass where memory allows.
 
@@ -260,12 +278,17 @@ class WhiteBoxModel:
             stops: Tokens any of which may end a continuation.
             skips: For each option how many tokens at its beginning are read and not
                 scored.
+            steering: What is added to blocks' outputs at each of the options' tokens.
+
+        Raises:
+            TooManyTokensError: An option does not fit the model's context.
+            LayerError: A steered block does not exist in this model.
         """
         skipped = skips or [0] * len(options)
         if not stops and max(map(len, options), default=0) <= 1 and not any(skipped):
             first = after.next_log_probabilities
             return tuple(score_rows(option, first, None, stops) for option in options)
-        with self._lock:
+        with self._lock, self._steered(steering):
             scored: list[Scored] = []
             while len(scored) < len(options):
                 count = _rows_at_once(options[len(scored) :])
@@ -313,6 +336,8 @@ class WhiteBoxModel:
         allowed: Allowed | None = None,
         taps: Sequence[Tap] = (),
         with_end: bool = False,
+        steering: Steering = NO_STEERING,
+        enough: Enough | None = None,
     ) -> Generated:
         """Write greedily until the turn ends, a stop string appears or it is enough.
 
@@ -322,10 +347,13 @@ class WhiteBoxModel:
                 token among them allows the end. Control tokens are never written.
             taps: Where activations are kept while it writes.
             with_end: Whether the end token's are kept too, which takes a pass more.
+            steering: What is added to blocks' outputs at each token that is written; the
+                taps read what it made of them.
+            enough: Given the text so far, whether to write no more of it.
 
         Raises:
             TooManyTokensError: It grew longer than the model's context.
-            LayerError: A tap does not exist in this model.
+            LayerError: A tap or a steered block does not exist in this model.
         """
         with self._lock:
             return write(
@@ -337,6 +365,8 @@ class WhiteBoxModel:
                 allowed=allowed,
                 taps=taps,
                 with_end=with_end,
+                steering=steering,
+                enough=enough,
             )
 
     def write_each(

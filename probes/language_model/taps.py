@@ -65,7 +65,9 @@ class PassStopped(Exception):  # noqa: N818  # no error: how a hook leaves a for
     """Nothing behind the deepest tap is wanted."""
 
 
-_NO_STEERING: Final[Mapping[int, torch.Tensor]] = {}
+# For each block a direction, shape (width,), that is added to its output everywhere.
+Steering = Mapping[int, torch.Tensor]
+NO_STEERING: Final[Steering] = {}
 
 
 @contextmanager
@@ -73,7 +75,7 @@ def tapped(
     module: PreTrainedModel,
     taps: Sequence[Tap] = (),
     *,
-    steering: Mapping[int, torch.Tensor] = _NO_STEERING,
+    steering: Steering = NO_STEERING,
     watch: Watch | None = None,
     truncate: bool = False,
 ) -> Iterator[Flow]:

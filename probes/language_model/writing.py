@@ -7,11 +7,20 @@ import numpy as np
 import torch
 
 from probes.language_model.network import Network
-from probes.language_model.taps import Activations, Flow, PassStopped, Tap, tapped
+from probes.language_model.taps import (
+    NO_STEERING,
+    Activations,
+    Flow,
+    PassStopped,
+    Steering,
+    Tap,
+    tapped,
+)
 from probes.language_model.tokens import Tokens
 from probes.language_model.values import Context, Generated
 
 Allowed = Callable[[Sequence[int]], Collection[int]]
+Enough = Callable[[str], bool]
 
 
 def write(
@@ -24,6 +33,8 @@ def write(
     allowed: Allowed | None,
     taps: Sequence[Tap],
     with_end: bool,
+    steering: Steering = NO_STEERING,
+    enough: Enough | None = None,
 ) -> Generated:
     """Write as `WhiteBoxModel.generate` says; the caller holds the model.
 
@@ -38,7 +49,7 @@ def write(
     text, finished, context = "", False, after
     end: Mapping[Tap, Activations] = {}
     banned = _numbers(tokens.control_ids - tokens.end_ids, network)
-    with tapped(network.module, taps) as flow:
+    with tapped(network.module, taps, steering=steering) as flow:
         while not finished and len(ids) < max_tokens:
             scores = context.next_log_probabilities
             number = _best(scores, banned, allowed(ids) if allowed else None)
@@ -55,6 +66,8 @@ def write(
             text = text[:cut] if finished else text
             context = network.read([number], context)
             _keep(kept, flow)
+            if enough and enough(text):
+                break
     activations = _stacked(kept)
     return Generated(
         tuple(ids),
