@@ -52,6 +52,13 @@ class TooFewLabelsError(ModelError):
     status = 400
 
 
+class StatementFileError(ModelError):
+    """A file of statements can't be read as what it should be."""
+
+    code = "statements_unreadable"
+    status = 400
+
+
 class AdapterFileError(ModelError):
     """An adapter's files are missing or damaged, or do not fit its model."""
 

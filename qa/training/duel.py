@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.abstention import AbstentionProbe
+from probes.exceptions import ProbeFileError
 from probes.joint import JointProbe
 from probes.labels import require_labels
 from probes.language_model import WhiteBoxModel
@@ -121,11 +122,12 @@ class _Asking:
         """Return each draft's confidence, shape (drafts,)."""
         if row.fingerprint not in self._known:
             probe = load_probe(row.files, language_model=row.language_model)
-            found = (
-                self._of_signals(row, probe)
-                if isinstance(probe, JointProbe)
-                else self._of_activations(row, probe)
-            )
+            if isinstance(probe, JointProbe):
+                found = self._of_signals(row, probe)
+            elif isinstance(probe, AbstentionProbe):
+                found = self._of_activations(row, probe)
+            else:
+                raise ProbeFileError(f"{row} holds directions, which judge no answer.")
             self._known[row.fingerprint] = found
         return self._known[row.fingerprint]
 
