@@ -1,0 +1,142 @@
+"""From files of statements to directions in the registry, and what they are worth."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from probes.cards import ProbeCard, ProbeFiles, ProbeKind
+from probes.directions import (
+    OWN_STATEMENTS,
+    DirectionSet,
+    DirectionSettings,
+    Trait,
+    direction_files,
+    fit_direction_set,
+    read_confident_statements,
+    read_true_statements,
+)
+from probes.directions.contrasting import Progress
+from probes.language_model import WhiteBoxModel
+from probes.language_model.second_pass import Passing
+from qa.evaluation.metrics.selective import auroc
+
+
+@dataclass(frozen=True, slots=True)
+class DirectionStatements:
+    """What directions are fitted on.
+
+    Attributes:
+        true: True statements, for honesty.
+        confident: Statements that sound confident.
+        unconfident: Statements that do not, row by row about the same.
+    """
+
+    true: Sequence[str]
+    confident: Sequence[str]
+    unconfident: Sequence[str]
+
+    @property
+    def sha256(self) -> str:
+        """64 hex digits over all of them."""
+        rows = [*self.true, "", *self.confident, "", *self.unconfident]
+        return hashlib.sha256("\n".join(rows).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedDirections:
+    """Fitted directions.
+
+    Attributes:
+        directions: To be used as they are.
+        files: The same for the registry.
+        sounding: AUROC of telling confident-sounding statements from others by the
+            confidence of their last token, with no instruction before them. Which
+            sounds how was no part of the fit; None where all are alike.
+    """
+
+    directions: DirectionSet
+    files: ProbeFiles
+    sounding: float | None
+
+
+def read_statements(
+    true: Sequence[Path], sounding: Path = OWN_STATEMENTS
+) -> DirectionStatements:
+    """Read the statements' files.
+
+    Raises:
+        StatementFileError: A file can't be read as what it should be.
+    """
+    confident, unconfident = read_confident_statements(sounding)
+    return DirectionStatements(read_true_statements(*true), confident, unconfident)
+
+
+def train_directions(
+    model: WhiteBoxModel,
+    statements: DirectionStatements,
+    settings: DirectionSettings,
+    *,
+    on_progress: Progress | None = None,
+) -> TrainedDirections:
+    """Fit both traits' directions on one model.
+
+    As in the paper's release a statement is said under both instructions, however
+    confident it sounds by itself.
+
+    Raises:
+        TooFewLabelsError: A trait has too few statements.
+        TooManyTokensError: A statement does not fit the model's context.
+    """
+    directions = fit_direction_set(
+        model,
+        {
+            Trait.HONESTY: statements.true,
+            Trait.CONFIDENCE: [*statements.confident, *statements.unconfident],
+        },
+        settings,
+        on_progress=on_progress,
+    )
+    sounding = _sounding(model, directions, statements)
+    card = ProbeCard(
+        kind=ProbeKind.DIRECTIONS,
+        language_model=model.fingerprint,
+        language_model_name=model.name,
+        form="",
+        layer=None,
+        part="",
+        temperature=1.0,
+        data_sha256=statements.sha256,
+        sizes=_sizes(statements),
+        settings={},
+        metrics={
+            "sounding_auroc": sounding,
+            "measured": "on statements that no direction was fitted on; sounding_auroc "
+            "on all, without an instruction",
+        },
+    )
+    return TrainedDirections(
+        directions, direction_files(directions, settings, card), sounding
+    )
+
+
+def _sizes(statements: DirectionStatements) -> Mapping[str, int]:
+    return {
+        "true_statements": len(statements.true),
+        "confident_statements": len(statements.confident),
+        "unconfident_statements": len(statements.unconfident),
+    }
+
+
+def _sounding(
+    model: WhiteBoxModel, directions: DirectionSet, statements: DirectionStatements
+) -> float | None:
+    texts = [*statements.confident, *statements.unconfident]
+    rows = [model.tokens.encode_text(text) for text in texts]
+    passings = [Passing(ids, len(ids) - 1, len(ids)) for ids in rows]
+    read = model.read_activations(passings, directions.taps)
+    scores = np.concatenate([directions.confidence_of(row) for row in read])
+    sounds_unsure = [number >= len(statements.confident) for number in range(len(rows))]
+    return auroc(scores.tolist(), sounds_unsure)
