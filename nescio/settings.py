@@ -239,6 +239,8 @@ LANGUAGE_SERVER_RETRIES = env.int("NESCIO_LANGUAGE_SERVER_RETRIES", default=2)
 CONFLICT_JUDGE = env.bool("NESCIO_CONFLICT_JUDGE", default=False)
 # What a server's answers are read with where a probe wants to see activations.
 SURROGATE_MODEL = env.str("NESCIO_SURROGATE_MODEL", default="bundled")
+# What the model answers with when it is asked whether it knows, after past questions.
+HISTORY_LABELS = env.str("NESCIO_HISTORY_LABELS", default="true/false")
 MODEL_DEVICE = env.str("NESCIO_MODEL_DEVICE", default="auto")
 # Two torch threads on a busy two-core machine are 70 times slower than one: cores
 # divided by processes, here web server and worker.

@@ -184,3 +184,9 @@ class RetrainingStateError(ConflictError):
     """A retraining can't be approved, declined or taken back as it stands."""
 
     code = "retraining_state"
+
+
+class LabelPairError(NescioError):
+    """Two words that can't be the labels of this language model."""
+
+    code = "invalid_labels"

@@ -148,6 +148,16 @@ class OwnKnowledgeForm:
             context, max_tokens=max_tokens, stop=[_LINE_END], taps=taps
         )
 
+    def write_each(self, questions: Sequence[str]) -> list[str]:
+        """Write an answer to each question by itself, side by side; trimmed."""
+        if not questions:
+            return []
+        rows = [self.prompt_ids(question) for question in questions]
+        written = self.model.write_each(
+            rows, self.prefix(), max_tokens=_MOST_TOKENS, stop=[_LINE_END]
+        )
+        return [each.text.strip() for each in written]
+
 
 def _start() -> str:
     return _INSTRUCTION + "".join(

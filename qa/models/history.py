@@ -30,9 +30,32 @@ class PastQuestionQuerySet(models.QuerySet["PastQuestion"]):
             embedding_model_id=model_id,
             language_model=language_model,
         )
-        return rows.annotate(distance=L2Distance("vector", vector)).order_by(
-            "distance", "pk"
+        return rows._by_distance(vector)
+
+    def nearest_known(
+        self,
+        vector: Sequence[float],
+        *,
+        knowledge_base_id: int,
+        model_id: int,
+        own_model: str,
+    ) -> Self:
+        """Do the same with those of which `is_known` tells what this own form knows."""
+        rows = self.filter(
+            knowledge_base_id=knowledge_base_id,
+            embedding_model_id=model_id,
+            own_model=own_model,
+            is_known__isnull=False,
         )
+        return rows._by_distance(vector)
+
+    def unasked_of(self, own_model: str) -> Self:
+        """Those of which nobody has found out yet what this own form knows."""
+        return self.exclude(own_model=own_model)
+
+    def _by_distance(self, vector: Sequence[float]) -> Self:
+        rows = self.annotate(distance=L2Distance("vector", vector))
+        return rows.order_by("distance", "pk")
 
 
 class PastQuestion(models.Model):
@@ -62,6 +85,16 @@ class PastQuestion(models.Model):
     can_be_answered = models.BooleanField(
         help_text="What experts said: a right answer, or a refusal that was false."
     )
+    is_known = models.BooleanField(
+        null=True,
+        help_text="Whether the language model answers it rightly by itself; nothing "
+        "where no right answer is known.",
+    )
+    own_model = models.CharField(
+        max_length=64,
+        blank=True,
+        help_text="Fingerprint of model and form that `is_known` was found out with.",
+    )
     labelled_at = models.DateTimeField(help_text="When the last of them said so.")
 
     objects = PastQuestionQuerySet.as_manager()
@@ -73,7 +106,12 @@ class PastQuestion(models.Model):
             models.Index(
                 fields=["knowledge_base", "embedding_model", "language_model"],
                 name="past_question_scope",
-            )
+            ),
+            models.Index(
+                fields=["knowledge_base", "embedding_model", "own_model"],
+                name="past_question_known",
+                condition=models.Q(is_known__isnull=False),
+            ),
         ]
 
     def __str__(self) -> str:

@@ -8,28 +8,57 @@ from django.conf import settings
 
 from probes.language_model import load_model
 from qa.exceptions import LanguageModelUnavailableError
+from qa.language_models.history_form import HistoryForm
+from qa.language_models.label_pair import LabelPair, read_pair
 from qa.language_models.own_knowledge import OwnKnowledgeForm
+from qa.own_knowledge.history import OwnKnowledgeByHistory
 from qa.own_knowledge.log_probability import OwnKnowledgeByDraft
+from qa.pipeline.history import History
 from qa.pipeline.own_knowledge import OwnKnowledge
 from qa.pipeline.policy import RetrievalTiming
 
 _lock: Final = threading.Lock()
 _forms: Final[dict[str, OwnKnowledgeForm]] = {}
+_history_forms: Final[dict[tuple[str, LabelPair], HistoryForm]] = {}
 
 _WAYS: Final[Mapping[RetrievalTiming, Callable[[OwnKnowledgeForm], OwnKnowledge]]] = {
     RetrievalTiming.LOG_PROBABILITY: OwnKnowledgeByDraft,
 }
 
 
-def own_knowledge_of(timing: RetrievalTiming) -> OwnKnowledge:
+def own_knowledge_of(timing: RetrievalTiming, *, history: History) -> OwnKnowledge:
     """Return what tells by this timing whether the model knows.
 
+    Args:
+        history: The past questions that the asker may be judged by.
+
     Raises:
+        LabelPairError: The setting names labels that the model does not know whole.
         LanguageModelUnavailableError: The language model is a server's, whose insides
             nothing can read.
         ModelLoadError: The model is not there or cannot be read.
     """
-    return _WAYS[timing](own_form())
+    form = own_form()
+    if timing is RetrievalTiming.HISTORY:
+        return OwnKnowledgeByHistory(form, history_form(), history)
+    return _WAYS[timing](form)
+
+
+def history_form() -> HistoryForm:
+    """Return the form in which that model is asked after past questions.
+
+    Raises:
+        LabelPairError: The setting names labels that the model does not know whole.
+        LanguageModelUnavailableError: The language model is a server's.
+        ModelLoadError: The model is not there or cannot be read.
+    """
+    model, labels = own_form().model, read_pair(settings.HISTORY_LABELS)
+    key = (model.fingerprint, labels)
+    with _lock:
+        form = _history_forms.get(key)
+        if form is None:
+            form = _history_forms[key] = HistoryForm(model, labels)
+        return form
 
 
 def own_form() -> OwnKnowledgeForm:

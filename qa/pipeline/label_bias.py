@@ -8,6 +8,7 @@ References:
     DH-ICL, section 3.3, equations 1 to 6 (`delta` of either label).
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -45,6 +46,24 @@ class LabelBias:
         return LabelScores(scores.known + self.known, scores.unknown + self.unknown)
 
 
+@dataclass(frozen=True, slots=True)
+class LabelJudgement:
+    """What a model holds of something asked, as a choice of two labels.
+
+    Attributes:
+        known: Probability in [0, 1] of "known" against "unknown", without the leaning;
+            the published rule (the higher score) is 0.5.
+        uncorrected: The same with it.
+        bias: What was taken back.
+        examples: How many examples it was measured on.
+    """
+
+    known: float
+    uncorrected: float
+    bias: LabelBias
+    examples: int
+
+
 def label_bias(examples: Sequence[JudgedExample]) -> LabelBias:
     """Return what the examples tell of the model's leaning.
 
@@ -59,6 +78,27 @@ def label_bias(examples: Sequence[JudgedExample]) -> LabelBias:
             [e.scores.known - e.scores.unknown for e in examples if not e.is_known]
         ),
     )
+
+
+def judge_label(
+    examples: Sequence[JudgedExample], scores: LabelScores
+) -> LabelJudgement:
+    """Judge what is asked by its scores, without what the examples tell of a leaning."""
+    bias = label_bias(examples)
+    return LabelJudgement(
+        known=_share(bias.corrected(scores)),
+        uncorrected=_share(scores),
+        bias=bias,
+        examples=len(examples),
+    )
+
+
+def _share(scores: LabelScores) -> float:
+    """Return the logistic function of the difference, without overflow."""
+    ahead = scores.known - scores.unknown
+    if ahead >= 0:
+        return 1 / (1 + math.exp(-ahead))
+    return math.exp(ahead) / (1 + math.exp(ahead))
 
 
 def _mean_shortfall(behind: Sequence[float]) -> float:

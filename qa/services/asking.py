@@ -26,6 +26,7 @@ from qa.models import Answer, Policy
 from qa.pipeline.clean import clean_question
 from qa.pipeline.gates import Decision
 from qa.pipeline.generation import LanguageModel
+from qa.pipeline.history import History
 from qa.pipeline.outcome import Outcome, StageValue
 from qa.pipeline.own_knowledge import OwnKnowledge
 from qa.pipeline.policy import RetrievalTiming
@@ -33,6 +34,7 @@ from qa.pipeline.probes import Probes
 from qa.probing import probes_in_force
 
 from .grounds import read_grounds
+from .past_examples import PastExamples
 from .policies import active_policy
 from .recording import record_failure, record_outcome
 from .retriever import KnowledgeRetriever, scope_of
@@ -201,6 +203,8 @@ def stages_of(
     asker = answer.asker or AnonymousUser()
     frozen = policy.as_value()
     load = probes or probes_in_force
+    scope = scope_of(asker, answer.knowledge_base, frozen)
+    history = PastExamples(scope, release=release_connection)
 
     def load_and_release(model: LanguageModel) -> Probes:
         found = load(model)
@@ -210,11 +214,11 @@ def stages_of(
     return pipeline.answer(
         answer.question,
         language=answer.language,
-        retriever=KnowledgeRetriever(scope_of(asker, answer.knowledge_base, frozen)),
+        retriever=KnowledgeRetriever(scope),
         language_model=language_model,
         probes=load_and_release,
         policy=frozen,
-        own_knowledge=partial(_own_knowledge, frozen.retrieval_timing),
+        own_knowledge=partial(_own_knowledge, frozen.retrieval_timing, history),
     )
 
 
@@ -316,12 +320,12 @@ def _keep(answer: Answer) -> None:
             answer.save(force_insert=True)
 
 
-def _own_knowledge(timing: RetrievalTiming) -> OwnKnowledge:
+def _own_knowledge(timing: RetrievalTiming, history: History) -> OwnKnowledge:
     # Pulls in torch, as below.
     from qa.own_knowledge.selection import own_knowledge_of  # noqa: PLC0415
 
     release_connection()
-    return own_knowledge_of(timing)
+    return own_knowledge_of(timing, history=history)
 
 
 def _configured_model() -> LanguageModel:

@@ -15,6 +15,8 @@ from kb.models import EmbeddingModel
 from qa.models import Answer, PastQuestion, Review
 from qa.pipeline.replay import flat
 
+from .past_knowledge import find_out_what_is_known
+
 KIND = "qa.keep_past_questions"
 _AT_ONCE = 500
 
@@ -32,7 +34,8 @@ def keep_past_questions(run: JobRun) -> dict[str, object]:
     """Bring past questions in step with the reviews; handler of `KIND`.
 
     What is labelled no more goes first; then, batch by batch in the order of the answers'
-    ids, comes what is new or changed. A run that is killed goes on where it was.
+    ids, comes what is new or changed; last, what the model knows of it by itself. A run
+    that is killed goes on where it was.
     """
     gone, kept = int(run.cursor.get("gone", 0)), int(run.cursor.get("kept", 0))
     place: str | None = run.cursor.get("place")
@@ -51,7 +54,7 @@ def keep_past_questions(run: JobRun) -> dict[str, object]:
             _write(rows)
             cursor = {"gone": gone, "kept": kept, "place": place}
             step.advance(done=kept, cursor=cursor)
-    return {"kept": kept, "gone": gone}
+    return {"kept": kept, "gone": gone, "asked": find_out_what_is_known(run)}
 
 
 def _labels() -> "QuerySet[Review, Any]":

@@ -6,6 +6,7 @@ from qa.pipeline.label_bias import (
     JudgedExample,
     LabelBias,
     LabelScores,
+    judge_label,
     label_bias,
 )
 
@@ -79,3 +80,21 @@ def test_the_order_of_the_examples_does_not_matter(examples, chance):
 
     assert bias.known == pytest.approx(other.known)
     assert bias.unknown == pytest.approx(other.unknown)
+
+
+def test_a_judgement_tells_the_probability_with_and_without_the_leaning():
+    found = judge_label([JudgedExample(True, LabelScores(0, 2))], LabelScores(1, 2))
+
+    assert found.uncorrected == pytest.approx(0.2689414214)  # 1 / (1 + e)
+    assert found.known == pytest.approx(0.7310585786)
+    assert found.examples == 1
+
+
+@given(EXAMPLES, SCORES)
+def test_the_higher_corrected_score_is_the_label(examples, scores):
+    found = judge_label(examples, scores)
+    corrected = found.bias.corrected(scores)
+
+    assert 0 <= found.known <= 1
+    assert (found.known > 0.5) <= (corrected.known > corrected.unknown)
+    assert (found.known < 0.5) <= (corrected.known < corrected.unknown)

@@ -1,0 +1,96 @@
+"""What the pipeline asks of whoever keeps past questions: plain values.
+
+A past question's text enters a prompt of which two scores are read and nothing is written
+from. So whoever asked it, and whatever it says, none of it reaches another asker.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from .generation import Generation, Prompt
+from .outcome import Question
+
+
+@dataclass(frozen=True, slots=True)
+class KnownQuestion:
+    """A past question, and whether the model answers it rightly by itself.
+
+    Attributes:
+        id: Under which it can be looked up; "" of one that comes along.
+    """
+
+    question: str
+    is_known: bool
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedQuestion:
+    """A past question with what it was answered from, and what experts said.
+
+    Attributes:
+        note: The piece of evidence that stood first, as whoever asks now may see it.
+        can_be_answered: Whether experts found that it could be answered.
+        id: Under which it can be looked up; "" of one that comes along.
+    """
+
+    question: str
+    note: str
+    can_be_answered: bool
+    id: str = ""
+
+
+class History(Protocol):
+    """The past questions of one knowledge base, as one asker may use them."""
+
+    def known(
+        self, question: Question, *, own_model: str, limit: int
+    ) -> Sequence[KnownQuestion]:
+        """Return the nearest that this form of a model was asked, the nearest first."""
+        ...
+
+    def judged(
+        self, question: Question, *, language_model: str, limit: int
+    ) -> Sequence[JudgedQuestion]:
+        """Return the nearest that this language model answered, the nearest first."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DebiasedVerdict:
+    """Whether the evidence answers the question, held against past verdicts.
+
+    Attributes:
+        probability: Of "can be answered" in [0, 1], without the model's leaning.
+        uncorrected: The same with it.
+        examples: Ids of the past questions that it was told by, the nearest first.
+    """
+
+    probability: float
+    uncorrected: float
+    examples: tuple[str, ...]
+
+
+class VerdictDebiaser(Protocol):
+    """Tells anew whether evidence answers a question, after experts' own verdicts."""
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells two models and ways of asking them apart."""
+        ...
+
+    def debias(
+        self, prompt: Prompt, generation: Generation, *, language_model: str
+    ) -> DebiasedVerdict:
+        """Judge in one pass whether the evidence behind an answer answers the question.
+
+        Args:
+            prompt: What the language model read.
+            generation: What it wrote, which says what it rests on.
+            language_model: Its fingerprint.
+
+        Raises:
+            LanguageModelUnavailableError: The model is down.
+        """
+        ...

@@ -1,0 +1,108 @@
+"""Finding out which past questions the language model answers rightly by itself.
+
+What a review says of an answer from evidence says nothing of what the model knows without
+it. So the model is asked again without any evidence, and what it says is held against what
+the reviews hold to be right: the answer that was right, the ideal one, or the entry that
+was made of it. An answer that rested on the model's own knowledge was judged itself.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from django.db.models import Prefetch
+
+from jobs.run import JobRun
+from qa.evaluation.metrics.text import contains_gold, normalised
+from qa.models import Answer, PastQuestion, Review
+from qa.pipeline.gates import Gate
+from qa.pipeline.policy import RetrievalTiming
+from qa.pipeline.timely import asks_about_now
+from qa.training.stored_answers import text_of
+
+if TYPE_CHECKING:
+    from qa.language_models.own_knowledge import OwnKnowledgeForm
+
+# Written side by side, in some seconds.
+_AT_ONCE: Final = 32
+# Beyond so many words a right text is a sentence, and an answer stands in it.
+_SHORT_WORDS: Final = 6
+
+
+def find_out_what_is_known(run: JobRun) -> int:
+    """Label past questions by what the model knows itself; return how many were asked.
+
+    Only where a policy decides by past questions, and only those that this form of the
+    model was not asked yet: what is done stays done if the run is killed.
+
+    Raises:
+        LanguageModelUnavailableError: The language model is a server's.
+        ModelLoadError: The model is not there or cannot be read.
+    """
+    wanted = PastQuestion.objects.filter(
+        knowledge_base__policies__retrieval_timing=RetrievalTiming.HISTORY
+    ).distinct()
+    if not wanted.exists():
+        return 0
+    # Pulls in torch, which a worker without such a policy never pays for.
+    from qa.own_knowledge.selection import own_form  # noqa: PLC0415
+
+    form, asked = own_form(), 0
+    rows = wanted.unasked_of(form.fingerprint).select_related("answer")
+    rows = rows.prefetch_related(
+        Prefetch("answer__reviews", Review.objects.done().select_related("entry"))
+    ).order_by("pk")
+    while batch := [*rows[:_AT_ONCE]]:
+        _label(batch, form)
+        asked += len(batch)
+        with run.step() as step:
+            PastQuestion.objects.bulk_update(batch, ["is_known", "own_model"])
+            step.advance(done=run.done + len(batch))
+    return asked
+
+
+def answers_rightly(said: str, references: Iterable[str], *, question: str) -> bool:
+    """Tell whether a short answer says what a right text says.
+
+    A short right text stands in the answer. A longer one holds every word of the answer
+    that the question has not, of which there is one at least.
+    """
+    texts = [normalised(text) for text in references]
+    short = [text for text in texts if len(text.split()) <= _SHORT_WORDS]
+    if contains_gold(said, short):
+        return True
+    new = set(normalised(said).split()) - set(normalised(question).split())
+    long = (set(text.split()) for text in texts if text not in short)
+    return bool(new) and any(new <= words for words in long)
+
+
+def _label(rows: Sequence[PastQuestion], form: "OwnKnowledgeForm") -> None:
+    """Set on each row whether the model knows, or that nothing tells."""
+    open_rows = []
+    for row in rows:
+        row.own_model, row.is_known = form.fingerprint, _told_already(row)
+        if row.is_known is None and _references_of(row):
+            open_rows.append(row)
+    said = form.write_each([row.answer.question for row in open_rows])
+    for row, text in zip(open_rows, said, strict=True):
+        row.is_known = answers_rightly(
+            text, _references_of(row), question=row.answer.question
+        )
+
+
+def _told_already(row: PastQuestion) -> bool | None:
+    """Return what needs no asking: what changes is not known, whatever is said of it."""
+    answer = row.answer
+    if asks_about_now(answer.question, answer.language):
+        return False
+    return row.can_be_answered if answer.gate == Gate.BOUNDARY else None
+
+
+def _references_of(row: PastQuestion) -> list[str]:
+    answer, texts = row.answer, []
+    if answer.outcome == Answer.Outcome.ANSWERED and row.can_be_answered:
+        texts.append(text_of(answer) or answer.text)
+    for review in answer.reviews.all():
+        texts.append(review.ideal_answer)
+        if review.entry:
+            texts.append(review.entry.text)
+    return [text for text in texts if normalised(text)]
