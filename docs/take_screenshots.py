@@ -39,9 +39,13 @@ def main() -> None:
         picture_of_page(page, "/admin/", "admin-dashboard")
         picture_of_page(page, "/admin/kb/entry/", "admin-entries")
         picture_of_page(page, "/admin/kb/entry/due", "admin-due")
+        picture_of_page(page, "/admin/qa/answer/dashboard/?days=7", "dashboard")
+        picture_of_gap(page)
         picture_of_conflict(page)
         picture_of_review(page)
         picture_of_calibration(page)
+        page.set_viewport_size(DESKTOP)  # type: ignore[arg-type]  # as above
+        picture_of_unsourced(page)
         phone = signed_in(browser, up, scheme="dark", viewport=PHONE)
         picture_of_question(phone, VERBATIM, "ask-phone-dark")
         browser.close()
@@ -92,6 +96,21 @@ def picture_of_conflict(page: Page) -> None:
     link = page.locator("#result_list tbody a").first
     if link.count():
         picture_of_page(page, link.get_attribute("href") or "", "admin-conflict")
+
+
+def picture_of_gap(page: Page) -> None:
+    """Take the gap that is missed most, if there is one."""
+    page.goto("/admin/qa/gap/")
+    link = page.locator("#result_list tbody a").first
+    if link.count():
+        picture_of_page(page, link.get_attribute("href") or "", "admin-gap")
+
+
+def picture_of_unsourced(page: Page) -> None:
+    """Take the newest answer that rests on the model's own knowledge, if there is one."""
+    found = page.request.get("/api/v1/answers?gate=boundary").json()["results"]
+    if found:
+        picture_of_page(page, f"/answers/{found[0]['id']}", "ask-unsourced")
 
 
 def picture_of_review(page: Page) -> None:
