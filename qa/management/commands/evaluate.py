@@ -18,7 +18,7 @@ from qa.evaluation.runs import begin, finish, go_on, judged_of, report_of
 from qa.evaluation.suites import open_suite, suites
 from qa.evaluation.suites.joined import JOIN
 from qa.evaluation.suites.options import SuiteOptions
-from qa.management.arguments import positive
+from qa.management.arguments import positive, share
 from qa.management.progress import Bar
 from qa.models import EvaluationRun
 
@@ -101,7 +101,7 @@ class Command(BaseCommand):
         )
         parser.add_argument(
             "--fail-over",
-            type=_share,
+            type=share,
             metavar="RATE",
             help="Exit with 1 if more than this share (0 to 1) of the questions to be "
             "refused was answered, of those to be answered refused, or of the shown "
@@ -225,11 +225,3 @@ def _suite(text: str) -> str:
             msg = f"there is no suite {name!r}; there are: {', '.join(sorted(known))}"
             raise argparse.ArgumentTypeError(msg)
     return text
-
-
-def _share(text: str) -> float:
-    share = float(text)
-    if not 0 <= share <= 1:
-        msg = f"{text} is not between 0 and 1"
-        raise argparse.ArgumentTypeError(msg)
-    return share

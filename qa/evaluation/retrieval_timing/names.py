@@ -1,0 +1,9 @@
+"""What the deciders are called, in the order of every table."""
+
+from typing import Final
+
+NEVER: Final = "never"
+ALWAYS: Final = "always"
+CHANCE: Final = "chance"
+LOG_PROBABILITY: Final = "log-probability"
+DECIDERS: Final = (LOG_PROBABILITY,)

@@ -1,0 +1,113 @@
+"""What became of the questions under one decider, and what its thresholds make of that."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .asking import Cost
+from .curve import retrieves
+from .questions import Asked, Part
+
+_Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One question under one decider.
+
+    Attributes:
+        sureness: In [0, 1]; None where it can't be told.
+        alone: Whether the model's own answer is right.
+        with_notes: Whether the answer with notes is.
+        passes: Whether the hard gate lets the notes pass.
+        decided: What deciding took.
+        drafted: What going on to the own answer took after that; None where that was not
+            measured.
+    """
+
+    asked: Asked
+    sureness: float | None
+    alone: bool
+    with_notes: bool
+    passes: bool
+    decided: Cost
+    drafted: Cost | None
+
+
+def outcomes_of(
+    questions: Sequence[Asked],
+    answers: Mapping[str, _Row],
+    considered: Mapping[str, _Row],
+    plain: Mapping[str, _Row],
+) -> list[Outcome]:
+    """Join a record's rows by the questions' ids.
+
+    Args:
+        answers: With notes.
+        considered: The decider's.
+        plain: Of the model alone, whose answer a decider goes on to that drafts none.
+    """
+    found = []
+    for one in questions:
+        row, other = considered[one.case.id], answers[one.case.id]
+        own = row.get("answer", plain[one.case.id]["answer"])
+        drafted = row.get("answered")
+        found.append(
+            Outcome(
+                asked=one,
+                sureness=row["sureness"],
+                alone=one.is_right(own),
+                with_notes=one.is_right(other["answer"]),
+                passes=bool(other["passes"]),
+                decided=Cost(**row["decided"]),
+                drafted=Cost(**drafted) if drafted else None,
+            )
+        )
+    return found
+
+
+Account = Callable[[Outcome], bool]
+"""Whether retrieving comes out right."""
+
+
+def as_published(row: Outcome) -> bool:
+    """Answer with whatever was found, as the papers have it."""
+    return row.with_notes
+
+
+def behind_the_gate(row: Outcome) -> bool:
+    """Refuse where the hard gate does, which is right where nobody can answer."""
+    if row.passes:
+        return row.with_notes
+    return row.asked.case.is_answerable is False
+
+
+def columns(
+    rows: Sequence[Outcome], account: Account
+) -> tuple[list[float | None], list[bool], list[bool]]:
+    """Return the sureness, and what is right alone and by retrieving, as curves take it."""
+    return (
+        [row.sureness for row in rows],
+        [row.alone for row in rows],
+        [account(row) for row in rows],
+    )
+
+
+def rights(
+    rows: Sequence[Outcome], sent: Sequence[bool], account: Account
+) -> list[bool]:
+    """Return which questions come out right where these are sent."""
+    return [
+        account(row) if is_sent else row.alone
+        for row, is_sent in zip(rows, sent, strict=True)
+    ]
+
+
+def of_part(rows: Sequence[Outcome], part: Part) -> list[Outcome]:
+    """Return the outcomes of one part's questions."""
+    return [row for row in rows if row.asked.part is part]
+
+
+def sent_by(rows: Sequence[Outcome], threshold: float | None) -> list[bool]:
+    """Return which questions a threshold sends."""
+    return [retrieves(row.sureness, threshold) for row in rows]

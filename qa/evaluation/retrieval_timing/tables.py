@@ -1,0 +1,174 @@
+"""The comparison as tables of text, and what has to be known to read them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from qa.evaluation.metrics.intervals import Interval
+from qa.evaluation.report.tables import TextTable, percent
+
+from .build import ACCOUNTS, LEVEL, RATES
+from .names import ALWAYS, CHANCE, NEVER
+
+Figures = Mapping[str, Any]
+
+
+def tables(figures: Figures) -> Iterator[TextTable]:
+    """Yield the tables of each account, first the one as the papers have it."""
+    for name in ACCOUNTS:
+        account = figures["accounts"][name]
+        yield _table(account, f"Retrieval rate, accuracy, cost ({name})")
+        yield _areas(account, figures["knowing"], f"Over all thresholds ({name})")
+        yield _equal(account, f"At equal retrieval rates ({name})")
+        yield _sets(account, f"By set: accuracy @ retrieval rate ({name})")
+
+
+def notes(figures: Figures) -> list[str]:
+    """Return what a reader has to know before believing the figures."""
+    within = 100 * figures["within"]
+    return [
+        figures["protocol"],
+        f"Thresholds were chosen on {figures['calibration']:,} questions, to retrieve as "
+        f"little as keeps accuracy within {within:g} points of its best there; all "
+        f"figures are of {figures['test']:,} others.",
+        "As published: whatever was found is put before the model. Behind the hard gate: "
+        "what is too far is refused, which is right for a question that nobody can "
+        "answer and wrong for any other.",
+        "Right: a reference stands in the answer; for TruthfulQA the answer is nearer to "
+        "a true one than to any false one (ROUGE-L).",
+        "Cost is what deciding takes a question beyond the answer's own generation, at "
+        "the threshold of the first table. Time was taken on a machine that other work "
+        "shared; passes and tokens are counted.",
+        "Intervals are 95 %: Wilson's of a share, the paired bootstrap's of a difference. "
+        f"Ahead is who McNemar's exact test puts ahead at {LEVEL:g}, corrected by Holm "
+        "over all pairs and rates of an account.",
+    ]
+
+
+def _table(account: Figures, title: str) -> TextTable:
+    rows = [
+        (
+            row["decider"],
+            _threshold(row["threshold"], row["decider"]),
+            percent(row["retrieval_rate"]),
+            _with_interval(row["accuracy"], row["accuracy_95"]),
+            _difference(row["against_never"]),
+            _difference(row["against_always"]),
+            *_costs(row["cost"]),
+        )
+        for row in account["table"]
+    ]
+    best = account["oracle"]
+    accuracy = _with_interval(best["accuracy"], best["accuracy_95"])
+    rows.append(("oracle", "", percent(best["retrieval_rate"]), accuracy, *[""] * 6))
+    heads = (
+        "decider", "threshold", "retrieves", "accuracy", "less never", "less always",
+        "passes", "tokens read", "tokens written", "ms",
+    )  # fmt: skip
+    return TextTable(title, heads, tuple(rows))
+
+
+def _areas(account: Figures, knowing: Figures, title: str) -> TextTable:
+    rows = [
+        (
+            name,
+            f"{area['area']:.3f}",
+            ""
+            if name == CHANCE
+            else _points(area["above_chance"], area["above_chance_95"]),
+            _number(knowing.get(name, {}).get("auroc")),
+        )
+        for name, area in account["areas"].items()
+    ]
+    heads = ("decider", "mean accuracy", "above chance, points", "AUROC of knowing")
+    return TextTable(title, heads, tuple(rows))
+
+
+def _equal(account: Figures, title: str) -> TextTable:
+    pairs = account["equal_rates"]
+    names = list(account["areas"])
+    rows = []
+    for name in names:
+        cells = [name]
+        for rate in RATES:
+            own = [
+                pair
+                for pair in pairs
+                if pair["retrieval_rate"] == rate
+                and name in (pair["first"], pair["second"])
+            ]
+            cells += [_own_accuracy(own, name), _beaten(own, name)]
+        rows.append(tuple(cells))
+    heads = ["decider"]
+    for rate in RATES:
+        heads += [f"at {rate:.0%}", "ahead of"]
+    return TextTable(title, tuple(heads), tuple(rows))
+
+
+def _own_accuracy(pairs: Sequence[Figures], name: str) -> str:
+    values = [
+        pair["first_accuracy" if pair["first"] == name else "second_accuracy"]
+        for pair in pairs
+    ]
+    return percent(values[0]) if values else "-"
+
+
+def _beaten(pairs: Sequence[Figures], name: str) -> str:
+    beaten = [
+        pair["second"] if pair["first"] == name else pair["first"]
+        for pair in pairs
+        if pair["ahead"] == name
+    ]
+    return ", ".join(beaten) or "nobody"
+
+
+def _sets(account: Figures, title: str) -> TextTable:
+    names = [row["decider"] for row in account["table"]]
+    rows = [
+        (
+            data_set,
+            str(found[NEVER]["questions"]),
+            *(
+                f"{100 * found[name]['accuracy']:.0f}"
+                if name in (NEVER, ALWAYS)
+                else f"{100 * found[name]['accuracy']:.0f} "
+                f"@ {100 * found[name]['retrieval_rate']:.0f}"
+                for name in names
+            ),
+        )
+        for data_set, found in account["sets"].items()
+    ]
+    return TextTable(title, ("set", "questions", *names), tuple(rows))
+
+
+def _threshold(value: float | str | None, decider: str) -> str:
+    if decider in (NEVER, ALWAYS):
+        return ""
+    return f"{value:.3f}" if isinstance(value, float) else str(value or "always")
+
+
+def _costs(cost: Figures) -> tuple[str, ...]:
+    return (
+        f"{cost['prompt_passes']:.2f}",
+        f"{cost['prompt_tokens']:.0f}",
+        f"{cost['steps']:.1f}",
+        f"{cost['milliseconds']:.0f}",
+    )
+
+
+def _difference(found: Figures) -> str:
+    return _points(found["difference"], found["difference_95"])
+
+
+def _points(value: float, interval: Interval | None) -> str:
+    said = f"{100 * value:+.1f}"
+    if interval is None:
+        return said
+    return f"{said} ({100 * interval[0]:+.1f} to {100 * interval[1]:+.1f})"
+
+
+def _with_interval(value: float, interval: Interval) -> str:
+    return f"{percent(value)} ({100 * interval[0]:.1f} to {100 * interval[1]:.1f})"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
