@@ -148,11 +148,26 @@ class OwnKnowledgeForm:
             context, max_tokens=max_tokens, stop=[_LINE_END], taps=taps
         )
 
-    def write_each(self, questions: Sequence[str]) -> list[str]:
-        """Write an answer to each question by itself, side by side; trimmed."""
+    def write_each(
+        self,
+        questions: Sequence[str],
+        notes: Sequence[Sequence[str]] | None = None,
+    ) -> list[str]:
+        """Write an answer to each question, side by side; trimmed.
+
+        Args:
+            notes: For each question those that stand behind it; by itself if None.
+
+        Raises:
+            TooManyTokensError: One does not fit the model's context.
+        """
         if not questions:
             return []
-        rows = [self.prompt_ids(question) for question in questions]
+        behind = notes if notes is not None else [()] * len(questions)
+        rows = [
+            self.prompt_ids(question, own)
+            for question, own in zip(questions, behind, strict=True)
+        ]
         written = self.model.write_each(
             rows, self.prefix(), max_tokens=_MOST_TOKENS, stop=[_LINE_END]
         )

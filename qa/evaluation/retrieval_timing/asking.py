@@ -24,8 +24,6 @@ from .record import ALONE, WITH_NOTES, Record
 
 TOP_K: Final = 3
 _AT_ONCE: Final = 16
-_MOST_TOKENS: Final = 24
-_END: Final = "\n"
 _ALONE: Final = "Answering alone"
 _WITH_NOTES: Final = "Answering with notes"
 
@@ -86,7 +84,7 @@ def answer_with_notes(
         ]
         notes = [[note_of(piece) for piece in looked.evidence] for looked in found]
         asked = [one.case.question for one in batch]
-        answers = written(form, list(zip(asked, notes, strict=True)))
+        answers = form.write_each(asked, notes)
         rows = {
             one.case.id: {
                 "answer": answer,
@@ -116,7 +114,7 @@ def answer_alone(
     count = len(questions) - len(missing)
     on_progress(_ALONE, count, len(questions))
     for batch in _batches(missing):
-        answers = written(form, [(one.case.question, ()) for one in batch])
+        answers = form.write_each([one.case.question for one in batch])
         rows = zip(batch, answers, strict=True)
         record.keep(
             ALONE,
@@ -185,17 +183,6 @@ def _costed(model: WhiteBoxModel, work: Callable[[], Item]) -> tuple[Item, Cost]
         done = work()
         taken = (perf_counter() - began) * 1000
     return done, Cost(taken, meter.prompt_passes, meter.prompt_tokens, meter.steps)
-
-
-def written(
-    form: OwnKnowledgeForm, asked: Sequence[tuple[str, Sequence[str]]]
-) -> list[str]:
-    """Return the answers to questions with their notes, written side by side."""
-    rows = [form.prompt_ids(question, notes) for question, notes in asked]
-    found = form.model.write_each(
-        rows, form.prefix(), max_tokens=_MOST_TOKENS, stop=[_END]
-    )
-    return [one.text.strip() for one in found]
 
 
 def _batches(rows: Sequence[Asked]) -> Iterator[Sequence[Asked]]:

@@ -1,27 +1,32 @@
 """The comparison from data to figures: what is asked is kept, what is kept is replayed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
+
+from kb.embedder import load_embedder
 from kb.models import KnowledgeBase
 from qa.evaluation.knowledge import asked_of, evaluation_user
 from qa.language_models.own_knowledge import OwnKnowledgeForm
+from qa.own_knowledge.history import OwnKnowledgeByHistory
 from qa.own_knowledge.log_probability import OwnKnowledgeByDraft
-from qa.own_knowledge.selection import own_form
+from qa.own_knowledge.selection import history_form, own_form
 from qa.pipeline.own_knowledge import OwnKnowledge
 from qa.services.policies import active_policy
 from qa.services.retriever import KnowledgeRetriever, scope_of
 
-from .asking import OnProgress, answer_with_notes, consider_all
+from .asking import OnProgress, answer_alone, answer_with_notes, consider_all
 from .build import build_report
 from .deciders import Undecided
+from .history import TaughtHistory
 from .knowledge import ensure_comparison_knowledge, protocol_of, sources_of
-from .names import LOG_PROBABILITY, NEVER
+from .names import DH_ICL, LOG_PROBABILITY, NEVER
 from .outcomes import outcomes_of
-from .questions import Part, Selection, Sizes, select
-from .record import WITH_NOTES, Record
+from .questions import Asked, Part, Selection, Sizes, select
+from .record import ALONE, WITH_NOTES, Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +79,14 @@ def compare_retrieval(options: Options, *, on_progress: OnProgress) -> dict[str,
         on_progress=on_progress, answer_each=1,
     )  # fmt: skip
     plain = record.of(NEVER, undecided.fingerprint)
-    deciders = _deciders(options, form)
+    taught = selection.of(Part.TEACHING)
+    answer_alone(taught, form=form, record=record, on_progress=on_progress)
+    alone = record.of(ALONE, form.fingerprint)
+    made: Mapping[str, Callable[[], OwnKnowledge]] = {
+        LOG_PROBABILITY: lambda: OwnKnowledgeByDraft(form),
+        DH_ICL: lambda: _by_history(form, taught, alone),
+    }
+    deciders = {name: made[name]() for name in options.deciders}
     outcomes = {}
     for name, decider in deciders.items():
         consider_all(
@@ -83,7 +95,7 @@ def compare_retrieval(options: Options, *, on_progress: OnProgress) -> dict[str,
         )  # fmt: skip
         rows = record.of(name, decider.fingerprint)
         outcomes[name] = outcomes_of(asked, answers, rows, plain)
-    alone = outcomes_of(asked, answers, plain, plain)
+    never = outcomes_of(asked, answers, plain, plain)
     return {
         "protocol": protocol_of(
             sources_of(options.data, selection.questions), selection.questions
@@ -95,13 +107,19 @@ def compare_retrieval(options: Options, *, on_progress: OnProgress) -> dict[str,
         "fingerprints": {
             name: decider.fingerprint for name, decider in deciders.items()
         },
-        **build_report(outcomes, alone, within=options.within),
+        **build_report(outcomes, never, within=options.within),
     }
 
 
-def _deciders(options: Options, form: OwnKnowledgeForm) -> dict[str, OwnKnowledge]:
-    made: dict[str, OwnKnowledge] = {LOG_PROBABILITY: OwnKnowledgeByDraft(form)}
-    return {name: made[name] for name in options.deciders}
+def _by_history(
+    form: OwnKnowledgeForm,
+    taught: Sequence[Asked],
+    alone: Mapping[str, Mapping[str, Any]],
+) -> OwnKnowledge:
+    embedder = load_embedder(settings.EMBEDDING_MODEL)
+    return OwnKnowledgeByHistory(
+        form, history_form(), TaughtHistory(taught, alone, embedder)
+    )
 
 
 def _bound(

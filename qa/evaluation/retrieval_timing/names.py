@@ -6,4 +6,5 @@ NEVER: Final = "never"
 ALWAYS: Final = "always"
 CHANCE: Final = "chance"
 LOG_PROBABILITY: Final = "log-probability"
-DECIDERS: Final = (LOG_PROBABILITY,)
+DH_ICL: Final = "DH-ICL"
+DECIDERS: Final = (LOG_PROBABILITY, DH_ICL)

@@ -138,3 +138,16 @@ def test_a_longer_question_costs_more_tokens(form, tmp_path):
 
     short, longer = record.of("never", undecided.fingerprint).values()
     assert longer["decided"]["prompt_tokens"] > short["decided"]["prompt_tokens"]
+
+
+def test_answers_side_by_side_are_those_of_one_at_a_time(form):
+    questions = [one.case.question for one in ASKED[:3]]
+    notes = [["Seven is a number."], [], ["It is one.", "It is not two."]]
+
+    together = form.write_each(questions, notes)
+
+    alone = [
+        form.write(form.model.read(form.prompt_ids(q, own), form.prefix())).text.strip()
+        for q, own in zip(questions, notes, strict=True)
+    ]
+    assert together == alone
