@@ -93,3 +93,16 @@ class ProbeStateError(ConflictError):
     """The probe's state forbids the change."""
 
     code = "probe_state"
+
+
+class RerankerFileError(ModelError):
+    """A reranker's files are missing or damaged."""
+
+    code = "reranker_unusable"
+
+
+class PreferenceFileError(ModelError):
+    """A line of a file of preferences is none, or the file can't be read."""
+
+    code = "preferences_unreadable"
+    status = 400

@@ -21,7 +21,7 @@ def save_adapter(directory: Path, adapted: PeftModel, card: AdapterCard) -> Adap
     adapted.save_pretrained(str(directory), safe_serialization=True)
     # Its own model card is a form to fill in; ours says what there is to say.
     (directory / "README.md").unlink(missing_ok=True)
-    _forget_path(directory / CONFIGURATION, card.base)
+    forget_path(directory / CONFIGURATION, "base_model_name_or_path", card.base)
     weights = load_file(directory / WEIGHTS)
     halves = {name: value.to(torch.bfloat16) for name, value in weights.items()}
     save_file(halves, directory / WEIGHTS, metadata={"format": "pt"})
@@ -31,8 +31,8 @@ def save_adapter(directory: Path, adapted: PeftModel, card: AdapterCard) -> Adap
     return written
 
 
-def _forget_path(file: Path, base: str) -> None:
-    """Name the base model, not the directory of the machine that fitted the adapter."""
+def forget_path(file: Path, field: str, name: str) -> None:
+    """Let a configuration name a model, not the directory of the machine that read it."""
     said = json.loads(file.read_text(encoding="utf-8"))
-    said["base_model_name_or_path"] = base
+    said[field] = name
     file.write_text(json.dumps(said, indent=2, sort_keys=True) + "\n", encoding="utf-8")

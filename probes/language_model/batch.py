@@ -8,16 +8,22 @@ Which rows share a batch moves the last bits of the output, so the same seed nee
 the same words on another machine or in another company.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import torch
 from transformers.cache_utils import DynamicLayer
 
 from probes.language_model.network import Network, fork
+from probes.language_model.taps import Activations, PassStopped, Tap, tapped
 from probes.language_model.tokens import Tokens
 from probes.language_model.values import Context, log_softmax
+
+# Rows of one pass that is only looked at; each has a copy of the context's cache.
+_ROWS_AT_ONCE: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +149,30 @@ def weigh_each(
         torch.cat(scores)[:, list(options)].softmax(dim=1).cpu().numpy()
     )
     return shares
+
+
+def look_each(
+    network: Network,
+    rows: Sequence[Sequence[int]],
+    after: Context,
+    taps: Sequence[Tap],
+) -> list[Mapping[Tap, Activations]]:
+    """Look as `WhiteBoxModel.look_each` says; the caller holds the model."""
+    order = sorted(range(len(rows)), key=lambda index: len(rows[index]))
+    found: dict[int, Mapping[Tap, Activations]] = {}
+    with tapped(network.module, taps, truncate=True) as flow:
+        for first in range(0, len(rows), _ROWS_AT_ONCE):
+            indices = order[first : first + _ROWS_AT_ONCE]
+            places = iter(indices)
+            for company in _companies([rows[index] for index in indices], after):
+                with suppress(PassStopped):
+                    Batch(network, company, after)
+                for row in range(len(company)):
+                    states = {
+                        tap: flow.row(tap, row, slice(-1, None))[0] for tap in taps
+                    }
+                    found[next(places)] = states
+    return [found[index] for index in range(len(rows))]
 
 
 def _companies(

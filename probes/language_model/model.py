@@ -17,7 +17,7 @@ import torch
 from transformers import PreTrainedModel
 
 from probes.adapter.card import AdapterCard
-from probes.language_model.batch import Written, weigh_each, write_each
+from probes.language_model.batch import Written, look_each, weigh_each, write_each
 from probes.language_model.examples import Example, score_labels
 from probes.language_model.meter import Meter, metered
 from probes.language_model.network import Network
@@ -187,6 +187,32 @@ class WhiteBoxModel:
                 context = None
             states = {tap: last_of(values) for tap, values in flow.at.items()}
         return Look(context, states)
+
+    def look_each(
+        self,
+        rows: Sequence[Sequence[int]],
+        after: Context,
+        *,
+        taps: Sequence[Tap],
+    ) -> list[Mapping[Tap, Activations]]:
+        """Tell what stands at the taps at the last token of each row.
+
+        Rows are read side by side, each after the same context, and no further than
+        the deepest tap.
+
+        Args:
+            rows: Tokens that follow the context, none of them empty.
+            taps: Where to read, at least one.
+
+        Returns:
+            For each row, at each tap, float32 of shape (width,).
+
+        Raises:
+            TooManyTokensError: A row does not fit the model's context.
+            LayerError: A tap does not exist in this model.
+        """
+        with self._lock:
+            return look_each(self._network, rows, after, taps)
 
     def read_passage(self, ids: Sequence[int], prefix: Context) -> Context | Passage:
         """Read a passage after a fixed prefix; one that was read lately is there already.

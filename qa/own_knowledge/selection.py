@@ -11,6 +11,7 @@ from qa.exceptions import LanguageModelUnavailableError
 from qa.language_models.history_form import HistoryForm
 from qa.language_models.label_pair import LabelPair, read_pair
 from qa.language_models.own_knowledge import OwnKnowledgeForm
+from qa.own_knowledge.boundary import OwnKnowledgeByProbe
 from qa.own_knowledge.history import OwnKnowledgeByHistory
 from qa.own_knowledge.log_probability import OwnKnowledgeByDraft
 from qa.pipeline.history import History
@@ -22,6 +23,7 @@ _forms: Final[dict[str, OwnKnowledgeForm]] = {}
 _history_forms: Final[dict[tuple[str, LabelPair], HistoryForm]] = {}
 
 _WAYS: Final[Mapping[RetrievalTiming, Callable[[OwnKnowledgeForm], OwnKnowledge]]] = {
+    RetrievalTiming.BOUNDARY: OwnKnowledgeByProbe,
     RetrievalTiming.LOG_PROBABILITY: OwnKnowledgeByDraft,
 }
 

@@ -31,6 +31,7 @@ from qa.pipeline.outcome import Outcome, StageValue
 from qa.pipeline.own_knowledge import OwnKnowledge
 from qa.pipeline.policy import RetrievalTiming
 from qa.pipeline.probes import Probes
+from qa.pipeline.rerank import Reranker
 from qa.probing import probes_in_force
 
 from .grounds import read_grounds
@@ -219,6 +220,7 @@ def stages_of(
         probes=load_and_release,
         policy=frozen,
         own_knowledge=partial(_own_knowledge, frozen.retrieval_timing, history),
+        reranker=_reranker,
     )
 
 
@@ -325,7 +327,17 @@ def _own_knowledge(timing: RetrievalTiming, history: History) -> OwnKnowledge:
     from qa.own_knowledge.selection import own_knowledge_of  # noqa: PLC0415
 
     release_connection()
-    return own_knowledge_of(timing, history=history)
+    own = own_knowledge_of(timing, history=history)
+    release_connection()  # the model reads next
+    return own
+
+
+def _reranker() -> Reranker:
+    # The same.
+    from qa.own_knowledge.reranking import configured_reranker  # noqa: PLC0415
+
+    release_connection()
+    return configured_reranker()
 
 
 def _configured_model() -> LanguageModel:

@@ -2,6 +2,7 @@
 
 from typing import TypedDict, Unpack
 
+from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, User
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
@@ -188,6 +189,11 @@ def _check(policy: Policy) -> None:
         raise PolicyError(
             f"The scope {policy.scope} does not go with the retrieval timing "
             f"{policy.retrieval_timing}: {SCOPE_REMEDY}"
+        )
+    if policy.rerank and not settings.RERANKER:
+        raise PolicyError(
+            "rerank is on and there is no reranker: fit one (manage.py train_reranker) "
+            "and set NESCIO_RERANKER to its directory."
         )
     if policy.horizon < policy.alpha:
         raise PolicyError(

@@ -42,8 +42,8 @@ from .insides import Insides
 from .labelled import LabelledDraft, digest_of
 
 # (answers, of these right and of these wrong): folds and early stop take their share.
-_LEAST: Final = (400, 80)
-_HELD_OUT: Final = 0.15
+LEAST: Final = (400, 80)
+HELD_OUT: Final = 0.15
 BASELINES: Final = ("log_probability", "least_token_probability", "mean_entropy")
 
 READING: Final = "Reading answers"
@@ -111,7 +111,7 @@ def train(
         ProbeFileError: A file of the joint probe's inputs is damaged.
         LayerError: The model has no such block.
     """
-    require_labels([draft.is_right for draft in drafts], "to train on", *_LEAST)
+    require_labels([draft.is_right for draft in drafts], "to train on", *LEAST)
     work = _Work(model, drafts, training, directory, on_progress)
     if training.kind is ProbeKind.JOINT:
         return work.joint(language_model)
@@ -155,7 +155,7 @@ class _Work:
             for name, rival in rivals.items()
         }
         rows = np.arange(len(self._right))
-        parted = held_out(rows, self._clusters, _HELD_OUT, training.settings.seed)
+        parted = held_out(rows, self._clusters, HELD_OUT, training.settings.seed)
         fitted_on, stopped_by = (
             [
                 Labelled(sequence.activations[row], bool(self._right[row]))

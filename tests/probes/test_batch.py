@@ -2,7 +2,8 @@
 
 import pytest
 
-from probes.exceptions import TooManyTokensError
+from probes.exceptions import LayerError, TooManyTokensError
+from probes.language_model.taps import Tap
 from tests.probes import tiny_models
 
 PREFIX = "Say something.\n"
@@ -43,6 +44,22 @@ def test_tokens_are_weighed_as_after_each_row_alone(model):
     for row, found in zip(rows_of(model), shares, strict=True):
         alone = model.choose([[number] for number in options], model.read(row, prefix))
         assert found == pytest.approx(alone.probabilities, abs=1e-5)
+
+
+def test_rows_are_looked_at_as_each_alone_no_further_than_the_deepest_tap(model):
+    prefix, taps = prefix_of(model), [Tap(0), Tap(1)]
+
+    with model.metered() as meter:
+        found = model.look_each(rows_of(model), prefix, taps=taps)
+
+    assert meter.prompt_passes <= len(ROWS)
+    for row, states in zip(rows_of(model), found, strict=True):
+        alone = model.look(row, prefix, taps=taps).states
+        assert states.keys() == alone.keys()
+        for tap in taps:
+            assert states[tap] == pytest.approx(alone[tap], abs=1e-4)
+    with pytest.raises(LayerError):
+        model.look_each(rows_of(model), prefix, taps=[Tap(9)])
 
 
 def test_the_same_seed_draws_the_same_words_and_another_seed_others():

@@ -1,0 +1,84 @@
+"""What a reranker's files say of it; nothing here needs torch."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from probes.adapter.card import sha256_of
+from probes.exceptions import RerankerFileError
+
+WEIGHTS: Final = "model.safetensors"
+CARD: Final = "reranker.json"
+FORMAT: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RerankerCard:
+    """What a reranker's files say of it, beside its weights.
+
+    Attributes:
+        base: Name of the model that fitting began with.
+        language_model: Fingerprint of the model whose preferences it learnt.
+        boundary_probe: Fingerprint of the probe that told them.
+        data_sha256: Digest of the preferences that it was fitted on.
+        sizes: Counts by name: preferences, held out.
+        settings: How it was fitted.
+        metrics: What was measured on the held-out preferences, by name: they stopped
+            the fit, so a report needs others.
+        max_tokens: Of a question and a note together; what is longer is cut.
+        weights_sha256: Digest of the weights' file.
+    """
+
+    base: str
+    language_model: str
+    boundary_probe: str
+    data_sha256: str
+    sizes: Mapping[str, int]
+    settings: Mapping[str, Any]
+    metrics: Mapping[str, float]
+    max_tokens: int
+    weights_sha256: str = ""
+
+    @property
+    def fingerprint(self) -> str:
+        """64 hex digits over all that it says, the digest of the weights included."""
+        said = json.dumps(asdict(self), sort_keys=True)
+        return hashlib.sha256(said.encode()).hexdigest()
+
+
+def write_card(directory: Path, card: RerankerCard) -> None:
+    """Write a card, the last of the files: it names the digest of the weights."""
+    text = json.dumps({"format": FORMAT, **asdict(card)}, indent=2, sort_keys=True)
+    (directory / CARD).write_text(f"{text}\n", encoding="utf-8")
+
+
+def read_card(directory: Path) -> RerankerCard:
+    """Read what a reranker's files say, checked against its weights.
+
+    Raises:
+        RerankerFileError: A file is missing, damaged, or says what cannot be.
+    """
+    try:
+        said = json.loads((directory / CARD).read_text(encoding="utf-8"))
+        if said.pop("format") != FORMAT:
+            raise damaged(directory, f"its format is not {FORMAT}")
+        card = RerankerCard(**{**said, "max_tokens": int(said["max_tokens"])})
+        found = sha256_of(directory / WEIGHTS)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise damaged(directory, f"{type(error).__name__}: {error}") from error
+    if found != card.weights_sha256:
+        raise damaged(directory, "the weights are not those that were saved")
+    if not 8 <= card.max_tokens <= 1 << 16:
+        raise damaged(directory, f"{card.max_tokens} tokens can't be read at once")
+    return card
+
+
+def damaged(directory: Path, why: str) -> RerankerFileError:
+    """Return the error that says why a reranker's files cannot be used."""
+    return RerankerFileError(
+        f"The reranker in {directory} cannot be used: {why}. Put back the files that "
+        "train_reranker wrote, fit it again, or set NESCIO_RERANKER to nothing."
+    )

@@ -1,0 +1,317 @@
+"""Fine-tuning a cross-encoder on preferences, by sentence-transformers' trainer.
+
+Warm-up, clipped gradients, a small learning rate and an early stop by the ranking of
+held-out questions: with the learning rate and the half precision that the paper names
+such a fit is known to collapse to chance.
+
+References:
+    CBDR, section 3.3, equations 6 and 7: InfoNCE over one positive and the question's own
+    negatives. van den Oord et al., "Representation learning with contrastive predictive
+    coding" (2018).
+"""
+
+import math
+import random
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from datasets import Dataset
+from sentence_transformers import CrossEncoder
+from sentence_transformers.cross_encoder import (
+    CrossEncoderTrainer,
+    CrossEncoderTrainingArguments,
+)
+from sentence_transformers.cross_encoder.evaluation import (
+    CrossEncoderRerankingEvaluator,
+)
+from torch import nn
+from torch.nn import functional
+from transformers import (
+    EarlyStoppingCallback,
+    PrinterCallback,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
+
+from probes.adapter.card import sha256_of
+from probes.adapter.saving import forget_path
+from probes.exceptions import TooFewLabelsError
+
+from .card import CARD, WEIGHTS, RerankerCard, write_card
+from .preferences import Preference
+from .scoring import open_encoder
+
+_LEAST: Final = 20
+_HELD_OUT: Final = "held_out"
+_PLACES: Final = 10
+METRIC: Final = f"{_HELD_OUT}_mrr@{_PLACES}"
+
+
+@dataclass(frozen=True, slots=True)
+class RerankerSettings:
+    """How a reranker is fitted.
+
+    Attributes:
+        group: How many notes one step compares for a question: one positive and
+            `group - 1` negatives, drawn again from those there are if they are fewer.
+        temperature: Divides the logits in the loss (the paper's tau, which it does not
+            give).
+        learning_rate: At its highest; it rises over the first `warm_up` share of the
+            steps and falls to nothing along a line.
+        clip: Largest norm of a step's gradient.
+        patience: Epochs without a better held-out ranking before it stops.
+        bf16: Whether it computes in bfloat16; half precision (fp16) is not offered.
+        max_tokens: Of a question and a note together; what is longer is cut.
+    """
+
+    group: int = 8
+    temperature: float = 1.0
+    learning_rate: float = 2e-5
+    weight_decay: float = 0.01
+    warm_up: float = 0.1
+    clip: float = 1.0
+    batch: int = 8
+    epochs: int = 3
+    patience: int = 1
+    bf16: bool = False
+    max_tokens: int = 256
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How far fitting is: steps done, of `total` at most."""
+
+    number: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FittedReranker:
+    """A fine-tuned cross-encoder.
+
+    Attributes:
+        metrics: MRR, nDCG and MAP on the held-out preferences, by name; the MRR before
+            fitting is "before".
+    """
+
+    encoder: CrossEncoder
+    settings: RerankerSettings
+    metrics: dict[str, float]
+
+
+def fit_reranker(
+    base: str,
+    training: Sequence[Preference],
+    held_out: Sequence[Preference],
+    settings: RerankerSettings,
+    *,
+    device: str = "cpu",
+    on_step: Callable[[Step], None] = lambda _step: None,
+) -> FittedReranker:
+    """Fine-tune a cross-encoder; the weights with the best held-out ranking are kept.
+
+    Args:
+        base: A directory, or a name that sentence-transformers knows, of a
+            cross-encoder or of an embedding model, which then gets a new output.
+        device: As `NESCIO_MODEL_DEVICE`.
+
+    Raises:
+        TooFewLabelsError: There are too few preferences.
+        ModelLoadError: The base can't be loaded.
+    """
+    for rows, what in ((training, "to fit on"), (held_out, "held out")):
+        if len(rows) < _LEAST:
+            msg = (
+                f"{len(rows)} preferences {what}: at least {_LEAST} are needed. Make "
+                "more from further questions: manage.py make_preferences."
+            )
+            raise TooFewLabelsError(msg)
+    # The caller's random numbers are none of our business.
+    with torch.random.fork_rng(), tempfile.TemporaryDirectory() as work:
+        torch.manual_seed(settings.seed)
+        encoder = open_encoder(base, max_tokens=settings.max_tokens, device=device)
+        evaluator = CrossEncoderRerankingEvaluator(
+            [
+                {
+                    "query": row.query,
+                    "positive": list(row.positives),
+                    "negative": list(row.negatives),
+                }
+                for row in held_out
+            ],
+            at_k=_PLACES,
+            name=_HELD_OUT,
+            write_csv=False,
+        )
+        before = evaluator(encoder)[METRIC]
+        trainer = CrossEncoderTrainer(
+            model=encoder,
+            args=_arguments(Path(work), settings, encoder),
+            train_dataset=Dataset.from_list(_groups(training, settings)),
+            evaluator=evaluator,
+            loss=GroupInfoNCE(encoder, settings.temperature),
+            callbacks=[
+                EarlyStoppingCallback(early_stopping_patience=settings.patience),
+                _Telling(on_step),
+            ],
+        )
+        # It prints every figure to standard output, which is the command's.
+        trainer.remove_callback(PrinterCallback)
+        trainer.train()
+        encoder.eval()
+        metrics = {
+            name.removeprefix(f"{_HELD_OUT}_"): float(value)
+            for name, value in evaluator(encoder).items()
+        }
+    return FittedReranker(encoder, settings, {"before": float(before), **metrics})
+
+
+def save_reranker(
+    directory: Path, fitted: FittedReranker, card: RerankerCard
+) -> RerankerCard:
+    """Write a reranker's files; the card comes last and names the weights.
+
+    A write that was broken off leaves files that `read_card` refuses.
+
+    Args:
+        card: What the fit does not know of itself; the rest is filled in here.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / CARD).unlink(missing_ok=True)
+    fitted.encoder.save_pretrained(
+        str(directory), create_model_card=False, safe_serialization=True
+    )
+    forget_path(directory / "config.json", "_name_or_path", card.base)
+    written = replace(
+        card,
+        settings=asdict(fitted.settings),
+        metrics=fitted.metrics,
+        max_tokens=fitted.settings.max_tokens,
+        weights_sha256=sha256_of(directory / WEIGHTS),
+    )
+    write_card(directory, written)
+    return written
+
+
+class GroupInfoNCE(nn.Module):
+    """InfoNCE over a question's own notes: the positive against its negatives.
+
+    The library's ranking loss adds notes of other questions in the batch as negatives,
+    which the preferences do not say.
+    """
+
+    def __init__(self, encoder: CrossEncoder, temperature: float) -> None:
+        """Take the cross-encoder that is fitted."""
+        super().__init__()
+        self.model = encoder
+        self._temperature = temperature
+
+    def forward(
+        self,
+        inputs: Sequence[Sequence[str]],
+        labels: torch.Tensor | None = None,  # the trainer's
+        prompt: str | None = None,
+        task: str | None = None,
+    ) -> torch.Tensor:
+        """Return the mean loss of a batch: columns of questions, positives, negatives."""
+        questions, *notes = inputs
+        pairs = [
+            (question, note)
+            for column in notes
+            for question, note in zip(questions, column, strict=True)
+        ]
+        features = self.model.preprocess(pairs, prompt=prompt, task=task)
+        device = self.model.device
+        features = {
+            name: value.to(device) if isinstance(value, torch.Tensor) else value
+            for name, value in features.items()
+        }
+        # (notes, questions) -> (questions, notes), the positive first.
+        scores = self.model(features)["scores"].reshape(len(notes), len(questions)).T
+        right = torch.zeros(len(questions), dtype=torch.long, device=device)
+        return functional.cross_entropy(scores.float() / self._temperature, right)
+
+    def get_config_dict(self) -> dict[str, float]:
+        """Return what the library would write into a model card."""
+        return {"temperature": self._temperature}
+
+
+class _Telling(TrainerCallback):
+    """Tells how far the trainer is."""
+
+    def __init__(self, on_step: Callable[[Step], None]) -> None:
+        self._on_step = on_step
+
+    def on_step_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **_others: Any,  # noqa: ANN401  # the trainer's
+    ) -> None:
+        """Tell it."""
+        self._on_step(Step(state.global_step, state.max_steps))
+
+
+def _groups(
+    preferences: Sequence[Preference], settings: RerankerSettings
+) -> list[dict[str, str]]:
+    """Return a row for each positive: it, and negatives of its question by the seed."""
+    chance = random.Random(settings.seed)  # noqa: S311  # an order, nothing secret
+    rows = []
+    count = settings.group - 1
+    for preference in preferences:
+        for positive in preference.positives:
+            times = math.ceil(count / len(preference.negatives))
+            drawn = [
+                note
+                for _ in range(times)
+                for note in chance.sample(
+                    preference.negatives, len(preference.negatives)
+                )
+            ]
+            rows.append(
+                {
+                    "question": preference.query,
+                    "positive": positive,
+                    **{f"negative_{i}": note for i, note in enumerate(drawn[:count])},
+                }
+            )
+    chance.shuffle(rows)
+    return rows
+
+
+def _arguments(
+    work: Path, settings: RerankerSettings, encoder: CrossEncoder
+) -> CrossEncoderTrainingArguments:
+    return CrossEncoderTrainingArguments(
+        output_dir=str(work),
+        num_train_epochs=settings.epochs,
+        per_device_train_batch_size=settings.batch,
+        learning_rate=settings.learning_rate,
+        weight_decay=settings.weight_decay,
+        warmup_steps=settings.warm_up,
+        max_grad_norm=settings.clip,
+        bf16=settings.bf16,
+        seed=settings.seed,
+        use_cpu=encoder.device.type == "cpu",
+        dataloader_pin_memory=False,
+        eval_strategy="epoch",
+        save_strategy="epoch",
+        save_total_limit=1,
+        # Without it the optimiser's state would be written, as a pickle.
+        save_only_model=True,
+        load_best_model_at_end=True,
+        metric_for_best_model=f"eval_{METRIC}",
+        greater_is_better=True,
+        logging_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+    )

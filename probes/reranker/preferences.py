@@ -1,0 +1,107 @@
+"""Preferences: for a question the notes that help a language model, and those that harm.
+
+One JSON object a line, the fields of the data set that rerankers are commonly fine-tuned
+from: {"query", "pos": [...], "neg": [...], "prompt"}.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from probes.exceptions import PreferenceFileError
+
+PROMPT: Final = "Given a question, find the notes that help to answer it."
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """One question's notes.
+
+    Attributes:
+        query: The question.
+        positives: Notes that make the model surer, the best first, at least one.
+        negatives: Notes that make it less sure, the worst first, at least one.
+        prompt: What the reranker is for, kept for tools that put it first.
+    """
+
+    query: str
+    positives: tuple[str, ...]
+    negatives: tuple[str, ...]
+    prompt: str = PROMPT
+
+    def as_json(self) -> str:
+        """Return it as a line of the file."""
+        row = {
+            "query": self.query,
+            "pos": self.positives,
+            "neg": self.negatives,
+            "prompt": self.prompt,
+        }
+        return json.dumps(row, ensure_ascii=False)
+
+
+def write_preferences(file: Path, preferences: Iterable[Preference]) -> None:
+    """Write preferences, one a line."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lines = "".join(f"{preference.as_json()}\n" for preference in preferences)
+    file.write_text(lines, encoding="utf-8")
+
+
+def read_preferences(*files: Path) -> list[Preference]:
+    """Read preferences; the same question may stand in several lines.
+
+    Raises:
+        PreferenceFileError: A file can't be opened, or a line is none; names it.
+    """
+    found = []
+    for file in files:
+        try:
+            # Not `splitlines`: JSON leaves U+2028 and its like within a line.
+            lines = file.read_text(encoding="utf-8").split("\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise PreferenceFileError(f"{file} can not be read: {error}.") from error
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                found.append(_preference(json.loads(line)))
+            except (KeyError, RecursionError, TypeError, ValueError) as error:
+                raise PreferenceFileError(
+                    f"{file.name}, line {number} is no preference: {error}. A line is "
+                    '{"query": "...", "pos": ["..."], "neg": ["..."]}.'
+                ) from error
+    return found
+
+
+def digest_of(preferences: Sequence[Preference]) -> str:
+    """Return 64 hex digits over preferences, in any order."""
+    lines = sorted(preference.as_json() for preference in preferences)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _preference(row: object) -> Preference:
+    if not isinstance(row, dict):
+        msg = f"it is {type(row).__name__}, not an object"
+        raise TypeError(msg)
+    (query,) = _texts([row["query"]], "query")
+    prompt = row.get("prompt", PROMPT)
+    if not isinstance(prompt, str):
+        msg = f"prompt is {prompt!r}, not a text"
+        raise TypeError(msg)
+    return Preference(
+        query, _texts(row["pos"], "pos"), _texts(row["neg"], "neg"), prompt
+    )
+
+
+def _texts(value: object, name: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value:
+        msg = f"{name} is {value!r}, not a list of texts"
+        raise TypeError(msg)
+    for text in value:
+        if not isinstance(text, str) or not text.strip():
+            msg = f"{name} holds {text!r}, not a text that says something"
+            raise ValueError(msg)
+    return tuple(value)
