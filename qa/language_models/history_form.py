@@ -22,13 +22,23 @@ _LONGEST_EXAMPLE_TOKENS: Final = 64
 class HistoryForm:
     """Asks one model whether it knows a question's answer, after past questions."""
 
-    def __init__(self, model: WhiteBoxModel, labels: LabelPair) -> None:
+    def __init__(
+        self,
+        model: WhiteBoxModel,
+        labels: LabelPair,
+        *,
+        examples: Sequence[tuple[str, bool]] = EXAMPLES,
+    ) -> None:
         """Take a loaded model.
+
+        Args:
+            examples: What is shown whatever is asked: questions, and whether each can be
+                answered from memory.
 
         Raises:
             LabelPairError: The labels are not one token each to this model.
         """
-        fixed = [KnownQuestion(*example) for example in EXAMPLES]
+        fixed = [KnownQuestion(*example) for example in examples]
         self._tokens = model.tokens
         self._judge = LabelJudge(
             model,

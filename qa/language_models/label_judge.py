@@ -59,7 +59,7 @@ class LabelJudge:
         instruction: str,
         fixed: Sequence[Labelled],
     ) -> None:
-        """Take a loaded model; `fixed` are at least two examples.
+        """Take a loaded model, and the examples that come with every question.
 
         Raises:
             LabelPairError: The labels are not one token each to this model.
@@ -101,6 +101,8 @@ class LabelJudge:
 
     def _leaning_on_fixed(self) -> tuple[JudgedExample, ...]:
         """Return what the model gives the fixed examples; read once."""
+        if not self._fixed:
+            return ()
         if self._judged_fixed is None:
             *before, last = self._fixed
             scores = self._scores(

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from probes.language_model import Context, Generated, WhiteBoxModel
+from probes.language_model.batch import Written
 from probes.language_model.taps import Activations, Tap
 from probes.language_model.values import Look
 from qa.language_models.evidence_text import (
@@ -153,7 +154,15 @@ class OwnKnowledgeForm:
         questions: Sequence[str],
         notes: Sequence[Sequence[str]] | None = None,
     ) -> list[str]:
-        """Write an answer to each question, side by side; trimmed.
+        """Write an answer to each question, side by side; trimmed; as `draft_each`."""
+        return [each.text.strip() for each in self.draft_each(questions, notes)]
+
+    def draft_each(
+        self,
+        questions: Sequence[str],
+        notes: Sequence[Sequence[str]] | None = None,
+    ) -> tuple[Written, ...]:
+        """Write an answer to each question, side by side, with its tokens' likelihood.
 
         Args:
             notes: For each question those that stand behind it; by itself if None.
@@ -162,16 +171,15 @@ class OwnKnowledgeForm:
             TooManyTokensError: One does not fit the model's context.
         """
         if not questions:
-            return []
+            return ()
         behind = notes if notes is not None else [()] * len(questions)
         rows = [
             self.prompt_ids(question, own)
             for question, own in zip(questions, behind, strict=True)
         ]
-        written = self.model.write_each(
+        return self.model.write_each(
             rows, self.prefix(), max_tokens=_MOST_TOKENS, stop=[_LINE_END]
         )
-        return [each.text.strip() for each in written]
 
 
 def _start() -> str:

@@ -1,0 +1,1 @@
+"""What verdicts by past questions are worth (DH-ICL), on public questions."""

@@ -1,0 +1,111 @@
+"""Print what verdicts by past questions are worth."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from rich.console import Console
+
+from accounts.exceptions import NescioError
+from kb.embedder import load_embedder
+from qa.evaluation.past_verdicts.judging import judge_each, nearest_of
+from qa.evaluation.past_verdicts.questions import ask_each, balanced, draw
+from qa.evaluation.past_verdicts.tables import tables_of
+from qa.evaluation.report.markdown import markdown_of
+from qa.evaluation.report.terminal import print_tables
+from qa.language_models.label_pair import read_pair
+from qa.management.arguments import positive
+from qa.management.progress import Bars
+from qa.own_knowledge.selection import own_form
+
+_NOTES = (
+    "Right is the verdict that says what the model did: known where its own answer "
+    "without notes held a reference. A question is retrieved for where it is not known.",
+    "History: other splits of WebQuestions and NQ-open, other questions of TriviaQA and "
+    "PopQA; FreshQA and SelfAware have none of their own.",
+    "Intervals are 95 %, of accuracies Wilson's, of all else by bootstrap over questions; "
+    "p is McNemar's.",
+)
+
+
+class Command(BaseCommand):
+    """`manage.py evaluate_verdicts --data DIR`."""
+
+    help = (
+        "Print how well the language model tells which questions it answers rightly by "
+        "itself: without examples, with fixed ones and with past questions, with and "
+        "without the correction, for each pair of labels, with paired intervals. Needs "
+        "no database. Exit code: 0, or 2 if it can't be made."
+    )
+    requires_system_checks = []
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare what is asked and where the figures go."""
+        parser.add_argument(
+            "--data", type=Path, required=True, metavar="DIR",
+            help="Directory of data sets: triviaqa/, nq_open/, webquestions/, popqa/, "
+            "freshqa/, selfaware/.",
+        )  # fmt: skip
+        parser.add_argument(
+            "--questions", type=positive, default=100, help="Of each set, asked."
+        )
+        parser.add_argument(
+            "--balanced", action="store_true",
+            help="Judge of each set those that the model knows, and as many others.",
+        )  # fmt: skip
+        parser.add_argument(
+            "--history", type=positive, default=400, help="Of each source, past."
+        )
+        parser.add_argument(
+            "--labels", nargs="+", default=["true/false", "yes/no", "A/B"],
+            metavar="YES/NO", help="Pairs of labels; sets are told apart for the first.",
+        )  # fmt: skip
+        parser.add_argument("--seed", type=int, default=0, help="Of what is drawn.")
+        parser.add_argument(
+            "--markdown", type=Path, metavar="PATH", help="Also write them as Markdown."
+        )
+
+    def handle(
+        self,
+        *_arguments: object,
+        **options: Any,  # noqa: ANN401  # Django's
+    ) -> None:
+        """Ask, judge and print."""
+        console = Console(file=self.stdout, highlight=False, soft_wrap=True)  # type: ignore[arg-type]  # a text stream but by name
+        progress = Console(file=self.stderr, highlight=False)  # type: ignore[arg-type]  # the same
+        try:
+            pairs = [read_pair(text) for text in options["labels"]]
+            asked, past = draw(
+                options["data"],
+                asked=options["questions"],
+                history=options["history"],
+                seed=options["seed"],
+            )
+            form, embedder = own_form(), load_embedder(settings.EMBEDDING_MODEL)
+            with Bars(progress) as bars:
+                history = ask_each(form, past, bars.at, "history")
+                questions = ask_each(form, asked, bars.at, "questions")
+                if options["balanced"]:
+                    questions = balanced(questions)
+                nearest = nearest_of(
+                    embedder.encode([each.question for each in questions]),
+                    embedder.encode([each.question for each in history]),
+                )
+                judgements = judge_each(
+                    form.model, questions, history, nearest, pairs, bars.at
+                )
+        except (NescioError, OSError) as error:
+            raise CommandError(str(error), returncode=2) from error
+        tables = tables_of(judgements)
+        print_tables(tables, _NOTES, console)
+        if options["markdown"]:
+            heading = {
+                "questions": len(questions),
+                "history": f"{len(history)}, {sum(h.as_history for h in history)} known",
+                "language model": form.model.name,
+                "seed": options["seed"],
+            }
+            text = markdown_of("Verdicts by past questions", heading, tables, _NOTES)
+            options["markdown"].write_text(text, encoding="utf-8")
