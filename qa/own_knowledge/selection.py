@@ -11,16 +11,19 @@ from qa.exceptions import LanguageModelUnavailableError
 from qa.language_models.history_form import HistoryForm
 from qa.language_models.label_pair import LabelPair, read_pair
 from qa.language_models.own_knowledge import OwnKnowledgeForm
+from qa.language_models.verdict_form import VerdictForm
 from qa.own_knowledge.boundary import OwnKnowledgeByProbe
 from qa.own_knowledge.history import OwnKnowledgeByHistory
 from qa.own_knowledge.log_probability import OwnKnowledgeByDraft
-from qa.pipeline.history import History
+from qa.own_knowledge.verdicts import VerdictByHistory
+from qa.pipeline.history import History, VerdictDebiaser
 from qa.pipeline.own_knowledge import OwnKnowledge
 from qa.pipeline.policy import RetrievalTiming
 
 _lock: Final = threading.Lock()
 _forms: Final[dict[str, OwnKnowledgeForm]] = {}
 _history_forms: Final[dict[tuple[str, LabelPair], HistoryForm]] = {}
+_verdict_forms: Final[dict[tuple[str, LabelPair], VerdictForm]] = {}
 
 _WAYS: Final[Mapping[RetrievalTiming, Callable[[OwnKnowledgeForm], OwnKnowledge]]] = {
     RetrievalTiming.BOUNDARY: OwnKnowledgeByProbe,
@@ -61,6 +64,32 @@ def history_form() -> HistoryForm:
         if form is None:
             form = _history_forms[key] = HistoryForm(model, labels)
         return form
+
+
+def verdict_debiaser(history: History) -> VerdictDebiaser:
+    """Return what corrects verdicts by past ones; a server's, the surrogate judges.
+
+    Raises:
+        LabelPairError: The setting names labels that the model does not know whole.
+        LanguageModelUnavailableError: The language model is a server's, and there is no
+            surrogate.
+        ModelLoadError: The model is not there or cannot be read.
+    """
+    name, labels = settings.LANGUAGE_MODEL, read_pair(settings.HISTORY_LABELS)
+    if settings.LANGUAGE_SERVER_URL:
+        name = settings.SURROGATE_MODEL
+        if name == "none":
+            raise LanguageModelUnavailableError(
+                "This policy corrects verdicts by past ones, which a server can't tell. "
+                "Set NESCIO_SURROGATE_MODEL, or activate a policy without debias_verdict."
+            )
+    key = (name, labels)
+    with _lock:
+        form = _verdict_forms.get(key)
+        if form is None:
+            model = load_model(name, adapter="none")
+            form = _verdict_forms[key] = VerdictForm(model, labels)
+    return VerdictByHistory(form, history)
 
 
 def own_form() -> OwnKnowledgeForm:

@@ -66,7 +66,7 @@ _STAGES_OF_GATE = {
     Gate.BOUNDARY: ("boundary_load", "boundary", "recall"),
     Gate.VERBATIM: ("verbatim",),
     Gate.HARD_REFUSAL: ("hard_refusal",),
-    Gate.SOFT_REFUSAL: ("load", "generate", "support", "soft_refusal"),
+    Gate.SOFT_REFUSAL: ("load", "generate", "debias", "support", "soft_refusal"),
     Gate.ABSTENTION: ("abstention",),
     Gate.AGREEMENT: ("agreement",),
 }

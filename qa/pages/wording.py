@@ -225,6 +225,7 @@ STAGES = {
     "retrieve.sql": ("", "of the search: the database"),
     "retrieve": ("Searching what is known", "Searched"),
     "rerank": ("Ranking what was found", "Ranked anew"),
+    "debias": ("Comparing with past verdicts", "Compared with past verdicts"),
     "verbatim": ("Looking for a ready answer", "Ready answers compared"),
     "hard_refusal": ("Judging how close it is", "Closeness judged"),
     "load": ("Starting the language model", "Language model ready"),

@@ -8,10 +8,12 @@ from .boundary import conclude_unsourced, consider, recall
 from .clean import clean_question
 from .clock import Clock
 from .conclude import conclude
+from .debias import debias
 from .evidence import Retriever
 from .generate import generate
 from .generation import LanguageModel
 from .hard_gate import judge_coverage
+from .history import VerdictDebiaser
 from .outcome import StageValue
 from .own_knowledge import OwnKnowledge
 from .policy import Policy, Scope
@@ -33,13 +35,14 @@ def answer(
     policy: Policy,
     own_knowledge: Callable[[], OwnKnowledge] | None = None,
     reranker: Callable[[], Reranker] | None = None,
+    debiaser: Callable[[], VerdictDebiaser] | None = None,
 ) -> Iterator[StageValue]:
     """Yield the value of each stage as it is made; the last one is the Outcome.
 
     `language_model` loads the model and `probes` those in force for it; they are called
     only for a question that passed hard refusal and has no verbatim answer.
-    `own_knowledge` is called in the adaptive scope alone, and `reranker` where the policy
-    ranks anew.
+    `own_knowledge` is called in the adaptive scope alone, `reranker` where the policy
+    ranks anew and `debiaser` where it corrects verdicts.
 
     Raises:
         LanguageModelUnavailableError: The model's server is down or too slow.
@@ -110,6 +113,11 @@ def answer(
             policy=policy,
         )
     )
+    if policy.debias_verdict and debiaser and not generation.is_stopped:
+        generation = clock.time(
+            "debias", debias, question, found, generation,
+            debiaser=debiaser(), language_model=by,
+        )  # fmt: skip
     support = soft = confidence = abstention = None
     if not generation.is_stopped:  # nothing was written that could be judged
         yield (

@@ -32,6 +32,21 @@ class Citation:
 
 
 @dataclass(frozen=True, slots=True)
+class DebiasedVerdict:
+    """Whether the evidence answers the question, held against past verdicts.
+
+    Attributes:
+        probability: Of "can be answered" in [0, 1], without the model's leaning.
+        uncorrected: The same with it.
+        examples: Ids of the past questions that it was told by, the nearest first.
+    """
+
+    probability: float
+    uncorrected: float
+    examples: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Generation:
     """What a language model gave back, parsed.
 
@@ -57,6 +72,7 @@ class Generation:
         willingness: What the model gives in [0, 1] to writing an answer as against
             writing nothing, or None.
         trace: What was kept of the model's insides; never stored.
+        debiased: The verdict that past ones correct; None where nobody was asked.
     """
 
     cited: tuple[int, ...]
@@ -78,6 +94,12 @@ class Generation:
     entropy: float | None = None
     willingness: float | None = None
     trace: Trace | None = field(default=None, repr=False, compare=False)
+    debiased: DebiasedVerdict | None = None
+
+    @property
+    def deciding_verdict(self) -> float | None:
+        """The probability that soft refusal goes by, in [0, 1], if there is one."""
+        return self.debiased.probability if self.debiased else self.verdict_probability
 
     @property
     def is_stopped(self) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from .generation import Generation, Prompt
+from .generation import DebiasedVerdict, Generation, Prompt
 from .outcome import Question
 
 
@@ -55,21 +55,6 @@ class History(Protocol):
     ) -> Sequence[JudgedQuestion]:
         """Return the nearest that this language model answered, the nearest first."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class DebiasedVerdict:
-    """Whether the evidence answers the question, held against past verdicts.
-
-    Attributes:
-        probability: Of "can be answered" in [0, 1], without the model's leaning.
-        uncorrected: The same with it.
-        examples: Ids of the past questions that it was told by, the nearest first.
-    """
-
-    probability: float
-    uncorrected: float
-    examples: tuple[str, ...]
 
 
 class VerdictDebiaser(Protocol):

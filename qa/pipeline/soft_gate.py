@@ -52,16 +52,16 @@ def _is_supported(support: Support) -> bool:
 
 def _is_willing(generation: Generation, policy: Policy) -> bool:
     """Hold the verdict's probability against the policy; without one, take its word."""
-    if generation.verdict_probability is None:
+    if generation.deciding_verdict is None:
         return generation.can_answer
-    return generation.verdict_probability >= policy.min_verdict
+    return generation.deciding_verdict >= policy.min_verdict
 
 
 def _signals(
     generation: Generation, support: Support, policy: Policy
 ) -> tuple[Signal, ...]:
     gate = Gate.SOFT_REFUSAL
-    probability = generation.verdict_probability
+    probability = generation.deciding_verdict
     is_willing = _is_willing(generation, policy)
     speaks = not is_refusal(generation.answer)
     held, unsupported = len(support.citations), len(support.unsupported)
@@ -88,6 +88,7 @@ def _signals(
         ),
         Signal(gate, "verdict", float(generation.can_answer), 1.0, word),
         Signal(gate, "verdict_probability", probability, policy.min_verdict, likely),
+        *_before_debiasing(generation),
         Signal(gate, "not_a_refusal_in_prose", float(speaks), 1.0, judged(speaks)),
         Signal(gate, "citations_verified", float(held), 1.0, checked(held > 0)),
         Signal(gate, "citations_dropped", float(support.dropped), None, None),
@@ -97,4 +98,19 @@ def _signals(
         Signal(gate, "answer_in_evidence", support.answer_overlap, None, None),
         Signal(gate, "question_in_evidence", support.question_overlap, None, None),
         Signal(gate, "log_probability", generation.log_probability, None, None),
+    )
+
+
+def _before_debiasing(generation: Generation) -> tuple[Signal, ...]:
+    """Return what stood in the deciding verdict's place, where past ones corrected it."""
+    debiased = generation.debiased
+    if debiased is None:
+        return ()
+    return tuple(
+        Signal(Gate.SOFT_REFUSAL, name, value, None, None)
+        for name, value in (
+            ("debiased_verdict", debiased.probability),
+            ("uncorrected_verdict", debiased.uncorrected),
+            ("own_verdict", generation.verdict_probability),
+        )
     )

@@ -26,7 +26,7 @@ from qa.models import Answer, Policy
 from qa.pipeline.clean import clean_question
 from qa.pipeline.gates import Decision
 from qa.pipeline.generation import LanguageModel
-from qa.pipeline.history import History
+from qa.pipeline.history import History, VerdictDebiaser
 from qa.pipeline.outcome import Outcome, StageValue
 from qa.pipeline.own_knowledge import OwnKnowledge
 from qa.pipeline.policy import RetrievalTiming
@@ -221,6 +221,7 @@ def stages_of(
         policy=frozen,
         own_knowledge=partial(_own_knowledge, frozen.retrieval_timing, history),
         reranker=_reranker,
+        debiaser=partial(_debiaser, history),
     )
 
 
@@ -330,6 +331,14 @@ def _own_knowledge(timing: RetrievalTiming, history: History) -> OwnKnowledge:
     own = own_knowledge_of(timing, history=history)
     release_connection()  # the model reads next
     return own
+
+
+def _debiaser(history: History) -> VerdictDebiaser:
+    # The same.
+    from qa.own_knowledge.selection import verdict_debiaser  # noqa: PLC0415
+
+    release_connection()
+    return verdict_debiaser(history)
 
 
 def _reranker() -> Reranker:
