@@ -1,16 +1,15 @@
-"""Every question once: answered with notes, then considered by each decider.
+"""Every question once: answered with notes and alone, then considered by each decider.
 
 Answers are written side by side, for what they are worth is all that is wanted of them.
 Deciders consider one question after the other, as a deployment does, and what they cost is
 counted where the model runs.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from time import perf_counter
 from typing import Any, Final, TypeVar
 
-from probes.language_model import WhiteBoxModel
 from qa.language_models.evidence_text import note_of
 from qa.language_models.own_knowledge import OwnKnowledgeForm
 from qa.pipeline.evidence import Retriever
@@ -20,12 +19,12 @@ from qa.pipeline.own_knowledge import OwnKnowledge
 from qa.pipeline.policy import Policy
 
 from .questions import Asked
-from .record import ALONE, WITH_NOTES, Record
+from .record import Record, Row
 
 TOP_K: Final = 3
 _AT_ONCE: Final = 16
-_ALONE: Final = "Answering alone"
-_WITH_NOTES: Final = "Answering with notes"
+_ALONE: Final = "alone"
+_WITH_NOTES: Final = "with notes"
 
 OnProgress = Callable[[str, int, int], None]
 Item = TypeVar("Item")
@@ -59,132 +58,113 @@ class Cost:
 NOTHING: Final = Cost(0.0, 0.0, 0.0, 0.0)
 
 
-def answer_with_notes(
-    questions: Sequence[Asked],
-    *,
-    form: OwnKnowledgeForm,
-    retriever: Retriever,
-    policy: Policy,
-    record: Record,
-    on_progress: OnProgress,
-) -> None:
-    """Keep for each question what the model says with the best notes.
+class Asker:
+    """Asks what a record lacks, and returns what it holds then, by the questions' ids."""
 
-    A row holds the `answer`, the `notes`' texts, the ids of their `entries`, and whether
-    the hard gate of the policy `passes` them. Notes are used whatever it says, so that
-    both accounts can be drawn up.
-    """
-    done = record.of(WITH_NOTES, form.fingerprint)
-    missing = [one for one in questions if one.case.id not in done]
-    count = len(questions) - len(missing)
-    on_progress(_WITH_NOTES, count, len(questions))
-    for batch in _batches(missing):
-        found = [
-            retriever.look(one.case.question, top_k=TOP_K, deep=False) for one in batch
-        ]
-        notes = [[note_of(piece) for piece in looked.evidence] for looked in found]
-        asked = [one.case.question for one in batch]
-        answers = form.write_each(asked, notes)
-        rows = {
-            one.case.id: {
-                "answer": answer,
-                "notes": pieces,
-                "entries": [piece.entry_id for piece in looked.evidence],
-                "passes": passes(looked, policy),
-            }
-            for one, answer, pieces, looked in zip(
-                batch, answers, notes, found, strict=True
-            )
+    def __init__(
+        self, form: OwnKnowledgeForm, record: Record, on_progress: OnProgress
+    ) -> None:
+        """Take over the form that questions are asked in."""
+        self._form, self._record, self._tell = form, record, on_progress
+
+    def alone(self, questions: Sequence[Asked]) -> Mapping[str, Row]:
+        """Return for each question the `answer` of the model alone."""
+
+        def rows(batch: Sequence[Asked]) -> Iterator[Row]:
+            answers = self._form.write_each([one.case.question for one in batch])
+            yield from ({"answer": answer} for answer in answers)
+
+        return self._asked(_ALONE, self._form.fingerprint, questions, rows)
+
+    def with_notes(
+        self, questions: Sequence[Asked], *, retriever: Retriever, policy: Policy
+    ) -> Mapping[str, Row]:
+        """Return for each question what the model says with the best notes.
+
+        A row holds the `answer`, the `notes`' texts, the ids of their `entries`, and
+        whether the hard gate of the policy `passes` them. Notes are used whatever it
+        says, so that both accounts can be drawn up.
+        """
+
+        def rows(batch: Sequence[Asked]) -> Iterator[Row]:
+            asked = [one.case.question for one in batch]
+            found = [retriever.look(q, top_k=TOP_K, deep=False) for q in asked]
+            notes = [[note_of(piece) for piece in looked.evidence] for looked in found]
+            answers = self._form.write_each(asked, notes)
+            for answer, pieces, looked in zip(answers, notes, found, strict=True):
+                yield {
+                    "answer": answer,
+                    "notes": pieces,
+                    "entries": [piece.entry_id for piece in looked.evidence],
+                    "passes": passes(looked, policy),
+                }
+
+        return self._asked(_WITH_NOTES, self._form.fingerprint, questions, rows)
+
+    def considered(
+        self,
+        name: str,
+        decider: OwnKnowledge,
+        questions: Sequence[Asked],
+        *,
+        tried: Collection[str],
+    ) -> Mapping[str, Row]:
+        """Return what a decider says of each question, and what that and going on took.
+
+        A row holds `sureness` in [0, 1] or None, the `signals`, and the cost `decided`;
+        of the questions whose ids are `tried` also the `answer` that it goes on to, and
+        the cost `answered` of that.
+        """
+
+        def rows(batch: Sequence[Asked]) -> Iterator[Row]:
+            if batch[0] is missing[0]:
+                # What is read once for all questions is no question's own cost.
+                decider.consider(Question(batch[0].case.question)).answer()
+            for one in batch:
+                yield self._considered(decider, one, goes_on=one.case.id in tried)
+
+        missing = self._missing(name, decider.fingerprint, questions)
+        return self._asked(name, decider.fingerprint, questions, rows)
+
+    def _asked(
+        self,
+        kind: str,
+        by: str,
+        questions: Sequence[Asked],
+        rows: Callable[[Sequence[Asked]], Iterator[Row]],
+    ) -> Mapping[str, Row]:
+        missing = self._missing(kind, by, questions)
+        what, total = f"Asking: {kind}", len(questions)
+        self._tell(what, total - len(missing), total)
+        for first in range(0, len(missing), _AT_ONCE):
+            batch = missing[first : first + _AT_ONCE]
+            ids = [one.case.id for one in batch]
+            self._record.keep(kind, by, dict(zip(ids, rows(batch), strict=True)))
+            self._tell(what, total - len(missing) + first + len(batch), total)
+        return self._record.of(kind, by)
+
+    def _missing(
+        self, kind: str, by: str, questions: Sequence[Asked]
+    ) -> Sequence[Asked]:
+        done = self._record.of(kind, by)
+        return [one for one in questions if one.case.id not in done]
+
+    def _considered(self, decider: OwnKnowledge, asked: Asked, *, goes_on: bool) -> Row:
+        question = Question(asked.case.question)
+        considered, decided = self._costed(lambda: decider.consider(question))
+        row: dict[str, Any] = {
+            "sureness": considered.sureness,
+            "signals": dict(considered.signals),
+            "decided": asdict(decided),
         }
-        record.keep(WITH_NOTES, form.fingerprint, rows)
-        count += len(batch)
-        on_progress(_WITH_NOTES, count, len(questions))
+        if goes_on:
+            generation, answered = self._costed(considered.answer)
+            row |= {"answer": generation.answer.strip(), "answered": asdict(answered)}
+        return row
 
-
-def answer_alone(
-    questions: Sequence[Asked],
-    *,
-    form: OwnKnowledgeForm,
-    record: Record,
-    on_progress: OnProgress,
-) -> None:
-    """Keep for each question the `answer` of the model alone."""
-    done = record.of(ALONE, form.fingerprint)
-    missing = [one for one in questions if one.case.id not in done]
-    count = len(questions) - len(missing)
-    on_progress(_ALONE, count, len(questions))
-    for batch in _batches(missing):
-        answers = form.write_each([one.case.question for one in batch])
-        rows = zip(batch, answers, strict=True)
-        record.keep(
-            ALONE,
-            form.fingerprint,
-            {one.case.id: {"answer": answer} for one, answer in rows},
-        )
-        count += len(batch)
-        on_progress(_ALONE, count, len(questions))
-
-
-def consider_all(
-    name: str,
-    decider: OwnKnowledge,
-    questions: Sequence[Asked],
-    *,
-    model: WhiteBoxModel,
-    record: Record,
-    on_progress: OnProgress,
-    answer_each: int = 8,
-) -> None:
-    """Keep what a decider says of each question, and what that and going on took.
-
-    A row holds `sureness` in [0, 1] or None, the `signals`, and the cost `decided`. Where
-    the decider has drafted an answer, and of one question in `answer_each`, it holds the
-    `answer` and the cost `answered` too: the others' would be the one that the model
-    writes alone.
-    """
-    done = record.of(name, decider.fingerprint)
-    missing = [
-        (place, one) for place, one in enumerate(questions) if one.case.id not in done
-    ]
-    count = len(questions) - len(missing)
-    on_progress(f"Deciding by {name}", count, len(questions))
-    for _, one in missing[:1]:  # what is read once for all questions is no question's
-        decider.consider(Question(one.case.question)).answer()
-    for place, one in missing:
-        is_answered = place % answer_each == 0
-        row = _considered_row(decider, one.case.question, model, is_answered)
-        record.keep(name, decider.fingerprint, {one.case.id: row})
-        count += 1
-        on_progress(f"Deciding by {name}", count, len(questions))
-
-
-def _considered_row(
-    decider: OwnKnowledge,
-    text: str,
-    model: WhiteBoxModel,
-    is_answered: bool,
-) -> Mapping[str, Any]:
-    question = Question(text)
-    considered, decided = _costed(model, lambda: decider.consider(question))
-    row: dict[str, Any] = {
-        "sureness": considered.sureness,
-        "signals": dict(considered.signals),
-        "decided": asdict(decided),
-    }
-    if decided.steps or is_answered:
-        generation, answered = _costed(model, considered.answer)
-        row |= {"answer": generation.answer.strip(), "answered": asdict(answered)}
-    return row
-
-
-def _costed(model: WhiteBoxModel, work: Callable[[], Item]) -> tuple[Item, Cost]:
-    with model.metered() as meter:
-        began = perf_counter()
-        done = work()
-        taken = (perf_counter() - began) * 1000
-    return done, Cost(taken, meter.prompt_passes, meter.prompt_tokens, meter.steps)
-
-
-def _batches(rows: Sequence[Asked]) -> Iterator[Sequence[Asked]]:
-    for first in range(0, len(rows), _AT_ONCE):
-        yield rows[first : first + _AT_ONCE]
+    def _costed(self, work: Callable[[], Item]) -> tuple[Item, Cost]:
+        with self._form.model.metered() as meter:
+            began = perf_counter()
+            done = work()
+            taken = (perf_counter() - began) * 1000
+        return done, Cost(taken, meter.prompt_passes, meter.prompt_tokens, meter.steps)

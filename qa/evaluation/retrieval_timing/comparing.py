@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from django.conf import settings
 
@@ -11,22 +11,27 @@ from kb.embedder import load_embedder
 from kb.models import KnowledgeBase
 from qa.evaluation.knowledge import asked_of, evaluation_user
 from qa.language_models.own_knowledge import OwnKnowledgeForm
+from qa.own_knowledge.boundary import OwnKnowledgeByProbe
 from qa.own_knowledge.history import OwnKnowledgeByHistory
 from qa.own_knowledge.log_probability import OwnKnowledgeByDraft
 from qa.own_knowledge.selection import history_form, own_form
 from qa.pipeline.own_knowledge import OwnKnowledge
 from qa.services.policies import active_policy
 from qa.services.retriever import KnowledgeRetriever, scope_of
+from qa.training.boundary_prompts import AnsweredPrompt
 
-from .asking import OnProgress, answer_alone, answer_with_notes, consider_all
+from .asking import Asker, OnProgress
+from .boundary import prompts_of, taught_probe, with_notes_too
 from .build import build_report
 from .deciders import Undecided
 from .history import TaughtHistory
 from .knowledge import ensure_comparison_knowledge, protocol_of, sources_of
-from .names import DH_ICL, LOG_PROBABILITY, NEVER
+from .names import CBDR, DH_ICL, LOG_PROBABILITY, NEVER
 from .outcomes import outcomes_of
 from .questions import Asked, Part, Selection, Sizes, select
-from .record import ALONE, WITH_NOTES, Record
+from .record import Record, Row
+
+_COSTED_EACH: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,36 +71,37 @@ def compare_retrieval(options: Options, *, on_progress: OnProgress) -> dict[str,
     form = own_form()
     policy = active_policy(knowledge_base).as_value()
     record = Record(options.record, _bound(options, selection, form, knowledge_base))
-    scope = scope_of(evaluation_user(), knowledge_base, policy)
+    asker = Asker(form, record, on_progress)
     asked = selection.of(Part.CALIBRATION, Part.TEST)
-    answer_with_notes(
-        asked, form=form, retriever=KnowledgeRetriever(scope), policy=policy,
-        record=record, on_progress=on_progress,
-    )  # fmt: skip
-    answers = record.of(WITH_NOTES, form.fingerprint)
-    undecided = Undecided(form)
-    consider_all(
-        NEVER, undecided, asked, model=form.model, record=record,
-        on_progress=on_progress, answer_each=1,
-    )  # fmt: skip
-    plain = record.of(NEVER, undecided.fingerprint)
     taught = selection.of(Part.TEACHING)
-    answer_alone(taught, form=form, record=record, on_progress=on_progress)
-    alone = record.of(ALONE, form.fingerprint)
+    scope = scope_of(evaluation_user(), knowledge_base, policy)
+    with_notes = asker.with_notes(
+        [*asked, *with_notes_too(taught)],
+        retriever=KnowledgeRetriever(scope),
+        policy=policy,
+    )
+    alone = asker.alone([*asked, *taught])
+    costed = asked[::_COSTED_EACH]
+    tried = frozenset(one.case.id for one in costed)
+    costs = asker.considered(NEVER, Undecided(form), costed, tried=tried)
     made: Mapping[str, Callable[[], OwnKnowledge]] = {
         LOG_PROBABILITY: lambda: OwnKnowledgeByDraft(form),
+        CBDR: lambda: _by_boundary(
+            form, prompts_of(taught, alone, with_notes), options, on_progress
+        ),
         DH_ICL: lambda: _by_history(form, taught, alone),
     }
     deciders = {name: made[name]() for name in options.deciders}
-    outcomes = {}
-    for name, decider in deciders.items():
-        consider_all(
-            name, decider, asked, model=form.model, record=record,
-            on_progress=on_progress,
-        )  # fmt: skip
-        rows = record.of(name, decider.fingerprint)
-        outcomes[name] = outcomes_of(asked, answers, rows, plain)
-    never = outcomes_of(asked, answers, plain, plain)
+    outcomes = {
+        name: outcomes_of(
+            asked,
+            with_notes,
+            alone,
+            asker.considered(name, decider, asked, tried=tried),
+        )
+        for name, decider in deciders.items()
+    }
+    never = outcomes_of(asked, with_notes, alone, costs)
     return {
         "protocol": protocol_of(
             sources_of(options.data, selection.questions), selection.questions
@@ -111,10 +117,21 @@ def compare_retrieval(options: Options, *, on_progress: OnProgress) -> dict[str,
     }
 
 
+def _by_boundary(
+    form: OwnKnowledgeForm,
+    prompts: Sequence[AnsweredPrompt],
+    options: Options,
+    on_progress: OnProgress,
+) -> OwnKnowledge:
+    directory = options.record.parent
+    probe = taught_probe(form, prompts, directory, on_progress=on_progress)
+    return OwnKnowledgeByProbe(form, probe)
+
+
 def _by_history(
     form: OwnKnowledgeForm,
     taught: Sequence[Asked],
-    alone: Mapping[str, Mapping[str, Any]],
+    alone: Mapping[str, Row],
 ) -> OwnKnowledge:
     embedder = load_embedder(settings.EMBEDDING_MODEL)
     return OwnKnowledgeByHistory(

@@ -1,7 +1,6 @@
 """A history for DH-ICL: other questions, and whether the model alone is right on them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -10,6 +9,7 @@ from qa.pipeline.history import JudgedQuestion, KnownQuestion
 from qa.pipeline.outcome import Question
 
 from .questions import Asked
+from .record import Row
 
 
 class TaughtHistory:
@@ -18,7 +18,7 @@ class TaughtHistory:
     def __init__(
         self,
         questions: Sequence[Asked],
-        alone: Mapping[str, Mapping[str, Any]],
+        alone: Mapping[str, Row],
         embedder: Embedder,
     ) -> None:
         """Embed the questions; they are known where the model alone is right."""

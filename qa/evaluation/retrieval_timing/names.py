@@ -6,5 +6,6 @@ NEVER: Final = "never"
 ALWAYS: Final = "always"
 CHANCE: Final = "chance"
 LOG_PROBABILITY: Final = "log-probability"
+CBDR: Final = "CBDR"
 DH_ICL: Final = "DH-ICL"
-DECIDERS: Final = (LOG_PROBABILITY, DH_ICL)
+DECIDERS: Final = (LOG_PROBABILITY, CBDR, DH_ICL)

@@ -2,13 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from .asking import Cost
+from .asking import NOTHING, Cost
 from .curve import retrieves
 from .questions import Asked, Part
-
-_Row = Mapping[str, Any]
+from .record import Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,31 +34,31 @@ class Outcome:
 
 def outcomes_of(
     questions: Sequence[Asked],
-    answers: Mapping[str, _Row],
-    considered: Mapping[str, _Row],
-    plain: Mapping[str, _Row],
+    with_notes: Mapping[str, Row],
+    alone: Mapping[str, Row],
+    considered: Mapping[str, Row],
 ) -> list[Outcome]:
     """Join a record's rows by the questions' ids.
 
+    All deciders share one answer of the model alone: one draft of it differs from another
+    by the last bits of a batch, which is nobody's merit.
+
     Args:
-        answers: With notes.
-        considered: The decider's.
-        plain: Of the model alone, whose answer a decider goes on to that drafts none.
+        considered: A decider's; what it has no row for was not tried, and costs nothing.
     """
     found = []
     for one in questions:
-        row, other = considered[one.case.id], answers[one.case.id]
-        own = row.get("answer", plain[one.case.id]["answer"])
-        drafted = row.get("answered")
+        name = one.case.id
+        row = considered.get(name, {})
         found.append(
             Outcome(
                 asked=one,
-                sureness=row["sureness"],
-                alone=one.is_right(own),
-                with_notes=one.is_right(other["answer"]),
-                passes=bool(other["passes"]),
-                decided=Cost(**row["decided"]),
-                drafted=Cost(**drafted) if drafted else None,
+                sureness=row.get("sureness"),
+                alone=one.is_right(alone[name]["answer"]),
+                with_notes=one.is_right(with_notes[name]["answer"]),
+                passes=bool(with_notes[name]["passes"]),
+                decided=Cost(**row["decided"]) if row else NOTHING,
+                drafted=Cost(**row["answered"]) if "answered" in row else None,
             )
         )
     return found

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from qa.exceptions import EvaluationDataError
 
-ALONE: Final = "alone"
-WITH_NOTES: Final = "with notes"
 _FORMAT: Final = "retrieval-timing-1"
+
+Row = Mapping[str, Any]
 
 
 class Record:
@@ -27,7 +27,7 @@ class Record:
         """
         self.bound = {"format": _FORMAT, **bound}
         self._path = path
-        self._rows: dict[tuple[str, str, str], Mapping[str, Any]] = {}
+        self._rows: dict[tuple[str, str, str], Row] = {}
         lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
         if lines:
             self._require_bound(lines[0])
@@ -42,7 +42,7 @@ class Record:
                 continue  # broken off in mid-line: it is asked anew
             self._rows[key] = row
 
-    def of(self, kind: str, by: str) -> dict[str, Mapping[str, Any]]:
+    def of(self, kind: str, by: str) -> dict[str, Row]:
         """Return the rows of a kind by the questions' ids.
 
         Args:
@@ -54,7 +54,7 @@ class Record:
             if (one, other) == (kind, by)
         }
 
-    def keep(self, kind: str, by: str, rows: Mapping[str, Mapping[str, Any]]) -> None:
+    def keep(self, kind: str, by: str, rows: Mapping[str, Row]) -> None:
         """Add rows, by the questions' ids."""
         with self._path.open("a", encoding="utf-8") as stream:
             for question, values in rows.items():

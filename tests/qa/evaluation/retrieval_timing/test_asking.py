@@ -4,13 +4,9 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from qa.evaluation.retrieval_timing.asking import (
-    answer_alone,
-    answer_with_notes,
-    consider_all,
-)
+from qa.evaluation.retrieval_timing.asking import Asker
 from qa.evaluation.retrieval_timing.deciders import Undecided
-from qa.evaluation.retrieval_timing.record import ALONE, WITH_NOTES, Record
+from qa.evaluation.retrieval_timing.record import Record
 from qa.language_models.own_knowledge import OwnKnowledgeForm
 from qa.own_knowledge.log_probability import OwnKnowledgeByDraft
 from tests.probes import tiny_models
@@ -18,6 +14,7 @@ from tests.qa.evaluation.retrieval_timing.outcome_rows import make_asked
 from tests.qa.values import GivenRetriever, make_evidence, make_policy, make_retrieval
 
 ASKED = [make_asked(number) for number in range(20)]
+IDS = frozenset(one.case.id for one in ASKED)
 
 
 @pytest.fixture(scope="module")
@@ -35,36 +32,37 @@ class Told:
         self.last = (what, done, total)
 
 
-def test_answers_are_asked_once_and_read_from_the_record_afterwards(form, tmp_path):
+@pytest.fixture
+def record(tmp_path):
+    return Record(tmp_path / "record.jsonl", {})
+
+
+@pytest.fixture
+def asker(form, record):
+    return Asker(form, record, Told())
+
+
+def test_answers_are_asked_once_and_read_from_the_record_afterwards(form, record):
     retriever = GivenRetriever(make_retrieval(make_evidence("Seven is a number.")))
-    record = Record(tmp_path / "record.jsonl", {})
     told = Told()
+    asker = Asker(form, record, told)
+    policy = make_policy(alpha=0.4)
 
-    for _ in range(2):
-        answer_with_notes(
-            ASKED, form=form, retriever=retriever, policy=make_policy(alpha=0.4),
-            record=record, on_progress=told,
-        )  # fmt: skip
-        answer_alone(ASKED, form=form, record=record, on_progress=told)
+    first = asker.with_notes(ASKED, retriever=retriever, policy=policy)
+    again = asker.with_notes(ASKED, retriever=retriever, policy=policy)
 
-    rows = record.of(WITH_NOTES, form.fingerprint)
-    assert len(retriever.looks) == len(rows) == len(ASKED)
-    assert rows["nq-open:3"]["notes"] == ["Seven is a number."]
-    assert rows["nq-open:3"]["passes"] is False  # at a distance of 0.5
-    assert len(record.of(ALONE, form.fingerprint)) == len(ASKED)
-    assert told.last[1:] == (20, 20)
+    assert first == again
+    assert len(retriever.looks) == len(first) == len(ASKED)
+    assert first["nq-open:3"]["notes"] == ["Seven is a number."]
+    assert first["nq-open:3"]["passes"] is False  # at a distance of 0.5
+    assert told.last == ("Asking: with notes", 20, 20)
+    assert len(asker.alone(ASKED)) == len(ASKED)
 
 
-def test_the_plain_answer_takes_one_pass_and_a_step_a_token(form, tmp_path):
-    record = Record(tmp_path / "record.jsonl", {})
-    undecided = Undecided(form)
+def test_the_plain_answer_takes_one_pass_and_a_step_a_token(form, asker):
+    rows = asker.considered("never", Undecided(form), ASKED[:3], tried=IDS)
 
-    consider_all(
-        "never", undecided, ASKED[:3], model=form.model, record=record,
-        on_progress=Told(), answer_each=1,
-    )  # fmt: skip
-
-    for row in record.of("never", undecided.fingerprint).values():
+    for row in rows.values():
         asked = len(form.prompt_ids(f"what is number {row['id'].split(':')[1]}"))
         assert row["decided"]["prompt_passes"] == 1
         assert row["decided"]["prompt_tokens"] == asked
@@ -73,70 +71,50 @@ def test_the_plain_answer_takes_one_pass_and_a_step_a_token(form, tmp_path):
         assert row["answered"]["steps"] > 0
 
 
-def test_a_draft_is_paid_for_when_deciding_and_kept_for_every_question(form, tmp_path):
-    record = Record(tmp_path / "record.jsonl", {})
+def test_a_draft_is_paid_for_when_deciding_and_not_again(form, asker):
     drafting = OwnKnowledgeByDraft(form)
 
-    consider_all(
-        "drafting", drafting, ASKED[:3], model=form.model, record=record,
-        on_progress=Told(),
-    )  # fmt: skip
+    rows = asker.considered("drafting", drafting, ASKED[:3], tried=IDS).values()
 
-    rows = record.of("drafting", drafting.fingerprint).values()
     assert len(rows) == 3
     for row in rows:
         assert 0 <= row["sureness"] <= 1
         assert row["decided"]["steps"] > 0
         assert row["answered"]["steps"] == 0
-        assert "answer" in row
 
 
-def test_going_on_is_tried_on_some_where_deciding_writes_nothing(form, tmp_path):
-    record = Record(tmp_path / "record.jsonl", {})
-    undecided = Undecided(form)
+def test_going_on_is_tried_on_those_that_are_named(form, asker):
+    rows = asker.considered(
+        "reading", Undecided(form), ASKED[:4], tried={"nq-open:0", "nq-open:2"}
+    )
 
-    consider_all(
-        "reading", undecided, ASKED, model=form.model, record=record,
-        on_progress=Told(),
-    )  # fmt: skip
-
-    rows = record.of("reading", undecided.fingerprint)
-    assert [name for name, row in rows.items() if "answer" in row] == [
-        "nq-open:0", "nq-open:8", "nq-open:16",
-    ]  # fmt: skip
+    gone_on = [name for name, row in rows.items() if "answered" in row]
+    assert gone_on == ["nq-open:0", "nq-open:2"]
+    assert len(rows) == 4
 
 
 def test_a_broken_off_run_asks_only_what_is_missing(form, tmp_path):
     path = tmp_path / "record.jsonl"
     undecided = Undecided(form)
-    consider_all(
-        "never", undecided, ASKED[:2], model=form.model,
-        record=Record(path, {}), on_progress=Told(),
-    )  # fmt: skip
+    asker = Asker(form, Record(path, {}), Told())
+    asker.considered("never", undecided, ASKED[:2], tried=IDS)
     before = path.read_text()
 
-    consider_all(
-        "never", undecided, ASKED[:3], model=form.model,
-        record=Record(path, {}), on_progress=Told(),
-    )  # fmt: skip
+    again = Asker(form, Record(path, {}), Told())
+    again.considered("never", undecided, ASKED[:3], tried=IDS)
 
     assert path.read_text().startswith(before)
     assert len(path.read_text().splitlines()) == len(before.splitlines()) + 1
 
 
-def test_a_longer_question_costs_more_tokens(form, tmp_path):
-    record = Record(tmp_path / "record.jsonl", {})
+def test_a_longer_question_costs_more_tokens(form, asker):
     long = replace(
         ASKED[1], case=replace(ASKED[1].case, question="what " * 20 + "is it")
     )
-    undecided = Undecided(form)
 
-    consider_all(
-        "never", undecided, [ASKED[0], long], model=form.model, record=record,
-        on_progress=Told(),
-    )  # fmt: skip
+    rows = asker.considered("never", Undecided(form), [ASKED[0], long], tried=())
 
-    short, longer = record.of("never", undecided.fingerprint).values()
+    short, longer = rows.values()
     assert longer["decided"]["prompt_tokens"] > short["decided"]["prompt_tokens"]
 
 

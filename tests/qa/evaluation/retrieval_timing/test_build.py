@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from qa.evaluation.report.tables import TextTable
-from qa.evaluation.retrieval_timing.asking import Cost
+from qa.evaluation.retrieval_timing.asking import NOTHING, Cost
 from qa.evaluation.retrieval_timing.build import build_report
 from qa.evaluation.retrieval_timing.outcomes import (
     as_published,
@@ -131,24 +131,24 @@ def test_behind_the_gate_a_refusal_is_right_where_nobody_can_answer():
     assert behind_the_gate(nonsense)
 
 
-def test_a_decider_without_a_draft_is_judged_by_the_models_own_answer():
+def test_rows_are_joined_by_id_and_what_was_not_tried_costs_nothing():
     asked = [make_asked(1), make_asked(2)]
+    one, two = (question.case.id for question in asked)
     cost = {"milliseconds": 1.0, "prompt_passes": 1, "prompt_tokens": 9, "steps": 0}
-    notes = {q.case.id: {"answer": "answer 1", "passes": True} for q in asked}
-    plain = {q.case.id: {"answer": "answer 2"} for q in asked}
+    notes = {name: {"answer": "answer 1", "passes": True} for name in (two, one)}
+    alone = {name: {"answer": "answer 2"} for name in (two, one)}
     considered: dict[str, dict[str, Any]] = {
-        asked[0].case.id: {"sureness": 0.5, "decided": cost},
-        asked[1].case.id: {
-            "sureness": None, "decided": cost, "answer": "none", "answered": cost,
-        },
-    }  # fmt: skip
+        two: {"sureness": 0.5, "decided": cost, "answer": "x", "answered": cost}
+    }
 
-    first, second = outcomes_of(asked, notes, considered, plain)
+    first, second = outcomes_of(asked, notes, alone, considered)
 
-    assert (first.alone, first.with_notes, first.drafted) == (False, True, None)
-    assert (second.alone, second.with_notes) == (False, False)
-    assert second.sureness is None
-    assert second.drafted == Cost(**cost)
+    assert (first.alone, first.with_notes) == (False, True)
+    assert (first.sureness, first.decided, first.drafted) == (None, NOTHING, None)
+    assert (second.alone, second.with_notes) == (True, False)
+    assert (second.sureness, second.decided, second.drafted) == (
+        0.5, Cost(**cost), Cost(**cost),
+    )  # fmt: skip
 
 
 def test_without_questions_to_choose_by_there_is_no_report():
