@@ -103,7 +103,8 @@ class DirectionSet:
         """Return how confident each position is: the mean over the monitored blocks.
 
         Args:
-            activations: For each of `taps`, shape (positions, width).
+            activations: For each of `taps`, shape (positions, width); none at all where
+                there is no position.
 
         Returns:
             Shape (positions,): 1 as under the confident instruction, -1 as under the
@@ -112,6 +113,8 @@ class DirectionSet:
         References:
             Liu et al., "CtrlA" (2024), equation 2, without the threshold and the scale.
         """
+        if not activations:
+            return np.zeros(0)
         mean: NDArray[np.float64] = np.mean(
             [self.confidence.along(t.layer, activations[t]) for t in self.taps], axis=0
         )

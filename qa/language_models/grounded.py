@@ -17,7 +17,6 @@ import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
 from typing import Final
 
 from probes.language_model import Context, Generated, Tokens, WhiteBoxModel
@@ -33,6 +32,7 @@ from qa.language_models.grounded_prompt import (
 from qa.language_models.grounded_text import reasoning
 from qa.language_models.guided import GuidedLanguageModel
 from qa.language_models.means import mean_of
+from qa.language_models.pieces import pieces_of
 from qa.language_models.places import by_place, place_of, tap_of
 from qa.language_models.spans import Span, Spans
 from qa.pipeline.activations import NO_CAPTURE, Capture, Trace
@@ -172,7 +172,7 @@ def _draft(
         f"Answer:{written.text}",
         answer_tokens=len(written.ids),
         short_answer=span.words if span else "",
-        tokens=_pieces(written, tokens),
+        tokens=pieces_of(written.ids, tokens),
         least_log_probability=min(written.log_probabilities, default=None),
         entropy=mean_of(written.entropies),
     )
@@ -182,18 +182,6 @@ def _willingness(context: Context, tokens: Tokens) -> float:
     """Return how likely it is in [0, 1] that the answer does not end before it begins."""
     ends = context.next_log_probabilities[sorted(tokens.end_ids)]
     return 1.0 - float(ends.exp().sum().clamp(max=1.0))
-
-
-def _pieces(written: Generated, tokens: Tokens) -> tuple[str, ...]:
-    """Return the written tokens as text; joined they give it.
-
-    A character may take several tokens; it stands with the last of them.
-    """
-    whole = [
-        tokens.decode(written.ids[:count]) for count in range(len(written.ids) + 1)
-    ]
-    whole = [text.rstrip("\ufffd") for text in whole]
-    return tuple(after[len(before) :] for before, after in pairwise(whole))
 
 
 def _watch(capture: Capture) -> Callable[[Tap, Activations], bool] | None:

@@ -1,0 +1,331 @@
+"""Answering segment by segment, looking for evidence when a word is in doubt.
+
+A segment is a sentence. Each is written by a model that is moved towards honesty, and its
+tokens are watched in the same pass. It is kept as it is where every word that says
+something new is confident. Otherwise evidence is looked for, by queries formed from the
+question and this very segment, and the segment is written again, and watched again: a
+word that stands in the evidence is no longer in doubt. So a question of several steps is
+answered step by step: what the second is looked for by is written in the first.
+
+Every loop is bounded. A segment that stays in doubt, or a refusal, is never shown: the
+answer as a whole is refused.
+
+References:
+    Liu et al., "CtrlA: adaptive retrieval-augmented generation via inherent control"
+    (2024), algorithms 1 to 3. Other than its release, what is written again is watched
+    again, nothing is shown where no segment survived, and the loop ends with the answer.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Final, Protocol
+
+from .evidence import Evidence, Retriever
+from .gates import Reason
+from .hard_gate import passes
+from .monitoring import (
+    Word,
+    augmented_query,
+    bounded,
+    keys_of,
+    new_words,
+    unconfident,
+)
+from .outcome import Question
+from .policy import Policy
+from .refusal_detector import is_refusal
+from .retrieve import retrieve
+
+MOST_SEGMENTS: Final = 6
+# Of one segment: looking and writing again.
+MOST_ROUNDS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The next segment of an answer, as it was written.
+
+    Attributes:
+        text: A sentence; "" where the answer was complete before.
+        tokens: The model's; joined they give the text.
+        confidences: Of each token, in the unit of the monitor.
+        is_last: Whether the model ended its answer with it.
+    """
+
+    text: str
+    tokens: tuple[str, ...]
+    confidences: tuple[float, ...]
+    is_last: bool
+
+
+class SegmentWriter(Protocol):
+    """A model that is steered and watched while it writes."""
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells two models, their directions and forms apart."""
+        ...
+
+    def write(
+        self,
+        question: str,
+        notes: Sequence[Evidence],
+        kept: Sequence[str],
+        *,
+        steering: float,
+    ) -> Draft:
+        """Write the segment that follows `kept`, by the notes if there are any.
+
+        Raises:
+            LanguageModelUnavailableError: The model is down.
+        """
+        ...
+
+    def validation_query(self, question: str, segment: str) -> str:
+        """Write a query that would tell whether the segment is true."""
+        ...
+
+    def rewritten_query(self, question: str, query: str) -> str:
+        """Write a better query for the question than one that found nothing of use."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One sentence, as it was settled.
+
+    Attributes:
+        text: As it was written last.
+        tokens: Its tokens; joined they give the text.
+        confidences: Of each of them, in the unit of the monitor.
+        weakest: The least confidence of a new word as it was written first, without
+            evidence: what decided whether to look; None where no word was new.
+        triggers: The words in doubt that evidence was looked for because of, in order;
+            empty too where the first draft was a refusal.
+        queries: What was looked for.
+        evidence: What the segment was written by at last.
+        rounds: How often evidence was looked for.
+        is_sourced: Whether there is evidence and all new words stand in it.
+        doubt: Why it may not be shown; None where it may.
+    """
+
+    text: str
+    tokens: tuple[str, ...]
+    confidences: tuple[float, ...]
+    weakest: float | None
+    triggers: tuple[str, ...]
+    queries: tuple[str, ...]
+    evidence: tuple[Evidence, ...]
+    rounds: int
+    is_sourced: bool
+    doubt: Reason | None
+
+
+@dataclass(frozen=True, slots=True)
+class Monitored:
+    """What monitored answering came to.
+
+    Attributes:
+        segments: In order; where it was refused, the last one may not be shown.
+        refused: Why nothing is shown; None for an answer.
+        is_complete: Whether the model ended its answer, or the bound did.
+        fingerprint: Of what wrote it.
+    """
+
+    segments: tuple[Segment, ...]
+    refused: Reason | None
+    is_complete: bool
+    fingerprint: str
+
+    @property
+    def answer(self) -> str:
+        """What may be shown; "" where it was refused."""
+        return "" if self.refused else " ".join(s.text for s in self.segments)
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """What its segments were written by, each entry once, in order."""
+        found = {p.entry_id: p for s in self.segments for p in s.evidence}
+        return tuple(found.values())
+
+    @property
+    def is_sourced(self) -> bool:
+        """Whether every segment stands in evidence."""
+        return bool(self.segments) and all(s.is_sourced for s in self.segments)
+
+    @property
+    def weakest(self) -> float | None:
+        """The least confidence of a new word of any segment's first draft."""
+        values = [s.weakest for s in self.segments if s.weakest is not None]
+        return min(values, default=None)
+
+    @property
+    def signals(self) -> tuple[tuple[str, float | None], ...]:
+        """What was measured, by name, the deciding one first."""
+        return (
+            ("least_token_confidence", self.weakest),
+            ("monitored_segments", float(len(self.segments))),
+            ("monitored_rounds", float(sum(s.rounds for s in self.segments))),
+            ("monitored_sourced", float(sum(s.is_sourced for s in self.segments))),
+        )
+
+
+def answer_monitored(
+    question: Question,
+    *,
+    writer: SegmentWriter,
+    retriever: Retriever,
+    policy: Policy,
+) -> Monitored:
+    """Write an answer segment by segment until it is complete or refused.
+
+    Raises:
+        LanguageModelUnavailableError: The model is down.
+    """
+    segments: list[Segment] = []
+    is_complete = False
+    while len(segments) < MOST_SEGMENTS and not is_complete:
+        kept = [segment.text for segment in segments]
+        settling = _Settling(question.text, kept, writer, retriever, policy)
+        segment, is_complete = settling.settle()
+        if segment is None:
+            break
+        segments.append(segment)
+        if segment.doubt:
+            return Monitored(
+                tuple(segments), segment.doubt, is_complete, writer.fingerprint
+            )
+    refused = None if segments else Reason.MODEL_DECLINED
+    return Monitored(tuple(segments), refused, is_complete, writer.fingerprint)
+
+
+class _Settling:
+    """One segment on its way."""
+
+    def __init__(
+        self,
+        question: str,
+        kept: Sequence[str],
+        writer: SegmentWriter,
+        retriever: Retriever,
+        policy: Policy,
+    ) -> None:
+        self._question, self._kept = question, kept
+        self._writer, self._retriever, self._policy = writer, retriever, policy
+        self._known = keys_of([question, *kept])
+        self._evidence: tuple[Evidence, ...] = ()
+        self._triggers: dict[str, None] = {}
+        self._queries: dict[str, None] = {}
+
+    def settle(self) -> tuple[Segment | None, bool]:
+        """Return the segment and whether the answer is complete with it.
+
+        None where the answer was complete before: nothing came, or what was there.
+        """
+        draft = self._write()
+        if not draft.text or draft.text in self._kept:
+            return None, True
+        words = self._new(draft)
+        weakest = min((w.confidence for w in words if w.confidence is not None), default=None)  # fmt: skip
+        rounds = 0
+        while (doubt := self._doubt(draft)) and rounds < MOST_ROUNDS:
+            queries = self._next_queries(draft)
+            if not queries:  # all were asked already
+                break
+            rounds += 1
+            if self._look(queries):
+                draft = self._write()
+        evidence = self._stands()
+        said = self._new(draft)
+        segment = Segment(
+            text=draft.text,
+            tokens=draft.tokens,
+            confidences=draft.confidences,
+            weakest=weakest,
+            triggers=tuple(self._triggers),
+            queries=tuple(self._queries),
+            evidence=self._evidence,
+            rounds=rounds,
+            is_sourced=bool(evidence) and all(w.key in evidence for w in said),
+            doubt=doubt,
+        )
+        return segment, draft.is_last
+
+    def _write(self) -> Draft:
+        return self._writer.write(
+            self._question, self._evidence, self._kept, steering=self._policy.steering
+        )
+
+    def _new(self, draft: Draft) -> list[Word]:
+        return new_words(draft.text, draft.tokens, draft.confidences, known=self._known)
+
+    def _in_doubt(self, draft: Draft) -> list[Word]:
+        """Return the new words that are neither confident nor in the evidence."""
+        sourced = self._stands()
+        new = [word for word in self._new(draft) if word.key not in sourced]
+        return unconfident(new, self._policy.min_token_confidence)
+
+    def _doubt(self, draft: Draft) -> Reason | None:
+        """Return why a draft may not be shown as it is.
+
+        An answer that only repeats the question tells nothing by which it could be
+        judged, so that it needs evidence.
+        """
+        if not draft.text or is_refusal(draft.text):
+            return Reason.MODEL_DECLINED
+        says_nothing = not (self._new(draft) or self._kept or self._evidence)
+        is_doubted = says_nothing or self._in_doubt(draft)
+        return Reason.LOW_CONFIDENCE if is_doubted else None
+
+    def _stands(self) -> set[str]:
+        """Return the keys of all words of the evidence."""
+        return keys_of(f"{p.question} {p.text}" for p in self._evidence)
+
+    def _next_queries(self, draft: Draft) -> list[str]:
+        """Return what to look for: by the segment, or anew where that was of no use.
+
+        Nothing that was looked for already.
+        """
+        doubted = [] if is_refusal(draft.text) else self._in_doubt(draft)
+        self._triggers |= dict.fromkeys(word.text for word in doubted)
+        asked, writer = self._question, self._writer
+        if self._queries:
+            last = next(reversed(self._queries))
+            queries = [writer.rewritten_query(asked, last), asked]
+        elif doubted:
+            queries = [
+                augmented_query(asked, draft.text, doubted),
+                writer.validation_query(asked, draft.text),
+            ]
+        else:
+            queries = [asked]
+        found = dict.fromkeys(map(bounded, queries))
+        return [query for query in found if query and query not in self._queries]
+
+    def _look(self, queries: Sequence[str]) -> bool:
+        """Look for evidence and tell whether there is other than before.
+
+        The best of each query comes first, then the second best; what earlier ones found
+        stays where there is room.
+        """
+        self._queries |= dict.fromkeys(queries)
+        before = self._evidence
+        ranks = zip_longest(*(self._found(query) for query in queries))
+        ranked = [*(piece for rank in ranks for piece in rank if piece), *before]
+        found: dict[int, Evidence] = {}
+        for piece in ranked:
+            found.setdefault(piece.entry_id, piece)
+        self._evidence = tuple(found.values())[: self._policy.top_k]
+        return [p.entry_id for p in self._evidence] != [p.entry_id for p in before]
+
+    def _found(self, query: str) -> Sequence[Evidence]:
+        """Return the pieces that cover a query, as hard refusal would have it."""
+        found = retrieve(
+            Question(query), retriever=self._retriever, policy=self._policy
+        )
+        if not self._policy.hard_refusal:
+            return found.evidence
+        if not passes(found, self._policy):
+            return ()
+        return [p for p in found.evidence if p.ratio < self._policy.alpha_of(p)]
