@@ -1,29 +1,14 @@
 """The tables of verdicts by past questions, with paired intervals."""
 
 from collections.abc import Iterator
-from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from qa.evaluation.conflicts import told
-from qa.evaluation.metrics.intervals import (
-    Interval,
-    Numbers,
-    Statistic,
-    bootstrap,
-    share,
-)
-from qa.evaluation.metrics.paired import differences, mcnemar
-from qa.evaluation.metrics.rates import Rate
-from qa.evaluation.metrics.selective import auroc, rank
 from qa.evaluation.report.tables import TextTable
+from qa.language_models.label_pair import LabelPair
 
+from .figures import MIDDLE, area_of, difference, figures
 from .judging import Judgements, Shown, Way
-
-# The published rule: the label with the higher score.
-_MIDDLE: Final = 0.5
-Flags = NDArray[np.bool_]
 
 
 def tables_of(judgements: Judgements) -> tuple[TextTable, ...]:
@@ -55,19 +40,16 @@ def tables_of(judgements: Judgements) -> tuple[TextTable, ...]:
 
 def _row(judgements: Judgements, way: Way) -> tuple[str, ...]:
     known, right = judgements.known[way], judgements.is_known
-    says = known >= _MIDDLE
     return (
         str(way.labels),
         way.shown.value,
         "yes" if way.is_corrected else "no",
-        f"{(~says).mean():.2f}",
-        _accuracy(says, right),
-        _balanced(says, right),
-        _auroc(known, right),
+        f"{(known < MIDDLE).mean():.2f}",
+        *figures(known, right),
     )
 
 
-def _compared(judgements: Judgements, labels: object) -> Iterator[tuple[str, ...]]:
+def _compared(judgements: Judgements, labels: LabelPair) -> Iterator[tuple[str, ...]]:
     ways = {
         (w.shown, w.is_corrected): w for w in judgements.known if w.labels == labels
     }
@@ -78,26 +60,7 @@ def _compared(judgements: Judgements, labels: object) -> Iterator[tuple[str, ...
         ("past questions for none", (Shown.NOTHING, False), (Shown.PAST, True)),
     ):
         before, after = (judgements.known[ways[key]] for key in (first, second))
-        yield (str(labels), name, *_difference(before, after, judgements.is_known))
-
-
-def _difference(before: Numbers, after: Numbers, right: Flags) -> tuple[str, str, str]:
-    """Return what accuracy and AUROC gain, and how often chance would do as much."""
-    hits = [(each >= _MIDDLE) == right for each in (before, after)]
-    every = np.ones(len(right), dtype=np.bool_)
-    accuracy, area = differences(
-        [
-            (share(hits[0], every), share(hits[1], every)),
-            (_area(before, right), _area(after, right)),
-        ],
-        np.arange(len(right)),
-    )
-    p = mcnemar(hits[0].tolist(), hits[1].tolist()).p_value
-    return (
-        _told(accuracy.value, accuracy.interval, sign="+"),
-        f"{p:.3f}",
-        _told(area.value, area.interval, sign="+"),
-    )
+        yield (str(labels), name, *difference(before, after, judgements.is_known))
 
 
 def _rows_by_set(judgements: Judgements, way: Way) -> Iterator[tuple[str, ...]]:
@@ -106,50 +69,14 @@ def _rows_by_set(judgements: Judgements, way: Way) -> Iterator[tuple[str, ...]]:
     for name in (*dict.fromkeys(names.tolist()), "all"):
         own = np.ones(len(names), dtype=np.bool_) if name == "all" else names == name
         known, right = judgements.known[way][own], judgements.is_known[own]
-        says = known >= _MIDDLE
+        accuracy, _, area = figures(known, right)
         yield (
             name,
             str(int(own.sum())),
             f"{right.mean():.2f}",
-            f"{(~says).mean():.2f}",
-            _accuracy(says, right),
-            *(
-                _auroc(each, right)
-                for each in (known, judgements.share[own], likely[own])
-            ),
+            f"{(known < MIDDLE).mean():.2f}",
+            accuracy,
+            area,
+            area_of(judgements.share[own], right),
+            area_of(likely[own], right),
         )
-
-
-def _accuracy(says: Flags, right: Flags) -> str:
-    return told(Rate(int((says == right).sum()), len(right)))
-
-
-def _balanced(says: Flags, right: Flags) -> str:
-    """Return the mean of the rates of known and unknown questions told rightly."""
-    if right.all() or not right.any():
-        return "-"
-    return f"{(says[right].mean() + (~says[~right]).mean()) / 2:.2f}"
-
-
-def _auroc(scores: Numbers, right: Flags) -> str:
-    value = auroc(scores.tolist(), (~right).tolist())
-    (interval,) = bootstrap([_area(scores, right)], np.arange(len(right)))
-    return _told(value, interval)
-
-
-def _area(scores: Numbers, right: Flags) -> Statistic:
-    ranking = rank(scores.tolist(), (~right).tolist())
-
-    def area(weights: Numbers) -> Numbers:
-        found: Numbers = ranking.areas(weights)[1]
-        return found
-
-    return area
-
-
-def _told(value: float | None, interval: Interval | None, *, sign: str = "") -> str:
-    if value is None:
-        return "-"
-    if interval is None:
-        return f"{value:{sign}.2f}"
-    return f"{value:{sign}.2f} [{interval[0]:{sign}.2f}, {interval[1]:{sign}.2f}]"
