@@ -27,6 +27,7 @@ from qa.language_models.verdict_form import VerdictForm
 from qa.management.arguments import positive
 from qa.management.progress import Bars
 from qa.own_knowledge.selection import own_form
+from qa.probing.white_box import white_box_of
 
 _INTERVALS = (
     "Intervals are 95 %, of accuracies Wilson's, of all else by bootstrap over questions; "
@@ -143,8 +144,8 @@ class Command(BaseCommand):
         model = own_form().model
         embedder = load_embedder(settings.EMBEDDING_MODEL)
         language_model = load_language_model()
-        white_box = getattr(language_model, "model", None)
-        adapter = getattr(white_box, "adapter", None)
+        white_box = white_box_of(language_model)
+        adapter = white_box.adapter if white_box else None
         asked, history = draw_on_evidence(
             options["data"],
             embedder,
