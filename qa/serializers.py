@@ -13,6 +13,7 @@ from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.outcome import Calibration
 from qa.services.confidence import confidence_of, short_answer_of
 from qa.services.disagreements import disagreements_of
+from qa.services.segments import segments_of
 
 Role = AnswerEvidence.Role
 
@@ -255,6 +256,22 @@ class AnswerSummarySerializer(serializers.Serializer[Answer]):
         return None if is_up is None else "up" if is_up else "down"
 
 
+class SegmentSerializer(serializers.Serializer[object]):
+    """A sentence that was watched while it was written."""
+
+    text = serializers.CharField()
+    sourced = serializers.BooleanField(
+        source="is_sourced", help_text="It stands in an entry."
+    )
+    triggers = serializers.CharField(
+        allow_blank=True,
+        help_text="The words in doubt, that evidence was looked for by.",
+    )
+    queries = serializers.ListField(
+        child=serializers.CharField(), help_text="What was looked for."
+    )
+
+
 class AnswerSerializer(AnswerSummarySerializer):
     """An answer with its evidence and everything that it was decided by."""
 
@@ -262,6 +279,9 @@ class AnswerSerializer(AnswerSummarySerializer):
         source="is_unsourced",
         help_text="The language model answered from what it knows by itself; no source "
         "carries it. Only where the policy's scope is adaptive.",
+    )
+    segments = serializers.SerializerMethodField(
+        help_text="Sentence by sentence, where the policy's retrieval timing is monitored."
     )
     short_answer = serializers.SerializerMethodField(
         help_text='The words of `text` that answer the question; "" where the model does '
@@ -289,6 +309,15 @@ class AnswerSerializer(AnswerSummarySerializer):
     milliseconds = serializers.DictField(
         child=serializers.FloatField(), help_text="By stage."
     )
+
+    @extend_schema_field(SegmentSerializer(many=True))
+    def get_segments(self, answer: Answer) -> list[dict[str, Any]]:
+        """Return the sentences that were watched."""
+        if not answer.boundary.get("segments"):
+            return []
+        return list(
+            SegmentSerializer(segments_of(answer, answer.pieces), many=True).data
+        )
 
     def get_short_answer(self, answer: Answer) -> str:
         """Return the words that answer, as far as they may be read."""

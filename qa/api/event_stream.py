@@ -25,7 +25,7 @@ from qa.pipeline.evidence import Retrieval
 from qa.pipeline.gates import Decision
 from qa.pipeline.outcome import Outcome, StageValue, stage_of
 from qa.serializers import as_json
-from qa.services import asking
+from qa.services import asking, loading
 from qa.services.recording import record_failure
 
 logger = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ def stream(
         answer: Kept and pending.
         heartbeat_seconds: Silence after which a comment is sent.
     """
-    asking.release_connection()  # the deciding thread has its own
+    loading.release_connection()  # the deciding thread has its own
     inbox: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
     context = contextvars.copy_context()  # carries the request's id into the log
     threading.Thread(

@@ -17,7 +17,8 @@ from qa.models import Answer, Policy
 from qa.pipeline.gates import Decision, Gate
 from qa.pipeline.generation import LanguageModel
 from qa.pipeline.outcome import Outcome, StageValue
-from qa.services.asking import new_question, release_connection, stages_of
+from qa.services.asking import new_question, stages_of
+from qa.services.loading import release_connection
 from qa.services.recording import record_outcome
 
 from .ahead import prepared_ahead

@@ -64,17 +64,15 @@ def label_tokens(pair: LabelPair, tokens: Tokens, *, model: str) -> LabelTokens:
     Raises:
         LabelPairError: They are not one token each, or the same one.
     """
-    found = ()
+    known: tuple[int, ...] = ()
+    unknown: tuple[int, ...] = ()
     for lead in _LEADS:
-        found = tuple(
-            tokens.encode_text(f"{lead}{word}") for word in (pair.known, pair.unknown)
-        )
-        known, unknown = found
+        known = tokens.encode_text(f"{lead}{pair.known}")
+        unknown = tokens.encode_text(f"{lead}{pair.unknown}")
         if len(known) == len(unknown) == 1 and known != unknown:
             return LabelTokens(known[0], unknown[0])
-    counts = " and ".join(str(len(ids)) for ids in found)
     raise LabelPairError(
-        f'The labels "{pair}" are {counts} tokens to {model}, and must be one each, and '
+        f'The labels "{pair}" are {len(known)} and {len(unknown)} tokens to {model}, and must be one each, and '
         "different ones. Set NESCIO_HISTORY_LABELS to words that this model knows whole, "
         'such as "true/false", "yes/no" or "A/B".'
     )

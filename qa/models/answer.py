@@ -219,7 +219,8 @@ class Answer(models.Model):
         default=dict,
         blank=True,
         help_text="Where the model was asked what it knows by itself: {fingerprint, "
-        "examples: ids of the past questions that it was decided by}.",
+        "examples: ids of the past questions that it was decided by, segments: the "
+        "sentences that were watched while it was written}.",
     )
     embedder = models.CharField(max_length=64, blank=True)
     language_model = models.CharField(max_length=200, blank=True)

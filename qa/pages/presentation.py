@@ -16,6 +16,7 @@ from qa.pipeline.outcome import Calibration
 from qa.pipeline.policy import Policy
 from qa.services.confidence import short_answer_of
 from qa.services.disagreements import Disagreement, disagreements_of
+from qa.services.segments import ShownSegment, segments_of
 
 from . import wording
 from .shading import LEGEND, Level, Shading, shading_of
@@ -81,6 +82,7 @@ class AnswerPage:
     reasoning: str
     is_verbatim: bool
     is_unsourced: bool  # from the language model's own knowledge
+    segments: tuple[ShownSegment, ...]  # of an answer that was watched
     cited: tuple[Card, ...]
     unused: tuple[Card, ...]
     near_misses: tuple[Card, ...]
@@ -134,6 +136,7 @@ def present(
         reasoning="" if any(row.is_withheld for row in evidence) else answer.reasoning,
         is_verbatim=is_verbatim,
         is_unsourced=is_unsourced,
+        segments=segments_of(answer, evidence),
         cited=cards,
         unused=_cards(unused, len(cards) + 1, policy, at),
         near_misses=_cards(near, 1, policy, at),

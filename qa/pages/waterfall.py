@@ -63,7 +63,7 @@ class StageTimeLine:
 
 # The stages whose time a gate takes: what it waits for and its own judgement.
 _STAGES_OF_GATE = {
-    Gate.BOUNDARY: ("boundary_load", "boundary", "recall"),
+    Gate.BOUNDARY: ("boundary_load", "boundary", "recall", "monitored"),
     Gate.VERBATIM: ("verbatim",),
     Gate.HARD_REFUSAL: ("hard_refusal",),
     Gate.SOFT_REFUSAL: ("load", "generate", "debias", "support", "soft_refusal"),

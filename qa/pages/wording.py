@@ -220,6 +220,10 @@ STAGES = {
     "question": ("Reading the question", "Question read"),
     "boundary_load": ("Starting the language model", "Language model ready"),
     "boundary": ("Asking what the model knows by itself", "Own knowledge judged"),
+    "monitored": (
+        "Writing, and looking where a word is in doubt",
+        "Written and watched",
+    ),
     "recall": ("Writing from the model's own knowledge", "Answer drafted"),
     "retrieve.embed": ("", "of the search: embedding the question"),
     "retrieve.sql": ("", "of the search: the database"),

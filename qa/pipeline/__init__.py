@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from .abstain import abstain
 from .agree import judge_agreement
-from .boundary import conclude_unsourced, consider, recall
+from .by_itself import OwnMind, answer_by_itself
 from .clean import clean_question
 from .clock import Clock
 from .conclude import conclude
@@ -14,8 +14,7 @@ from .generate import generate
 from .generation import LanguageModel
 from .hard_gate import judge_coverage
 from .history import VerdictDebiaser
-from .outcome import StageValue
-from .own_knowledge import OwnKnowledge
+from .outcome import Outcome, StageValue
 from .policy import Policy, Scope
 from .probes import Probes
 from .rerank import Reranker, rerank
@@ -33,7 +32,7 @@ def answer(
     language_model: Callable[[], LanguageModel],
     probes: Callable[[LanguageModel], Probes],
     policy: Policy,
-    own_knowledge: Callable[[], OwnKnowledge] | None = None,
+    mind: OwnMind | None = None,
     reranker: Callable[[], Reranker] | None = None,
     debiaser: Callable[[], VerdictDebiaser] | None = None,
 ) -> Iterator[StageValue]:
@@ -41,8 +40,8 @@ def answer(
 
     `language_model` loads the model and `probes` those in force for it; they are called
     only for a question that passed hard refusal and has no verbatim answer.
-    `own_knowledge` is called in the adaptive scope alone, `reranker` where the policy
-    ranks anew and `debiaser` where it corrects verdicts.
+    `mind` is asked in the adaptive scope alone, `reranker` where the policy ranks anew
+    and `debiaser` where it corrects verdicts.
 
     Raises:
         LanguageModelUnavailableError: The model's server is down or too slow.
@@ -50,18 +49,14 @@ def answer(
     clock = Clock()
     yield (question := clock.time("question", clean_question, asked, language))
     boundary = None
-    if policy.scope is Scope.ADAPTIVE and own_knowledge:
-        own = clock.time("boundary_load", own_knowledge)
-        considered, boundary = clock.time(
-            "boundary", consider, question, own=own, policy=policy
+    if policy.scope is Scope.ADAPTIVE and mind:
+        before = yield from answer_by_itself(
+            question, mind=mind, retriever=retriever, policy=policy, clock=clock
         )
-        draft, boundary = clock.time("recall", recall, considered, boundary)
-        yield boundary
-        if draft:
-            yield conclude_unsourced(
-                question, boundary, draft, policy=policy, clock=clock
-            )
+        if isinstance(before, Outcome):
+            yield before
             return
+        boundary = before
     found = clock.time(
         "retrieve", retrieve, question, retriever=retriever, policy=policy
     )

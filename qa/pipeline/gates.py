@@ -7,7 +7,8 @@ from enum import StrEnum
 class Gate(StrEnum):
     """Where a question was decided, in the order in which the gates stand.
 
-    BOUNDARY and VERBATIM refuse nothing: they answer, or let the question go on.
+    BOUNDARY and VERBATIM answer, or let the question go on. Only what was watched while
+    it was written can be refused at BOUNDARY.
     """
 
     BOUNDARY = "boundary"

@@ -36,6 +36,7 @@ from .outcome import Question
 from .policy import Policy
 from .refusal_detector import is_refusal
 from .retrieve import retrieve
+from .segment import Segment
 
 MOST_SEGMENTS: Final = 6
 # Of one segment: looking and writing again.
@@ -89,37 +90,6 @@ class SegmentWriter(Protocol):
     def rewritten_query(self, question: str, query: str) -> str:
         """Write a better query for the question than one that found nothing of use."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """One sentence, as it was settled.
-
-    Attributes:
-        text: As it was written last.
-        tokens: Its tokens; joined they give the text.
-        confidences: Of each of them, in the unit of the monitor.
-        weakest: The least confidence of a new word as it was written first, without
-            evidence: what decided whether to look; None where no word was new.
-        triggers: The words in doubt that evidence was looked for because of, in order;
-            empty too where the first draft was a refusal.
-        queries: What was looked for.
-        evidence: What the segment was written by at last.
-        rounds: How often evidence was looked for.
-        is_sourced: Whether there is evidence and all new words stand in it.
-        doubt: Why it may not be shown; None where it may.
-    """
-
-    text: str
-    tokens: tuple[str, ...]
-    confidences: tuple[float, ...]
-    weakest: float | None
-    triggers: tuple[str, ...]
-    queries: tuple[str, ...]
-    evidence: tuple[Evidence, ...]
-    rounds: int
-    is_sourced: bool
-    doubt: Reason | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from .evidence import Contradiction, Evidence, Retrieval
 from .gates import Decision, Gate, Reason, Signal
 from .generation import Citation, Generation
 from .policy import Policy
+from .segment import Segment
 
 
 class Calibration(StrEnum):
@@ -39,6 +40,7 @@ class Boundary:
         is_answered: Whether it wrote an answer that stands.
         fingerprint: Of what told it.
         examples: Ids of the past questions that it was decided by, nearest first.
+        segments: What was watched while it was written, in order.
     """
 
     is_known: bool
@@ -46,6 +48,7 @@ class Boundary:
     examples: tuple[str, ...]
     signals: tuple[Signal, ...]
     is_answered: bool = False
+    segments: tuple[Segment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

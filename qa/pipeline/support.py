@@ -28,7 +28,7 @@ def verify_support(
     return Support(
         citations=citations,
         dropped=dropped,
-        unsupported=_unsupported(question.text, generation.answer, cited),
+        unsupported=unsupported_facts(question.text, generation.answer, cited),
         answer_overlap=_overlap(generation.answer, cited),
         question_overlap=_overlap(question.text, cited),
     )
@@ -73,6 +73,11 @@ def _quote(piece: Evidence, claimed: Sequence[str], answer: str) -> str:
         said = (piece.text, piece.question)
         standing = (q for q in claimed if any(stands_in(q, text) for text in said))
         return next(standing, "").strip()
+    return best_sentence(piece, answer)
+
+
+def best_sentence(piece: Evidence, answer: str) -> str:
+    """Return the sentence of a piece that shares most content words with an answer."""
     wanted = set(terms(answer).words)
     best = max(
         sentences(piece.text),
@@ -82,9 +87,10 @@ def _quote(piece: Evidence, claimed: Sequence[str], answer: str) -> str:
     return best.strip()
 
 
-def _unsupported(
+def unsupported_facts(
     question: str, answer: str, cited: Sequence[Evidence]
 ) -> tuple[str, ...]:
+    """Return what an answer says and no cited piece does, as `Support.unsupported`."""
     if not answer or not cited:
         return ()
     said = terms(" \n".join(f"{piece.question} {piece.text}" for piece in cited))

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from accounts.exceptions import UnavailableError
@@ -26,15 +26,18 @@ from qa.models import Answer, Policy
 from qa.pipeline.clean import clean_question
 from qa.pipeline.gates import Decision
 from qa.pipeline.generation import LanguageModel
-from qa.pipeline.history import History, VerdictDebiaser
 from qa.pipeline.outcome import Outcome, StageValue
-from qa.pipeline.own_knowledge import OwnKnowledge
-from qa.pipeline.policy import RetrievalTiming
 from qa.pipeline.probes import Probes
-from qa.pipeline.rerank import Reranker
 from qa.probing import probes_in_force
 
 from .grounds import read_grounds
+from .loading import (
+    configured_model,
+    configured_reranker,
+    own_mind,
+    release_connection,
+    verdict_debiaser,
+)
 from .past_examples import PastExamples
 from .policies import active_policy
 from .recording import record_failure, record_outcome
@@ -118,7 +121,7 @@ def decide(
     if answer.outcome not in (Answer.Outcome.PENDING, Answer.Outcome.FAILED):
         raise _decided_before(answer)
     policy = policy or active_policy(answer.knowledge_base)
-    load = language_model or _configured_model
+    load = language_model or configured_model
 
     def load_without_connection() -> LanguageModel:
         release_connection()
@@ -184,16 +187,6 @@ def fail_abandoned() -> int:
     )
 
 
-def release_connection() -> None:
-    """Give this thread's database connection back to the pool until it is needed again.
-
-    A language model may take a minute; whoever waits for it keeps no connection from
-    those who are refused in milliseconds.
-    """
-    if not connection.in_atomic_block:
-        connection.close()
-
-
 def stages_of(
     answer: Answer,
     policy: Policy,
@@ -219,9 +212,9 @@ def stages_of(
         language_model=language_model,
         probes=load_and_release,
         policy=frozen,
-        own_knowledge=partial(_own_knowledge, frozen.retrieval_timing, history),
-        reranker=_reranker,
-        debiaser=partial(_debiaser, history),
+        mind=own_mind(frozen.retrieval_timing, history),
+        reranker=configured_reranker,
+        debiaser=partial(verdict_debiaser, history),
     )
 
 
@@ -321,36 +314,3 @@ def _keep(answer: Answer) -> None:
     if answer._state.adding:
         with transaction.atomic():
             answer.save(force_insert=True)
-
-
-def _own_knowledge(timing: RetrievalTiming, history: History) -> OwnKnowledge:
-    # Pulls in torch, as below.
-    from qa.own_knowledge.selection import own_knowledge_of  # noqa: PLC0415
-
-    release_connection()
-    own = own_knowledge_of(timing, history=history)
-    release_connection()  # the model reads next
-    return own
-
-
-def _debiaser(history: History) -> VerdictDebiaser:
-    # The same.
-    from qa.own_knowledge.selection import verdict_debiaser  # noqa: PLC0415
-
-    release_connection()
-    return verdict_debiaser(history)
-
-
-def _reranker() -> Reranker:
-    # The same.
-    from qa.own_knowledge.reranking import configured_reranker  # noqa: PLC0415
-
-    release_connection()
-    return configured_reranker()
-
-
-def _configured_model() -> LanguageModel:
-    # Pulls in torch, which a process that only refuses never pays for.
-    from qa.language_models import load_language_model  # noqa: PLC0415
-
-    return load_language_model()

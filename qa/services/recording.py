@@ -13,6 +13,7 @@ from qa.models import Answer, AnswerEvidence, Policy, RefusalWording
 from qa.pipeline.activations import Confidence
 from qa.pipeline.generation import Generation
 from qa.pipeline.outcome import Boundary, Outcome
+from qa.pipeline.segment import Segment
 from qa.pipeline.wording import refusal_text
 
 from .grounds import grounds_of
@@ -139,6 +140,18 @@ def _boundary(boundary: Boundary | None) -> dict[str, Any]:
     return {
         "fingerprint": boundary.fingerprint,
         "examples": list(boundary.examples),
+        "segments": [_segment(segment) for segment in boundary.segments],
+    }
+
+
+def _segment(segment: Segment) -> dict[str, Any]:
+    """Return one sentence, its evidence by id."""
+    fields = asdict(replace(segment, evidence=()))
+    confidences = [round(value, _ALONG_DECIMALS) for value in segment.confidences]
+    return {
+        **fields,
+        "confidences": confidences,
+        "evidence": [piece.entry_id for piece in segment.evidence],
     }
 
 

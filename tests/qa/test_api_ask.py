@@ -22,7 +22,7 @@ from tests.factories import (
 
 KEYS = {
     "id", "question", "language", "asker", "outcome", "answered", "gate", "reason",
-    "text", "withheld", "unsourced", "short_answer", "confidence", "reasoning", "citations", "evidence", "near_misses", "disagreements", "signals",
+    "text", "withheld", "unsourced", "segments", "short_answer", "confidence", "reasoning", "citations", "evidence", "near_misses", "disagreements", "signals",
     "effective", "milliseconds", "vote", "created_at",
 }  # fmt: skip
 PIECE_KEYS = {

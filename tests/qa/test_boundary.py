@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 from qa.pipeline import answer
 from qa.pipeline.boundary import STANDS, SURENESS
+from qa.pipeline.by_itself import OwnMind
 from qa.pipeline.gates import Gate
 from qa.pipeline.generation import Generation
+from qa.pipeline.monitored import SegmentWriter
 from qa.pipeline.outcome import Calibration, Outcome, Question, stage_of
 from qa.pipeline.policy import RetrievalTiming, Scope
 from qa.pipeline.probes import NoProbes
@@ -52,6 +54,10 @@ class GivenKnowledge:
         return make_generation(self.draft, cited=(), verdict_probability=None)
 
 
+def never_write() -> SegmentWriter:
+    raise AssertionError("a monitored answer was asked for")
+
+
 def run(own: GivenKnowledge, **policy):
     changes = {
         "scope": Scope.ADAPTIVE,
@@ -66,7 +72,7 @@ def run(own: GivenKnowledge, **policy):
             language_model=lambda: FROM_EVIDENCE,
             probes=lambda _model: NoProbes(),
             policy=make_policy(**changes | policy),
-            own_knowledge=lambda: own,
+            mind=OwnMind(lambda: own, never_write),
         )
     )
     outcome = values[-1]
@@ -190,7 +196,7 @@ def test_the_language_model_of_evidence_is_not_loaded_for_what_is_known():
         policy=make_policy(
             scope=Scope.ADAPTIVE, retrieval_timing=RetrievalTiming.HISTORY
         ),
-        own_knowledge=lambda: GivenKnowledge(1.0),
+        mind=OwnMind(lambda: GivenKnowledge(1.0), never_write),
     )
 
     outcome = list(values)[-1]
