@@ -17,11 +17,14 @@ from qa.pipeline.hard_gate import passes
 from qa.pipeline.outcome import Question
 from qa.pipeline.own_knowledge import OwnKnowledge
 from qa.pipeline.policy import Policy
+from qa.pipeline.verbatim import match_verbatim
 
 from .questions import Asked
 from .record import Record, Row
 
-TOP_K: Final = 3
+# Chosen on questions for teaching: with its entry among three notes, best first, the bundled
+# model answers 2 % of them rightly, best last 40 %, and with the best alone 50 %.
+TOP_K: Final = 1
 _AT_ONCE: Final = 16
 _ALONE: Final = "alone"
 _WITH_NOTES: Final = "with notes"
@@ -81,9 +84,9 @@ class Asker:
     ) -> Mapping[str, Row]:
         """Return for each question what the model says with the best notes.
 
-        A row holds the `answer`, the `notes`' texts, the ids of their `entries`, and
-        whether the hard gate of the policy `passes` them. Notes are used whatever it
-        says, so that both accounts can be drawn up.
+        A row holds the `answer`, the `notes`' texts, the ids of their `entries`, whether
+        the hard gate of the policy `passes` them, and what would be answered `verbatim`,
+        or None. Notes are used whatever these say, so that both accounts can be drawn up.
         """
 
         def rows(batch: Sequence[Asked]) -> Iterator[Row]:
@@ -91,12 +94,16 @@ class Asker:
             found = [retriever.look(q, top_k=TOP_K, deep=False) for q in asked]
             notes = [[note_of(piece) for piece in looked.evidence] for looked in found]
             answers = self._form.write_each(asked, notes)
-            for answer, pieces, looked in zip(answers, notes, found, strict=True):
+            for one, answer, pieces, looked in zip(
+                asked, answers, notes, found, strict=True
+            ):
+                match = match_verbatim(Question(one), looked, policy=policy).evidence
                 yield {
                     "answer": answer,
                     "notes": pieces,
                     "entries": [piece.entry_id for piece in looked.evidence],
                     "passes": passes(looked, policy),
+                    "verbatim": match.text if match else None,
                 }
 
         return self._asked(_WITH_NOTES, self._form.fingerprint, questions, rows)

@@ -18,11 +18,11 @@ from .asking import OnProgress
 from .questions import Asked
 from .record import Row
 
-_WITH_NOTES_EACH: Final = 4
+_WITH_NOTES_EACH: Final = 8
 
 
 def with_notes_too(questions: Sequence[Asked]) -> list[Asked]:
-    """Return those that a probe is shown with notes as well: a quarter."""
+    """Return those that a probe is shown with notes as well: one in eight."""
     return list(questions[::_WITH_NOTES_EACH])
 
 

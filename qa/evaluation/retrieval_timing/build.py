@@ -20,7 +20,7 @@ from .outcomes import (
     Account,
     Outcome,
     as_published,
-    behind_the_gate,
+    behind_the_gates,
     columns,
     of_part,
     rights,
@@ -32,7 +32,7 @@ RATES: Final = (0.25, 0.5, 0.75)
 LEVEL: Final = 0.05
 ACCOUNTS: Final[Mapping[str, Account]] = {
     "as published": as_published,
-    "behind the hard gate": behind_the_gate,
+    "behind the gates": behind_the_gates,
 }
 Deciders = Mapping[str, Sequence[Outcome]]
 

@@ -20,7 +20,7 @@ from qa.services.policies import active_policy
 from qa.services.retriever import KnowledgeRetriever, scope_of
 from qa.training.boundary_prompts import AnsweredPrompt
 
-from .asking import Asker, OnProgress
+from .asking import TOP_K, Asker, OnProgress
 from .boundary import prompts_of, taught_probe, with_notes_too
 from .build import build_report
 from .deciders import Undecided
@@ -149,6 +149,7 @@ def _bound(
     return {
         "form": form.fingerprint,
         "data": selection.data,
+        "retrieved": str(TOP_K),
         "selection": f"{sizes.asked}, {sizes.teaching}, {sizes.helped}, {sizes.seed}",
         **asked_of(knowledge_base),
     }

@@ -18,6 +18,8 @@ class Outcome:
         alone: Whether the model's own answer is right.
         with_notes: Whether the answer with notes is.
         passes: Whether the hard gate lets the notes pass.
+        verbatim: Whether the entry that is answered word for word is right; None where
+            none is.
         decided: What deciding took.
         drafted: What going on to the own answer took after that; None where that was not
             measured.
@@ -28,6 +30,7 @@ class Outcome:
     alone: bool
     with_notes: bool
     passes: bool
+    verbatim: bool | None
     decided: Cost
     drafted: Cost | None
 
@@ -49,14 +52,16 @@ def outcomes_of(
     found = []
     for one in questions:
         name = one.case.id
-        row = considered.get(name, {})
+        row, helped = considered.get(name, {}), with_notes[name]
+        verbatim = helped["verbatim"]
         found.append(
             Outcome(
                 asked=one,
                 sureness=row.get("sureness"),
                 alone=one.is_right(alone[name]["answer"]),
-                with_notes=one.is_right(with_notes[name]["answer"]),
-                passes=bool(with_notes[name]["passes"]),
+                with_notes=one.is_right(helped["answer"]),
+                passes=bool(helped["passes"]),
+                verbatim=None if verbatim is None else one.is_right(verbatim),
                 decided=Cost(**row["decided"]) if row else NOTHING,
                 drafted=Cost(**row["answered"]) if "answered" in row else None,
             )
@@ -73,8 +78,13 @@ def as_published(row: Outcome) -> bool:
     return row.with_notes
 
 
-def behind_the_gate(row: Outcome) -> bool:
-    """Refuse where the hard gate does, which is right where nobody can answer."""
+def behind_the_gates(row: Outcome) -> bool:
+    """Answer word for word where an entry is asked, and refuse where the hard gate does.
+
+    A refusal is right where nobody can answer.
+    """
+    if row.verbatim is not None:
+        return row.verbatim
     if row.passes:
         return row.with_notes
     return row.asked.case.is_answerable is False

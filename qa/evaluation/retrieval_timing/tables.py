@@ -30,9 +30,10 @@ def notes(figures: Figures) -> list[str]:
         f"Thresholds were chosen on {figures['calibration']:,} questions, to retrieve as "
         f"little as keeps accuracy within {within:g} points of its best there; all "
         f"figures are of {figures['test']:,} others.",
-        "As published: whatever was found is put before the model. Behind the hard gate: "
-        "what is too far is refused, which is right for a question that nobody can "
-        "answer and wrong for any other.",
+        "As published: the best note that was found is put before the model, whatever it "
+        "is. Behind the gates, as this product answers: an entry whose question is asked "
+        "is answered word for word, and what is too far is refused, which is right for a "
+        "question that nobody can answer and wrong for any other.",
         "Right: a reference stands in the answer; for TruthfulQA the answer is nearer to "
         "a true one than to any false one (ROUGE-L).",
         "Cost is what deciding takes a question beyond the answer's own generation, at "

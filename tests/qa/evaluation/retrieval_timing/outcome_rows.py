@@ -30,6 +30,7 @@ def make_outcome(
     *,
     part: Part = Part.TEST,
     passes: bool = True,
+    verbatim: bool | None = None,
     is_answerable: bool = True,
     decided: Cost | None = None,
     drafted: Cost | None = None,
@@ -40,6 +41,7 @@ def make_outcome(
         alone=alone,
         with_notes=with_notes,
         passes=passes,
+        verbatim=verbatim,
         decided=decided or Cost(10.0, 1.0, 20.0, 0.0),
         drafted=drafted,
     )

@@ -55,6 +55,7 @@ def test_answers_are_asked_once_and_read_from_the_record_afterwards(form, record
     assert len(retriever.looks) == len(first) == len(ASKED)
     assert first["nq-open:3"]["notes"] == ["Seven is a number."]
     assert first["nq-open:3"]["passes"] is False  # at a distance of 0.5
+    assert first["nq-open:3"]["verbatim"] is None
     assert told.last == ("Asking: with notes", 20, 20)
     assert len(asker.alone(ASKED)) == len(ASKED)
 

@@ -9,7 +9,7 @@ from qa.evaluation.retrieval_timing.asking import NOTHING, Cost
 from qa.evaluation.retrieval_timing.build import build_report
 from qa.evaluation.retrieval_timing.outcomes import (
     as_published,
-    behind_the_gate,
+    behind_the_gates,
     outcomes_of,
 )
 from qa.evaluation.retrieval_timing.plots import write_plots
@@ -119,23 +119,35 @@ def test_cost_is_what_deciding_takes_beyond_the_answer_itself():
     assert cost["steps"] == pytest.approx(0.0)
 
 
-def test_behind_the_gate_a_refusal_is_right_where_nobody_can_answer():
+def test_behind_the_gates_a_refusal_is_right_where_nobody_can_answer():
     far = make_outcome(1, 0.5, alone=False, with_notes=True, passes=False)
     nonsense = make_outcome(
         2, 0.5, alone=False, with_notes=False, passes=False, is_answerable=False
     )
 
     assert as_published(far)
-    assert not behind_the_gate(far)
+    assert not behind_the_gates(far)
     assert not as_published(nonsense)
-    assert behind_the_gate(nonsense)
+    assert behind_the_gates(nonsense)
+
+
+def test_an_entry_that_is_asked_is_answered_word_for_word_behind_the_gates():
+    misread = make_outcome(1, 0.5, alone=False, with_notes=False, verbatim=True)
+    other = make_outcome(2, 0.5, alone=False, with_notes=True, verbatim=False)
+
+    assert not as_published(misread)
+    assert behind_the_gates(misread)
+    assert not behind_the_gates(other)
 
 
 def test_rows_are_joined_by_id_and_what_was_not_tried_costs_nothing():
     asked = [make_asked(1), make_asked(2)]
     one, two = (question.case.id for question in asked)
     cost = {"milliseconds": 1.0, "prompt_passes": 1, "prompt_tokens": 9, "steps": 0}
-    notes = {name: {"answer": "answer 1", "passes": True} for name in (two, one)}
+    notes = {
+        name: {"answer": "answer 1", "passes": True, "verbatim": None}
+        for name in (two, one)
+    }
     alone = {name: {"answer": "answer 2"} for name in (two, one)}
     considered: dict[str, dict[str, Any]] = {
         two: {"sureness": 0.5, "decided": cost, "answer": "x", "answered": cost}
