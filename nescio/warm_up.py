@@ -16,6 +16,8 @@ from django.db import InterfaceError, OperationalError, connection
 from accounts.exceptions import NescioError
 from kb.embedder import embedder_of
 from kb.embedding import active_model
+from qa.models import Policy
+from qa.pipeline.policy import RetrievalTiming
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +58,31 @@ def _load_all() -> None:
         _states["language_model"] = State.ON_DEMAND
     else:
         _load("language_model", load_language_model)
+    try:
+        prepare_past_questions()
+    except (NescioError, OperationalError, InterfaceError):
+        logger.exception("Active policies need past questions, which can not be used.")
+    finally:
+        connection.close()
+
+
+def prepare_past_questions() -> None:
+    """Check the labels and load what an active policy asks, before anybody waits for it.
+
+    Raises:
+        LabelPairError: `NESCIO_HISTORY_LABELS` does not fit the language model.
+        LanguageModelUnavailableError: The language model is a server's.
+        ModelLoadError: The model is not there or cannot be read.
+    """
+    active = Policy.objects.filter(is_active=True)
+    wanted = [*active.values_list("retrieval_timing", "debias_verdict").distinct()]
+    # What a command that only wants the states should not pay for.
+    from qa.own_knowledge import selection  # noqa: PLC0415
+
+    if any(timing == RetrievalTiming.HISTORY for timing, _ in wanted):
+        selection.history_form()
+    if any(debiases for _, debiases in wanted):
+        selection.verdict_form()
 
 
 def _load(name: str, load: Callable[[], object]) -> None:

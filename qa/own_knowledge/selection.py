@@ -67,7 +67,16 @@ def history_form() -> HistoryForm:
 
 
 def verdict_debiaser(history: History) -> VerdictDebiaser:
-    """Return what corrects verdicts by past ones; a server's, the surrogate judges.
+    """Return what corrects verdicts by past ones; raises as `verdict_form`.
+
+    Args:
+        history: The past questions that the asker may be judged by.
+    """
+    return VerdictByHistory(verdict_form(), history)
+
+
+def verdict_form() -> VerdictForm:
+    """Return the form in which verdicts are told anew; for a server by its surrogate.
 
     Raises:
         LabelPairError: The setting names labels that the model does not know whole.
@@ -89,7 +98,7 @@ def verdict_debiaser(history: History) -> VerdictDebiaser:
         if form is None:
             model = load_model(name, adapter="none")
             form = _verdict_forms[key] = VerdictForm(model, labels)
-    return VerdictByHistory(form, history)
+        return form
 
 
 def own_form() -> OwnKnowledgeForm:

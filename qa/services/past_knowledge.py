@@ -13,7 +13,7 @@ from django.db.models import Prefetch
 
 from jobs.run import JobRun
 from qa.evaluation.metrics.text import contains_gold, normalised
-from qa.models import Answer, PastQuestion, Review
+from qa.models import Answer, PastQuestion, Policy, Review
 from qa.pipeline.gates import Gate
 from qa.pipeline.policy import RetrievalTiming
 from qa.pipeline.timely import asks_about_now
@@ -38,9 +38,10 @@ def find_out_what_is_known(run: JobRun) -> int:
         LanguageModelUnavailableError: The language model is a server's.
         ModelLoadError: The model is not there or cannot be read.
     """
+    by_history = Policy.objects.filter(retrieval_timing=RetrievalTiming.HISTORY)
     wanted = PastQuestion.objects.filter(
-        knowledge_base__policies__retrieval_timing=RetrievalTiming.HISTORY
-    ).distinct()
+        knowledge_base__in=by_history.values("knowledge_base")
+    )
     if not wanted.exists():
         return 0
     # Pulls in torch, which a worker without such a policy never pays for.

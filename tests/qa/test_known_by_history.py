@@ -7,6 +7,8 @@ from django.urls import reverse
 from rest_framework.test import APIClient
 
 from accounts.roles import Role
+from nescio.warm_up import prepare_past_questions
+from qa.exceptions import LabelPairError
 from qa.language_models.history_form import HistoryForm
 from qa.language_models.label_pair import LabelPair
 from qa.language_models.own_knowledge import OwnKnowledgeForm
@@ -162,3 +164,23 @@ def test_the_bundled_model_is_asked_in_the_labels_of_the_setting(
 
     assert one.fingerprint != other.fingerprint
     assert own_form().fingerprint not in (one.fingerprint, other.fingerprint)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"debias_verdict": True},
+        {"scope": Scope.ADAPTIVE, "retrieval_timing": RetrievalTiming.HISTORY},
+    ],
+)
+def test_labels_that_the_model_does_not_know_whole_are_told_at_start(
+    settings, bundled_base, wanted
+):
+    settings.HISTORY_LABELS = "incontrovertible/antediluvian"
+    first = ensure_default_policy(make_knowledge_base())
+    prepare_past_questions()  # which no active policy needs yet
+    activate(new_version(first, by=None, **wanted))
+
+    with pytest.raises(LabelPairError, match="incontrovertible/antediluvian"):
+        prepare_past_questions()
