@@ -3,7 +3,7 @@
 from django.contrib.auth.models import AbstractBaseUser, User
 from django.db import IntegrityError, connection, transaction
 
-from probes.cards import ProbeCard, ProbeFiles
+from probes.cards import ANSWER_KINDS, ProbeCard, ProbeFiles
 from probes.exceptions import ProbeNotFoundError, ProbeStateError
 from probes.loading import load_probe
 from probes.models import Probe, ProbeChange
@@ -60,6 +60,11 @@ def promote(probe_id: int, state: str, *, by: AbstractBaseUser | None) -> Probe:
         probe = _locked(probe_id)
         if probe.state == state:
             raise ProbeStateError(f"{probe} is {probe.state} already.")
+        if state == State.SHADOW and probe.kind not in ANSWER_KINDS:
+            raise ProbeStateError(
+                f"{probe} is asked of no answer, so that it has no shadow: put it in "
+                "force, or leave it."
+            )
         load_probe(probe.files, language_model=probe.language_model)
         replaced = None
         if state == State.ACTIVE:

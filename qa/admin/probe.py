@@ -72,9 +72,8 @@ class ProbeAdmin(ProbePages):
 
     @action(description="Put in force", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed(
-        "Let this probe tell how sure every answer of its language model is, in place of "
-        "the one that does? Least confidences that a policy was calibrated to belong to "
-        "that one."
+        "Put this probe in force for its language model, in place of the one of its kind "
+        "that is? What a policy was calibrated to belongs to that one."
     )
     def activate_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Put the probe in force."""

@@ -15,6 +15,7 @@ from probes.cards import LARGEST_CARD_BYTES, ProbeFiles
 from probes.models import Probe, ProbeChange
 from probes.services.registry import promote, register
 from tests.factories import make_user
+from tests.probes.direction_files import direction_probe_files, made_directions
 from tests.probes.probe_files import activation_files, joint_probe_files
 from tests.qa.evaluated import make_run
 
@@ -81,6 +82,24 @@ def test_a_probe_shows_what_it_is_and_what_it_is_worth(enter, probe):
         assert b"<svg" in drawn.content
     unknown = reverse("admin:probes_probe_curve", args=[probe.pk, "nothing"])
     assert client.get(unknown).status_code == 404
+
+
+def test_directions_are_shown_and_put_in_force_and_have_no_shadow(enter):
+    client = enter(Role.ADMIN)
+    made = register(direction_probe_files(made_directions()))
+
+    shown = client.get(page_of(made)).content.decode()
+    listed = client.get(reverse(LIST)).content.decode()
+    act(client, made, "shadow_this")
+    told = client.get(page_of(made)).content.decode()
+    act(client, made, "activate_this")
+
+    assert "directions" in shown
+    assert "directions probe" in listed
+    assert "has no shadow" in told
+    made.refresh_from_db()
+    assert made.state == "active"
+    assert not Probe.objects.serving().exists()
 
 
 def test_a_joint_probe_shows_its_weights(enter):
