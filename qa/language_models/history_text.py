@@ -6,8 +6,6 @@ model can't know: what changes, what is private, what hardly anybody wrote down.
 
 from typing import Final
 
-FORM: Final = "history-1"
-
 
 def instruction(known: str, unknown: str) -> str:
     """Say what the labels mean."""

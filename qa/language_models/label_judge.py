@@ -61,6 +61,10 @@ class LabelJudge:
     ) -> None:
         """Take a loaded model, and the examples that come with every question.
 
+        Args:
+            instruction: What it reads first, at least one token.
+            fixed: May be none: then nothing but the given ones tells of a leaning.
+
         Raises:
             LabelPairError: The labels are not one token each to this model.
         """
@@ -95,9 +99,9 @@ class LabelJudge:
             scores = self._scores(shown, asked, prefix)
         judged = [
             JudgedExample(each.is_known, score)
-            for each, score in zip(shown, scores, strict=False)
+            for each, score in zip(shown, scores[:-1], strict=True)
         ]
-        return judge_label([*fixed, *judged], scores[-1])
+        return judge_label([*fixed, *(judged if fixed else judged[1:])], scores[-1])
 
     def _leaning_on_fixed(self) -> tuple[JudgedExample, ...]:
         """Return what the model gives the fixed examples; read once."""

@@ -72,7 +72,7 @@ def label_tokens(pair: LabelPair, tokens: Tokens, *, model: str) -> LabelTokens:
         if len(known) == len(unknown) == 1 and known != unknown:
             return LabelTokens(known[0], unknown[0])
     raise LabelPairError(
-        f'The labels "{pair}" are {len(known)} and {len(unknown)} tokens to {model}, and must be one each, and '
-        "different ones. Set NESCIO_HISTORY_LABELS to words that this model knows whole, "
+        f'The labels "{pair}" are {len(known)} and {len(unknown)} tokens to {model}, '
+        "and must be one each, and different ones. Set NESCIO_HISTORY_LABELS to words that this model knows whole, "
         'such as "true/false", "yes/no" or "A/B".'
     )

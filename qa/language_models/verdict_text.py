@@ -2,8 +2,6 @@
 
 from typing import Final
 
-FORM: Final = "verdict-1"
-
 
 def instruction(known: str, unknown: str) -> str:
     """Say what the labels mean."""

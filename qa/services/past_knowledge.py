@@ -14,7 +14,6 @@ from django.db.models import Prefetch
 from jobs.run import JobRun
 from qa.evaluation.metrics.text import contains_gold, normalised
 from qa.models import Answer, PastQuestion, Policy, Review
-from qa.pipeline.gates import Gate
 from qa.pipeline.policy import RetrievalTiming
 from qa.pipeline.timely import asks_about_now
 from qa.training.stored_answers import text_of
@@ -95,7 +94,7 @@ def _told_already(row: PastQuestion) -> bool | None:
     answer = row.answer
     if asks_about_now(answer.question, answer.language):
         return False
-    return row.can_be_answered if answer.gate == Gate.BOUNDARY else None
+    return row.can_be_answered if answer.is_unsourced else None
 
 
 def _references_of(row: PastQuestion) -> list[str]:

@@ -64,6 +64,13 @@ def test_all_examples_but_the_first_tell_of_the_leaning(form):
     assert form.judge("Where is Athens?", PAST).examples == len(EXAMPLES) + 1
 
 
+def test_without_fixed_examples_the_first_past_one_does_not_tell():
+    bare = HistoryForm(model(), LABELS, examples=())
+
+    assert bare.judge("Where is Athens?").examples == 0
+    assert bare.judge("Where is Athens?", PAST).examples == 1
+
+
 def test_the_correction_is_added(form):
     found = form.judge("Where is Athens?", PAST)
 
