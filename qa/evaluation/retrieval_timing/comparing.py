@@ -14,6 +14,7 @@ from qa.language_models.own_knowledge import OwnKnowledgeForm
 from qa.own_knowledge.boundary import OwnKnowledgeByProbe
 from qa.own_knowledge.history import OwnKnowledgeByHistory
 from qa.own_knowledge.log_probability import OwnKnowledgeByDraft
+from qa.own_knowledge.monitored_selection import monitored_writer
 from qa.own_knowledge.selection import history_form, own_form
 from qa.pipeline.own_knowledge import OwnKnowledge
 from qa.services.policies import active_policy
@@ -23,10 +24,10 @@ from qa.training.boundary_prompts import AnsweredPrompt
 from .asking import TOP_K, Asker, OnProgress
 from .boundary import prompts_of, taught_probe, with_notes_too
 from .build import build_report
-from .deciders import Undecided
+from .deciders import OwnKnowledgeByMonitor, Undecided
 from .history import TaughtHistory
 from .knowledge import ensure_comparison_knowledge, protocol_of, sources_of
-from .names import CBDR, DH_ICL, LOG_PROBABILITY, NEVER
+from .names import CBDR, CTRLA, DH_ICL, LOG_PROBABILITY, NEVER
 from .outcomes import outcomes_of
 from .questions import Asked, Part, Selection, Sizes, select
 from .record import Record, Row
@@ -42,6 +43,7 @@ class Options:
         data: Directory of the data sets.
         sets: Of `questions.SETS`.
         deciders: Of `names.DECIDERS`.
+        first: As of `Selection.of`: what is asked of the drawn questions for now.
         within: As of `build_report`.
         record: File that holds what was asked.
     """
@@ -50,6 +52,7 @@ class Options:
     sets: Sequence[str]
     sizes: Sizes
     deciders: Sequence[str]
+    first: int | None
     within: float
     record: Path
 
@@ -60,7 +63,8 @@ def compare_retrieval(options: Options, *, on_progress: OnProgress) -> dict[str,
     Raises:
         EvaluationDataError: A file is missing or laid out otherwise, or the record is of
             another comparison.
-        LanguageModelUnavailableError: The language model is a server's.
+        LanguageModelUnavailableError: The language model is a server's, or CtrlA is to
+            decide and no directions are in force.
     """
     selection = select(options.data, options.sets, options.sizes)
     knowledge_base = ensure_comparison_knowledge(
@@ -70,9 +74,11 @@ def compare_retrieval(options: Options, *, on_progress: OnProgress) -> dict[str,
     )
     form = own_form()
     policy = active_policy(knowledge_base).as_value()
+    if CTRLA in options.deciders:
+        monitored_writer()  # fails now rather than after an hour of asking
     record = Record(options.record, _bound(options, selection, form, knowledge_base))
     asker = Asker(form, record, on_progress)
-    asked = selection.of(Part.CALIBRATION, Part.TEST)
+    asked = selection.of(Part.CALIBRATION, Part.TEST, first=options.first)
     taught = selection.of(Part.TEACHING)
     scope = scope_of(evaluation_user(), knowledge_base, policy)
     with_notes = asker.with_notes(
@@ -90,6 +96,9 @@ def compare_retrieval(options: Options, *, on_progress: OnProgress) -> dict[str,
             form, prompts_of(taught, alone, with_notes), options, on_progress
         ),
         DH_ICL: lambda: _by_history(form, taught, alone),
+        CTRLA: lambda: OwnKnowledgeByMonitor(
+            monitored_writer(), steering=policy.steering
+        ),
     }
     deciders = {name: made[name]() for name in options.deciders}
     outcomes = {

@@ -8,4 +8,5 @@ CHANCE: Final = "chance"
 LOG_PROBABILITY: Final = "log-probability"
 CBDR: Final = "CBDR"
 DH_ICL: Final = "DH-ICL"
-DECIDERS: Final = (LOG_PROBABILITY, CBDR, DH_ICL)
+CTRLA: Final = "CtrlA"
+DECIDERS: Final = (LOG_PROBABILITY, CBDR, DH_ICL, CTRLA)

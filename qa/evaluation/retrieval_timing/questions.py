@@ -8,6 +8,7 @@ References:
 
 import csv
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -75,9 +76,20 @@ class Selection:
     questions: tuple[Asked, ...]
     data: str
 
-    def of(self, *parts: Part) -> list[Asked]:
-        """Return the questions of these parts."""
-        return [one for one in self.questions if one.part in parts]
+    def of(self, *parts: Part, first: int | None = None) -> list[Asked]:
+        """Return the questions of these parts.
+
+        Args:
+            first: So many of each set and part alone; all if None.
+        """
+        counts: Counter[tuple[str, Part]] = Counter()
+        found = []
+        for one in self.questions:
+            counts[one.data_set, one.part] += 1
+            is_early = first is None or counts[one.data_set, one.part] <= first
+            if one.part in parts and is_early:
+                found.append(one)
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,11 @@ class Command(BaseCommand):
             help="Of each set, half of them to choose thresholds by (default 200).",
         )  # fmt: skip
         parser.add_argument(
+            "--first", type=positive, metavar="N",
+            help="Ask N of them to choose thresholds by and N to test for now; the same "
+            "command with more goes on from there.",
+        )  # fmt: skip
+        parser.add_argument(
             "--teaching", type=positive, default=500, metavar="N",
             help="Other questions of each open-domain set, which deciders learn from "
             "(default 500).",
@@ -96,6 +101,7 @@ class Command(BaseCommand):
             sets=sets,
             sizes=_sizes(options),
             deciders=options["deciders"],
+            first=options["first"],
             within=options["within"],
             record=options["record"] or settings.PLACES.var / _RECORD,
         )

@@ -34,6 +34,14 @@ def test_half_of_each_set_is_tested_and_thresholds_come_from_the_other(selected)
         assert (len(own), len(other)) == (3, 3)
 
 
+def test_the_first_of_every_set_and_part_are_among_all(selected):
+    some = selected.of(Part.TEST, Part.CALIBRATION, first=1)
+
+    assert len(some) == 2 * len(SETS)
+    assert {one.data_set for one in some} == set(SETS)
+    assert set(some) < set(selected.of(Part.TEST, Part.CALIBRATION))
+
+
 def test_what_teaches_is_asked_nowhere_else(selected):
     asked = selected.of(Part.TEST, Part.CALIBRATION)
     taught = selected.of(Part.TEACHING)
