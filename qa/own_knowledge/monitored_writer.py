@@ -105,6 +105,11 @@ class SteeredWriter:
         return self._fingerprint
 
     @property
+    def model(self) -> WhiteBoxModel:
+        """The white-box model itself."""
+        return self._model
+
+    @property
     def directions(self) -> DirectionSet:
         """What it is steered and monitored by."""
         return self._directions
