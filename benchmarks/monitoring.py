@@ -1,0 +1,91 @@
+"""What watching a steered answer costs beside writing it steered.
+
+    python benchmarks/monitoring.py [--questions N]
+
+On the configured white-box language model as it came, with the directions in force. Both
+sides write the same sentence, by turns on the same question in one run; the watched one
+also projects every token on the monitored blocks' directions and tells its new words. The
+figure is the median of the questions' own ratios. The exit status is 1 where the limit is
+not kept.
+"""
+
+import argparse
+import os
+import statistics
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import django
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "nescio.settings")
+django.setup()
+
+from django.conf import settings  # noqa: E402
+
+from benchmarks.abstention import QUESTIONS, SUBJECTS, Compared, compared  # noqa: E402
+from probes.directions import DirectionSet  # noqa: E402
+from qa.language_models.own_knowledge import OwnKnowledgeForm  # noqa: E402
+from qa.own_knowledge.monitored_selection import monitored_writer  # noqa: E402
+from qa.own_knowledge.monitored_writer import SteeredWriter  # noqa: E402
+from qa.pipeline.monitoring import keys_of, new_words, unconfident  # noqa: E402
+
+LIMIT = 1.05
+STEERING = 0.3
+
+
+def sides(
+    writer: SteeredWriter, question: str
+) -> tuple[Callable[[], object], Callable[[], object]]:
+    """Return the plain steered writing of one sentence, and the watched one."""
+    prompt = OwnKnowledgeForm(writer.model).prompt_ids(question)
+
+    def plain() -> object:
+        return writer.continue_from(prompt, (), steering=STEERING, is_monitored=False)
+
+    def watched() -> object:
+        draft = writer.write(question, (), (), steering=STEERING)
+        known = keys_of([question])
+        words = new_words(draft.text, draft.tokens, draft.confidences, known=known)
+        return unconfident(words, 0.0)
+
+    return plain, watched
+
+
+def measure(writer: SteeredWriter, count: int) -> tuple[Compared, float]:
+    """Return the comparison, and the median of the tokens of a sentence."""
+    asked = [
+        f"{SUBJECTS[number % len(SUBJECTS)]}: {QUESTIONS[number % len(QUESTIONS)]} "
+        f"({number})"
+        for number in range(count)
+    ]
+    written = [writer.write(each, (), (), steering=STEERING) for each in asked[:8]]
+    found = compared(
+        "watched / plain, both steered", [sides(writer, each) for each in asked], LIMIT
+    )
+    return found, statistics.median(len(draft.tokens) for draft in written)
+
+
+def main() -> int:
+    """Measure and print; return the exit status."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--questions", type=int, default=24)
+    count = parser.parse_args().questions
+    writer = monitored_writer()
+    found, tokens = measure(writer, count)
+    directions: DirectionSet = writer.directions
+    print(
+        f"{writer.model.name}, {writer.model.dtype}, {settings.TORCH_THREADS} threads; "
+        f"{len(directions.steered)} blocks steered and {len(directions.monitored)} "
+        f"watched of {directions.blocks}; {count} questions, {tokens:.0f} tokens written"
+    )
+    print(
+        f"{found.what}: {found.first:.1f} ms plain, {found.second:.1f} ms watched, "
+        f"ratio {found.ratio:.3f} (limit {LIMIT:.2f})"
+    )
+    return int(found.ratio > LIMIT)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
