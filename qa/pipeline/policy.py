@@ -83,9 +83,9 @@ class Policy:
         min_known: Least sureness in [0, 1] at which the model answers by itself; CBDR's
             beta. Above 1 it never does.
         steering: How strongly activations are moved towards honesty while a monitored
-            answer is written, in lengths of the directions; 0 moves nothing.
-        min_token_confidence: Least confidence of a monitored word; in the activations'
-            own unit, so it holds for one model and its directions.
+            answer is written; 1 is half of what both instructions of the fit differ by.
+        min_token_confidence: Least confidence of a monitored word, in the same unit; it
+            holds for one model and its directions.
         rerank: Whether what was found is put in the order in which it helps the model.
         debias_verdict: Whether the model's verdict is corrected by what it says of past
             questions whose answer is known.

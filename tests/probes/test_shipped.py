@@ -5,7 +5,8 @@ import torch
 from django.conf import settings
 
 from probes import bundled
-from probes.cards import CARD, ProbeFiles, ProbeKind
+from probes.cards import ANSWER_KINDS, CARD, ProbeFiles, ProbeKind
+from probes.directions import DirectionSet
 from probes.language_model.loading import SHIPPED, load_model_from
 from probes.loading import load_probe
 from probes.services.shipped import DIRECTORY
@@ -14,13 +15,16 @@ FILES = {
     card.parent.name: ProbeFiles.read(card.parent)
     for card in sorted(DIRECTORY.glob(f"*/{CARD}"))
 }
+JUDGING = sorted(name for name in FILES if name != "directions")
 
 
-def test_each_kind_comes_along():
-    assert {files.parsed().kind for files in FILES.values()} == set(ProbeKind)
+def test_each_kind_that_answers_need_comes_along():
+    there = {files.parsed().kind for files in FILES.values()}
+
+    assert there >= {*ANSWER_KINDS, ProbeKind.DIRECTIONS}
 
 
-@pytest.mark.parametrize("name", sorted(FILES))
+@pytest.mark.parametrize("name", JUDGING)
 def test_each_can_be_loaded_and_was_measured(name):
     card = FILES[name].checked()
 
@@ -31,6 +35,18 @@ def test_each_can_be_loaded_and_was_measured(name):
     assert isinstance(auroc, dict)
     assert float(str(auroc["value"])) > 0.7
     assert "out of" in str(card.metrics["measured"])
+
+
+def test_directions_tell_pairs_that_they_were_not_fitted_on():
+    card = FILES["directions"].checked()
+    directions = load_probe(FILES["directions"], language_model=card.language_model)
+
+    assert isinstance(directions, DirectionSet)
+    for layer in directions.monitored:
+        assert directions.confidence.accuracies[layer] > 0.9
+    for layer in directions.steered:
+        assert directions.honesty.accuracies[layer] > 0.9
+    assert float(str(card.metrics["sounding_auroc"])) > 0.7
 
 
 def test_what_a_joint_probe_reads_comes_along_too():
