@@ -100,13 +100,19 @@ def _rows(labels: list[_Label], model: EmbeddingModel) -> list[PastQuestion]:
             embedding_model=model,
             vector=encode(answer.question),
             language_model=answer.language_model,
-            verdict=flat(answer.signals).get("verdict_probability"),
+            verdict=_verdict_of(answer),
             can_be_answered=label.can_be_answered,
             labelled_at=label.at,
         )
         for label in labels
         if encode and (answer := answers.get(label.answer_id))
     ]
+
+
+def _verdict_of(answer: Answer) -> float | None:
+    """Return what the model said itself, also where past verdicts corrected it."""
+    signals = flat(answer.signals)
+    return signals.get("own_verdict", signals.get("verdict_probability"))
 
 
 def _write(rows: list[PastQuestion]) -> None:

@@ -53,6 +53,16 @@ def test_it_holds_what_the_model_said_then(entry):
     assert row.embedding_model == active_model()
 
 
+def test_a_corrected_verdict_is_kept_as_the_model_gave_it(entry):
+    answer = make_draft(entry)
+    answer.signals += [{"gate": "soft_refusal", "name": "own_verdict", "value": 0.2}]
+    answer.save(update_fields=["signals"])
+    judge(answer, is_right=True)
+    kept()
+
+    assert PastQuestion.objects.get().verdict == 0.2
+
+
 def test_a_review_that_is_taken_back_takes_it_along(entry):
     review = judge(make_draft(entry), is_right=True)
     assert kept()
