@@ -9,6 +9,7 @@ was made of it. An answer that rested on the model's own knowledge was judged it
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from django.conf import settings
 from django.db.models import Prefetch
 
 from jobs.run import JobRun
@@ -30,18 +31,18 @@ _SHORT_WORDS: Final = 6
 def find_out_what_is_known(run: JobRun) -> int:
     """Label past questions by what the model knows itself; return how many were asked.
 
-    Only where a policy decides by past questions, and only those that this form of the
-    model was not asked yet: what is done stays done if the run is killed.
+    Only where a policy decides by past questions and the model is no server's, and only
+    those that this form of the model was not asked yet: what is done stays done if the
+    run is killed.
 
     Raises:
-        LanguageModelUnavailableError: The language model is a server's.
         ModelLoadError: The model is not there or cannot be read.
     """
     by_history = Policy.objects.filter(retrieval_timing=RetrievalTiming.HISTORY)
     wanted = PastQuestion.objects.filter(
         knowledge_base__in=by_history.values("knowledge_base")
     )
-    if not wanted.exists():
+    if settings.LANGUAGE_SERVER_URL or not wanted.exists():
         return 0
     # Pulls in torch, which a worker without such a policy never pays for.
     from qa.own_knowledge.selection import own_form  # noqa: PLC0415

@@ -148,6 +148,14 @@ def test_no_model_is_asked_where_no_policy_wants_it(entry):
     assert what_is_known() == {FRANCE: None}
 
 
+def test_what_a_server_s_model_knows_is_not_asked(entry, by_history, settings):
+    settings.LANGUAGE_SERVER_URL = "http://localhost:1/v1"
+    judge(draft(entry, FRANCE, "Paris"), is_right=True)
+
+    assert kept()["asked"] == 0
+    assert what_is_known() == {FRANCE: None}
+
+
 @pytest.mark.parametrize(
     ("said", "right", "is_right"),
     [
