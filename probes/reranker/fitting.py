@@ -48,6 +48,7 @@ from .preferences import Preference
 from .scoring import open_encoder
 
 _LEAST: Final = 20
+_LEAST_HELD_OUT: Final = 10
 _HELD_OUT: Final = "held_out"
 _PLACES: Final = 10
 METRIC: Final = f"{_HELD_OUT}_mrr@{_PLACES}"
@@ -126,10 +127,13 @@ def fit_reranker(
         TooFewLabelsError: There are too few preferences.
         ModelLoadError: The base can't be loaded.
     """
-    for rows, what in ((training, "to fit on"), (held_out, "held out")):
-        if len(rows) < _LEAST:
+    for rows, what, least in (
+        (training, "to fit on", _LEAST),
+        (held_out, "held out", _LEAST_HELD_OUT),
+    ):
+        if len(rows) < least:
             msg = (
-                f"{len(rows)} preferences {what}: at least {_LEAST} are needed. Make "
+                f"{len(rows)} preferences {what}: at least {least} are needed. Make "
                 "more from further questions: manage.py make_preferences."
             )
             raise TooFewLabelsError(msg)

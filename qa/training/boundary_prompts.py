@@ -6,36 +6,22 @@ first alone would score the second by chance, and scores both at work.
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final
+from typing import Final, TypeVar
 
 from probes.language_model.taps import Activations, Tap
-from qa.evaluation.cases import as_text, as_texts, read_lines
 from qa.evaluation.metrics.text import contains_gold, normalised
-from qa.exceptions import EvaluationDataError, TrainingDataError
 from qa.language_models.own_knowledge import OwnKnowledgeForm
+
+from .labelled_questions import LabelledQuestion
 
 # Prompts of like length that are answered side by side.
 _AT_ONCE: Final = 32
 _MOST_TOKENS: Final = 24
 
 OnProgress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True, slots=True)
-class LabelledQuestion:
-    """A question, its right answers, and notes that may help or not.
-
-    Attributes:
-        group: Questions of one group stand or fall together; by default each alone.
-    """
-
-    question: str
-    references: tuple[str, ...]
-    notes: tuple[str, ...] = ()
-    group: str = ""
+_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,26 +52,6 @@ class AnsweredPrompt:
         prompt = self.prompt
         said = [prompt.question, prompt.notes, prompt.group, self.answer, self.is_right]
         return hashlib.sha256(json.dumps(said).encode()).hexdigest()
-
-
-def questions_of_file(file: Path) -> list[LabelledQuestion]:
-    """Read questions, one JSON object a line; other fields than these are let be.
-
-    `question`, `answers` (or `answer`; a text is one answer, or a list written as JSON),
-    and optionally `notes` and `group`.
-
-    Raises:
-        TrainingDataError: The file can't be opened, or a line is none; names it.
-    """
-    try:
-        return [row for _, row in read_lines(file, _question)]
-    except EvaluationDataError as error:
-        raise TrainingDataError(
-            f'{error} A line is {{"question": "...", "answers": ["..."]}}, with '
-            '"notes": ["..."] where some are to be tried.'
-        ) from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise TrainingDataError(f"{file} can not be read: {error}.") from error
 
 
 def prompts_of(
@@ -119,26 +85,17 @@ def answered(
     Raises:
         TooManyTokensError: A prompt does not fit the model's context.
     """
-    rows = [form.prompt_ids(one.question, one.notes) for one in prompts]
-    order = sorted(range(len(rows)), key=lambda index: len(rows[index]))
-    texts: dict[int, str] = {}
-    for first in range(0, len(order), _AT_ONCE):
-        batch = order[first : first + _AT_ONCE]
+
+    def write(rows: Sequence[tuple[int, ...]]) -> Sequence[str]:
         written = form.model.write_each(
-            [rows[index] for index in batch],
-            form.prefix(),
-            max_tokens=_MOST_TOKENS,
-            stop=["\n"],
+            rows, form.prefix(), max_tokens=_MOST_TOKENS, stop=["\n"]
         )
-        texts.update(
-            (index, one.text.strip()) for index, one in zip(batch, written, strict=True)
-        )
-        on_progress(len(texts), len(rows))
+        return [one.text.strip() for one in written]
+
+    texts = _side_by_side(form, prompts, write, on_progress)
     return [
-        AnsweredPrompt(
-            prompt, texts[index], contains_gold(texts[index], prompt.references) == 1.0
-        )
-        for index, prompt in enumerate(prompts)
+        AnsweredPrompt(prompt, text, contains_gold(text, prompt.references) == 1.0)
+        for prompt, text in zip(prompts, texts, strict=True)
     ]
 
 
@@ -157,37 +114,27 @@ def states_of(
         TooManyTokensError: A prompt does not fit the model's context.
         LayerError: The model has no such block.
     """
+
+    def look(rows: Sequence[tuple[int, ...]]) -> Sequence[Activations]:
+        looked = form.model.look_each(rows, form.prefix(), taps=[tap])
+        return [states[tap][None] for states in looked]
+
+    return _side_by_side(form, prompts, look, on_progress)
+
+
+def _side_by_side(
+    form: OwnKnowledgeForm,
+    prompts: Sequence[BoundaryPrompt],
+    work: Callable[[Sequence[tuple[int, ...]]], Sequence[_Made]],
+    on_progress: OnProgress,
+) -> list[_Made]:
+    """Return what `work` makes of each prompt's tokens, those of like length together."""
     rows = [form.prompt_ids(one.question, one.notes) for one in prompts]
     order = sorted(range(len(rows)), key=lambda index: len(rows[index]))
-    found: dict[int, Activations] = {}
+    found: dict[int, _Made] = {}
     for first in range(0, len(order), _AT_ONCE):
         batch = order[first : first + _AT_ONCE]
-        looked = form.model.look_each(
-            [rows[index] for index in batch], form.prefix(), taps=[tap]
-        )
-        found.update(
-            (index, states[tap][None])
-            for index, states in zip(batch, looked, strict=True)
-        )
+        made = work([rows[index] for index in batch])
+        found.update(zip(batch, made, strict=True))
         on_progress(len(found), len(rows))
     return [found[index] for index in range(len(rows))]
-
-
-def _question(row: Mapping[str, Any]) -> LabelledQuestion:
-    if not isinstance(row, dict):
-        msg = f"it is {type(row).__name__}, not an object"
-        raise TypeError(msg)
-    given = row["answers"] if "answers" in row else row["answer"]
-    if isinstance(given, str):
-        given = json.loads(given) if given.startswith("[") else [given]
-    # A reference of signs alone stands in every answer, or in none.
-    references = tuple(one for one in as_texts(given) if normalised(one))
-    if not references:
-        msg = f"no answer among {given!r}"
-        raise ValueError(msg)
-    return LabelledQuestion(
-        question=as_text(row["question"]),
-        references=references,
-        notes=as_texts(row.get("notes", [])),
-        group=as_text(row["group"]) if row.get("group") else "",
-    )

@@ -42,7 +42,7 @@ from .insides import Insides
 from .labelled import LabelledDraft, digest_of
 
 # (answers, of these right and of these wrong): folds and early stop take their share.
-LEAST: Final = (400, 80)
+_LEAST: Final = (400, 80)
 HELD_OUT: Final = 0.15
 BASELINES: Final = ("log_probability", "least_token_probability", "mean_entropy")
 
@@ -111,7 +111,7 @@ def train(
         ProbeFileError: A file of the joint probe's inputs is damaged.
         LayerError: The model has no such block.
     """
-    require_labels([draft.is_right for draft in drafts], "to train on", *LEAST)
+    require_labels([draft.is_right for draft in drafts], "to train on", *_LEAST)
     work = _Work(model, drafts, training, directory, on_progress)
     if training.kind is ProbeKind.JOINT:
         return work.joint(language_model)

@@ -9,6 +9,21 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 
 
+def precision_at(ranked: Sequence[str], relevant: Collection[str], k: int) -> float:
+    """Return the share of the first k that is relevant, in [0, 1].
+
+    Of fewer than k that are ranked, the share of those.
+
+    Raises:
+        ValueError: Nothing is relevant or ranked, k is not positive, or an id is ranked
+            twice.
+    """
+    _check(ranked, relevant, k)
+    if not ranked:
+        raise ValueError("nothing is ranked")
+    return len(set(ranked[:k]) & set(relevant)) / min(k, len(ranked))
+
+
 def recall_at(ranked: Sequence[str], relevant: Collection[str], k: int) -> float:
     """Return the share of the relevant that stands among the first k, in [0, 1].
 

@@ -117,11 +117,12 @@ def _chosen(
 
 def _source(title: str, paragraphs: Sequence[Mapping[str, Any]]) -> Source:
     """Return an article's sentences, from its paragraphs' text and nothing else."""
-    facts = [Fact(text) for row in paragraphs for text in _sentences(row["context"])]
+    facts = [Fact(text) for row in paragraphs for text in sentences_of(row["context"])]
     return Source(key=title, title=title.replace("_", " ") or "untitled", facts=facts)
 
 
-def _sentences(paragraph: str) -> Iterator[str]:
+def sentences_of(paragraph: str) -> Iterator[str]:
+    """Yield a paragraph's sentences that say something, each on one line."""
     text = flatten(paragraph)
     for start, end in sentence_spans(text):
         if any(character.isalnum() for character in text[start:end]):

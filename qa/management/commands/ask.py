@@ -3,7 +3,6 @@
 import argparse
 import sys
 
-from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 from rest_framework.renderers import JSONRenderer
 from rich.console import Console
@@ -11,6 +10,7 @@ from rich.console import Console
 from accounts.acting import acting_for
 from accounts.exceptions import NescioError, UnavailableError
 from qa.management.answer_view import print_answer
+from qa.management.asker import find_asker
 from qa.models import Answer
 from qa.models.answer import fetch_evidence
 from qa.serializers import as_json
@@ -64,7 +64,7 @@ class Command(BaseCommand):
     ) -> None:
         """Ask, print and exit with the code of the outcome."""
         try:
-            asker = _asker(username)
+            asker = find_asker(username)
             with acting_for(asker):
                 answer = ask(
                     question,
@@ -85,19 +85,3 @@ class Command(BaseCommand):
             print_answer(answer, asker, Console(file=self.stdout))  # type: ignore[arg-type]  # a text stream but by name
         if answer.outcome != Answer.Outcome.ANSWERED:
             sys.exit(REFUSED)
-
-
-def _asker(username: str) -> User:
-    active = User.objects.filter(is_active=True)
-    if not username:
-        found = active.filter(is_superuser=True).order_by("pk").first()
-        remedy = "Name one with --as USER, or make one: manage.py createsuperuser"
-        missing = "There is no superuser to ask as."
-    else:
-        found = active.filter(username=username).first()
-        known = ", ".join(active.values_list("username", flat=True)[:10]) or "none"
-        missing = f"There is no active user {username!r}."
-        remedy = f"There are: {known}."
-    if found is None:
-        raise CommandError(f"{missing} {remedy}", returncode=BAD_INPUT)
-    return found

@@ -7,7 +7,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.metrics import ndcg_score
 
-from qa.evaluation.metrics.retrieval import ndcg_at, recall_at, reciprocal_rank
+from qa.evaluation.metrics.retrieval import (
+    ndcg_at,
+    precision_at,
+    recall_at,
+    reciprocal_rank,
+)
 
 _gains = st.lists(st.integers(0, 3), min_size=2, max_size=12)
 
@@ -17,6 +22,8 @@ def test_recall_and_reciprocal_rank_count_places():
 
     assert recall_at(ranked, {"a", "b", "c"}, 2) == pytest.approx(1 / 3)
     assert recall_at(ranked, {"a", "b"}, 10) == 1
+    assert precision_at(ranked, {"a", "b"}, 3) == pytest.approx(1 / 3)
+    assert precision_at(ranked, {"a", "b"}, 10) == 1 / 2
     assert reciprocal_rank(ranked, {"b", "a"}) == 1 / 2
     assert reciprocal_rank(ranked, {"c"}) == 0
     assert reciprocal_rank([], {"c"}) == 0

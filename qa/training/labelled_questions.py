@@ -1,0 +1,125 @@
+"""Labelled questions of files, with notes that are theirs or that are searched for."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+from django.contrib.auth.models import AbstractBaseUser
+
+from qa.evaluation.cases import as_text, as_texts, read_lines
+from qa.evaluation.metrics.text import normalised
+from qa.exceptions import EvaluationDataError, TrainingDataError
+from qa.services.asking import find_knowledge_base
+from qa.services.policies import active_policy
+from qa.services.retriever import KnowledgeRetriever, scope_of
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledQuestion:
+    """A question, its right answers, and notes that may help or not.
+
+    Attributes:
+        group: Questions of one group stand or fall together; by default each alone.
+    """
+
+    question: str
+    references: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    group: str = ""
+
+    @property
+    def without_notes(self) -> Self:
+        """The question alone."""
+        return replace(self, notes=())
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """Which labelled questions are taken, and where their notes come from.
+
+    Attributes:
+        files: JSON Lines.
+        knowledge_base: Slug of the one that is searched for notes of questions that
+            bring none; "" searches none.
+        asker: Who searches it, and so what may be a note.
+        notes: How many notes of a question are taken at most.
+    """
+
+    files: Sequence[Path]
+    knowledge_base: str = ""
+    asker: AbstractBaseUser | None = None
+    notes: int = 3
+
+
+def questions_of_file(file: Path) -> list[LabelledQuestion]:
+    """Read questions, one JSON object a line; other fields than these are let be.
+
+    `question`, `answers` (or `answer`; a text is one answer, or a list written as JSON),
+    and optionally `notes` and `group`.
+
+    Raises:
+        TrainingDataError: The file can't be opened, or a line is none; names it.
+    """
+    try:
+        return [row for _, row in read_lines(file, _question)]
+    except EvaluationDataError as error:
+        raise TrainingDataError(
+            f'{error} A line is {{"question": "...", "answers": ["..."]}}, with '
+            '"notes": ["..."] where some are to be tried.'
+        ) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise TrainingDataError(f"{file} can not be read: {error}.") from error
+
+
+def read_questions(wanted: Questions) -> list[LabelledQuestion]:
+    """Return the files' questions, each with its own notes or those that were found.
+
+    Raises:
+        TrainingDataError: There are none, or a line can't be read.
+        KnowledgeBaseNotFoundError: There is no such knowledge base.
+    """
+    found = [row for file in wanted.files for row in questions_of_file(file)]
+    if not found:
+        raise TrainingDataError("There is nothing to train on: the files are empty.")
+    if not wanted.knowledge_base or wanted.asker is None:
+        return found
+    knowledge_base = find_knowledge_base(wanted.knowledge_base, asker=wanted.asker)
+    policy = active_policy(knowledge_base).as_value()
+    retriever = KnowledgeRetriever(scope_of(wanted.asker, knowledge_base, policy))
+    return [
+        row if row.notes else replace(row, notes=_found(retriever, row, wanted.notes))
+        for row in found
+    ]
+
+
+def _found(
+    retriever: KnowledgeRetriever, row: LabelledQuestion, count: int
+) -> tuple[str, ...]:
+    retrieval = retriever.look(row.question, top_k=count, deep=False)
+    texts = (f"{piece.question} {piece.text}".strip() for piece in retrieval.evidence)
+    return tuple(dict.fromkeys(texts))
+
+
+def _question(row: Mapping[str, Any]) -> LabelledQuestion:
+    if not isinstance(row, dict):
+        msg = f"it is {type(row).__name__}, not an object"
+        raise TypeError(msg)
+    given = row["answers"] if "answers" in row else row["answer"]
+    if isinstance(given, str):
+        given = json.loads(given) if given.startswith("[") else [given]
+    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+        msg = f"{given!r} is no list of texts"
+        raise TypeError(msg)
+    # A reference of signs alone stands in every answer, or in none.
+    references = tuple(one for one in given if normalised(one))
+    if not references:
+        msg = f"no answer among {given!r}"
+        raise ValueError(msg)
+    return LabelledQuestion(
+        question=as_text(row["question"]),
+        references=references,
+        notes=as_texts(row.get("notes", [])),
+        group=as_text(row["group"]) if row.get("group") else "",
+    )

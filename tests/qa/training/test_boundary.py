@@ -1,0 +1,281 @@
+"""A boundary probe from answered prompts to serving, on a tiny model."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from probes.abstention import Kind, probe_from
+from probes.cards import ProbeKind
+from probes.exceptions import LayerError, TooFewLabelsError
+from probes.language_model.taps import Tap
+from probes.models import Probe
+from probes.reranker.preferences import read_preferences
+from probes.services.registry import promote, register
+from qa.exceptions import TrainingDataError
+from qa.language_models.own_knowledge import OwnKnowledgeForm
+from qa.own_knowledge import boundary as serving
+from qa.own_knowledge.boundary import OwnKnowledgeByProbe
+from qa.pipeline.outcome import Question
+from qa.training.boundary import SETTINGS, BoundaryTraining, train_boundary
+from qa.training.boundary_prompts import BoundaryPrompt, answered, prompts_of, states_of
+from qa.training.labelled_questions import (
+    LabelledQuestion,
+    Questions,
+    questions_of_file,
+    read_questions,
+)
+from tests.factories import make_audience, make_entry, make_user
+from tests.probes import tiny_models
+from tests.probes.probe_files import activation_files
+
+from .boundary_rows import many, row
+
+QUICK = BoundaryTraining(
+    layer=1,
+    settings=replace(SETTINGS, hidden=8, dropout=0.1, learning_rate=1e-2, epochs=15),
+    folds=3,
+)
+
+
+@pytest.fixture(scope="module")
+def form():
+    return OwnKnowledgeForm(tiny_models.model("llama", 2_048))
+
+
+@pytest.fixture(scope="module")
+def trained(form):
+    return train_boundary(form, many(210), QUICK)
+
+
+def test_prompts_with_notes_and_without_are_learnt_and_measured_apart(form, trained):
+    card = trained.files.checked(language_model=form.model.fingerprint)
+
+    assert (card.kind, card.form, card.layer) == (ProbeKind.BOUNDARY, "own-1", 1)
+    assert card.sizes == {"answers": 420, "groups": 12, "width": 32}
+    assert card.settings["kind"] == Kind.MLP
+    assert card.settings["huber_weight"] == 0
+    alone, noted = card.metrics, card.metrics["with_notes"]
+    assert alone["answers"] == noted["answers"] == 210
+    for metrics in (alone, noted):
+        assert metrics["auroc"]["value"] > 0.95
+        assert metrics["ece"]["value"] < 0.2
+        assert "linear" in metrics["baselines"]
+    probe = probe_from(trained.files, language_model=form.model.fingerprint)
+    unseen = [row(1_000 + n, is_right=n % 2 == 0).prompt for n in range(40)]
+    told = probe.confidences(states_of(form, unseen, Tap(1)))
+    assert told[::2].mean() > 0.8 > 0.4 > told[1::2].mean()
+
+
+def test_the_order_of_the_rows_changes_nothing(form, trained):
+    again = train_boundary(form, many(210)[::-1], QUICK)
+
+    assert again.files.fingerprint == trained.files.fingerprint
+
+
+def test_what_nothing_can_be_learnt_from_is_refused(form):
+    one_sided = [row(n, is_right=True) for n in range(420)]
+    for rows in (many(100), one_sided):
+        with pytest.raises(TooFewLabelsError, match="400 are needed"):
+            train_boundary(form, rows, QUICK)
+    with pytest.raises(LayerError):
+        train_boundary(form, many(210), replace(QUICK, layer=99))
+
+
+def test_states_are_those_before_the_first_answer_token(form):
+    prompt = BoundaryPrompt("who?", ("A note.",), ("x",), "g")
+
+    (read,) = states_of(form, [prompt], Tap(1))
+
+    alone = form.open_with("who?", ("A note.",), taps=[Tap(1)])
+    assert read[0] == pytest.approx(alone.states[Tap(1)], abs=1e-4)
+
+
+def test_a_question_is_asked_alone_and_with_each_note_in_one_group():
+    asked = LabelledQuestion("Who was it?", ("Ada",), ("one", "two", "three"))
+
+    prompts = prompts_of([asked], notes=2)
+
+    assert [prompt.notes for prompt in prompts] == [(), ("one",), ("two",)]
+    assert len({prompt.group for prompt in prompts}) == 1
+
+
+def test_the_bundled_model_is_right_where_a_reference_stands_in_its_line(bundled_base):
+    form = OwnKnowledgeForm(bundled_base)
+    note = ("Zorbium was discovered by Ada Quill.",)
+    asked = [
+        LabelledQuestion("what is the capital of france", ("paris",)),
+        LabelledQuestion("who discovered zorbium", ("Ada Quill",), note),
+    ]
+
+    rows = answered(form, prompts_of(asked))
+
+    assert [one.is_right for one in rows] == [True, False, True]
+    assert "\n" not in "".join(one.answer for one in rows)
+
+
+def lines(file, *rows):
+    file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return file
+
+
+def test_files_of_several_data_sets_are_read(tmp_path):
+    file = lines(
+        tmp_path / "q.jsonl",
+        {"question": "a", "answers": ["x", ""], "id": 3},
+        {"question": "b", "answer": ["y"], "group": "g", "notes": ["n"]},
+        {"question": "c", "answers": '["z", "."]'},
+        {"question": "d", "answer": "w"},
+    )
+
+    assert questions_of_file(file) == [
+        LabelledQuestion("a", ("x",)),
+        LabelledQuestion("b", ("y",), ("n",), "g"),
+        LabelledQuestion("c", ("z",)),
+        LabelledQuestion("d", ("w",)),
+    ]
+
+
+@pytest.mark.parametrize(
+    "row", [{"question": "a"}, {"question": "a", "answers": ["..."]}, {"answers": ["x"]},
+            {"question": "a", "answers": [1]}, {"question": " ", "answers": ["x"]}, 3],
+    ids=["no answer", "signs", "no question", "number", "empty", "no object"],
+)  # fmt: skip
+def test_a_line_that_is_no_question_is_named(row, tmp_path):
+    file = lines(tmp_path / "q.jsonl", {"question": "a", "answers": ["x"]}, row)
+
+    with pytest.raises(TrainingDataError, match="line 2"):
+        questions_of_file(file)
+    with pytest.raises(TrainingDataError, match="can not be read"):
+        questions_of_file(tmp_path / "none.jsonl")
+
+
+@pytest.mark.django_db
+def test_the_probe_in_force_tells_and_the_answer_goes_on_from_its_pass(form, trained):
+    nobody = OwnKnowledgeByProbe(form)
+    probe = register(trained.files)
+    before = OwnKnowledgeByProbe(form)
+    promote(probe.pk, Probe.State.ACTIVE, by=None)
+    own = OwnKnowledgeByProbe(form)
+    form.prefix()
+
+    with form.model.metered() as meter:
+        known = own.consider(Question("q7 aaaa"))
+        deciding = meter.prompt_passes, meter.prompt_tokens
+        draft = known.answer()
+
+    unknown = own.consider(Question("q7 zzzz"))
+    assert known.sureness is not None
+    assert unknown.sureness is not None
+    assert known.sureness > 0.7 > 0.4 > unknown.sureness
+    assert known.signals == (("boundary_confidence", known.sureness),)
+    # One pass over the question decides, and nothing of it is read again.
+    assert deciding == (1, len(form.prompt_ids("q7 aaaa")))
+    assert meter.prompt_passes == 1
+    assert draft.raw == form.write(form.open("q7 aaaa").context).text
+    assert before.consider(Question("q7 aaaa")).sureness is None
+    assert nobody.consider(Question("q7 aaaa")).sureness is None
+    assert len({nobody.fingerprint, own.fingerprint}) == 2
+    assert nobody.fingerprint == before.fingerprint
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("width", [32, 8], ids=["form", "width"])
+def test_a_probe_that_does_not_fit_tells_nothing(form, width, caplog, monkeypatch):
+    monkeypatch.setattr(serving, "_loaded", {})
+    # Of the form "grounded-1", in which questions are not read here.
+    files = activation_files(
+        ProbeKind.BOUNDARY,
+        language_model=form.model.fingerprint,
+        width=width,
+        opens_with_prompt=False,
+    )
+    promote(register(files).pk, Probe.State.ACTIVE, by=None)
+
+    assert OwnKnowledgeByProbe(form).consider(Question("who?")).sureness is None
+    assert "every question retrieves" in caplog.text
+
+
+@pytest.fixture
+def running(settings, tmp_path, form, trained, monkeypatch):
+    """Let the tiny model be the language model, with the probe in force."""
+    from qa.own_knowledge import selection
+
+    settings.LANGUAGE_MODEL = "tiny"
+    settings.LANGUAGE_SERVER_URL = ""
+    monkeypatch.setitem(selection._forms, "tiny", form)
+    promote(register(trained.files).pk, Probe.State.ACTIVE, by=None)
+    return tmp_path
+
+
+@pytest.mark.django_db
+def test_preferences_are_what_moves_the_probe(running, capsys):
+    helping, harming = "good aaaa", "bad zzzz"
+    data = lines(
+        running / "q.jsonl",
+        *(
+            {"question": f"q{n} {'zzaa' if n % 2 else 'aazz'}", "answers": ["x"],
+             "notes": [harming, helping]}
+            for n in range(12)
+        ),
+    )  # fmt: skip
+    output = running / "preferences.jsonl"
+
+    call_command("make_preferences", data, output=output, margin=0.0005)
+
+    made = read_preferences(output)
+    assert made
+    assert {one.positives for one in made} == {(helping,)}
+    assert {one.negatives for one in made} == {(harming,)}
+    assert f"{len(made)} preferences of 12 questions" in capsys.readouterr().out
+
+
+@pytest.mark.django_db
+def test_a_model_that_is_never_right_earns_no_threshold(running, capsys):
+    data = lines(
+        running / "q.jsonl",
+        *({"question": f"q{n}", "answers": ["never said"]} for n in range(8)),
+    )
+
+    with pytest.raises(SystemExit, match="1"):
+        call_command("propose_min_known", data, risk=0.2)
+
+    said = capsys.readouterr().out
+    assert "8 questions, 0 of them answered rightly" in said
+    assert "always retrieve" in said
+
+
+@pytest.mark.django_db
+def test_commands_say_what_is_missing(running):
+    Probe.objects.update(state=Probe.State.RETIRED)
+    data = lines(running / "q.jsonl", {"question": "a", "answers": ["x"]})
+    for name, options in (
+        ("make_preferences", {"output": running / "p.jsonl"}),
+        ("propose_min_known", {"risk": 0.2}),
+    ):
+        with pytest.raises(CommandError, match="train_boundary_probe"):
+            call_command(name, data, **options)
+    with pytest.raises(CommandError, match="400 are needed"):
+        call_command("train_boundary_probe", data)
+
+
+@pytest.mark.django_db
+def test_notes_are_searched_for_among_what_the_asker_may_see(tmp_path):
+    seen = make_entry("The ferry to Sark takes fifty-five minutes.")
+    hidden = make_audience("board", groups=["board"])
+    make_entry("The ferry to Sark is to be sold.", audience=hidden)
+    data = lines(
+        tmp_path / "q.jsonl",
+        {"question": "Which ferry goes to Sark?", "answers": ["x"], "notes": ["own"]},
+        {"question": "How long does the ferry to Sark take?", "answers": ["x"]},
+    )
+    slug = seen.knowledge_base.slug
+
+    def notes(**searching):
+        rows = read_questions(Questions([data], notes=2, **searching))
+        return [row.notes for row in rows]
+
+    assert notes() == [("own",), ()]
+    found = notes(knowledge_base=slug, asker=make_user())
+    assert found == [("own",), (seen.text,)]
