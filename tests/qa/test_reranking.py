@@ -93,7 +93,7 @@ def test_a_policy_that_ranks_keeps_the_pieces_that_the_reranker_puts_first(
         channel=Answer.Channel.COMMAND,
     )
 
-    shown = {entries[row.entry_id] for row in answer.evidence.all()}
+    shown = {entries[row.entry_id or 0] for row in answer.evidence.all()}
     scores = dict(zip(texts, configured_reranker().score(question, texts), strict=True))
     assert shown == set(sorted(texts, key=lambda text: -scores[text])[:2])
 

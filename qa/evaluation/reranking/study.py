@@ -5,7 +5,7 @@ reranker and of the gate is of articles and questions that nothing was fitted to
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -42,7 +42,6 @@ FOUND: Final = "as found"
 BASE: Final = "base"
 TUNED: Final = "reranked"
 _HELD_OUT: Final = 4  # every fourth preference stops the fit
-_TRIED: Final = 2  # notes of a question that the probe is fitted with
 
 OnProgress = Callable[[str, int, int], None]
 Flags = NDArray[np.bool_]
@@ -155,7 +154,7 @@ def run_study(
     rows = answered(
         form,
         [
-            *prompts_of(parted.of_texts[Part.BOUNDARY], notes=_TRIED),
+            *prompts_of(map(_with_tried, parted.of_texts[Part.BOUNDARY])),
             # No note answers these, as most notes of the others do not.
             *prompts_of(parted.of_others[Part.BOUNDARY], notes=0),
         ],
@@ -210,6 +209,18 @@ def run_study(
         ways=_ways(test, min_known),
         data=parted.data,
     )
+
+
+def _with_tried(asked: LabelledQuestion) -> LabelledQuestion:
+    """Return a question with the nearest note that answers it, and that does not.
+
+    Of the nearest alone nearly all would do neither: there would be too little to learn.
+    """
+    kinds = {
+        bool(contains_gold(note, asked.references)): note
+        for note in reversed(asked.notes)
+    }
+    return replace(asked, notes=tuple(kinds.values()))
 
 
 def _asked(

@@ -51,7 +51,7 @@ class Command(BaseCommand):
         from qa.own_knowledge.monitored_selection import (  # noqa: PLC0415
             monitored_writer,
         )
-        from qa.training.boundary_prompts import questions_of_file  # noqa: PLC0415
+        from qa.training.labelled_questions import questions_of_file  # noqa: PLC0415
 
         try:
             asked = [
