@@ -26,7 +26,7 @@ _GIVEN = r"(?:provided|given|available|supplied|retrieved|above|following)"
 _MATERIAL = (
     r"(?:"
     r"(?:context|evidence|knowledge\s+base|passages?|excerpts?|sources?)"
-    rf"|{_GIVEN}\s+(?:information|knowledge|facts?|statements?|entries|material|data|texts?|documents?)"
+    rf"|{_GIVEN}\s+(?:information|knowledge|facts?|statements?|entries|material|data|texts?|documents?|content)"
     rf"|(?:information|knowledge|facts?|statements?|entries|material|data|texts?|documents?)\s+(?:{_GIVEN}|i\s+(?:have|was\s+given))"
     r")"
 )
@@ -42,6 +42,7 @@ _BY_THE_SPEAKER = (
     rf"\bi\s*(?:have|'ve|'ve\s+got)\s+{_NO}\s+(?:\w+\s+)?{_FACTS}\b",
     r"\bi\s+(?:(?:must|have\s+to|need\s+to|will)\s+)?(?:decline|refuse|abstain)\b",
     r"\bi\s+lack\s+(?:\w+\s+)?(?:information|knowledge|context|evidence|data)\b",
+    r"\bi\s+(?:would\s+|'d\s+)?need\s+(?:some\s+)?(?:more|additional|further)\s+(?:information|context|details?|data)\b",
     r"\b(?:that|this|it)(?:'s|\s+is)\s+(?:outside|beyond)\s+(?:of\s+)?(?:my\b|what\s+i\b)",
     rf"\bwe\s+{_FILL}(?:{_DO_NOT}\s+{_FILL}know|have\s+{_NO}\s+(?:\w+\s+)?(?:information|knowledge|evidence))\b",
     rf"\bwe\s*{_CANNOT}\s+{_FILL}(?:answer\s+(?:this|that|the|your)|(?:say|determine)\b)",
@@ -63,6 +64,10 @@ _ABOUT_THE_MATERIAL = (
     rf"\bthere(?:'s|\s+is|\s+are)\s+{_NO}\s+(?:\w+\s+)?{_FACTS}\s*(?:(?:about|on|regarding|concerning|in\s+the|to\s+(?:answer|determine)|available|provided|given|here)\b|[.!]*$)",
     r"\b(?:cannot|can't|can\s+not|could\s+not|couldn't)\s+be\s+(?:answered|determined|derived|inferred)\b",
     rf"\bnot\s+enough\s+{_FACTS}\s+(?:to\s+(?:answer|say|determine|tell)|is\s+(?:given|available|provided))\b",
+    # Delivery notes may well "not contain" something: only those at hand are meant.
+    rf"^(?:the|these|my)\s+(?:notes|search\s+results)\s+(?:{_DO_NOT})\s+{_FILL}{_SAY}\b",
+    rf"\bthe\s+(?:{_GIVEN}\s+)?(?:notes|text|search\s+results|{_MATERIAL})\s+(?:give|gives|provide|provides|contain|contains|hold|holds)\s+no\s+(?:\w+\s+)?{_FACTS}\b",
+    r"\b(?:more|additional|further)\s+(?:information|context|details?|data)\s+(?:is|are|would\s+be)\s+(?:needed|required|necessary)(?:\s+to\s+(?:answer|say|tell|determine)\b|[\s.!]*$)",
     r"\b(?:aus|anhand)\s+(?:dem|den|der|diesen|diesem)\s+(?:\w+\s+)?(?:kontext|informationen|angaben|belegen|quellen|wissensbasis|einträgen)\b.{0,60}\bnicht\b",
     r"\b(?:geht|ergibt|lässt)\b.{0,50}\bnicht\s+(?:aus|anhand)\s+(?:dem|den|der)\b.{0,30}\b(?:kontext|informationen|angaben|belegen|quellen|wissensbasis|einträgen)\b",
     r"\b(?:der|die|den)\s+(?:\w+\s+)?(?:kontext|informationen|angaben|belege|quellen|wissensbasis|einträge)\s+(?:enthalten|enthält|sagen|sagt|nennen|nennt|reichen|reicht|geben|gibt)\b.{0,60}\b(?:nicht|keine?n?|nichts)\b",
@@ -75,6 +80,11 @@ _BARE = (
     r"(?:(?:cannot|can't|can\s+not|unable\s+to)\s+(?:answer|say|tell|help|determine)(?:\s+(?:this|that|it|the\s+question))?)",
     r"(?:(?:don't|do\s+not|doesn't|does\s+not)\s+(?:know|say))",
     r"(?:(?:it\s+is\s+|this\s+is\s+|that\s+is\s+|it's\s+|that's\s+)?not\s+(?:known|mentioned|specified|stated|provided|sure))",
+    r"(?:(?:the|that|this|such)\s+information\s+(?:is\s+not|isn't|has\s+not\s+been|hasn't\s+been)\s+(?:available|disclosed|provided|given|known))",
+    r"(?:the\s+(?:exact\s+|correct\s+)?answer\s+(?:is|remains)\s+(?:not\s+known|unknown|unclear|uncertain))",
+    r"(?:(?:it\s+is|it's)\s+(?:impossible|not\s+possible)\s+to\s+(?:say|tell|know|determine|answer)(?:\s+(?:that|this|it|the\s+(?:answer|question)|for\s+(?:sure|certain)))?)",
+    r"(?:there(?:'s|\s+is)\s+no\s+way\s+to\s+(?:say|tell|know|determine)(?:\s+(?:that|this|it|for\s+(?:sure|certain)))?)",
+    r"(?:(?:no\s?one|nobody)\s+(?:really\s+)?knows(?:\s+(?:that|this|it|the\s+answer|for\s+(?:sure|certain)))?)",
     r"(?:insufficient\s+(?:information|evidence|context|data)|not\s+enough\s+(?:information|evidence|context))",
     r"(?:keine\s+(?:ahnung|antwort|informationen|angaben?)(?:\s+(?:verfügbar|vorhanden))?|unbekannt|nicht\s+(?:bekannt|angegeben|beantwortbar)|(?:weiß|weiss)\s+(?:ich\s+)?nicht)",
     r"(?:(?:i'm\s+|i\s+am\s+)?(?:so\s+|very\s+)?sorry|apologies|tut\s+mir\s+leid|es\s+tut\s+mir\s+leid)",

@@ -1,0 +1,117 @@
+"""The monitor as a judge of what can be answered."""
+
+import json
+
+import pytest
+from django.core.management import CommandError, call_command
+from hypothesis import given
+from hypothesis import strategies as st
+
+from probes.models import Probe
+from probes.services.registry import promote, register
+from qa.evaluation.cases import Case
+from qa.evaluation.self_knowledge import (
+    Watched,
+    balanced,
+    best_threshold,
+    self_knowledge_row,
+    told_by,
+    watch,
+)
+from qa.own_knowledge.selection import own_form
+from tests.probes.direction_files import direction_probe_files, random_directions
+from tests.qa.monitored_writers import GivenWriter, draft
+
+
+def watched(weakest, is_positive, *, is_refused=False):
+    return Watched("It is so.", weakest, is_refused, is_positive)
+
+
+CLEAR = [watched(value, value > 0) for value in (-3.0, -2.0, -1.0, 1.0, 2.0, 3.0)]
+
+
+def test_what_was_written_is_watched_and_judged():
+    texts = iter(["Mary Shelley.", "I don't know.", "Frankenstein."])
+    writer = GivenWriter(lambda *_: draft(next(texts), "Mary"))
+    cases = [
+        Case(
+            str(n),
+            "Who wrote Frankenstein?",
+            is_answerable=True,
+            references=("Shelley",),
+        )
+        for n in range(3)
+    ]
+
+    found = watch(writer, cases, steering=0.5, by_answer=True)
+
+    assert [w.weakest for w in found] == [-1.0, None, None]
+    assert [w.is_refused for w in found] == [False, True, False]
+    assert [w.is_positive for w in found] == [True, False, False]
+    # Neither a refusal nor an echo is let pass at any threshold.
+    assert [w.looks(-100.0) for w in found] == [False, True, True]
+    assert writer.strengths == [0.5] * 3
+
+
+def test_the_threshold_that_parts_both_kinds_is_found():
+    threshold = best_threshold(CLEAR)
+
+    assert -1.0 < threshold < 1.0
+    assert balanced(CLEAR, threshold) == 1.0
+    passed, held = told_by(CLEAR, threshold)
+    assert (passed.count, passed.total, held.count, held.total) == (3, 3, 3, 3)
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(-5, 5), st.booleans(), st.booleans()),
+        min_size=2,
+        max_size=30,
+    )
+)
+def test_no_threshold_tells_better_than_the_one_that_is_chosen(rows):
+    found = [watched(value, good, is_refused=no) for value, good, no in rows]
+    found += [watched(0.0, True), watched(0.0, False)]
+
+    best = balanced(found, best_threshold(found))
+
+    assert best >= max(balanced(found, t / 4) for t in range(-24, 25)) - 1e-12
+
+
+def test_without_a_confidence_there_is_no_threshold():
+    with pytest.raises(ValueError, match="nothing to choose"):
+        best_threshold([watched(None, True)])
+
+
+def test_the_row_is_measured_on_other_questions_than_it_was_chosen_on():
+    turned = [watched(value, value < 0) for value in (-3.0, -2.0, 2.0, 3.0)]
+
+    name, threshold, (passed, held), auroc = self_knowledge_row(0.3, CLEAR, turned)
+
+    assert name == "0.3"
+    assert -1.0 < threshold < 1.0
+    assert (passed.count, held.count) == (0, 0)
+    assert auroc.startswith("0.00")
+
+
+@pytest.mark.django_db
+def test_the_commands_run_on_the_bundled_model(tmp_path, capsys, settings):
+    settings.LANGUAGE_MODEL = "bundled"
+    selfaware = tmp_path / "SelfAware.json"
+    rows = [
+        {"question_id": n, "question": f"What is {n}?", "answer": ["x"] if n % 2 else None, "answerable": bool(n % 2), "source": ""}
+        for n in range(8)
+    ]  # fmt: skip
+    selfaware.write_text(json.dumps({"example": rows}))
+    labelled = tmp_path / "labelled.jsonl"
+    labelled.write_text('{"question": "What is 1?", "answers": ["never this"]}\n')
+    probe = register(direction_probe_files(random_directions(own_form().model)))
+    promote(probe.pk, Probe.State.ACTIVE, by=None)
+
+    call_command("evaluate_self_knowledge", "--data", str(selfaware), "--questions", "2", "--steering", "0.1")  # fmt: skip
+    said = capsys.readouterr().out
+    with pytest.raises(CommandError, match="each half needs right and wrong"):
+        call_command("calibrate_monitor", str(labelled))
+
+    assert "answerable let pass" in said
+    assert "of 2 (" in said
