@@ -186,7 +186,7 @@ def test_tables_and_pictures_show_every_decider(tmp_path):
     ]
     assert {len(row) for row in first.rows} == {len(first.columns)}
     assert any(
-        "fool" in cell for row in shown[2].rows for cell in row if row[0] == "seer"
+        "fool" in cell for row in shown[3].rows for cell in row if row[0] == "seer"
     )
     svgs = [file.read_text() for file in files if file.suffix == ".svg"]
     assert len(svgs) == 2
