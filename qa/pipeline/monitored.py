@@ -23,7 +23,6 @@ from typing import Final, Protocol
 
 from .evidence import Evidence, Retriever
 from .gates import Reason
-from .hard_gate import passes
 from .monitoring import (
     Word,
     augmented_query,
@@ -166,8 +165,7 @@ def answer_monitored(
             return Monitored(
                 tuple(segments), segment.doubt, is_complete, writer.fingerprint
             )
-    refused = None if segments else Reason.MODEL_DECLINED
-    return Monitored(tuple(segments), refused, is_complete, writer.fingerprint)
+    return Monitored(tuple(segments), None, is_complete, writer.fingerprint)
 
 
 class _Settling:
@@ -194,10 +192,10 @@ class _Settling:
         None where the answer was complete before: nothing came, or what was there.
         """
         draft = self._write()
-        if not draft.text or draft.text in self._kept:
+        if self._ends(draft):
             return None, True
-        words = self._new(draft)
-        weakest = min((w.confidence for w in words if w.confidence is not None), default=None)  # fmt: skip
+        new = self._new(draft)
+        values = [word.confidence for word in new if word.confidence is not None]
         rounds = 0
         while (doubt := self._doubt(draft)) and rounds < MOST_ROUNDS:
             queries = self._next_queries(draft)
@@ -206,13 +204,15 @@ class _Settling:
             rounds += 1
             if self._look(queries):
                 draft = self._write()
+        if self._ends(draft):
+            return None, True
         evidence = self._stands()
         said = self._new(draft)
         segment = Segment(
             text=draft.text,
             tokens=draft.tokens,
             confidences=draft.confidences,
-            weakest=weakest,
+            weakest=min(values, default=None),
             triggers=tuple(self._triggers),
             queries=tuple(self._queries),
             evidence=self._evidence,
@@ -226,6 +226,10 @@ class _Settling:
         return self._writer.write(
             self._question, self._evidence, self._kept, steering=self._policy.steering
         )
+
+    def _ends(self, draft: Draft) -> bool:
+        """Tell whether the answer was complete before; none is that says nothing yet."""
+        return bool(self._kept) and draft.text in {"", *self._kept}
 
     def _new(self, draft: Draft) -> list[Word]:
         return new_words(draft.text, draft.tokens, draft.confidences, known=self._known)
@@ -296,6 +300,4 @@ class _Settling:
         )
         if not self._policy.hard_refusal:
             return found.evidence
-        if not passes(found, self._policy):
-            return ()
         return [p for p in found.evidence if p.ratio < self._policy.alpha_of(p)]

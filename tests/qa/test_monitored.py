@@ -211,10 +211,14 @@ def test_a_refusal_that_stays_is_refused_and_never_shown():
     assert found.segments[0].rounds <= MOST_ROUNDS
 
 
-def test_nothing_written_is_refused():
-    found = run(GivenWriter(lambda *_: draft("")))
+def test_a_model_that_writes_nothing_is_helped_and_else_refused():
+    def writes(notes, _kept):
+        return draft("Mary Shelley.") if notes else draft("")
 
-    assert (found.segments, found.refused) == ((), Reason.MODEL_DECLINED)
+    assert run(GivenWriter(writes), Shelf({"": [SHELLEY]})).answer == "Mary Shelley."
+
+    found = run(GivenWriter(writes))
+    assert (found.answer, found.refused) == ("", Reason.MODEL_DECLINED)
     assert found.weakest is None
 
 
