@@ -12,6 +12,8 @@ from qa.exceptions import LabelPairError
 from qa.language_models.history_form import HistoryForm
 from qa.language_models.label_pair import LabelPair
 from qa.language_models.own_knowledge import OwnKnowledgeForm
+from qa.language_models.selection import load_language_model
+from qa.models import PastQuestion
 from qa.own_knowledge.history import OwnKnowledgeByHistory
 from qa.own_knowledge.log_probability import OwnKnowledgeByDraft
 from qa.own_knowledge.selection import own_form
@@ -149,6 +151,27 @@ def test_another_asker_s_past_question_is_used_and_never_shown(client, bundled_b
     assert "Quill" not in shown
     assert "Quill" not in str(answer.generation)
     assert str(past.pk) not in shown
+
+
+@pytest.mark.django_db
+def test_past_verdicts_of_the_same_model_correct_its_own(bundled_model, bundled_base):
+    entry = make_entry("A replacement card costs 12 euros.")
+    for model in (load_language_model().fingerprint, "another"):
+        past = make_draft(entry, question="What is a new card's fee?")
+        past.language_model = model
+        past.save()
+        judge(past, is_right=True)
+    kept()
+    first = ensure_default_policy(make_knowledge_base())
+    activate(new_version(first, by=None, debias_verdict=True))
+
+    answer = ask("How much is a replacement card?", asker=make_user(), channel="api")
+
+    told = {signal["name"]: signal["value"] for signal in answer.signals}
+    assert told["verdict_probability"] == told["debiased_verdict"]
+    assert {"own_verdict", "uncorrected_verdict"} < set(told)
+    own = PastQuestion.objects.exclude(language_model="another").get()
+    assert [*answer.generation["debiased"]["examples"]] == [str(own.pk)]
 
 
 @pytest.mark.django_db
