@@ -2,7 +2,11 @@
 
 import argparse
 from collections.abc import Mapping
+from json import dumps
+from pathlib import Path
 from typing import Any, Final
+
+from probes.cards import Json, ProbeFiles
 
 _OPTIONS: Final[Mapping[str, tuple[type, str]]] = {
     "hidden": (int, "Width of the network's state (default 32)."),
@@ -26,3 +30,27 @@ def add_fitting(parser: argparse.ArgumentParser) -> None:
 def fitting_of(options: Mapping[str, object]) -> dict[str, Any]:
     """Return what was given of it, by the names of `FitSettings`."""
     return {name: value for name in _OPTIONS if (value := options[name]) is not None}
+
+
+def add_keeping(parser: argparse.ArgumentParser) -> None:
+    """Declare what becomes of the fitted probe and its figures."""
+    parser.add_argument("--note", default="", help="Kept with the probe.")
+    parser.add_argument(
+        "--promote", action="store_true", help="Put the probe in force at once."
+    )
+    parser.add_argument(
+        "--output", type=Path, metavar="DIR", help="Also write its files there."
+    )
+    parser.add_argument(
+        "--json", type=Path, metavar="PATH", help="Also write the figures there."
+    )
+
+
+def write_kept(
+    files: ProbeFiles, metrics: Mapping[str, Json], options: Mapping[str, Any]
+) -> None:
+    """Write files and figures where the options say, if they do."""
+    if directory := options["output"]:
+        files.write(directory)
+    if path := options["json"]:
+        path.write_text(f"{dumps(dict(metrics), indent=2)}\n", encoding="utf-8")

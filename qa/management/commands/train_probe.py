@@ -2,7 +2,6 @@
 
 import argparse
 from dataclasses import replace
-from json import dumps
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from accounts.exceptions import NescioError
-from qa.management.fitting import add_fitting, fitting_of
+from qa.management.fitting import add_fitting, add_keeping, fitting_of, write_kept
 from qa.management.progress import Bars
 
 
@@ -71,16 +70,7 @@ class Command(BaseCommand):
         parser.add_argument("--folds", type=int, default=5, help="Default: 5.")
         parser.add_argument("--seed", type=int, default=0, help="Of folds and fits.")
         add_fitting(parser)
-        parser.add_argument("--note", default="", help="Kept with the probe.")
-        parser.add_argument(
-            "--promote", action="store_true", help="Put the probe in force at once."
-        )
-        parser.add_argument(
-            "--output", type=Path, metavar="DIR", help="Also write its files there."
-        )
-        parser.add_argument(
-            "--json", type=Path, metavar="PATH", help="Also write the figures there."
-        )
+        add_keeping(parser)
 
     def handle(self, **options: Any) -> None:  # noqa: ANN401  # as declared
         """Train, print and write."""
@@ -114,7 +104,4 @@ class Command(BaseCommand):
             table.add_row(*row)
         console.print(table)
         console.print(f"{probe} (number {probe.pk}) is kept as {probe.state}.")
-        if directory := options["output"]:
-            probe.files.write(directory)
-        if path := options["json"]:
-            path.write_text(f"{dumps(dict(metrics), indent=2)}\n", encoding="utf-8")
+        write_kept(probe.files, metrics, options)
