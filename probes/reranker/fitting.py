@@ -13,11 +13,13 @@ References:
 import math
 import random
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import torch
 from datasets import Dataset
 from sentence_transformers import CrossEncoder
@@ -137,9 +139,7 @@ def fit_reranker(
                 "more from further questions: manage.py make_preferences."
             )
             raise TooFewLabelsError(msg)
-    # The caller's random numbers are none of our business.
-    with torch.random.fork_rng(), tempfile.TemporaryDirectory() as work:
-        torch.manual_seed(settings.seed)
+    with _own_chance(settings.seed), tempfile.TemporaryDirectory() as work:
         encoder = open_encoder(base, max_tokens=settings.max_tokens, device=device)
         evaluator = CrossEncoderRerankingEvaluator(
             [
@@ -175,6 +175,19 @@ def fit_reranker(
             for name, value in evaluator(encoder).items()
         }
     return FittedReranker(encoder, settings, {"before": float(before), **metrics})
+
+
+@contextmanager
+def _own_chance(seed: int) -> Iterator[None]:
+    """Seed, and leave the caller's random numbers alone: the trainer seeds them all."""
+    plain, numbers = random.getstate(), np.random.get_state()  # noqa: NPY002  # as the trainer
+    try:
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            yield
+    finally:
+        random.setstate(plain)
+        np.random.set_state(numbers)  # noqa: NPY002  # the same
 
 
 def save_reranker(
