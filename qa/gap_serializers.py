@@ -100,6 +100,12 @@ class TriedSerializer(serializers.Serializer[Tried]):
     after = serializers.CharField(
         source="after.shown_text", default=None, allow_null=True
     )
+    after_unsourced = serializers.BooleanField(
+        source="after.is_unsourced",
+        default=None,
+        allow_null=True,
+        help_text="No source carries the new answer.",
+    )
     is_better = serializers.BooleanField(allow_null=True)
 
 

@@ -226,6 +226,11 @@ class AnswerSummarySerializer(serializers.Serializer[Answer]):
     text = serializers.SerializerMethodField(
         help_text="Displayable always: the answer, or the refusal's wording."
     )
+    unsourced = serializers.BooleanField(
+        source="is_unsourced",
+        help_text="The language model answered from what it knows by itself; no source "
+        "carries it. Only where the policy's scope is adaptive.",
+    )
     withheld = serializers.BooleanField(
         source="is_withheld",
         help_text="It cites an entry that you may not see; `text` says so instead.",
@@ -275,11 +280,6 @@ class SegmentSerializer(serializers.Serializer[object]):
 class AnswerSerializer(AnswerSummarySerializer):
     """An answer with its evidence and everything that it was decided by."""
 
-    unsourced = serializers.BooleanField(
-        source="is_unsourced",
-        help_text="The language model answered from what it knows by itself; no source "
-        "carries it. Only where the policy's scope is adaptive.",
-    )
     segments = serializers.SerializerMethodField(
         help_text="Sentence by sentence, where the policy's retrieval timing is monitored."
     )

@@ -253,4 +253,7 @@ def _row(tried: Tried) -> tuple[object, ...]:
 def _said_after(after: Answer, is_better: bool | None) -> str:
     if is_better is None:
         return "being asked"
-    return f"{'answered' if is_better else 'no better'}: {shortened(after.shown_text)}"
+    said = "answered" if is_better else "no better"
+    if after.is_unsourced:
+        said = f"{said}, without a source"
+    return f"{said}: {shortened(after.shown_text)}"

@@ -87,7 +87,7 @@ def events(answer: Answer) -> Iterator[Event]:
         return
     fetch_evidence(answer, answer.asker or AnonymousUser())
     whole = as_json(answer)
-    decided = ("id", "outcome", "answered", "gate", "reason")
+    decided = ("id", "outcome", "answered", "unsourced", "gate", "reason")
     yield "decision", {name: whole[name] for name in decided}
     for piece in _AFTER_SPACE.split(whole["text"]):
         yield "message", {"delta": piece}

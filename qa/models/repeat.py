@@ -65,7 +65,8 @@ class Repeat(models.Model):
 
     def was_helped(self) -> bool:
         """Tell whether what came after is better than what was before (one query)."""
-        if self.after.outcome != Answer.Outcome.ANSWERED:
+        after = self.after
+        if after.outcome != Answer.Outcome.ANSWERED or after.is_unsourced:
             return False
         if self.before.outcome != Answer.Outcome.ANSWERED:
             return True

@@ -21,13 +21,15 @@ def segments_of(
 ) -> tuple[ShownSegment, ...]:
     """Return the sentences that may be read; none of an answer that was not watched.
 
-    What stayed in doubt was never shown, and is not shown here; nor is anything that may
-    repeat an entry which the viewer may not see.
+    Nothing of a refused answer, and nothing that may repeat an entry which the viewer
+    may not see.
 
     Args:
         evidence: The answer's rows, `seen_by` who looks.
     """
-    if any(piece.is_withheld for piece in evidence):
+    if answer.outcome != Answer.Outcome.ANSWERED or any(
+        piece.is_withheld for piece in evidence
+    ):
         return ()
     return tuple(
         ShownSegment(
@@ -37,5 +39,4 @@ def segments_of(
             queries=each["queries"],
         )
         for each in answer.boundary.get("segments", [])
-        if not each["doubt"]
     )
