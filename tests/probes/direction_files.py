@@ -1,8 +1,10 @@
 """Directions of a tiny model of three blocks, made up, as values and as files."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from probes.cards import ProbeCard, ProbeFiles, ProbeKind
+from probes.cards import ProbeFiles, ProbeKind
 from probes.directions import (
     DirectionSet,
     DirectionSettings,
@@ -13,20 +15,9 @@ from probes.directions.sets import blocks_between
 from probes.language_model import WhiteBoxModel
 from probes.language_model.second_pass import Passing
 from probes.language_model.taps import Tap
+from tests.probes.probe_files import _CARD
 
 BLOCKS, WIDTH = 3, 32
-_CARD = ProbeCard(
-    kind=ProbeKind.DIRECTIONS,
-    language_model="",
-    language_model_name="tiny",
-    form="",
-    layer=None,
-    part="",
-    temperature=1.0,
-    data_sha256="d" * 64,
-    sizes={"true_statements": 10},
-    settings={},
-)
 
 
 def made_directions(
@@ -56,7 +47,8 @@ def made_directions(
 
 def direction_probe_files(directions: DirectionSet) -> ProbeFiles:
     """Return them as the registry keeps them."""
-    return direction_files(directions, DirectionSettings(), _CARD)
+    card = replace(_CARD, kind=ProbeKind.DIRECTIONS, form="")
+    return direction_files(directions, DirectionSettings(), card)
 
 
 def random_directions(model: WhiteBoxModel, *, seed: int = 0) -> DirectionSet:
