@@ -190,3 +190,4 @@ class LabelPairError(NescioError):
     """Two words that can't be the labels of this language model."""
 
     code = "invalid_labels"
+    status = 500

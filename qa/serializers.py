@@ -155,6 +155,12 @@ class EffectiveSerializer(serializers.Serializer[Answer]):
     language_model = serializers.CharField(
         allow_blank=True, help_text='Fingerprint; "" where none was asked.'
     )
+    own_knowledge = serializers.CharField(
+        source="boundary.fingerprint",
+        default="",
+        help_text="Fingerprint of what told whether the language model knows by itself; "
+        '"" where it was not asked.',
+    )
     probes = serializers.CharField(
         allow_blank=True,
         help_text='Fingerprints, separated by spaces; "" where none was asked.',

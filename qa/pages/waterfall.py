@@ -66,13 +66,20 @@ _STAGES_OF_GATE = {
     Gate.BOUNDARY: ("boundary_load", "boundary", "recall", "monitored"),
     Gate.VERBATIM: ("verbatim",),
     Gate.HARD_REFUSAL: ("hard_refusal",),
-    Gate.SOFT_REFUSAL: ("load", "generate", "debias", "support", "soft_refusal"),
+    Gate.SOFT_REFUSAL: (
+        "rerank",
+        "load",
+        "generate",
+        "debias",
+        "support",
+        "soft_refusal",
+    ),
     Gate.ABSTENTION: ("abstention",),
     Gate.AGREEMENT: ("agreement",),
 }
 # An answer that was ended before it began was judged by nothing else.
 _STAGES_OF_ENDING = ("load", "generate", "abstention")
-_SEARCH_STAGES = ("question", "retrieve", "rerank")
+_SEARCH_STAGES = ("question", "retrieve")
 # Gates that stand only where they measured something.
 _ONLY_WHERE_MEASURED = (Gate.BOUNDARY, Gate.AGREEMENT)
 # Gates that answer or let the question go on, and refuse nothing.

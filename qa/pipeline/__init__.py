@@ -46,7 +46,7 @@ def answer(
     Raises:
         LanguageModelUnavailableError: The model's server is down or too slow.
     """
-    clock = Clock()
+    clock, by_reranker = Clock(), ""
     yield (question := clock.time("question", clean_question, asked, language))
     boundary = None
     if policy.scope is Scope.ADAPTIVE and mind:
@@ -60,10 +60,6 @@ def answer(
     found = clock.time(
         "retrieve", retrieve, question, retriever=retriever, policy=policy
     )
-    if policy.rerank and reranker:
-        found = clock.time(
-            "rerank", rerank, question, found, reranker=reranker(), policy=policy
-        )
     yield found
     yield (
         match := clock.time("verbatim", match_verbatim, question, found, policy=policy)
@@ -83,7 +79,7 @@ def answer(
         agreement = clock.time(
             "agreement",
             judge_agreement,
-            found,
+            found.evidence,
             (match.evidence.entry_id,),
             retriever=retriever,
             policy=policy,
@@ -95,6 +91,10 @@ def answer(
             policy=policy, times=clock.times,
         )  # fmt: skip
         return
+    if policy.rerank:
+        found, by_reranker = clock.time(
+            "rerank", rerank, question, found, reranker=reranker, policy=policy
+        )
     model, in_force = clock.time("load", _loaded, language_model, probes)
     by = model.fingerprint
     yield (
@@ -150,7 +150,7 @@ def answer(
         agreement = clock.time(
             "agreement",
             judge_agreement,
-            found,
+            found.evidence,
             used,
             retriever=retriever,
             policy=policy,
@@ -158,7 +158,8 @@ def answer(
         yield agreement.decision
     yield conclude(
         question, found, match, hard, generation, support, soft, confidence, abstention,
-        agreement, boundary, policy=policy, language_model=by, probes=in_force.fingerprints,
+        agreement, boundary, policy=policy, language_model=by,
+        probes=f"{in_force.fingerprints} {by_reranker}".strip(),
         times=clock.times,
     )  # fmt: skip
 

@@ -6,7 +6,7 @@ pick one is to guess. Only contradictions that curators have not settled count.
 
 from collections.abc import Sequence
 
-from .evidence import Contradiction, Evidence, Retrieval, Retriever
+from .evidence import Contradiction, Evidence, Retriever
 from .gates import Decision, Gate, Reason, Signal
 from .outcome import Agreement
 from .policy import Policy
@@ -15,7 +15,7 @@ DISAGREEING = "disagreeing_sources"
 
 
 def judge_agreement(
-    retrieval: Retrieval,
+    evidence: Sequence[Evidence],
     used: Sequence[int],
     *,
     retriever: Retriever,
@@ -26,9 +26,10 @@ def judge_agreement(
     What nobody verified puts no verified entry in doubt.
 
     Args:
+        evidence: All that was found.
         used: Ids of the entries that the answer rests on.
     """
-    pieces = {piece.entry_id: piece for piece in retrieval.evidence}
+    pieces = {piece.entry_id: piece for piece in evidence}
     # A single piece of evidence has nothing to disagree with.
     found = retriever.contradictions(tuple(pieces)) if used and len(pieces) > 1 else ()
     standing = tuple(each for each in found if _counts(each, used, pieces))

@@ -8,6 +8,7 @@ References:
     CBDR, section 3.4 (dynamic retrieval at beta); DH-ICL, section 3.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from .clock import Clock
@@ -15,11 +16,17 @@ from .gates import Gate, Signal
 from .generation import Generation
 from .outcome import Boundary, Calibration, Outcome, Question
 from .own_knowledge import Considered, OwnKnowledge
-from .policy import Policy
+from .policy import Policy, RetrievalTiming
 from .refusal_detector import is_refusal
 
 # What the sureness is stored under, whatever told it.
 SURENESS = "own_sureness"
+# By which signal the sureness of a timing is known from another's.
+TOLD_BY: Mapping[RetrievalTiming, str] = {
+    RetrievalTiming.BOUNDARY: "boundary_confidence",
+    RetrievalTiming.HISTORY: "history_known",
+    RetrievalTiming.LOG_PROBABILITY: "own_log_probability",
+}
 # Whether what it wrote by itself was an answer; not there where it wrote nothing.
 STANDS = "own_answer_stands"
 
@@ -94,7 +101,7 @@ def conclude_unsourced(
         times=clock.times,
         calibration=Calibration.CURRENT if is_calibrated else Calibration.HAND_SET,
         embedder="",
-        language_model=boundary.fingerprint,
+        language_model="",
         generation=draft,
         boundary=boundary,
     )

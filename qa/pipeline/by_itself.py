@@ -1,11 +1,12 @@
 """What the adaptive scope puts before looking: the model, asked by itself."""
 
+import math
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .boundary import conclude_unsourced, consider, recall
 from .clock import Clock
-from .conclude_monitored import conclude_monitored
+from .conclude_monitored import conclude_monitored, holds_for
 from .evidence import Retriever
 from .monitored import SegmentWriter, answer_monitored
 from .outcome import Boundary, Outcome, Question, StageValue
@@ -44,15 +45,23 @@ def answer_by_itself(
     """
     if policy.retrieval_timing is RetrievalTiming.MONITORED:
         writer = clock.time("boundary_load", mind.writer)
+        # What another writer was watched by says nothing of this one's words.
+        watched = (
+            policy
+            if holds_for(writer.fingerprint, policy)
+            else replace(policy, min_token_confidence=math.inf)
+        )
         monitored = clock.time(
             "monitored",
             answer_monitored,
             question,
             writer=writer,
             retriever=retriever,
-            policy=policy,
+            policy=watched,
         )
-        outcome = conclude_monitored(question, monitored, policy=policy, clock=clock)
+        outcome = conclude_monitored(
+            question, monitored, retriever=retriever, policy=policy, clock=clock
+        )
         if outcome.boundary:
             yield outcome.boundary
         return outcome

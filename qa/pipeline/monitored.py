@@ -217,7 +217,7 @@ class _Settling:
             queries=tuple(self._queries),
             evidence=self._evidence,
             rounds=rounds,
-            is_sourced=bool(evidence) and all(w.key in evidence for w in said),
+            is_sourced=bool(said) and all(word.key in evidence for word in said),
             doubt=doubt,
         )
         return segment, draft.is_last

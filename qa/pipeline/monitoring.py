@@ -195,7 +195,7 @@ def tamed(values: Sequence[float]) -> tuple[float, ...]:
     """Put the median in the place of outliers, looking at nothing that comes later.
 
     An outlier is more than five standard deviations from the median of what was written
-    before it: a first token or a full stop at which the activations jump says nothing
+    before it, of eight at least: a full stop at which the activations jump says nothing
     about confidence.
     """
     kept: list[float] = []
@@ -249,8 +249,8 @@ def new_words(
 
 
 def unconfident(words: Sequence[Word], threshold: float) -> list[Word]:
-    """Return the words below the threshold; one that was not watched is."""
-    return [w for w in words if w.confidence is None or w.confidence < threshold]
+    """Return the words below the threshold; so is one that was not watched, or badly."""
+    return [w for w in words if w.confidence is None or not w.confidence >= threshold]
 
 
 def augmented_query(question: str, text: str, doubted: Sequence[Word]) -> str:

@@ -115,6 +115,8 @@ class Outcome:
             none or no language model was asked.
         contradictions: Between what the answer rests on and other evidence; where there
             are any, both entries are among `evidence` or `near_misses`.
+        language_model: Fingerprint of the one that answered from evidence; "" where it was
+            not asked. What the model answered by itself has `boundary.fingerprint`.
         boundary: What was decided before anything was looked for; None in the scope of
             the knowledge base.
     """

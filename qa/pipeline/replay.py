@@ -10,12 +10,14 @@ from enum import StrEnum
 from typing import Protocol
 
 from .agree import DISAGREEING
-from .boundary import STANDS, SURENESS
+from .boundary import STANDS, SURENESS, TOLD_BY
 from .gates import Gate
-from .policy import Scope
+from .policy import RetrievalTiming, Scope
 from .scores import CONFIDENCES, EARLY
 
 Signals = Mapping[str, float | None]
+# Measured of an answer that was watched while it was written, and of no other.
+_WATCHED = "least_token_confidence"
 
 
 class Thresholds(Protocol):
@@ -24,6 +26,11 @@ class Thresholds(Protocol):
     @property
     def scope(self) -> str:
         """What may be answered from; a `Scope`."""
+        ...
+
+    @property
+    def retrieval_timing(self) -> str:
+        """When evidence is looked for; a `RetrievalTiming`."""
         ...
 
     @property
@@ -183,11 +190,21 @@ def _by_agreement(signals: Signals, policy: Thresholds) -> Replay:
 
 
 def _by_own_knowledge(signals: Signals, policy: Thresholds) -> Replay | None:
-    """Decide what the model answers by itself; None where evidence is looked for."""
-    sureness, stands = signals.get(SURENESS), signals.get(STANDS)
-    is_known = sureness is not None and sureness >= policy.min_known
-    if policy.scope == Scope.ADAPTIVE and is_known and stands != 0.0:
-        return Replay(Played.UNKNOWN if stands is None else Played.ANSWERED)
+    """Decide what the model answers by itself; None where evidence is looked for.
+
+    A sureness is held against a threshold of its own timing alone, and what was watched
+    while it was written can't be played again.
+    """
+    stands = signals.get(STANDS)
+    if _WATCHED in signals:
+        return Replay(Played.UNKNOWN)
+    if policy.scope == Scope.ADAPTIVE:
+        told_by = TOLD_BY.get(RetrievalTiming(policy.retrieval_timing))
+        if told_by not in signals:
+            return Replay(Played.UNKNOWN)
+        sureness = signals.get(SURENESS)
+        if sureness is not None and sureness >= policy.min_known and stands != 0.0:
+            return Replay(Played.UNKNOWN if stands is None else Played.ANSWERED)
     if stands == 1.0 and not _has_evidence(signals):
         return Replay(Played.UNKNOWN)  # it was answered before anything was looked for
     return None

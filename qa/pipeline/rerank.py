@@ -4,7 +4,7 @@ References:
     CBDR, sections 3.2 and 3.3: a cross-encoder tuned on the model's confidence shift.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -27,10 +27,32 @@ class Reranker(Protocol):
 
 
 def rerank(
-    question: Question, found: Retrieval, *, reranker: Reranker, policy: Policy
-) -> Retrieval:
-    """Return the best `policy.top_k` pieces, best first; equal ones keep their order."""
-    texts = [f"{piece.question} {piece.text}".strip() for piece in found.evidence]
-    scores = reranker.score(question.text, texts) if texts else ()
-    ranked = sorted(zip(scores, found.evidence, strict=True), key=lambda pair: -pair[0])
-    return replace(found, evidence=tuple(p for _, p in ranked[: policy.top_k]))
+    question: Question,
+    found: Retrieval,
+    *,
+    reranker: Callable[[], Reranker] | None,
+    policy: Policy,
+) -> tuple[Retrieval, str]:
+    """Return the best `policy.top_k` pieces, best first; equal ones keep their order.
+
+    One that passed hard refusal is always among them, last if need be: what the model
+    reads covers the question.
+
+    Args:
+        reranker: Loads it; None keeps the order.
+
+    Returns:
+        What is kept, and the reranker's fingerprint.
+    """
+    ranked, fingerprint = list(found.evidence), ""
+    if reranker and ranked:
+        by = reranker()
+        texts = [f"{piece.question} {piece.text}".strip() for piece in ranked]
+        pairs = zip(by.score(question.text, texts), ranked, strict=True)
+        ranked = [piece for _, piece in sorted(pairs, key=lambda pair: -pair[0])]
+        fingerprint = by.fingerprint
+    kept = ranked[: policy.top_k]
+    covering = [piece for piece in ranked if piece.ratio < policy.alpha_of(piece)]
+    if covering and not any(piece in covering for piece in kept):
+        kept = [*kept[:-1], covering[0]]
+    return replace(found, evidence=tuple(kept)), fingerprint

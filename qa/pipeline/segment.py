@@ -21,7 +21,7 @@ class Segment:
         queries: What was looked for.
         evidence: What the segment was written by at last.
         rounds: How often evidence was looked for.
-        is_sourced: Whether there is evidence and all new words stand in it.
+        is_sourced: Whether it says something new, and all of that stands in evidence.
         doubt: Why it may not be shown; None where it may.
     """
 

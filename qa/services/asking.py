@@ -26,7 +26,8 @@ from qa.models import Answer, Policy
 from qa.pipeline.clean import clean_question
 from qa.pipeline.gates import Decision
 from qa.pipeline.generation import LanguageModel
-from qa.pipeline.outcome import Outcome, StageValue
+from qa.pipeline.outcome import Outcome, Question, StageValue
+from qa.pipeline.policy import RetrievalTiming, Scope
 from qa.pipeline.probes import Probes
 from qa.probing import probes_in_force
 
@@ -134,7 +135,7 @@ def decide(
             if isinstance(value, Outcome):
                 record_outcome(answer, value, policy)
                 failure = ""
-            elif isinstance(value, Decision) and not value.refused:
+            elif _goes_on_to_a_model(value, policy):
                 _keep(answer)
             yield value
     except AnswerDecidedError:
@@ -208,7 +209,13 @@ def stages_of(
     return pipeline.answer(
         answer.question,
         language=answer.language,
-        retriever=KnowledgeRetriever(scope),
+        retriever=KnowledgeRetriever(
+            scope,
+            # Between two looks of these the model writes.
+            release=release_connection
+            if frozen.retrieval_timing is RetrievalTiming.MONITORED
+            else None,
+        ),
         language_model=language_model,
         probes=load_and_release,
         policy=frozen,
@@ -307,6 +314,13 @@ def _decided_before(answer: Answer) -> AnswerDecidedError:
     return AnswerDecidedError(
         f"Question {answer.pk} was decided before; ask it again as a new one."
     )
+
+
+def _goes_on_to_a_model(value: StageValue, policy: Policy) -> bool:
+    """Tell whether a language model is asked next, which takes long and may be down."""
+    if isinstance(value, Question):
+        return policy.scope == Scope.ADAPTIVE
+    return isinstance(value, Decision) and not value.refused
 
 
 def _keep(answer: Answer) -> None:

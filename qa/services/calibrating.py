@@ -25,6 +25,7 @@ from qa.evaluation.runs import labelled_of
 from qa.exceptions import CalibrationError
 from qa.models import Certificate, EvaluationRun, Policy
 from qa.pipeline.policy import Policy as PolicyValue
+from qa.pipeline.policy import Scope
 from qa.pipeline.scores import CONFIDENCES
 
 from .policies import CHANGEABLE, PolicyChanges, new_version
@@ -33,7 +34,7 @@ from .running import what_runs
 # What stored signals were measured under, and no replay can change.
 _MEASURED_UNDER = (
     "top_k", "unverified_floor", "answer_from_enriched", "enriched_floor",
-    "verbatim_distance",
+    "verbatim_distance", "scope", "retrieval_timing", "rerank", "debias_verdict",
 )  # fmt: skip
 
 
@@ -227,6 +228,13 @@ def _check(policy: Policy, labels: Labels, signals: Sequence[str]) -> None:
         raise CalibrationError(
             f"The labelled answers are of {labels.policy.knowledge_base} and {policy} is "
             f"of {policy.knowledge_base}; name a policy of the former."
+        )
+    if policy.scope == Scope.ADAPTIVE:
+        raise CalibrationError(
+            f"{policy} also shows what no evidence carries, which these thresholds do not "
+            "decide, so that nothing can be promised of all it shows. Calibrate a version "
+            "of the scope knowledge_base; min_known is chosen by "
+            "manage.py propose_min_known."
         )
     running = what_runs()
     for what, measured_by, runs in (

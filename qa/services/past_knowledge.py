@@ -38,7 +38,9 @@ def find_out_what_is_known(run: JobRun) -> int:
     Raises:
         ModelLoadError: The model is not there or cannot be read.
     """
-    by_history = Policy.objects.filter(retrieval_timing=RetrievalTiming.HISTORY)
+    by_history = Policy.objects.filter(
+        is_active=True, retrieval_timing=RetrievalTiming.HISTORY
+    )
     wanted = PastQuestion.objects.filter(
         knowledge_base__in=by_history.values("knowledge_base")
     )
@@ -80,22 +82,31 @@ def _label(rows: Sequence[PastQuestion], form: "OwnKnowledgeForm") -> None:
     """Set on each row whether the model knows, or that nothing tells."""
     open_rows = []
     for row in rows:
-        row.own_model, row.is_known = form.fingerprint, _told_already(row)
-        if row.is_known is None and _references_of(row):
+        answer = row.answer
+        row.own_model, row.is_known = form.fingerprint, None
+        if asks_about_now(answer.question, answer.language):
+            row.is_known = False  # whatever is said of it
+        elif answer.is_unsourced or _references_of(row):
             open_rows.append(row)
     said = form.write_each([row.answer.question for row in open_rows])
     for row, text in zip(open_rows, said, strict=True):
-        row.is_known = answers_rightly(
-            text, _references_of(row), question=row.answer.question
-        )
+        row.is_known = _knows(row, text)
 
 
-def _told_already(row: PastQuestion) -> bool | None:
-    """Return what needs no asking: what changes is not known, whatever is said of it."""
+def _knows(row: PastQuestion, said: str) -> bool | None:
+    """Tell whether the model by itself is right now; None where nothing tells.
+
+    What experts said of an unsourced answer holds for the same words alone: another
+    model may have written it, or this one with evidence.
+    """
     answer = row.answer
-    if asks_about_now(answer.question, answer.language):
-        return False
-    return row.can_be_answered if answer.is_unsourced else None
+    written = text_of(answer) or answer.text
+    if answer.is_unsourced and normalised(said) == normalised(written):
+        return row.can_be_answered
+    references = _references_of(row)
+    if not references:
+        return None
+    return answers_rightly(said, references, question=answer.question)
 
 
 def _references_of(row: PastQuestion) -> list[str]:

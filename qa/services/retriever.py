@@ -1,6 +1,6 @@
 """Search on behalf of one asker, in the pipeline's terms."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.utils import timezone
@@ -52,8 +52,16 @@ class KnowledgeRetriever:
     The question is embedded once however often it is looked for.
     """
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(
+        self, scope: Scope, *, release: Callable[[], None] | None = None
+    ) -> None:
+        """Take over whom it looks for.
+
+        Args:
+            release: Called after each look, for who is busy long before the next one.
+        """
         self._scope = scope
+        self._release = release
         self._vectors: dict[str, QuestionVector] = {}
 
     def look(self, question: str, *, top_k: int, deep: bool) -> Retrieval:
@@ -62,6 +70,8 @@ class KnowledgeRetriever:
         vector = self._vector(question)
         found = search(vector, question, scope=self._scope, top_k=top_k, deep=deep)
         self._vectors[question] = found.vector
+        if self._release:
+            self._release()
         return Retrieval(
             evidence=tuple(_evidence(hit) for hit in found.hits),
             visible=found.visible,

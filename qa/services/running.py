@@ -6,7 +6,6 @@ from kb.models import EmbeddingModel
 from kb.search import METHOD
 from qa.models import Answer, Policy
 from qa.pipeline.calibration import calibration_under
-from qa.pipeline.gates import Gate
 from qa.pipeline.outcome import Calibration
 
 
@@ -33,9 +32,7 @@ class Running:
 def what_runs() -> Running:
     """Return what runs now (two queries)."""
     active = EmbeddingModel.objects.filter(state=EmbeddingModel.State.ACTIVE)
-    # What the model answered by itself, it was asked for in another form.
-    written = Answer.objects.exclude(language_model="").exclude(gate=Gate.BOUNDARY)
-    written = written.order_by("-created_at")
+    written = Answer.objects.exclude(language_model="").order_by("-created_at")
     language_model, probes = written.values_list(
         "language_model", "probes"
     ).first() or ("", None)

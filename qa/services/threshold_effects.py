@@ -86,7 +86,7 @@ def logged_of(knowledge_base: KnowledgeBase, *, most: int = MOST_LOGGED) -> Log:
     probes = next((row.probes for row in read if row.probes), "")
     played = [
         row for row in read
-        if row.embedder == embedder
+        if row.embedder in ("", embedder)
         and row.language_model in ("", model)
         and row.probes in ("", probes)
     ]  # fmt: skip

@@ -38,7 +38,7 @@ class GivenKnowledge:
     draft: str = "Twelve euros."
     drafts: int = 0
     examples: tuple[str, ...] = ("one", "two")
-    signals: tuple[tuple[str, float | None], ...] = (("inner", 0.25),)
+    signals: tuple[tuple[str, float | None], ...] = (("boundary_confidence", 0.25),)
     asked: list[str] = field(default_factory=list)
 
     @property
@@ -89,11 +89,12 @@ def test_what_the_model_knows_is_answered_without_looking_and_says_so():
     assert (outcome.answered, outcome.gate) == (True, Gate.BOUNDARY)
     assert outcome.answer == "Twelve euros."
     assert (outcome.evidence, outcome.citations, retriever.looks) == ((), (), [])
-    assert (outcome.language_model, outcome.embedder) == (OWN, "")
+    assert (outcome.language_model, outcome.embedder) == ("", "")
     assert outcome.boundary is not None
+    assert outcome.boundary.fingerprint == OWN
     assert outcome.boundary.examples == ("one", "two")
     assert {s.name: s.value for s in outcome.signals} == {
-        SURENESS: 0.8, "inner": 0.25, STANDS: 1.0,
+        SURENESS: 0.8, "boundary_confidence": 0.25, STANDS: 1.0,
     }  # fmt: skip
 
 
@@ -175,6 +176,17 @@ def test_what_was_never_looked_for_is_unknown_to_a_policy_that_looks():
     signals = {s.name: s.value for s in outcome.signals}
 
     assert replay(signals, make_policy()).outcome is Played.UNKNOWN
+
+
+def test_a_sureness_is_held_against_no_threshold_of_another_timing():
+    outcome, _, _ = run(GivenKnowledge(1.0))
+    signals = {s.name: s.value for s in outcome.signals}
+    other = make_policy(
+        scope=Scope.ADAPTIVE, retrieval_timing=RetrievalTiming.HISTORY, min_known=0.1
+    )
+
+    assert replay(signals, outcome.policy).outcome is Played.ANSWERED
+    assert replay(signals, other).outcome is Played.UNKNOWN
 
 
 def test_what_was_never_drafted_is_unknown_to_a_policy_that_would_draft():

@@ -1,7 +1,7 @@
 """Answering segment by segment: when evidence is looked for, and what is shown."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given
@@ -220,6 +220,34 @@ def test_a_model_that_writes_nothing_is_helped_and_else_refused():
     found = run(GivenWriter(writes))
     assert (found.answer, found.refused) == ("", Reason.MODEL_DECLINED)
     assert found.weakest is None
+
+
+def test_what_comes_to_nothing_new_once_evidence_is_read_ends_the_answer():
+    def writes(notes, kept):
+        if kept:
+            return draft("Mary Shelley." if notes else "Percy did too.", "Percy")
+        return draft("Mary Shelley.", is_last=False)
+
+    found = run(GivenWriter(writes), Shelf({"": [SHELLEY]}))
+
+    assert found.answer == "Mary Shelley."
+    assert found.refused is None
+
+
+def test_a_word_that_was_watched_badly_is_in_doubt():
+    bad = replace(draft("Mary Shelley."), confidences=(float("nan"), 1.0))
+
+    found = run(GivenWriter(lambda *_: bad))
+
+    assert found.segments[0].triggers == ("Mary",)
+    assert found.refused is Reason.LOW_CONFIDENCE
+
+
+def test_what_says_nothing_new_stands_in_no_evidence():
+    """A bare yes could say the opposite of what was found."""
+    found = run(GivenWriter(lambda *_: draft("Yes.")), Shelf({"": [SHELLEY]}))
+
+    assert not found.is_sourced
 
 
 def test_a_later_segment_in_doubt_refuses_the_whole_answer():

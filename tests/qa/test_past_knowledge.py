@@ -8,14 +8,14 @@ from django.utils import timezone
 
 from jobs.run import run_job
 from jobs.services import enqueue
-from qa.models import PastQuestion
+from qa.models import PastQuestion, Policy
 from qa.own_knowledge.selection import own_form
 from qa.pipeline.outcome import Question
 from qa.pipeline.policy import RetrievalTiming, Scope
 from qa.services.past_examples import PastExamples
 from qa.services.past_knowledge import answers_rightly
 from qa.services.past_questions import KIND
-from qa.services.policies import ensure_default_policy, new_version
+from qa.services.policies import activate, ensure_default_policy, new_version
 from qa.services.retriever import scope_of
 from tests.factories import make_audience, make_entry, make_knowledge_base
 from workers.registry import HANDLERS
@@ -54,12 +54,14 @@ def entry():
 
 @pytest.fixture
 def by_history(entry):
-    """A policy that decides by past questions."""
-    return new_version(
-        ensure_default_policy(make_knowledge_base()),
-        by=None,
-        scope=Scope.ADAPTIVE,
-        retrieval_timing=RetrievalTiming.HISTORY,
+    """A policy in force that decides by past questions."""
+    return activate(
+        new_version(
+            ensure_default_policy(make_knowledge_base()),
+            by=None,
+            scope=Scope.ADAPTIVE,
+            retrieval_timing=RetrievalTiming.HISTORY,
+        )
     )
 
 
@@ -107,15 +109,32 @@ def test_what_changes_with_time_is_not_known(entry, by_history):
 
 
 @pytest.mark.parametrize("is_right", [True, False])
-def test_a_judged_answer_from_own_knowledge_is_a_label_itself(
+def test_what_it_said_by_itself_is_known_as_experts_judged_it(
     entry, by_history, is_right
 ):
-    asked = "Who founded the Tarn bank?"
-    judge(draft(entry, asked, "Ada Quill", gate="boundary"), is_right=is_right)
+    judge(draft(entry, FRANCE, "Paris", gate="boundary"), is_right=is_right)
 
     kept()
 
-    assert what_is_known() == {asked: is_right}
+    assert what_is_known() == {FRANCE: is_right}
+
+
+def test_what_another_model_said_by_itself_is_no_label_of_this_one(entry, by_history):
+    judge(draft(entry, FRANCE, "Lyon", gate="boundary"), is_right=False)
+    asked = "Who founded the Tarn bank?"
+    judge(draft(entry, asked, "Ada Quill", gate="boundary"), is_right=True)
+
+    kept()
+
+    assert what_is_known() == {FRANCE: None, asked: False}
+
+
+def test_a_policy_that_is_not_in_force_has_nobody_asked(entry, by_history):
+    activate(ensure_default_policy(make_knowledge_base("other")))
+    Policy.objects.filter(pk=by_history.pk).update(is_active=False)
+    judge(draft(entry, FRANCE, "Paris"), is_right=True)
+
+    assert kept()["asked"] == 0
 
 
 def test_a_review_that_changes_has_the_model_asked_again(entry, by_history):

@@ -25,6 +25,7 @@ from tests.factories import (
     make_knowledge_base,
     make_user,
 )
+from tests.qa.answer_rows import make_answer
 from workers import tasks
 from workers.registry import HANDLERS
 
@@ -85,6 +86,18 @@ def test_filling_a_gap_asks_again_for_everybody_and_tells_them():
     notice = Notice.objects.of(one).get()
     assert (notice.kind, notice.repeat) == ("answered", first)
     assert not Answer.objects.live().filter(channel="repeat").exists()
+
+
+def test_what_no_source_carries_is_no_help():
+    asker = make_user()
+    before = make_answer(asker)
+    unsourced, sourced = (
+        make_answer(asker, outcome="answered", reason="", gate=gate)
+        for gate in ("boundary", "")
+    )
+
+    assert not Repeat(before=before, after=unsourced).was_helped()
+    assert Repeat(before=before, after=sourced).was_helped()
 
 
 def test_the_same_words_of_the_same_asker_are_asked_once():

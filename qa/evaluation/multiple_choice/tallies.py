@@ -8,7 +8,7 @@ import numpy as np
 from qa.evaluation.judged import Judged
 from qa.evaluation.metrics.intervals import bootstrap, clusters_of, mean
 from qa.evaluation.metrics.rates import wilson_interval
-from qa.pipeline.policy import Scope
+from qa.pipeline.policy import RetrievalTiming, Scope
 from qa.pipeline.replay import Played, replay
 
 from .published import EUCLIDEAN_ALPHA
@@ -26,6 +26,7 @@ class Gates:
     """
 
     scope: str = Scope.KNOWLEDGE_BASE
+    retrieval_timing: str = RetrievalTiming.ALWAYS
     min_known: float = 1.01
     alpha: float = EUCLIDEAN_ALPHA
     alpha_unverified: float = 2.0

@@ -10,6 +10,7 @@ from qa.evaluation.calibration import NotCertified
 from qa.exceptions import CalibrationError, PolicyError
 from qa.models import Certificate, EvaluationRun, Policy
 from qa.pipeline.outcome import Calibration
+from qa.pipeline.policy import RetrievalTiming, Scope
 from qa.services.calibrating import certify, labels_of_run, make_by_cost
 from qa.services.policies import activate, ensure_default_policy, new_version
 from qa.services.running import Running, calibration_state, what_runs
@@ -138,7 +139,13 @@ def test_labels_measured_by_other_models_than_those_running_are_refused(
 
 
 @pytest.mark.parametrize(
-    "changes", [{"top_k": 2}, {"unverified_floor": 0.9}, {"verbatim_distance": 0.1}]
+    "changes",
+    [
+        {"top_k": 2},
+        {"unverified_floor": 0.9},
+        {"verbatim_distance": 0.1},
+        {"debias_verdict": True},
+    ],
 )
 def test_labels_measured_under_another_retrieval_policy_are_refused(policy, changes):
     labels = labels_of_run(make_run(policy, 30))
@@ -146,6 +153,21 @@ def test_labels_measured_under_another_retrieval_policy_are_refused(policy, chan
 
     with pytest.raises(CalibrationError, match=next(iter(changes))):
         certify(other, labels, epsilon=0.1, delta=0.1, by=None)
+
+
+def test_nothing_is_promised_of_a_policy_that_shows_what_no_evidence_carries(policy):
+    labels = labels_of_run(make_run(policy, 30))
+    adaptive = new_version(
+        policy,
+        by=None,
+        scope=Scope.ADAPTIVE,
+        retrieval_timing=RetrievalTiming.BOUNDARY,
+    )
+
+    with pytest.raises(CalibrationError, match="what no evidence carries"):
+        certify(adaptive, labels, epsilon=0.1, delta=0.1, by=None)
+    with pytest.raises(CalibrationError, match="what no evidence carries"):
+        make_by_cost(adaptive, labels, wrong_cost=1, refused_cost=1, by=None)
 
 
 def test_labels_of_another_knowledge_base_are_refused(policy):

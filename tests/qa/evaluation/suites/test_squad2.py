@@ -193,7 +193,7 @@ def test_the_public_file_is_read_whole():
     from qa.evaluation.suites import squad2
 
     file = next(Path(PUBLIC).glob("squad/squad-v2*.json"))
-    articles = squad2._articles(file)
+    articles = squad2.read_articles(file)
     cases = [c for title, rows in articles.items() for c in squad2._cases(title, rows)]
 
     assert len(articles) == 24
