@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qa.language_models.label_pair import LabelPair
@@ -192,6 +192,7 @@ def test_only_past_questions_of_the_same_language_model_are_shown(form):
     assert other.probability == form.judge(ASKED, "One.").known
 
 
+@settings(deadline=None, max_examples=25)
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_neither_note_nor_question_can_add_an_example(form, note, question):
     injected = JudgedQuestion(

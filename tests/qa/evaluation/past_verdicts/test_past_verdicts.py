@@ -155,7 +155,7 @@ def test_the_command_prints_and_writes_its_tables(data, tmp_path, bundled_base):
     out, file = StringIO(), tmp_path / "report.md"
 
     call_command(
-        "evaluate_verdicts", "--data", str(data), "--questions", "2", "--history", "2",
+        "evaluate_verdicts", "--data", str(data), "--questions", "1", "--history", "1",
         "--labels", "A/B", "--markdown", str(file), stdout=out, stderr=StringIO(),
     )  # fmt: skip
 
