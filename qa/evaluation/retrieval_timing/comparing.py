@@ -87,8 +87,10 @@ def compare_retrieval(options: Options, *, on_progress: OnProgress) -> dict[str,
         policy=policy,
     )
     alone = asker.alone([*asked, *taught])
-    costed = asked[::_COSTED_EACH]
-    tried = frozenset(one.case.id for one in costed)
+    # Of all that were drawn, so that going on with more tries no others.
+    drawn = selection.of(Part.CALIBRATION, Part.TEST)
+    tried = frozenset(one.case.id for one in drawn[::_COSTED_EACH])
+    costed = [one for one in asked if one.case.id in tried]
     costs = asker.considered(NEVER, Undecided(form), costed, tried=tried)
     made: Mapping[str, Callable[[], OwnKnowledge]] = {
         LOG_PROBABILITY: lambda: OwnKnowledgeByDraft(form),

@@ -29,7 +29,7 @@ def notes(figures: Figures) -> list[str]:
     return [
         figures["protocol"],
         f"Thresholds were chosen on {figures['calibration']:,} questions, to retrieve as "
-        f"little as keeps accuracy within {within:g} points of its best there; all "
+        f"little as keeps accuracy within {within:g} percentage points of its best there; all "
         f"figures are of {figures['test']:,} others.",
         "As published: the best note that was found is put before the model, whatever it "
         "is. Behind the gates, as this product answers: an entry whose question is asked "
@@ -38,8 +38,8 @@ def notes(figures: Figures) -> list[str]:
         "Right: a reference stands in the answer; for TruthfulQA the answer is nearer to "
         "a true one than to any false one (ROUGE-L).",
         "Cost is what deciding takes a question beyond the answer's own generation, at "
-        "the threshold of the table of accuracy. Time was taken on a machine that other work "
-        "shared; passes and tokens are counted.",
+        "the threshold of the table of accuracy: of all questions where it retrieves, of a "
+        "sample where it does not. Passes and tokens are counted; times are of this run.",
         "Intervals are 95 %: Wilson's of a share, the paired bootstrap's of a difference. "
         f"Ahead is who McNemar's exact test puts ahead at {LEVEL:g}, corrected by Holm "
         "over all pairs and rates of an account.",
