@@ -72,8 +72,8 @@ def follow(answer: Answer) -> None:
 def _stage(value: StageValue) -> str:
     stage = stage_of(value)
     refused = isinstance(value, Decision) and value.refused
-    answered = isinstance(value, Boundary) and value.is_answered
-    following = "outcome" if refused or answered else _NEXT.get(stage, "outcome")
+    ends = isinstance(value, Boundary) and (value.is_answered or value.segments)
+    following = "outcome" if refused or ends else _NEXT.get(stage, "outcome")
     return render_to_string(
         "qa/_stage.html",
         {
@@ -87,8 +87,10 @@ def _stage(value: StageValue) -> str:
 
 def _detail(value: StageValue) -> str:
     match value:
-        case Boundary(is_answered=is_answered):
-            return "answers by itself" if is_answered else "evidence is looked for"
+        case Boundary(is_answered=True):
+            return "answered"
+        case Boundary(segments=segments):
+            return "in doubt" if segments else "evidence is looked for"
         case Retrieval(evidence=()):
             return "nothing found"
         case Retrieval(evidence=evidence):

@@ -82,7 +82,7 @@ _STAGES_OF_ENDING = ("load", "generate", "abstention")
 _SEARCH_STAGES = ("question", "retrieve")
 # Gates that stand only where they measured something.
 _ONLY_WHERE_MEASURED = (Gate.BOUNDARY, Gate.AGREEMENT)
-# Gates that answer or let the question go on, and refuse nothing.
+# Gates that answer, or let the question go on.
 _ANSWERING = (Gate.BOUNDARY, Gate.VERBATIM)
 # The one signal that belongs to the search; it refuses nothing.
 _VISIBLE = "visible_entries"
@@ -165,7 +165,11 @@ def _spent(answer: Answer, stages: tuple[str, ...]) -> float:
 
 
 def _gate_state(gate: Gate, answer: Answer, measured: bool) -> tuple[str, str]:
-    decided_here = answer.gate == gate
+    decided_here = answer.gate == gate or (
+        gate is Gate.BOUNDARY
+        and not answer.gate
+        and bool(answer.boundary.get("segments"))
+    )
     if decided_here and answer.outcome == Answer.Outcome.REFUSED:
         return "refused", "No: refused here"
     if decided_here and answer.outcome == Answer.Outcome.ANSWERED:
