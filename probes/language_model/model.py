@@ -43,8 +43,9 @@ from probes.language_model.values import (
 )
 from probes.language_model.writing import Allowed, Enough, write
 
-# A few forms, each with its fixed prefix.
-_PREFIXES_KEPT: Final = 4
+# The forms that one model is asked in, each with its fixed prefix: monitored answers
+# alone take three. A few megabytes each.
+_PREFIXES_KEPT: Final = 8
 # Positions of one pass whose output is held, 100 MB at 50,000 tokens in bfloat16.
 _POSITIONS_AT_ONCE: Final = 1_024
 
