@@ -151,14 +151,14 @@ class Policy(models.Model):
     steering = models.FloatField(
         default=0.3,
         validators=[MinValueValidator(-20.0), MaxValueValidator(20.0)],
-        help_text="How strongly a monitored answer is moved towards honesty; 0 not at "
-        "all.",
+        help_text="How strongly a monitored answer is moved towards honesty: 1 is half of "
+        "the way between untruthful and honest, 0 not at all.",
     )
     min_token_confidence = models.FloatField(
         default=0.0,
         validators=[MinValueValidator(-1000.0), MaxValueValidator(1000.0)],
-        help_text="Least confidence of a word of a monitored answer, in the unit of the "
-        "activations; below it evidence is looked for.",
+        help_text="Least confidence of a word of a monitored answer; below it evidence is "
+        "looked for. 1 is as a confident person, -1 as an unconfident one.",
     )
     rerank = models.BooleanField(
         default=False,
