@@ -56,6 +56,18 @@ SIGNALS = {
     "own_sureness": SignalWords(
         "How sure it is that the model knows by itself", rule="at least"
     ),
+    "boundary_confidence": SignalWords("By the probe of the question's activations"),
+    "history_known": SignalWords("By past questions, the model's leaning taken out"),
+    "history_uncorrected": SignalWords("By past questions, as the model leans"),
+    "history_examples": SignalWords("Past questions that were shown", Kind.COUNT),
+    "own_log_probability": SignalWords("Mean log-probability of its own draft"),
+    "least_token_confidence": SignalWords("Confidence in the least certain new word"),
+    "monitored_segments": SignalWords("Sentences that were watched", Kind.COUNT),
+    "monitored_rounds": SignalWords("How often evidence was looked for", Kind.COUNT),
+    "monitored_sourced": SignalWords("Sentences that stand in an entry", Kind.COUNT),
+    "monitored_added_facts": SignalWords(
+        "Facts that its evidence does not say", Kind.COUNT
+    ),
     "own_answer_stands": SignalWords("It wrote an answer by itself", Kind.YES_NO),
     "question_distance": SignalWords(
         "Distance to the nearest answered question", rule="at most"

@@ -41,7 +41,7 @@ def conclude_monitored(
     opposed = {entry for each in agreement.contradictions for entry in each.entries}
     signals = (
         *_signals(monitored, added, policy, is_answered=is_answered),
-        *agreement.decision.signals,
+        *(agreement.decision.signals if citations else ()),  # else nothing to compare
     )
     return Outcome(
         question=question,
