@@ -17,7 +17,13 @@ from jobs.services import enqueue
 from qa.models import Policy
 from qa.pipeline.policy import RetrievalTiming, Scope
 from qa.services.activations import roll_back
-from qa.services.policies import SCOPE_REMEDY, activate, active_policy, new_version
+from qa.services.policies import (
+    SCOPE_REMEDY,
+    activate,
+    active_policy,
+    lacking,
+    new_version,
+)
 from qa.services.running import Running, what_runs
 from qa.services.threshold_effects import has_drifted
 
@@ -268,6 +274,8 @@ class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         )
         message = f"{policy} decides every question of {policy.knowledge_base} now."
         self.message_user(request, message, messages.SUCCESS)
+        if missing := lacking(policy):
+            self.message_user(request, missing, messages.WARNING)
         return redirect("admin:qa_policy_change", object_id)
 
     @action(description="Roll back", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types

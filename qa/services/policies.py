@@ -9,6 +9,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 
 from kb.models import KnowledgeBase
+from probes.cards import ProbeKind
+from probes.models import Probe
 from qa.exceptions import PolicyError
 from qa.models import Policy, PolicyActivation
 from qa.pipeline.policy import RetrievalTiming, Scope
@@ -69,6 +71,17 @@ class PolicyChanges(TypedDict, total=False):
     is_calibrated: bool
 
 
+# What a timing reads activations by, and what there is without it.
+_READ_BY = {
+    RetrievalTiming.BOUNDARY: (
+        ProbeKind.BOUNDARY,
+        "evidence is looked for every time. Fit one: manage.py train_boundary_probe.",
+    ),
+    RetrievalTiming.MONITORED: (
+        ProbeKind.DIRECTIONS,
+        "questions are kept and not answered. Fit some: manage.py train_directions.",
+    ),
+}
 CHANGEABLE = frozenset(PolicyChanges.__annotations__)
 # That thresholds come from labelled answers is said of those very ones, never inherited.
 _COPIED = CHANGEABLE - {"is_calibrated"}
@@ -164,6 +177,29 @@ def activate(
             )
     policy.is_active = True
     return policy
+
+
+def lacking(policy: Policy) -> str:
+    """Return what a policy asks for and is not there, in words; "" where all is.
+
+    It is no error: what can't be told is looked for, and what can't be watched is kept
+    and answered later. Whether what is there fits the language model, only loading it
+    tells.
+    """
+    if policy.scope != Scope.ADAPTIVE:
+        return ""
+    if settings.LANGUAGE_SERVER_URL:
+        return (
+            "A language server answers, and what its model knows by itself nothing can "
+            "tell: questions are kept and not answered. Activate a version of the scope "
+            "knowledge_base."
+        )
+    timing = RetrievalTiming(policy.retrieval_timing)
+    kind, remedy = _READ_BY.get(timing, (None, ""))
+    in_force = Probe.objects.filter(kind=kind, state=Probe.State.ACTIVE)
+    if kind is None or in_force.exists():
+        return ""
+    return f"No {kind.value} probe is in force: {remedy}"
 
 
 def _next_version(knowledge_base: KnowledgeBase, name: str) -> int:

@@ -59,18 +59,17 @@ def test_what_a_joint_probe_reads_comes_along_too():
         assert set(joint.inputs.values()) <= there
 
 
-def test_they_were_fitted_for_the_bundled_model_in_half_precision():
-    fitted_for = {
-        files.parsed().language_model
-        for files in FILES.values()
-        if files.parsed().kind is not ProbeKind.JOINT
-    }
+@pytest.mark.parametrize(
+    ("names", "adapter"), [(("abstention", "early"), SHIPPED), (("directions",), None)]
+)
+def test_they_were_fitted_for_the_bundled_model_in_half_precision(names, adapter):
+    fitted_for = {FILES[name].parsed().language_model for name in names}
     model = load_model_from(
         bundled.prepare(settings.PLACES.models),
         name="bundled",
         device=torch.device("cpu"),
         dtype=torch.bfloat16,
-        adapter=SHIPPED,
+        adapter=adapter,
     )
 
-    assert model.fingerprint in fitted_for
+    assert fitted_for == {model.fingerprint}

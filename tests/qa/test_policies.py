@@ -5,19 +5,23 @@ from django.db import IntegrityError, transaction
 
 from kb.embedder import BUNDLED, load_embedder
 from kb.search import METHOD
+from probes.services.registry import promote, register
 from qa.exceptions import PolicyError
 from qa.models import Policy
 from qa.pipeline.calibration import calibration_of
 from qa.pipeline.outcome import Calibration
+from qa.pipeline.policy import RetrievalTiming, Scope
 from qa.services.policies import (
     DEFAULTS_SET_FOR,
     DEFAULTS_SET_FOR_LANGUAGE_MODEL,
     activate,
     active_policy,
     ensure_default_policy,
+    lacking,
     new_version,
 )
 from tests.factories import make_knowledge_base, make_user
+from tests.probes.direction_files import direction_probe_files, made_directions
 from tests.qa.values import make_retrieval
 
 pytestmark = pytest.mark.django_db
@@ -51,6 +55,24 @@ def test_the_default_verdict_belongs_to_the_bundled_language_model(dtype):
 
     running = GroundedLanguageModel(model).fingerprint
     assert running in DEFAULTS_SET_FOR_LANGUAGE_MODEL.split()
+
+
+def test_what_an_adaptive_policy_lacks_is_told(policy, settings):
+    def version(timing: RetrievalTiming) -> Policy:
+        return new_version(
+            policy, by=None, scope=Scope.ADAPTIVE, retrieval_timing=timing
+        )
+
+    watched = version(RetrievalTiming.MONITORED)
+
+    assert "train_boundary_probe" in lacking(version(RetrievalTiming.BOUNDARY))
+    assert "train_directions" in lacking(watched)
+    assert lacking(version(RetrievalTiming.HISTORY)) == lacking(policy) == ""
+    promote(register(direction_probe_files(made_directions())).pk, "active", by=None)
+    assert lacking(watched) == ""
+    settings.LANGUAGE_SERVER_URL = "http://x"
+    assert "knowledge_base" in lacking(watched)
+    assert lacking(policy) == ""
 
 
 def test_a_changed_language_model_makes_the_default_policy_stale(policy):
