@@ -28,8 +28,10 @@ class Record:
         self.bound = {"format": _FORMAT, **bound}
         self._path = path
         self._rows: dict[tuple[str, str, str], Row] = {}
-        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-        if lines:
+        # Not `splitlines`: JSON leaves U+2028 and its like within a line.
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        lines = text.split("\n")
+        if text:
             self._require_bound(lines[0])
         else:
             path.parent.mkdir(parents=True, exist_ok=True)

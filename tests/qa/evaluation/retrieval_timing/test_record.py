@@ -10,11 +10,12 @@ BOUND = {"form": "f" * 64, "data": "d" * 64}
 
 def test_what_was_kept_is_there_when_it_is_opened_again(tmp_path):
     path = tmp_path / "below" / "record.jsonl"
-    Record(path, BOUND).keep("alone", "me", {"q1": {"answer": "Zürich\nsaid so"}})
+    said = "Zürich\nsaid so\u2028and\u0085so"
+    Record(path, BOUND).keep("alone", "me", {"q1": {"answer": said}})
 
     found = Record(path, BOUND).of("alone", "me")
 
-    assert found["q1"]["answer"] == "Zürich\nsaid so"
+    assert found["q1"]["answer"] == said
     assert Record(path, BOUND).of("with notes", "me") == {}
 
 
