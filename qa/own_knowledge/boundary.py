@@ -12,6 +12,7 @@ import logging
 import math
 import threading
 from dataclasses import dataclass
+from time import monotonic
 from typing import Final
 
 import numpy as np
@@ -33,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 SIGNAL: Final = "boundary_confidence"
 
-_loaded: Final[dict[str, AbstentionProbe]] = {}
+_RETRY_SECONDS: Final = 60.0
 _lock: Final = threading.Lock()
 
 
@@ -56,6 +57,24 @@ class BoundaryProbe:
         """
         value = float(self.probe.confidences([state[np.newaxis]])[0])
         return value if math.isfinite(value) else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Held:
+    """What was loaded for one language model.
+
+    Attributes:
+        fingerprint: Of the probe that is in force.
+        probe: None where it can't be used.
+        until: When to try again, on the monotonic clock.
+    """
+
+    fingerprint: str
+    probe: BoundaryProbe | None
+    until: float = math.inf
+
+
+_loaded: Final[dict[str, _Held]] = {}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,21 +144,33 @@ class OwnKnowledgeByProbe:
 def probe_in_force(form: OwnKnowledgeForm) -> BoundaryProbe | None:
     """Return the boundary probe in force for the form's model (one query).
 
-    One that can't be used is logged, and is none.
+    One that can't be used is logged, and is none until it is tried again in a minute.
     """
     in_force = Probe.objects.active_for(form.model.fingerprint)
     row = in_force.filter(kind=ProbeKind.BOUNDARY).light().first()
     if row is None:
         return None
-    with _lock:
-        found = _loaded.get(row.fingerprint)
-        if found is None:
-            try:
-                found = _loaded[row.fingerprint] = _tried(row, form)
-            except NescioError:
-                logger.exception("%s can not be used; every question retrieves.", row)
-                return None
-    return BoundaryProbe(row.fingerprint, found)
+    key = form.model.fingerprint
+    found = _loaded.get(key)
+    if found is None or _is_over(found, row):
+        with _lock:
+            found = _loaded.get(key)
+            if found is None or _is_over(found, row):
+                found = _loaded[key] = _load(row, form)
+    return found.probe
+
+
+def _is_over(found: _Held, row: Probe) -> bool:
+    return found.fingerprint != row.fingerprint or monotonic() >= found.until
+
+
+def _load(row: Probe, form: OwnKnowledgeForm) -> _Held:
+    try:
+        probe = _tried(row, form)
+    except NescioError:
+        logger.exception("%s can not be used; every question retrieves.", row)
+        return _Held(row.fingerprint, None, monotonic() + _RETRY_SECONDS)
+    return _Held(row.fingerprint, BoundaryProbe(row.fingerprint, probe))
 
 
 def _tried(row: Probe, form: OwnKnowledgeForm) -> AbstentionProbe:

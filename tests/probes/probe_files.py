@@ -35,6 +35,7 @@ def activation_files(
     seed=0,
     network=Kind.LINEAR,
     metrics=None,
+    form="grounded-1",
     opens_with_prompt=True,
     closes_with_end=False,
 ) -> ProbeFiles:
@@ -58,7 +59,8 @@ def activation_files(
         tap=Tap(layer, Part(part)),
         settings=settings,
     )
-    return probe_files(made, settings, replace(_CARD, kind=kind, metrics=metrics or {}))
+    card = replace(_CARD, kind=kind, form=form, metrics=metrics or {})
+    return probe_files(made, settings, card)
 
 
 def joint_probe_files(

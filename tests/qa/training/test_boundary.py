@@ -1,6 +1,7 @@
 """A boundary probe from answered prompts to serving, on a tiny model."""
 
 import json
+import time
 from dataclasses import replace
 
 import pytest
@@ -14,7 +15,7 @@ from probes.models import Probe
 from probes.reranker.preferences import read_preferences
 from probes.services.registry import promote, register
 from qa.exceptions import TrainingDataError
-from qa.language_models.own_knowledge import OwnKnowledgeForm
+from qa.language_models.own_knowledge import FORM, OwnKnowledgeForm
 from qa.own_knowledge import boundary as serving
 from qa.own_knowledge.boundary import OwnKnowledgeByProbe
 from qa.pipeline.outcome import Question
@@ -181,20 +182,54 @@ def test_the_probe_in_force_tells_and_the_answer_goes_on_from_its_pass(form, tra
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("width", [32, 8], ids=["form", "width"])
-def test_a_probe_that_does_not_fit_tells_nothing(form, width, caplog, monkeypatch):
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"form": "grounded-1"}, "was fitted on the form 'grounded-1'"),
+        ({"width": 8}, "reads 8 numbers a token and the model has 32"),
+    ],
+    ids=["form", "width"],
+)
+def test_a_probe_that_does_not_fit_tells_nothing_and_is_tried_again_in_a_minute(
+    form, change, why, caplog, monkeypatch
+):
     monkeypatch.setattr(serving, "_loaded", {})
-    # Of the form "grounded-1", in which questions are not read here.
+    put_in_force(form, **change)
+
+    for _ in range(3):
+        assert OwnKnowledgeByProbe(form).consider(Question("who?")).sureness is None
+    (told,) = caplog.records
+    assert "every question retrieves" in told.message
+    assert why in caplog.text
+
+    later = time.monotonic() + 61
+    monkeypatch.setattr(serving, "monotonic", lambda: later)
+    OwnKnowledgeByProbe(form)
+    assert len(caplog.records) == 2
+
+
+@pytest.mark.django_db
+def test_a_probe_that_was_replaced_is_held_no_longer(form, monkeypatch):
+    monkeypatch.setattr(serving, "_loaded", {})
+    put_in_force(form, width=8)
+    assert serving.probe_in_force(form) is None
+
+    for seed in (1, 2):
+        probe = put_in_force(form, seed=seed)
+        found = serving.probe_in_force(form)
+        assert found is not None
+        assert found.fingerprint == probe.fingerprint
+        assert list(serving._loaded) == [form.model.fingerprint]
+
+
+def put_in_force(own, **changes):
     files = activation_files(
         ProbeKind.BOUNDARY,
-        language_model=form.model.fingerprint,
-        width=width,
+        language_model=own.model.fingerprint,
         opens_with_prompt=False,
+        **{"form": FORM, **changes},
     )
-    promote(register(files).pk, Probe.State.ACTIVE, by=None)
-
-    assert OwnKnowledgeByProbe(form).consider(Question("who?")).sureness is None
-    assert "every question retrieves" in caplog.text
+    return promote(register(files).pk, Probe.State.ACTIVE, by=None)
 
 
 @pytest.fixture
