@@ -2,8 +2,7 @@
 
 A white-box model as it came, without the adapter that taught it to write nothing where no
 note answers. Plain text with a few examples, so that any causal language model can fill it
-in, however small. Notes stand behind the question, so that what was read to tell whether
-the model knows is read on from, whichever way that turns out:
+in, however small. Notes stand behind the question:
 
     Question: ...
     Note: ...          (only where something was retrieved)
@@ -11,13 +10,12 @@ the model knows is read on from, whichever way that turns out:
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from probes.language_model import Context, Generated, WhiteBoxModel
 from probes.language_model.batch import Written
-from probes.language_model.taps import Activations, Tap
-from probes.language_model.values import Look
+from probes.language_model.taps import Tap
 from qa.language_models.evidence_text import (
     LONGEST_ENTRY_TOKENS,
     LONGEST_QUESTION_TOKENS,
@@ -90,49 +88,13 @@ class OwnKnowledgeForm:
         asked = self.question_ids(question)
         return (*asked, *self.notes_ids(notes), *self.ending_ids())
 
-    def after_question(self, question: str) -> Context:
-        """Read the question alone: both ways of answering go on from there.
+    def open(self, question: str, notes: Sequence[str] = ()) -> Context:
+        """Read a question and its notes, best first, up to where its answer begins.
 
         Raises:
-            TooManyTokensError: It does not fit the model's context.
+            TooManyTokensError: They do not fit the model's context.
         """
-        return self.model.read(self.question_ids(question), self.prefix())
-
-    def open(
-        self,
-        question: str,
-        *,
-        after: Context | None = None,
-        taps: Sequence[Tap] = (),
-        watch: Callable[[Tap, Activations], bool] | None = None,
-    ) -> Look:
-        """Read a question up to where its answer begins.
-
-        Args:
-            after: What `after_question` gave, to go on from; read here if None.
-            taps: Where to read at the prompt's last token.
-            watch: As of `WhiteBoxModel.look`.
-
-        Raises:
-            TooManyTokensError: It does not fit the model's context.
-            LayerError: A tap does not exist in this model.
-        """
-        return self.open_with(question, (), after=after, taps=taps, watch=watch)
-
-    def open_with(
-        self,
-        question: str,
-        notes: Sequence[str],
-        *,
-        after: Context | None = None,
-        taps: Sequence[Tap] = (),
-        watch: Callable[[Tap, Activations], bool] | None = None,
-    ) -> Look:
-        """Read a question with notes, best first; arguments and errors as of `open`."""
-        rest = (*self.notes_ids(notes), *self.ending_ids())
-        if after is None:
-            rest, after = (*self.question_ids(question), *rest), self.prefix()
-        return self.model.look(rest, after, taps=taps, watch=watch)
+        return self.model.read(self.prompt_ids(question, notes), self.prefix())
 
     def write(
         self,
@@ -141,7 +103,7 @@ class OwnKnowledgeForm:
         max_tokens: int = _MOST_TOKENS,
         taps: Sequence[Tap] = (),
     ) -> Generated:
-        """Write the answer, one line, behind what `open` or `open_with` read.
+        """Write the answer, one line, behind what `open` read.
 
         Its text may begin with white space.
         """

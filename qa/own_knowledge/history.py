@@ -78,10 +78,8 @@ class ConsideredByHistory:
         Raises:
             TooManyTokensError: It does not fit the model's context.
         """
-        model = self.form.model
-        with model.turn():
-            asked = self.form.prompt_ids(self.question)
-            return write_draft(self.form, model.read(asked, self.form.prefix()))
+        with self.form.model.turn():
+            return write_draft(self.form, self.form.open(self.question))
 
 
 class OwnKnowledgeByHistory:

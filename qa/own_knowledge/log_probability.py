@@ -55,6 +55,5 @@ class OwnKnowledgeByDraft:
             TooManyTokensError: The question does not fit the model's context.
         """
         with self._form.model.turn():
-            asked = self._form.prompt_ids(question.text)
-            context = self._form.model.read(asked, self._form.prefix())
+            context = self._form.open(question.text)
             return ConsideredByDraft(write_draft(self._form, context))

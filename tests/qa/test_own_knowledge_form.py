@@ -1,30 +1,13 @@
 import pytest
 
-from probes.language_model.taps import Tap
 from qa.language_models.own_knowledge import OwnKnowledgeForm
 from tests.probes import tiny_models
 from tests.qa.test_language_model_output import HOSTILE
-
-QUESTION = "who discovered radium"
-NOTES = ("Radium was discovered by Marie Curie.", "It glows.")
 
 
 @pytest.fixture(scope="module")
 def form():
     return OwnKnowledgeForm(tiny_models.model("llama", 2_048))
-
-
-@pytest.mark.parametrize("notes", [(), NOTES])
-def test_going_on_from_the_question_reads_the_same_as_reading_at_once(form, notes):
-    after = form.after_question(QUESTION)
-    tap = Tap(1)
-
-    at_once = form.open_with(QUESTION, notes, taps=[tap])
-    gone_on = form.open_with(QUESTION, notes, after=after, taps=[tap])
-
-    whole = (*form.prefix().ids, *form.prompt_ids(QUESTION, notes))
-    assert at_once.context.ids == gone_on.context.ids == whole
-    assert gone_on.states[tap] == pytest.approx(at_once.states[tap], abs=1e-4)
 
 
 def test_nothing_that_is_asked_or_noted_breaks_a_line_or_ends_a_turn(form):
@@ -46,8 +29,7 @@ def test_the_real_model_takes_its_answer_from_a_note_and_one_line_of_it(bundled_
     form = OwnKnowledgeForm(bundled_base)
 
     def answer(question: str, *notes: str) -> str:
-        ids = form.prompt_ids(question, notes)
-        return form.write(form.model.read(ids, form.prefix())).text
+        return form.write(form.open(question, notes)).text
 
     by_itself = answer("what is the capital of france")
     helped = answer("who discovered zorbium", "Zorbium was discovered by Ada Quill.")

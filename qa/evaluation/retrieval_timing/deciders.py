@@ -50,9 +50,7 @@ class Undecided:
         Raises:
             TooManyTokensError: It does not fit the model's context.
         """
-        asked = self._form.prompt_ids(question.text)
-        context = self._form.model.read(asked, self._form.prefix())
-        return JustRead(self._form, context)
+        return JustRead(self._form, self._form.open(question.text))
 
 
 @dataclass(frozen=True, slots=True)

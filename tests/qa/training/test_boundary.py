@@ -89,7 +89,8 @@ def test_states_are_those_before_the_first_answer_token(form):
 
     (read,) = states_of(form, [prompt], Tap(1))
 
-    alone = form.open_with("who?", ("A note.",), taps=[Tap(1)])
+    ids = form.prompt_ids("who?", ("A note.",))
+    alone = form.model.look(ids, form.prefix(), taps=[Tap(1)])
     assert read[0] == pytest.approx(alone.states[Tap(1)], abs=1e-4)
 
 
@@ -174,7 +175,7 @@ def test_the_probe_in_force_tells_and_the_answer_goes_on_from_its_pass(form, tra
     # One pass over the question decides, and nothing of it is read again.
     assert deciding == (1, len(form.prompt_ids("q7 aaaa")))
     assert meter.prompt_passes == 1
-    assert draft.raw == form.write(form.open("q7 aaaa").context).text
+    assert draft.raw == form.write(form.open("q7 aaaa")).text
     assert before.consider(Question("q7 aaaa")).sureness is None
     assert nobody.consider(Question("q7 aaaa")).sureness is None
     assert len({nobody.fingerprint, own.fingerprint}) == 2
