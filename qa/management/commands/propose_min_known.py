@@ -90,11 +90,11 @@ def _table(proposal: Proposal) -> TextTable:
 
 
 def _row(name: str, one: Threshold) -> tuple[str, ...]:
-    # Never rounded up: the threshold itself has to pass.
-    floor = int(one.min_known * 10_000) / 10_000
+    # In full: rounded down it would let pass what the bound did not count, and rounded
+    # up not the question that it was seen at.
     return (
         name,
-        f"{floor:.4f}",
+        repr(one.min_known),
         percent(one.coverage),
         percent(one.risk),
         percent(one.bound),

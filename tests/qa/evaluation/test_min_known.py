@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from qa.evaluation.calibration.bounds import upper_bounds
 from qa.evaluation.min_known import propose_min_known
+from qa.management.commands import propose_min_known as command
 
 _rows = st.lists(
     st.tuples(st.none() | st.floats(0, 1), st.booleans()), min_size=1, max_size=60
@@ -58,3 +59,15 @@ def test_the_bound_is_clopper_pearsons_at_the_steps_level():
 def test_impossible_risks_are_refused(risk, delta):
     with pytest.raises(ValueError, match="is not in"):
         propose_min_known([0.5], [True], risk=risk, delta=delta)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_the_threshold_is_printed_in_full(sureness):
+    proposal = propose_min_known(sureness, [True] * len(sureness), risk=1.0, delta=0.1)
+
+    table = command._table(proposal)
+
+    # What is printed lets pass what the bound counted, no question more and none less.
+    guaranteed = next(row for row in table.rows if row[0] == "guaranteed")
+    assert proposal.guaranteed is not None
+    assert float(guaranteed[1]) == proposal.guaranteed.min_known
