@@ -13,6 +13,8 @@ from probes.exceptions import RerankerFileError
 WEIGHTS: Final = "model.safetensors"
 CARD: Final = "reranker.json"
 FORMAT: Final = 1
+LEAST_TOKENS: Final = 8
+MOST_TOKENS: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ def read_card(directory: Path) -> RerankerCard:
         raise damaged(directory, f"{type(error).__name__}: {error}") from error
     if found != card.weights_sha256:
         raise damaged(directory, "the weights are not those that were saved")
-    if not 8 <= card.max_tokens <= 1 << 16:
+    if not LEAST_TOKENS <= card.max_tokens <= MOST_TOKENS:
         raise damaged(directory, f"{card.max_tokens} tokens can't be read at once")
     return card
 

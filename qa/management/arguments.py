@@ -1,6 +1,8 @@
 """What several commands take on the command line."""
 
 import argparse
+import math
+from collections.abc import Callable
 
 
 def positive(text: str) -> int:
@@ -27,5 +29,42 @@ def share(text: str) -> float:
     number = float(text)
     if not 0 <= number <= 1:
         msg = f"{text} is not between 0 and 1"
+        raise argparse.ArgumentTypeError(msg)
+    return number
+
+
+def whole(least: int, most: int | None = None) -> Callable[[str], int]:
+    """Return what reads an integer of at least `least` and, if given, at most `most`.
+
+    What it returns raises ArgumentTypeError for all else.
+    """
+
+    def read(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError as error:
+            msg = f"{text} is not a whole number"
+            raise argparse.ArgumentTypeError(msg) from error
+        if number < least:
+            msg = f"{text} is less than {least:,}"
+            raise argparse.ArgumentTypeError(msg)
+        if most is not None and number > most:
+            msg = f"{text} is more than {most:,}"
+            raise argparse.ArgumentTypeError(msg)
+        return number
+
+    return read
+
+
+def above_zero(text: str) -> float:
+    """Read a finite number above 0.
+
+    Raises:
+        ArgumentTypeError: It is 0, less, or not finite.
+        ValueError: It is no number.
+    """
+    number = float(text)
+    if not 0 < number < math.inf:
+        msg = f"{text} is not above 0"
         raise argparse.ArgumentTypeError(msg)
     return number

@@ -1,19 +1,29 @@
 """Options of commands that fit rerankers."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-_OPTIONS: Final[Mapping[str, tuple[type, str]]] = {
-    "group": (int, "Notes compared in one step, one of them positive (default 8)."),
-    "temperature": (float, "Divides the scores in the loss (default 1)."),
-    "learning_rate": (float, "At its highest (default 2e-5)."),
-    "warm_up": (float, "Share of the steps in which it rises (default 0.1)."),
-    "clip": (float, "Largest norm of a step's gradient (default 1)."),
-    "batch": (int, "Questions in one step (default 8)."),
-    "epochs": (int, "Most passes over the preferences (default 3)."),
-    "patience": (int, "Epochs without a better held-out ranking (default 1)."),
-    "max_tokens": (int, "Of question and note together (default 256)."),
+from probes.reranker.card import LEAST_TOKENS, MOST_TOKENS
+from qa.management.arguments import above_zero, positive, share, whole
+
+_OPTIONS: Final[Mapping[str, tuple[Callable[[str], float], str]]] = {
+    "group": (
+        # Without a negative there is nothing to compare.
+        whole(2),
+        "Notes compared in one step, one of them positive (default 8).",
+    ),
+    "temperature": (above_zero, "Divides the scores in the loss (default 1)."),
+    "learning_rate": (above_zero, "At its highest (default 2e-5)."),
+    "warm_up": (share, "Share of the steps in which it rises (default 0.1)."),
+    "clip": (above_zero, "Largest norm of a step's gradient (default 1)."),
+    "batch": (positive, "Questions in one step (default 8)."),
+    "epochs": (positive, "Most passes over the preferences (default 3)."),
+    "patience": (positive, "Epochs without a better held-out ranking (default 1)."),
+    "max_tokens": (
+        whole(LEAST_TOKENS, MOST_TOKENS),
+        "Of question and note together (default 256).",
+    ),
 }
 
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from accounts.exceptions import NescioError
 from qa.evaluation.report.markdown import markdown_of
 from qa.evaluation.report.terminal import print_tables
-from qa.management.arguments import positive
+from qa.management.arguments import positive, share
 from qa.management.progress import Bars
 from qa.management.reranker_fitting import add_fitting, fitting_of
 
@@ -47,7 +47,7 @@ class Command(BaseCommand):
         )
         parser.add_argument("--seed", type=int, default=0, help="Of all that is drawn.")
         parser.add_argument(
-            "--margin", type=float, default=0.005, metavar="SHARE",
+            "--margin", type=share, default=0.005, metavar="SHARE",
             help="How far a note has to move the confidence (default 0.005).",
         )  # fmt: skip
         add_fitting(parser)

@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.exceptions import NescioError
+from qa.management.arguments import share
 from qa.management.labelled_questions import add_notes, add_questions, questions_of
 
 
@@ -27,7 +28,7 @@ class Command(BaseCommand):
             "--output", type=Path, required=True, metavar="FILE", help="Written anew."
         )
         parser.add_argument(
-            "--margin", type=float, default=0.005, metavar="SHARE",
+            "--margin", type=share, default=0.005, metavar="SHARE",
             help="How far a note has to move the confidence (default 0.005).",
         )  # fmt: skip
 
