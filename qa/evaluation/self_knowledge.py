@@ -21,6 +21,8 @@ from qa.evaluation.metrics.rates import Rate
 from qa.evaluation.metrics.selective import rank
 from qa.evaluation.metrics.text import contains_gold
 from qa.evaluation.report.tables import TextTable, percent
+from qa.evaluation.sampling import in_seeded_order
+from qa.exceptions import EvaluationDataError
 from qa.pipeline.monitored import SegmentWriter
 from qa.pipeline.monitoring import keys_of, new_words
 from qa.pipeline.refusal_detector import is_refusal
@@ -54,6 +56,34 @@ class Watched:
     def score(self) -> float | None:
         """What ranks it: a refusal and an answer without news come last."""
         return None if self.is_refused else self.weakest
+
+
+def parted(
+    cases: Sequence[Case], count: int, *, seed: int
+) -> tuple[list[Case], list[Case]]:
+    """Return questions to choose a threshold by, and as many others to test it on.
+
+    Args:
+        count: Of each kind, answerable and unanswerable, in each part.
+
+    Raises:
+        EvaluationDataError: There are fewer of a kind.
+    """
+    ordered = in_seeded_order(cases, seed)
+    kinds = [
+        [case for case in ordered if case.is_answerable is is_answerable]
+        for is_answerable in (True, False)
+    ]
+    most = min(map(len, kinds)) // 2
+    if count > most:
+        raise EvaluationDataError(
+            f"{count:,} questions of each kind, and as many others to choose the "
+            f"threshold by, are more than there are: ask at most {most:,}."
+        )
+    return (
+        [case for kind in kinds for case in kind[count : 2 * count]],
+        [case for kind in kinds for case in kind[:count]],
+    )
 
 
 def watch(
@@ -101,12 +131,12 @@ def best_threshold(watched: Sequence[Watched]) -> float:
     which the least is looked for.
 
     Raises:
-        ValueError: There is nothing to choose by.
+        EvaluationDataError: There is nothing to choose by.
     """
     values = sorted({w.weakest for w in watched if w.weakest is not None})
     if not values:
-        msg = "No confidence was seen: there is nothing to choose a threshold by."
-        raise ValueError(msg)
+        msg = "No confidence was seen: there is nothing to choose by. Give more questions."
+        raise EvaluationDataError(msg)
     # Below the first one nothing is in doubt, above the last one everything.
     ends = [values[0] - 1.0, *values, values[-1] + 1.0]
     tried = [(low + high) / 2 for low, high in pairwise(ends)]
@@ -141,7 +171,7 @@ def self_knowledge_row(
     """Choose a threshold on some questions and count on others.
 
     Raises:
-        ValueError: There is nothing to choose by.
+        EvaluationDataError: There is nothing to choose by.
     """
     threshold = best_threshold(chosen_by)
     ranking = rank(

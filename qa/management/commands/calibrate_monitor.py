@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from rich.console import Console
 
 from accounts.exceptions import NescioError
+from qa.exceptions import EvaluationDataError
 from qa.management.arguments import positive
 from qa.management.progress import Bars
 
@@ -77,19 +78,21 @@ class Command(BaseCommand):
                     by_answer=True,
                     on_progress=partial(bars.at, "questions"),
                 )
+            half = len(watched) // 2
+            if not all(
+                0 < sum(w.is_positive for w in part) < len(part)
+                for part in (watched[:half], watched[half:])
+            ):
+                msg = (
+                    f"Of {len(watched)} questions {sum(w.is_positive for w in watched)} were "
+                    "answered rightly: each half needs right and wrong answers. Give more."
+                )
+                raise EvaluationDataError(msg)
+            row = self_knowledge_row(
+                options["steering"], watched[:half], watched[half:]
+            )
         except NescioError as error:
             raise CommandError(str(error), returncode=2) from error
-        half = len(watched) // 2
-        if not all(
-            0 < sum(w.is_positive for w in part) < len(part)
-            for part in (watched[:half], watched[half:])
-        ):
-            msg = (
-                f"Of {len(watched)} questions {sum(w.is_positive for w in watched)} were "
-                "answered rightly: each half needs right and wrong answers. Give more."
-            )
-            raise CommandError(msg, returncode=2)
-        row = self_knowledge_row(options["steering"], watched[:half], watched[half:])
         console = Console(file=self.stdout, highlight=False, soft_wrap=True)  # type: ignore[arg-type]  # the same
         print_tables(
             [self_knowledge_table([row], ("right answers", "wrong ones"))], (), console

@@ -46,8 +46,8 @@ class Command(BaseCommand):
         # Pulls in torch, which the help does without.
         from qa.evaluation.report.markdown import markdown_of  # noqa: PLC0415
         from qa.evaluation.report.terminal import print_tables  # noqa: PLC0415
-        from qa.evaluation.sampling import in_seeded_order  # noqa: PLC0415
         from qa.evaluation.self_knowledge import (  # noqa: PLC0415
+            parted,
             self_knowledge_row,
             self_knowledge_table,
             watch,
@@ -59,16 +59,8 @@ class Command(BaseCommand):
 
         try:
             _, cases = read_selfaware(options["data"])
-            ordered, count = (
-                in_seeded_order(cases, options["seed"]),
-                options["questions"],
-            )
-            kinds = [
-                [case for case in ordered if case.is_answerable is is_answerable]
-                for is_answerable in (True, False)
-            ]
-            tested = [case for kind in kinds for case in kind[:count]]
-            chosen_by = [case for kind in kinds for case in kind[count : 2 * count]]
+            count = options["questions"]
+            chosen_by, tested = parted(cases, count, seed=options["seed"])
             writer = monitored_writer()
             rows = []
             with Bars(Console(file=self.stderr)) as bars:  # type: ignore[arg-type]  # a text stream but by name

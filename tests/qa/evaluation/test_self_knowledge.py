@@ -14,10 +14,13 @@ from qa.evaluation.self_knowledge import (
     Watched,
     balanced,
     best_threshold,
+    parted,
     self_knowledge_row,
     told_by,
     watch,
 )
+from qa.exceptions import EvaluationDataError
+from qa.own_knowledge import monitored_selection
 from qa.own_knowledge.selection import own_form
 from tests.probes.direction_files import direction_probe_files, random_directions
 from tests.qa.monitored_writers import GivenWriter, draft
@@ -79,7 +82,7 @@ def test_no_threshold_tells_better_than_the_one_that_is_chosen(rows):
 
 
 def test_without_a_confidence_there_is_no_threshold():
-    with pytest.raises(ValueError, match="nothing to choose"):
+    with pytest.raises(EvaluationDataError, match="nothing to choose"):
         best_threshold([watched(None, True)])
 
 
@@ -92,6 +95,35 @@ def test_the_row_is_measured_on_other_questions_than_it_was_chosen_on():
     assert -1.0 < threshold < 1.0
     assert (passed.count, held.count) == (0, 0)
     assert auroc.startswith("0.00")
+
+
+def test_both_parts_hold_as_many_of_each_kind_and_no_question_twice():
+    cases = [Case(str(n), f"{n}?", is_answerable=n % 3 > 0) for n in range(18)]
+
+    parts = parted(cases, 3, seed=1)
+
+    for part in parts:
+        assert [case.is_answerable for case in part] == [True] * 3 + [False] * 3
+    assert len({case.id for part in parts for case in part}) == 12
+    with pytest.raises(EvaluationDataError, match="at most 3"):
+        parted(cases, 4, seed=1)
+
+
+@pytest.mark.django_db
+def test_without_a_confidence_nothing_is_proposed(tmp_path, monkeypatch):
+    labelled = tmp_path / "labelled.jsonl"
+    rows = [
+        {"question": f"Is Rome town {n}?", "answers": ["Rome" if n % 2 else "Oslo"]}
+        for n in range(8)
+    ]
+    labelled.write_text("\n".join(map(json.dumps, rows)))
+    echo = GivenWriter(lambda *_: draft("Rome"))
+    monkeypatch.setattr(monitored_selection, "monitored_writer", lambda: echo)
+
+    with pytest.raises(CommandError, match="nothing to choose") as refused:
+        call_command("calibrate_monitor", str(labelled))
+
+    assert refused.value.returncode == 2
 
 
 @pytest.mark.django_db
@@ -110,6 +142,9 @@ def test_the_commands_run_on_the_bundled_model(tmp_path, capsys, settings):
 
     call_command("evaluate_self_knowledge", "--data", str(selfaware), "--questions", "2", "--steering", "0.1")  # fmt: skip
     said = capsys.readouterr().out
+    with pytest.raises(CommandError, match="at most 2") as refused:
+        call_command("evaluate_self_knowledge", "--data", str(selfaware), "--questions", "3")  # fmt: skip
+    assert refused.value.returncode == 2
     with pytest.raises(CommandError, match="each half needs right and wrong"):
         call_command("calibrate_monitor", str(labelled))
 
