@@ -76,6 +76,24 @@ def read_preferences(*files: Path) -> list[Preference]:
     return found
 
 
+def parted_by_query(
+    preferences: Sequence[Preference], every: int
+) -> tuple[list[Preference], list[Preference]]:
+    """Return the preferences but every so-manieth question's, and those.
+
+    All lines of a question are in the same part: what stops a fit was not fitted on.
+
+    Args:
+        every: At least 2; the first question is of the second part.
+    """
+    queries = dict.fromkeys(preference.query for preference in preferences)
+    apart = set(list(queries)[::every])
+    return (
+        [row for row in preferences if row.query not in apart],
+        [row for row in preferences if row.query in apart],
+    )
+
+
 def digest_of(preferences: Sequence[Preference]) -> str:
     """Return 64 hex digits over preferences, in any order."""
     lines = sorted(preference.as_json() for preference in preferences)

@@ -9,7 +9,7 @@ from django.conf import settings
 from kb.embedder import BUNDLED, bundled_directory
 from probes.reranker.card import RerankerCard
 from probes.reranker.fitting import RerankerSettings, Step, fit_reranker, save_reranker
-from probes.reranker.preferences import Preference, digest_of
+from probes.reranker.preferences import Preference, digest_of, parted_by_query
 from qa.exceptions import TrainingDataError
 from qa.language_models.own_knowledge import OwnKnowledgeForm
 from qa.own_knowledge.boundary import BoundaryProbe, probe_in_force
@@ -18,7 +18,7 @@ from qa.own_knowledge.selection import own_form
 from .labelled_questions import Questions, read_questions
 from .preferences import preferences_of, shifts_of
 
-# Of the preferences, where no held-out ones are given: every so-manieth stops the fit.
+# Of the questions, where no held-out ones are given: every so-manieth stops the fit.
 _HELD_OUT = 8
 
 
@@ -55,7 +55,7 @@ def train_reranker(
     language model its card names.
 
     Args:
-        held_out: What stops the fit; if empty, some of the preferences.
+        held_out: What stops the fit; if empty, every eighth question's preferences.
         base: "bundled", a directory, or a name that sentence-transformers knows.
 
     Raises:
@@ -65,12 +65,9 @@ def train_reranker(
         UnavailableError: The language model is not there.
     """
     form, held = form_and_probe()
-    stopping = list(held_out) or list(preferences[::_HELD_OUT])
-    fitted_on = (
-        list(preferences)
-        if held_out
-        else [row for n, row in enumerate(preferences) if n % _HELD_OUT]
-    )
+    fitted_on, stopping = list(preferences), list(held_out)
+    if not stopping:
+        fitted_on, stopping = parted_by_query(preferences, _HELD_OUT)
     fitted = fit_reranker(
         base_of(base),
         fitted_on,

@@ -29,7 +29,7 @@ class Command(BaseCommand):
         )
         parser.add_argument(
             "--held-out", type=Path, nargs="+", default=[], metavar="FILE",
-            help="Preferences that stop the fit (default: every eighth of the others).",
+            help="Preferences that stop the fit (default: those of every eighth question).",
         )  # fmt: skip
         parser.add_argument(
             "--output", type=Path, required=True, metavar="DIR", help="For its files."

@@ -10,6 +10,7 @@ from probes.exceptions import PreferenceFileError
 from probes.reranker.preferences import (
     Preference,
     digest_of,
+    parted_by_query,
     read_preferences,
     write_preferences,
 )
@@ -51,3 +52,18 @@ def test_a_line_that_is_no_preference_is_named(row, said, tmp_path):
 def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(PreferenceFileError, match=r"nothing\.jsonl"):
         read_preferences(tmp_path / "nothing.jsonl")
+
+
+def test_lines_of_one_question_are_never_parted():
+    rows = [
+        Preference(f"q{number}", (f"a{line}",), ("b",))
+        for line in range(3)
+        for number in range(10)
+    ]
+
+    kept, apart = parted_by_query(rows, 4)
+
+    assert {row.query for row in apart} == {"q0", "q4", "q8"}
+    assert not {row.query for row in kept} & {row.query for row in apart}
+    assert (len(kept), len(apart)) == (21, 9)
+    assert sorted(map(rows.index, kept + apart)) == list(range(30))
