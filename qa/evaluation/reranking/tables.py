@@ -15,6 +15,9 @@ NOTES: Final = (
     "Questions are parted by article: the probe, the preferences, the thresholds and the "
     "test have articles of their own. In brackets 95 % intervals: articles are drawn, and "
     "questions of the drawn articles, the same ones of both that are compared.",
+    "p is McNemar's exact one over the questions as if each stood alone, and the interval "
+    "is over articles: where questions of an article go together p is too small, and the "
+    "interval is what counts.",
     "One note is put behind a question: the first of the order. Right is an answer that a "
     "reference stands in.",
     "The thresholds are those with the best accuracy on the calibration part.",

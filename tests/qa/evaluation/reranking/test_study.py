@@ -11,6 +11,7 @@ from qa.evaluation.reranking import study as module
 from qa.evaluation.reranking.questions import Part, Sizes, parted_questions
 from qa.evaluation.reranking.ranking import Ordered, compared
 from qa.evaluation.reranking.study import FOUND, TUNED, Asked
+from qa.evaluation.reranking.tables import NOTES
 from qa.exceptions import EvaluationDataError
 
 from .small_squad import write_squad
@@ -108,3 +109,10 @@ def test_the_threshold_is_the_best_and_of_equal_ones_retrieves_least():
 
     # At 0.2 one question retrieves and none is gained; above, one is.
     assert found == 0.8
+
+
+def test_the_notes_say_what_p_and_the_interval_are_over():
+    (said,) = [note for note in NOTES if note.startswith("p is McNemar's")]
+
+    assert "over the questions" in said
+    assert "interval is over articles" in said
