@@ -7,6 +7,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from probes.cards import Json, ProbeFiles
+from qa.management.figures_file import (
+    require_directories,
+    require_files,
+    write_figures,
+    writing,
+)
 
 _OPTIONS: Final[Mapping[str, tuple[type, str]]] = {
     "hidden": (int, "Width of the network's state (default 32)."),
@@ -46,11 +52,26 @@ def add_keeping(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def require_kept(options: Mapping[str, Any]) -> None:
+    """See that `write_kept` can write where the options say.
+
+    Raises:
+        CommandError: It can't. The exit code is 2.
+    """
+    require_directories(options["output"])
+    require_files(options["json"])
+
+
 def write_kept(
     files: ProbeFiles, metrics: Mapping[str, Json], options: Mapping[str, Any]
 ) -> None:
-    """Write files and figures where the options say, if they do."""
+    """Write files and figures where the options say, if they do.
+
+    Raises:
+        CommandError: They can't be written. The exit code is 2.
+    """
     if directory := options["output"]:
-        files.write(directory)
+        with writing(directory):
+            files.write(directory)
     if path := options["json"]:
-        path.write_text(f"{dumps(dict(metrics), indent=2)}\n", encoding="utf-8")
+        write_figures(path, dumps(dict(metrics), indent=2))

@@ -1,7 +1,8 @@
 """What was asked, kept line by line: a run that is broken off goes on from there."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,19 +24,21 @@ class Record:
         """Open the file, or begin it.
 
         Raises:
-            EvaluationDataError: It is bound to something else, or is no such record.
+            EvaluationDataError: It is bound to something else, is no such record, or
+                can't be read or written.
         """
         self.bound = {"format": _FORMAT, **bound}
         self._path = path
         self._rows: dict[tuple[str, str, str], Row] = {}
+        with self._opened():
+            text = path.read_text(encoding="utf-8") if path.exists() else ""
+            if not text:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(json.dumps(self.bound), encoding="utf-8")
         # Not `splitlines`: JSON leaves U+2028 and its like within a line.
-        text = path.read_text(encoding="utf-8") if path.is_file() else ""
         lines = text.split("\n")
         if text:
             self._require_bound(lines[0])
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(self.bound), encoding="utf-8")
         for line in lines[1:]:
             try:
                 row = json.loads(line)
@@ -57,13 +60,27 @@ class Record:
         }
 
     def keep(self, kind: str, by: str, rows: Mapping[str, Row]) -> None:
-        """Add rows, by the questions' ids."""
-        with self._path.open("a", encoding="utf-8") as stream:
+        """Add rows, by the questions' ids.
+
+        Raises:
+            EvaluationDataError: They can't be written.
+        """
+        with self._opened(), self._path.open("a", encoding="utf-8") as stream:
             for question, values in rows.items():
                 row = {"kind": kind, "by": by, "id": question, **values}
                 # The line break comes first: a line that was broken off ends there.
                 stream.write(f"\n{json.dumps(row, ensure_ascii=False)}")
                 self._rows[kind, by, question] = row
+
+    @contextmanager
+    def _opened(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, UnicodeDecodeError) as error:
+            raise EvaluationDataError(
+                f"The record {self._path} can't be read or written: {error}. Name "
+                "another file with --record."
+            ) from error
 
     def _require_bound(self, line: str) -> None:
         try:

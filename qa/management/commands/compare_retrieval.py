@@ -17,6 +17,12 @@ from qa.evaluation.report.terminal import print_tables
 from qa.evaluation.retrieval_timing.names import DECIDERS
 from qa.evaluation.retrieval_timing.questions import SETS, Sizes
 from qa.management.arguments import positive, share
+from qa.management.figures_file import (
+    require_directories,
+    require_files,
+    write_figures,
+    writing,
+)
 from qa.management.progress import Bars
 
 
@@ -105,6 +111,8 @@ class Command(BaseCommand):
             within=options["within"],
             record=options["record"] or settings.PLACES.var / _RECORD,
         )
+        require_files(options["json"], options["markdown"])
+        require_directories(options["plots"])
         try:
             with Bars(errors) as bars:
                 figures = comparing.compare_retrieval(asked, on_progress=bars.at)
@@ -114,15 +122,18 @@ class Command(BaseCommand):
         print_tables(parts, notes, console)
         date = {"date": f"{timezone.localdate():%Y-%m-%d}"}
         if path := options["json"]:
-            _write(path, dumps({**date, **figures}, indent=2, ensure_ascii=False))
+            write_figures(
+                path, dumps({**date, **figures}, indent=2, ensure_ascii=False)
+            )
         if path := options["markdown"]:
             heading = date | {name: figures[name] for name in _HEADING}
-            _write(path, markdown_of("When to retrieve", heading, parts, notes))
+            write_figures(path, markdown_of("When to retrieve", heading, parts, notes))
         if directory := options["plots"]:
             # Pulls in matplotlib, which takes a second.
             from qa.evaluation.retrieval_timing.plots import write_plots  # noqa: PLC0415
 
-            write_plots(figures, directory)
+            with writing(directory):
+                write_plots(figures, directory)
 
 
 _RECORD = Path("evaluation") / "retrieval-timing.jsonl"
@@ -136,8 +147,3 @@ def _sizes(options: Mapping[str, Any]) -> Sizes:
         helped=options["helped"],
         seed=options["seed"],
     )
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"{text.rstrip()}\n", encoding="utf-8")

@@ -19,6 +19,12 @@ from qa.evaluation.suites import open_suite, suites
 from qa.evaluation.suites.joined import JOIN
 from qa.evaluation.suites.options import SuiteOptions
 from qa.management.arguments import positive, share
+from qa.management.figures_file import (
+    require_directories,
+    require_files,
+    write_figures,
+    writing,
+)
 from qa.management.progress import Bar
 from qa.models import EvaluationRun
 
@@ -112,6 +118,8 @@ class Command(BaseCommand):
         """Run the suite, print, write and judge it."""
         console = Console(file=self.stdout)  # type: ignore[arg-type]  # a text stream but by name
         errors = Console(file=self.stderr)  # type: ignore[arg-type]  # the same
+        require_files(options["json"], options["markdown"])
+        require_directories(options["plots"])
         try:
             run = _run(suite, _suite_options(options), anew=anew, errors=errors)
         except UnavailableError as error:
@@ -125,7 +133,9 @@ class Command(BaseCommand):
         print_report(report, console)
         heading = _heading(run)
         if path := options["json"]:
-            _write(path, dumps({**heading, **report}, indent=2, ensure_ascii=False))
+            write_figures(
+                path, dumps({**heading, **report}, indent=2, ensure_ascii=False)
+            )
         if path := options["markdown"]:
             _write_markdown(path, report, heading)
         if directory := options["plots"]:
@@ -190,20 +200,17 @@ def _write_markdown(
     # Of use to who asks for it alone.
     from qa.evaluation.report import as_markdown  # noqa: PLC0415
 
-    _write(path, as_markdown(report, heading))
+    write_figures(path, as_markdown(report, heading))
 
 
 def _write_plots(directory: Path, run: EvaluationRun, rows: Sequence[Judged]) -> None:
     # Pulls in matplotlib, which takes a second.
     from qa.evaluation.report import write_plots  # noqa: PLC0415
 
-    directory.mkdir(parents=True, exist_ok=True)
-    write_plots(rows, directory, policy=run.policy.as_value() if run.policy else None)
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"{text.rstrip()}\n", encoding="utf-8")
+    with writing(directory):
+        write_plots(
+            rows, directory, policy=run.policy.as_value() if run.policy else None
+        )
 
 
 def _judge(report: Mapping[str, Any], limit: float) -> None:

@@ -14,6 +14,7 @@ from accounts.exceptions import NescioError
 from qa.evaluation.report.markdown import markdown_of
 from qa.evaluation.report.terminal import print_tables
 from qa.management.arguments import positive, share
+from qa.management.figures_file import require_files, write_figures
 from qa.management.progress import Bars
 from qa.management.reranker_fitting import add_fitting, fitting_of
 
@@ -67,6 +68,7 @@ class Command(BaseCommand):
 
         console = Console(file=self.stdout, highlight=False, soft_wrap=True)  # type: ignore[arg-type]  # a text stream but by name
         errors = Console(file=self.stderr)  # type: ignore[arg-type]  # the same
+        require_files(options["json"], options["markdown"])
         try:
             form = own_form()
             asked = study.StudySettings(
@@ -101,6 +103,6 @@ class Command(BaseCommand):
         }
         if path := options["json"]:
             text = dumps({**heading, **tables.as_json(found)}, indent=2)
-            path.write_text(f"{text}\n", encoding="utf-8")
+            write_figures(path, text)
         if path := options["markdown"]:
-            path.write_text(markdown_of("CBDR", heading, made, notes), encoding="utf-8")
+            write_figures(path, markdown_of("CBDR", heading, made, notes))

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from accounts.exceptions import NescioError
 from qa.management.arguments import positive
+from qa.management.figures_file import require_files, write_figures
 from qa.management.progress import Bars
 
 
@@ -57,6 +58,7 @@ class Command(BaseCommand):
             monitored_writer,
         )
 
+        require_files(options["markdown"])
         try:
             _, cases = read_selfaware(options["data"])
             count = options["questions"]
@@ -91,4 +93,4 @@ class Command(BaseCommand):
                 "writer": writer.fingerprint[:12],
             }
             text = markdown_of("Self-knowledge", heading, [table], ())
-            path.write_text(text, encoding="utf-8")
+            write_figures(path, text)

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from accounts.exceptions import NescioError
 from qa.management.arguments import positive
+from qa.management.figures_file import require_files, write_figures
 from qa.management.progress import Bars
 
 _STRENGTHS = (-1.0, -0.3, 0.0, 0.1, 0.3, 1.0)
@@ -58,6 +59,7 @@ class Command(BaseCommand):
             monitored_writer,
         )
 
+        require_files(options["markdown"])
         try:
             data = read_truthfulqa(options["data"], several=False, seed=options["seed"])
             writer = monitored_writer()
@@ -85,4 +87,4 @@ class Command(BaseCommand):
                 "writer": writer.fingerprint[:12],
             }
             text = markdown_of("Honesty steering", heading, [table], ())
-            path.write_text(text, encoding="utf-8")
+            write_figures(path, text)

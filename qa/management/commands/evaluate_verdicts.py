@@ -25,6 +25,7 @@ from qa.language_models.label_pair import LabelPair, read_pair
 from qa.language_models.selection import load_language_model
 from qa.language_models.verdict_form import VerdictForm
 from qa.management.arguments import positive
+from qa.management.figures_file import require_files, write_figures
 from qa.management.progress import Bars
 from qa.own_knowledge.selection import own_form
 from qa.probing.white_box import white_box_of
@@ -98,16 +99,17 @@ class Command(BaseCommand):
         console = Console(file=self.stdout, highlight=False, soft_wrap=True)  # type: ignore[arg-type]  # a text stream but by name
         make = self._on_evidence if options["evidence"] else self._on_own_knowledge
         notes = _NOTES_ON_EVIDENCE if options["evidence"] else _NOTES
+        require_files(options["markdown"])
         try:
             pairs = [read_pair(text) for text in options["labels"]]
             heading, tables = make(options, pairs)
         except (NescioError, OSError) as error:
             raise CommandError(str(error), returncode=2) from error
         print_tables(tables, notes, console)
-        if options["markdown"]:
+        if path := options["markdown"]:
             heading |= {"seed": options["seed"]}
             text = markdown_of("Verdicts by past questions", heading, tables, notes)
-            options["markdown"].write_text(text, encoding="utf-8")
+            write_figures(path, text)
 
     def _on_own_knowledge(
         self, options: dict[str, Any], pairs: list[LabelPair]

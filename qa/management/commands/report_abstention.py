@@ -15,6 +15,12 @@ from accounts.exceptions import NescioError
 from qa.evaluation.abstention.parts import PARTS
 from qa.evaluation.report.markdown import markdown_of
 from qa.evaluation.report.terminal import print_tables
+from qa.management.figures_file import (
+    require_directories,
+    require_files,
+    write_figures,
+    writing,
+)
 from qa.management.fitting import add_fitting, fitting_of
 from qa.management.progress import Bars
 
@@ -70,6 +76,8 @@ class Command(BaseCommand):
 
         console = Console(file=self.stdout)  # type: ignore[arg-type]  # a text stream but by name
         errors = Console(file=self.stderr)  # type: ignore[arg-type]  # the same
+        require_files(options["json"], options["markdown"])
+        require_directories(options["plots"])
         try:
             with Bars(errors) as bars:
                 made = report.abstention_report(
@@ -88,17 +96,15 @@ class Command(BaseCommand):
         print_tables(tables, notes, console)
         date = {"date": f"{timezone.localdate():%Y-%m-%d}"}
         if path := options["json"]:
-            _write(path, dumps({**date, **figures}, indent=2, ensure_ascii=False))
+            write_figures(
+                path, dumps({**date, **figures}, indent=2, ensure_ascii=False)
+            )
         if path := options["markdown"]:
             heading = date | {name: figures[name] for name in _HEADING}
-            _write(path, markdown_of("Abstention", heading, tables, notes))
+            write_figures(path, markdown_of("Abstention", heading, tables, notes))
         if directory := options["plots"]:
-            made.write_plots(directory)
+            with writing(directory):
+                made.write_plots(directory)
 
 
 _HEADING = ("runs", "language_model", "answers", "articles", "right", "folds", "seed")
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"{text.rstrip()}\n", encoding="utf-8")

@@ -9,7 +9,13 @@ from rich.console import Console
 
 from accounts.exceptions import NescioError
 from qa.evaluation.report.terminal import print_tables
-from qa.management.fitting import add_fitting, add_keeping, fitting_of, write_kept
+from qa.management.fitting import (
+    add_fitting,
+    add_keeping,
+    fitting_of,
+    require_kept,
+    write_kept,
+)
 from qa.management.labelled_questions import add_notes, add_questions, questions_of
 from qa.management.progress import Bars
 
@@ -59,6 +65,7 @@ class Command(BaseCommand):
             seed=options["seed"],
             **fitting_of(options),
         )
+        require_kept(options)
         try:
             request = BoundaryRequest(
                 questions_of(options),

@@ -12,6 +12,7 @@ from accounts.exceptions import NescioError
 from probes.models import Probe
 from probes.services.registry import promote, register
 from qa.management.arguments import positive
+from qa.management.figures_file import require_directories, writing
 from qa.management.progress import Bars
 
 
@@ -70,6 +71,7 @@ class Command(BaseCommand):
         )
 
         console = Console(file=self.stdout, highlight=False, soft_wrap=True)  # type: ignore[arg-type]  # a text stream but by name
+        require_directories(options["output"])
         try:
             statements = read_statements(
                 options["true"], options["sounding"] or OWN_STATEMENTS
@@ -115,4 +117,5 @@ class Command(BaseCommand):
             )
         console.print(f"{probe} (number {probe.pk}) is kept as {probe.state}.")
         if directory := options["output"]:
-            trained.files.write(directory)
+            with writing(directory):
+                trained.files.write(directory)

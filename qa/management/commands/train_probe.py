@@ -10,7 +10,13 @@ from rich.console import Console
 from rich.table import Table
 
 from accounts.exceptions import NescioError
-from qa.management.fitting import add_fitting, add_keeping, fitting_of, write_kept
+from qa.management.fitting import (
+    add_fitting,
+    add_keeping,
+    fitting_of,
+    require_kept,
+    write_kept,
+)
 from qa.management.progress import Bars
 
 
@@ -80,6 +86,7 @@ class Command(BaseCommand):
 
         console = Console(file=self.stdout, highlight=False, soft_wrap=True)  # type: ignore[arg-type]  # a text stream but by name
         errors = Console(file=self.stderr)  # type: ignore[arg-type]  # the same
+        require_kept(options)
         try:
             asked = request_of({k: v for k, v in options.items() if v is not None})
             fitted = replace(asked.settings, **fitting_of(options))

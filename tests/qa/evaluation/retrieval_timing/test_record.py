@@ -56,3 +56,16 @@ def test_another_file_is_never_written_to(tmp_path, text):
     with pytest.raises(EvaluationDataError, match="no record"):
         Record(path, BOUND)
     assert path.read_text() == text
+
+
+def test_a_record_that_cant_be_kept_is_named(tmp_path):
+    (tmp_path / "file").write_text("kept")
+    for path in (tmp_path, tmp_path / "file" / "record.jsonl"):
+        with pytest.raises(EvaluationDataError, match="can't be read or written"):
+            Record(path, BOUND)
+    record = Record(tmp_path / "record.jsonl", BOUND)
+    (tmp_path / "record.jsonl").unlink()
+    (tmp_path / "record.jsonl").mkdir()
+
+    with pytest.raises(EvaluationDataError, match="can't be read or written"):
+        record.keep("alone", "me", {"q1": {"answer": "one"}})
