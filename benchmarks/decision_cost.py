@@ -96,7 +96,8 @@ class GivenHistory:
         self, question: Question, *, own_model: str, limit: int
     ) -> Sequence[KnownQuestion]:
         """Return other questions than the one asked, every other one known."""
-        others = [text for text in asked(len(SUBJECTS)) if text != question.text]
+        every = asked(len(SUBJECTS) * len(FORMS))
+        others = [text for text in every if text != question.text]
         return [KnownQuestion(t, n % 2 == 0) for n, t in enumerate(others)][:limit]
 
     def judged(
