@@ -7,7 +7,7 @@ waits for the same loading instead of beginning another.
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 
 from django.conf import settings
@@ -59,30 +59,57 @@ def _load_all() -> None:
     else:
         _load("language_model", load_language_model)
     try:
-        prepare_past_questions()
-    except (NescioError, OperationalError, InterfaceError):
-        logger.exception("Active policies need past questions, which can not be used.")
+        prepare_policies()
+    except (OperationalError, InterfaceError):
+        logger.exception("What active policies need could not be looked up.")
     finally:
         connection.close()
 
 
-def prepare_past_questions() -> None:
-    """Check the labels and load what an active policy asks, before anybody waits for it.
+def prepare_policies() -> None:
+    """Load and check what an active policy asks, before anybody waits for it.
 
-    Raises:
-        LabelPairError: `NESCIO_HISTORY_LABELS` does not fit the language model.
-        LanguageModelUnavailableError: The language model is a server's.
-        ModelLoadError: The model is not there or cannot be read.
+    What can't be used is logged, and the rest is prepared all the same.
     """
     active = Policy.objects.filter(is_active=True)
-    wanted = [*active.values_list("retrieval_timing", "debias_verdict").distinct()]
-    # What a command that only wants the states should not pay for.
-    from qa.own_knowledge import selection  # noqa: PLC0415
+    wanted = active.values_list("retrieval_timing", "debias_verdict", "rerank")
+    for what, prepare in _preparations([*wanted.distinct()]):
+        try:
+            prepare()
+        except NescioError:
+            logger.exception("Active policies need %s, which can not be used.", what)
 
-    if any(timing == RetrievalTiming.HISTORY for timing, _ in wanted):
-        selection.history_form()
-    if any(debiases for _, debiases in wanted):
-        selection.verdict_form()
+
+def _preparations(
+    wanted: Sequence[tuple[str, bool, bool]],
+) -> Iterator[tuple[str, Callable[[], object]]]:
+    timings = {timing for timing, _, _ in wanted} - {RetrievalTiming.ALWAYS}
+    debiases = any(debiases for _, debiases, _ in wanted)
+    ranks = any(ranks for _, _, ranks in wanted)
+    if not (timings or debiases or ranks):
+        return
+    # What a process that is asked for none of it should not pay for.
+    from qa.own_knowledge import (  # noqa: PLC0415
+        boundary,
+        monitored_selection,
+        reranking,
+        selection,
+    )
+
+    by_timing: dict[str, tuple[str, Callable[[], object]]] = {
+        RetrievalTiming.BOUNDARY: (
+            "a boundary probe",
+            lambda: boundary.probe_in_force(selection.own_form()),
+        ),
+        RetrievalTiming.HISTORY: ("past questions", selection.history_form),
+        RetrievalTiming.LOG_PROBABILITY: ("the model as it came", selection.own_form),
+        RetrievalTiming.MONITORED: ("directions", monitored_selection.monitored_writer),
+    }
+    yield from (each for timing, each in by_timing.items() if timing in timings)
+    if debiases:
+        yield "past verdicts", selection.verdict_form
+    if ranks:
+        yield "a reranker", reranking.configured_reranker
 
 
 def _load(name: str, load: Callable[[], object]) -> None:
