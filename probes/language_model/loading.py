@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -62,6 +63,25 @@ def load_model(name: str, *, adapter: str | None = None) -> WhiteBoxModel:
             if model is None:
                 model = _loaded[key] = _load(name, wanted)
     return model
+
+
+def fingerprint_without_adapter(name: str) -> str:
+    """Return the fingerprint of the model of that name as it came, by its files alone.
+
+    Raises:
+        ModelLoadError: It is not there, or cannot be fetched.
+        BundledModelError: The bundled model's wheel is missing or damaged.
+    """
+    model = _loaded.get((name, "none"))
+    return model.fingerprint if model else _read_fingerprint(name)
+
+
+@cache
+def _read_fingerprint(name: str) -> str:
+    directory = directory_of(name)
+    weights = _digests(directory.glob("*.safetensors"))
+    dtype = choose_dtype(choose_device(settings.MODEL_DEVICE))
+    return _fingerprint(directory, weights, dtype, None)
 
 
 def load_model_from(

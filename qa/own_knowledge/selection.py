@@ -7,6 +7,7 @@ from typing import Final
 from django.conf import settings
 
 from probes.language_model import load_model
+from probes.language_model.loading import fingerprint_without_adapter
 from qa.exceptions import LanguageModelUnavailableError
 from qa.language_models.history_form import HistoryForm
 from qa.language_models.label_pair import LabelPair, read_pair
@@ -99,6 +100,22 @@ def verdict_form() -> VerdictForm:
             model = load_model(name, adapter="none")
             form = _verdict_forms[key] = VerdictForm(model, labels)
         return form
+
+
+def own_model_fingerprint() -> str:
+    """Return the fingerprint of `own_form`'s model, which need not be loaded for it.
+
+    "" where the language model is a server's.
+
+    Raises:
+        ModelLoadError: The model is not there or cannot be fetched.
+    """
+    if settings.LANGUAGE_SERVER_URL:
+        return ""
+    form = _forms.get(settings.LANGUAGE_MODEL)
+    if form is not None:
+        return form.model.fingerprint
+    return fingerprint_without_adapter(settings.LANGUAGE_MODEL)
 
 
 def own_form() -> OwnKnowledgeForm:

@@ -33,7 +33,7 @@ def answer(
     probes: Callable[[LanguageModel], Probes],
     policy: Policy,
     mind: OwnMind | None = None,
-    reranker: Callable[[], Reranker] | None = None,
+    reranker: Callable[[], Reranker | None] | None = None,
     debiaser: Callable[[], VerdictDebiaser] | None = None,
 ) -> Iterator[StageValue]:
     """Yield the value of each stage as it is made; the last one is the Outcome.

@@ -30,7 +30,7 @@ def rerank(
     question: Question,
     found: Retrieval,
     *,
-    reranker: Callable[[], Reranker] | None,
+    reranker: Callable[[], Reranker | None] | None,
     policy: Policy,
 ) -> tuple[Retrieval, str]:
     """Return the best `policy.top_k` pieces, best first; equal ones keep their order.
@@ -39,14 +39,14 @@ def rerank(
     reads covers the question.
 
     Args:
-        reranker: Loads it; None keeps the order.
+        reranker: Loads it; the order is kept without one, or where it gives none.
 
     Returns:
-        What is kept, and the reranker's fingerprint.
+        What is kept, and the reranker's fingerprint, "" without one.
     """
     ranked, fingerprint = list(found.evidence), ""
-    if reranker and ranked:
-        by = reranker()
+    by = reranker() if reranker and ranked else None
+    if by:
         texts = [f"{piece.question} {piece.text}".strip() for piece in ranked]
         pairs = zip(by.score(question.text, texts), ranked, strict=True)
         ranked = [piece for _, piece in sorted(pairs, key=lambda pair: -pair[0])]

@@ -43,8 +43,8 @@ def own_mind(timing: RetrievalTiming, history: History) -> OwnMind:
     return OwnMind(partial(_own_knowledge, timing, history), _segment_writer)
 
 
-def configured_reranker() -> Reranker:
-    """Return the reranker that the settings name."""
+def configured_reranker() -> Reranker | None:
+    """Return the reranker that the settings name; None if it is another model's."""
     from qa.own_knowledge import reranking  # noqa: PLC0415
 
     release_connection()

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -80,11 +81,12 @@ def test_what_was_covered_stays_covered_by_so_many_of_the_found(rows, top_k):
     assert bool(covering) == bool(covering & set(kept))
 
 
-def test_without_a_reranker_the_order_stays():
+@pytest.mark.parametrize("reranker", [None, lambda: None], ids=["none", "unusable"])
+def test_without_a_reranker_the_order_stays(reranker):
     found = make_retrieval(*pieces(0.2, 0.3, 0.4))
 
     ranked, by = rerank(
-        Question("What?"), found, reranker=None, policy=make_policy(top_k=2)
+        Question("What?"), found, reranker=reranker, policy=make_policy(top_k=2)
     )
 
     assert [piece.entry_id for piece in ranked.evidence] == [1, 2]

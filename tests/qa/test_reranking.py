@@ -1,5 +1,6 @@
 """A reranker from the command to the policy that uses it."""
 
+from dataclasses import replace
 from io import StringIO
 
 import pytest
@@ -7,8 +8,9 @@ from django.core.management import CommandError, call_command
 
 from probes.cards import ProbeKind
 from probes.exceptions import RerankerFileError
+from probes.language_model import loading
 from probes.models import Probe
-from probes.reranker.card import read_card
+from probes.reranker.card import read_card, write_card
 from probes.reranker.preferences import write_preferences
 from probes.services.registry import promote, register
 from qa.exceptions import PolicyError
@@ -65,6 +67,7 @@ def test_the_command_writes_a_reranker_that_names_whose_preferences_it_learnt(
 
     reranker = configured_reranker()
 
+    assert reranker is not None
     assert card.language_model == probe.language_model
     assert card.boundary_probe == probe.fingerprint
     assert card.base == "encoder"
@@ -75,8 +78,11 @@ def test_the_command_writes_a_reranker_that_names_whose_preferences_it_learnt(
 
 @pytest.mark.django_db
 def test_a_policy_that_ranks_keeps_the_pieces_that_the_reranker_puts_first(
-    fitted, settings
+    fitted, settings, bundled_base
 ):
+    # Learnt of the model that will answer, as far as its card says.
+    card = replace(read_card(fitted), language_model=bundled_base.fingerprint)
+    write_card(fitted, card)
     settings.RERANKER = str(fitted)
     settings.LANGUAGE_MODEL = "bundled"
     texts = [f"The annual fee of card {n} is {n}0 euros." for n in range(1, 5)]
@@ -94,8 +100,34 @@ def test_a_policy_that_ranks_keeps_the_pieces_that_the_reranker_puts_first(
     )
 
     shown = {entries[row.entry_id or 0] for row in answer.evidence.all()}
-    scores = dict(zip(texts, configured_reranker().score(question, texts), strict=True))
+    reranker = configured_reranker()
+    assert reranker is not None
+    scores = dict(zip(texts, reranker.score(question, texts), strict=True))
     assert shown == set(sorted(texts, key=lambda text: -scores[text])[:2])
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("server", ["", "http://127.0.0.1:9/v1"])
+def test_a_reranker_of_another_language_model_is_not_used_and_told_once(
+    fitted, settings, bundled_base, server, caplog
+):
+    settings.RERANKER = str(fitted)
+    settings.LANGUAGE_MODEL = "bundled"
+    settings.LANGUAGE_SERVER_URL = server
+
+    assert [configured_reranker() for _ in range(2)] == [None, None]
+
+    (told,) = [one for one in caplog.records if one.levelname == "ERROR"]
+    assert "what is found keeps its order" in told.message
+
+
+def test_a_model_s_fingerprint_is_told_by_its_files(bundled_base, monkeypatch):
+    monkeypatch.setattr(loading, "_loaded", {})
+
+    told = loading.fingerprint_without_adapter("bundled")
+
+    assert told == bundled_base.fingerprint
+    assert loading._loaded == {}
 
 
 @pytest.mark.django_db
