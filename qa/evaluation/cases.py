@@ -1,5 +1,6 @@
 """Labelled questions: what should become of them, read from JSON Lines."""
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -124,3 +125,13 @@ def as_texts(value: object) -> tuple[str, ...]:
         msg = f"{value!r} is no list of texts"
         raise TypeError(msg)
     return tuple(as_text(item) for item in value)
+
+
+def question_id(text: str) -> str:
+    """Return 16 hex digits of what a question says, for a data set without ids."""
+    return hashlib.sha256(plain_question(text).encode()).hexdigest()[:16]
+
+
+def plain_question(text: str) -> str:
+    """Return a question without differences of spacing and case."""
+    return " ".join(text.split()).casefold()

@@ -20,7 +20,6 @@ from probes.joint import JointSettings, fit_joint, joint_files
 from probes.labels import require_labels
 from probes.language_model import WhiteBoxModel
 from probes.language_model.taps import Activations, Part, Tap
-from qa.evaluation.abstention.build import JOINT_SETTINGS
 from qa.evaluation.abstention.fits import SequenceFit
 from qa.evaluation.abstention.folds import (
     CrossFitted,
@@ -29,7 +28,7 @@ from qa.evaluation.abstention.folds import (
     held_out,
     out_of_fold,
 )
-from qa.evaluation.abstention.joint import joined, joint_scores
+from qa.evaluation.abstention.joint import JOINT_SETTINGS, joined, joint_scores
 from qa.evaluation.metrics.intervals import clusters_of
 from qa.evaluation.metrics.selective import Scores
 from qa.language_models.grounded_prompt import FORM

@@ -12,8 +12,8 @@ from qa.evaluation.metrics.intervals import Numbers, Statistic, bootstrap
 from qa.evaluation.metrics.paired import Difference, differences
 from qa.evaluation.metrics.selective import Ranking, least_aurc, rank
 
-from .folds import Scores
-from .values import Examined, Flags
+from .folds import Flags, Scores
+from .values import Examined
 
 Part = dict[str, Any]
 

@@ -15,12 +15,12 @@ from . import scores as names
 from .areas import areas, auroc, compared
 from .coverage import risk_differences, risks
 from .fits import SequenceFit
-from .folds import Fit, Scores, cross_fit, out_of_fold
+from .folds import Fit, Flags, Scores, cross_fit, out_of_fold
 from .goals import goals
-from .joint import joint_scores
+from .joint import JOINT_SETTINGS, joint_scores
 from .masking import masking
 from .parts import LEARNING, OWN_WORDS, VARIANTS
-from .values import Examined, Flags, Insides
+from .values import Examined, Insides
 from .variants import (
     learning,
     sizes_of,
@@ -28,12 +28,6 @@ from .variants import (
     variants_of,
 )
 
-JOINT_SETTINGS: Final = JointSettings(
-    signals=(*names.MEASURED, "answer_confidence", "early_confidence"),
-    log_odds=frozenset(
-        {"verdict_probability", "answer_confidence", "early_confidence"}
-    ),
-)
 # As in the paper: fits to the answer's tokens and its end, without the prompt's last one.
 _ALONE: Final = (names.LINEAR_ALONE, names.LSTM_ALONE_PLAIN, names.LSTM_ALONE)
 # Fits that the joint score does not read.

@@ -10,8 +10,7 @@ from probes.abstention import FitSettings, Labelled, fit
 from qa.language_models.places import tap_of
 from qa.pipeline.activations import Activations, Place
 
-from .folds import Fit, Rows, Scorer, Scores, held_out
-from .values import Flags
+from .folds import Fit, Flags, Rows, Scorer, Scores, held_out
 
 _HELD_OUT: Final = 0.15
 

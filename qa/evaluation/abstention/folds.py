@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from qa.exceptions import EvaluationDataError
 
 Rows = NDArray[np.intp]
+Flags = NDArray[np.bool_]
 Scores = NDArray[np.float64]
 # Scores answers, named by their rows.
 Scorer = Callable[[Rows], Scores]

@@ -1,15 +1,28 @@
 """The joint score out of fold: no fit behind an answer's score saw its article."""
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import numpy as np
 
 from probes.joint import JointSettings, fit_joint
 
-from .folds import CrossFitted, Rows, Scores
-from .values import Flags
+from .folds import CrossFitted, Flags, Rows, Scores
 
 Signals = Mapping[str, float | None]
+# Stored with answers; confidences that a probe in force stored are not among them, for
+# it may have been fitted on these very answers.
+MEASURED: Final = (
+    "log_probability", "least_token_probability", "mean_entropy",
+    "distance_over_confidence", "willingness", "verdict_probability",
+    "answer_in_evidence", "question_in_evidence",
+)  # fmt: skip
+JOINT_SETTINGS: Final = JointSettings(
+    signals=(*MEASURED, "answer_confidence", "early_confidence"),
+    log_odds=frozenset(
+        {"verdict_probability", "answer_confidence", "early_confidence"}
+    ),
+)
 
 
 def joint_scores(

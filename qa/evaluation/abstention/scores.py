@@ -8,6 +8,7 @@ import numpy as np
 from qa.pipeline.scores import SCORES
 
 from .folds import Scores
+from .joint import MEASURED
 from .values import Examined
 
 LOG_PROBABILITY: Final = "log_probability"
@@ -24,12 +25,6 @@ LSTM_PLAIN: Final = "lstm_plain"
 LSTM: Final = "lstm"
 EARLY: Final = "early"
 JOINT: Final = "joint"
-# Stored with answers; confidences that a probe in force stored are not among them, for
-# it may have been fitted on these very answers.
-MEASURED: Final = (
-    LOG_PROBABILITY, "least_token_probability", "mean_entropy", DISTANCE, "willingness",
-    "verdict_probability", "answer_in_evidence", "question_in_evidence",
-)  # fmt: skip
 # Those that are fitted to be probabilities of being right.
 PROBABILITIES: Final = (
     LINEAR_ALONE, LSTM_ALONE_PLAIN, LSTM_ALONE, LINEAR, LSTM_PLAIN, LSTM, EARLY, JOINT,

@@ -6,15 +6,13 @@ from functools import cached_property
 from typing import Final, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qa.evaluation.labelled import LabelledAnswer
 from qa.evaluation.metrics.intervals import Numbers, clusters_of
 from qa.pipeline.activations import Activations, Place
 
-from .folds import Rows, Scores, folds_of
+from .folds import Flags, Rows, Scores, folds_of
 
-Flags = NDArray[np.bool_]
 _LEAST_SHARE: Final = 0.1
 
 

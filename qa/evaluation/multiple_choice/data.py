@@ -1,13 +1,12 @@
 """Reading the data sets: TruthfulQA's multiple choice, CommonsenseQA, MedQA."""
 
 import csv
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from qa.evaluation.cases import read_lines
+from qa.evaluation.cases import plain_question, question_id, read_lines
 from qa.evaluation.suites.files import digest_of, find_file, misread, read_json
 from qa.exceptions import EvaluationDataError
 
@@ -49,7 +48,7 @@ def read_truthfulqa(data: Path | None, *, several: bool, seed: int) -> ChoiceDat
             questions.append(
                 _question(
                     question_id(question),
-                    categories.get(_plain(question), ""),
+                    categories.get(plain_question(question), ""),
                     question,
                     {str(text): bool(right) for text, right in row[task].items()},
                     several=several,
@@ -100,11 +99,6 @@ def read_medqa(data: Path | None, *, seed: int) -> ChoiceData:
         return _one_right(name, "", question, row["options"], row["answer_idx"], seed)
 
     return _read_lines(file, read)
-
-
-def question_id(text: str) -> str:
-    """Return 16 hex digits of what a question says, for a data set without ids."""
-    return hashlib.sha256(_plain(text).encode()).hexdigest()[:16]
 
 
 def _one_right(
@@ -179,8 +173,4 @@ def _categories(table: Path) -> dict[str, str]:
         rows = list(csv.DictReader(stream))
     if rows and not {"Question", "Category"} <= rows[0].keys():
         raise misread(table, "TruthfulQA's table")
-    return {_plain(row["Question"]): row["Category"] for row in rows}
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split()).casefold()
+    return {plain_question(row["Question"]): row["Category"] for row in rows}

@@ -41,7 +41,7 @@ class Command(BaseCommand):
         """Measure and propose."""
         # Pulls in torch, which the help does without.
         from qa.evaluation.cases import Case  # noqa: PLC0415
-        from qa.evaluation.multiple_choice.data import question_id  # noqa: PLC0415
+        from qa.evaluation.cases import question_id  # noqa: PLC0415
         from qa.evaluation.report.terminal import print_tables  # noqa: PLC0415
         from qa.evaluation.sampling import in_seeded_order  # noqa: PLC0415
         from qa.evaluation.self_knowledge import (  # noqa: PLC0415

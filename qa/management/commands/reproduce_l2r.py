@@ -31,7 +31,6 @@ from qa.evaluation.multiple_choice.suites import configured_model, open_truthful
 from qa.evaluation.multiple_choice.tallies import L2R
 from qa.evaluation.report.plots import precision_recall_svg, refusals_against_alpha_svg
 from qa.evaluation.runs import begin, finish, go_on, judged_of
-from qa.evaluation.suites import open_suite
 from qa.evaluation.suites.options import SuiteOptions
 from qa.exceptions import EvaluationDataError
 from qa.management.arguments import positive
@@ -142,10 +141,10 @@ def _suites(
         return
     given: SuiteOptions = {**common, "knowledge_base": options["knowledge_base"]}
     for name in _OTHERS:
-        yield (name, None), open_suite(name, **given)
+        yield (name, None), MULTIPLE_CHOICE[name](**given)
     if options["corpus"]:
         texts: SuiteOptions = {**common, "knowledge": options["corpus"]}
-        yield (_CORPUS, None), open_suite(_CORPUS, **texts)
+        yield (_CORPUS, None), MULTIPLE_CHOICE[_CORPUS](**texts)
 
 
 def _enriched(
