@@ -49,7 +49,6 @@ class AccountAdmin(UserAdmin, ModelAdmin):  # type: ignore[type-arg, misc]  # un
     ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
-        """Fetch the groups with the users."""
         return super().get_queryset(request).prefetch_related("groups")
 
     @admin.display(description="groups")
@@ -61,7 +60,6 @@ class AccountAdmin(UserAdmin, ModelAdmin):  # type: ignore[type-arg, misc]  # un
     def get_readonly_fields(
         self, request: HttpRequest, obj: User | None = None
     ) -> list[str]:
-        """Keep what would make a superuser out of reach of others."""
         fields = [
             *super().get_readonly_fields(request, obj),
             "last_login",
@@ -93,7 +91,6 @@ class AccountAdmin(UserAdmin, ModelAdmin):  # type: ignore[type-arg, misc]  # un
         formsets: Any,  # noqa: ANN401  # Django's
         change: bool,
     ) -> None:
-        """Let every role but agent open the admin."""
         super().save_related(request, form, formsets, change)
         user = form.instance
         user.is_staff = has_role(user, Role.SME)
@@ -102,7 +99,6 @@ class AccountAdmin(UserAdmin, ModelAdmin):  # type: ignore[type-arg, misc]  # un
     def has_change_permission(
         self, request: HttpRequest, obj: User | None = None
     ) -> bool:
-        """Let only a superuser change one, or set one's password."""
         allowed = super().has_change_permission(request, obj)
         return allowed and (
             obj is None or not obj.is_superuser or _is_superuser(request)
@@ -111,7 +107,6 @@ class AccountAdmin(UserAdmin, ModelAdmin):  # type: ignore[type-arg, misc]  # un
     def has_delete_permission(
         self, request: HttpRequest, obj: User | None = None
     ) -> bool:
-        """Switch users off instead: what they wrote stays theirs."""
         return False
 
     @admin.action(description="Revoke all tokens", permissions=["change"])
@@ -130,7 +125,6 @@ class RoleAdmin(GroupAdmin, ModelAdmin):  # type: ignore[misc]  # unfold has no 
     def get_readonly_fields(
         self, request: HttpRequest, obj: Group | None = None
     ) -> list[str]:
-        """Keep a role's name, which the code knows; permissions are a superuser's."""
         fields = [*super().get_readonly_fields(request, obj)]
         if obj is not None and obj.name in {role.value for role in Role}:
             fields.append("name")
@@ -141,7 +135,6 @@ class RoleAdmin(GroupAdmin, ModelAdmin):  # type: ignore[misc]  # unfold has no 
     def has_delete_permission(
         self, request: HttpRequest, obj: Group | None = None
     ) -> bool:
-        """Never delete a role."""
         if obj is not None and obj.name in {role.value for role in Role}:
             return False
         return super().has_delete_permission(request, obj)
@@ -159,11 +152,9 @@ class ApiTokenAdmin(ModelAdmin):  # type: ignore[misc]  # unfold has no types
     readonly_fields = fields
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """The secret must reach its owner only."""
         return False
 
     def has_change_permission(
         self, request: HttpRequest, obj: ApiToken | None = None
     ) -> bool:
-        """Nothing of a token changes."""
         return False

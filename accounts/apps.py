@@ -13,9 +13,7 @@ class AccountsConfig(AppConfig):
 
         Django's own receiver, which makes the permissions, was connected before this.
         """
-        from accounts.permissions import (  # noqa: PLC0415  # needs loaded models
-            grant_role_permissions,
-        )
+        from accounts.roles import grant_role_permissions  # noqa: PLC0415  # needs loaded models
 
         post_migrate.connect(
             grant_role_permissions, dispatch_uid="accounts.grant_role_permissions"

@@ -1,17 +1,38 @@
-"""Who is asking: a token in `Authorization: Token ...`."""
+"""The names of a user's groups, read along with the credential that a request came with."""
 
+from collections.abc import Iterable
 from functools import lru_cache
 
+from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import Group, User
 from django.contrib.postgres.expressions import ArraySubquery
+from django.core.exceptions import PermissionDenied
 from django.db.models import OuterRef
+from django.http import HttpRequest
 from knox.auth import TokenAuthentication
 from knox.crypto import hash_token
 from rest_framework.exceptions import AuthenticationFailed
 
-from accounts.groups import remember_groups
 from accounts.models import ApiToken
-from accounts.written_query import WrittenQuery, field_names, instance
+from accounts.prepared import WrittenQuery, field_names, instance
+from accounts.throttles import login_wait
+
+_KEPT = "_group_names"
+
+
+def remember_groups(user: User, names: Iterable[str]) -> None:
+    """Keep the names with this instance, which lives as long as its request."""
+    setattr(user, _KEPT, frozenset(names))
+
+
+def remembered_groups(user: User) -> frozenset[str] | None:
+    """Return what was kept with this instance, if anything was."""
+    names: frozenset[str] | None = getattr(user, _KEPT, None)
+    return names
+
+
+# Who is asking: a token in `Authorization: Token ...`.
+
 
 _TOKEN = field_names(ApiToken)
 _USER = field_names(User)
@@ -57,3 +78,39 @@ def _live_token(digest: str) -> WrittenQuery:
             ArraySubquery(groups.values("name")),
         )
     )
+
+
+# Passwords, with a bound on guesses that holds for REST, pages and admin alike;
+# sessions.
+
+
+class ThrottledModelBackend(ModelBackend):
+    """Checks a password unless too many were tried; a tried one is counted, right or wrong."""
+
+    def authenticate(
+        self,
+        request: HttpRequest | None,
+        username: str | None = None,
+        password: str | None = None,
+        **kwargs: object,
+    ) -> User | None:
+        """Return the active user whose password it is.
+
+        Raises:
+            PermissionDenied: Too many tries; Django then reports a failed sign-in.
+        """
+        if request is not None and username is not None:
+            if login_wait(request, username, counted=True) is not None:
+                raise PermissionDenied
+            if "\0" in username:  # PostgreSQL can't compare it
+                return None
+        return super().authenticate(request, username, password, **kwargs)
+
+    def get_user(self, user_id: int) -> User | None:
+        names = Group.objects.filter(user=OuterRef("pk")).order_by().values("name")
+        found = User.objects.annotate(group_names=ArraySubquery(names))
+        user = found.filter(pk=user_id).first()
+        if user is None or not self.user_can_authenticate(user):
+            return None
+        remember_groups(user, user.group_names)
+        return user

@@ -11,11 +11,9 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
     """Reads over tokens."""
 
     def owned_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
-        """The tokens of this user."""
         return self.filter(user_id=user.pk)
 
     def live(self) -> Self:
-        """Tokens that have not expired."""
         return self.filter(models.Q(expiry__isnull=True) | models.Q(expiry__gt=Now()))
 
 

@@ -29,11 +29,7 @@ class NewestFirstPagination(CursorPagination):
     def paginate_queryset(  # type: ignore[override]  # rows of a table, no other sequence
         self, queryset: QuerySet[Any], request: Request, view: APIView | None = None
     ) -> list[Any] | None:
-        """Return one page.
-
-        Raises:
-            ValidationError: `cursor` is none of ours, or `page_size` out of its range.
-        """
+        """Return one page."""
         if not _BASE64.fullmatch(request.query_params.get(self.cursor_query_param, "")):
             raise _bad_cursor()  # the library skips over what is no base64
         try:

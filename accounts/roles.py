@@ -4,14 +4,19 @@ agent asks and votes; sme also reviews; curator also writes and verifies knowled
 admin also manages policies, users and every job.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
 
+from django.apps import AppConfig
+from django.apps.registry import Apps
+from django.apps.registry import apps as global_apps
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.db import transaction
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from accounts.groups import remembered_groups
+from accounts.authentication import remembered_groups
 
 
 class Role(StrEnum):
@@ -75,3 +80,101 @@ class IsAdmin(_HasRole):
 
     message = "This needs the role admin."
     least = Role.ADMIN
+
+
+# What each role may do in the admin: Django's model permissions on the role's group.
+
+
+_READ = ("view",)
+_WRITE = ("view", "add", "change")
+_ALL = ("view", "add", "change", "delete")
+
+# What a role adds to the roles below it: {app: {model: actions}}.
+_ADDED: Mapping[Role, Mapping[str, Mapping[str, tuple[str, ...]]]] = {
+    Role.AGENT: {},
+    Role.SME: {
+        "kb": {
+            "knowledgebase": _READ,
+            "audience": _READ,
+            "document": _READ,
+            "section": _READ,
+            "entry": _READ,
+            "revision": _READ,
+            "conflict": _READ,
+            "tag": _READ,
+        },
+        "probes": {"probe": _READ},
+        "qa": {
+            "answer": _READ,
+            "answerevidence": _READ,
+            "vote": _READ,
+            "escalation": ("view", "change"),
+            "gap": ("view", "change"),
+            "review": ("view", "change"),
+            "reviewsample": _READ,
+            "policy": _READ,
+            "certificate": _READ,
+            "refusalwording": _READ,
+        },
+    },
+    Role.CURATOR: {
+        "jobs": {"job": _READ},
+        "kb": {
+            "document": _WRITE,
+            "section": _ALL,
+            "entry": _WRITE,
+            "proposal": ("view", "change"),
+            "embeddingmodel": _READ,
+            "import": ("view", "add"),
+            "tag": _WRITE,
+        },
+        "qa": {"confidencemove": _READ, "reviewsample": ("view", "add")},
+    },
+    Role.ADMIN: {
+        "accounts": {"apitoken": ("view", "delete")},
+        "admin": {"logentry": _READ},
+        "auth": {"user": _WRITE, "group": _WRITE},
+        "jobs": {"job": ("view", "change")},
+        "kb": {
+            "knowledgebase": _WRITE,
+            "audience": _ALL,
+            "document": _ALL,
+            "embeddingmodel": ("view", "change"),
+            "import": ("view", "add", "delete"),
+            "tag": _ALL,
+        },
+        "probes": {"probe": _WRITE},
+        "qa": {
+            "policy": _WRITE,
+            "refusalwording": _ALL,
+            "driftreading": _READ,
+            "retraining": _READ,
+        },
+    },
+}
+
+
+def grant_role_permissions(
+    app_config: AppConfig, using: str, apps: Apps = global_apps, **_: object
+) -> None:
+    """Make the role groups and give them their permissions on one app's models.
+
+    Runs after each app's migrations; adds what is missing and takes nothing away, so
+    that what an operator granted beyond it stays.
+    """
+    try:
+        groups = apps.get_model("auth", "Group").objects.using(using)
+        permissions = apps.get_model("auth", "Permission").objects.using(using)
+    except LookupError:  # only some apps were migrated, and auth was not among them
+        return
+    codenames: set[str] = set()
+    with transaction.atomic(using=using):
+        for role in Role:
+            group, _made = groups.get_or_create(name=role.value)
+            for model, actions in _ADDED[role].get(app_config.label, {}).items():
+                codenames.update(f"{action}_{model}" for action in actions)
+            group.permissions.add(
+                *permissions.filter(
+                    content_type__app_label=app_config.label, codename__in=codenames
+                )
+            )

@@ -35,11 +35,7 @@ class Rate:
 
 
 def rate_of(scope: str) -> Rate:
-    """Return the configured rate of a scope, written as "20/minute".
-
-    Raises:
-        KeyError: The scope has no rate in the settings.
-    """
+    """Return the configured rate of a scope, written as "20/minute"."""
     limit, _, period = str(api_settings.DEFAULT_THROTTLE_RATES[scope]).partition("/")
     return Rate(limit=int(limit), seconds=_SECONDS[period[0]])
 
@@ -84,7 +80,6 @@ class ScopedThrottle(BaseThrottle):
         self._wait: float | None = None
 
     def allow_request(self, request: Request, view: "APIView") -> bool:
-        """Count the request; `wait` tells how long a refused one must wait."""
         scope = getattr(view, "throttle_scope", "user")
         user = request.user
         caller = f"user {user.pk}" if user.is_authenticated else address_of(request)

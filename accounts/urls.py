@@ -1,6 +1,6 @@
 from django.urls import path
 
-from accounts.api.tokens import TokenListView, TokenView
+from accounts.api import TokenListView, TokenView
 
 urlpatterns = [
     path("tokens", TokenListView.as_view(), name="tokens"),

@@ -31,12 +31,16 @@ from rich.table import Table  # noqa: E402
 from probes.abstention import FitSettings, Labelled, fit  # noqa: E402
 from probes.language_model import WhiteBoxModel, load_model  # noqa: E402
 from probes.language_model.taps import Tap  # noqa: E402
-from qa.language_models.grounded import GroundedLanguageModel  # noqa: E402
-from qa.language_models.grounded_prompt import passing_of  # noqa: E402
-from qa.language_models.places import middle_of, usual_of  # noqa: E402
-from qa.pipeline.activations import NO_CAPTURE, Capture, Place  # noqa: E402
+from qa.inference.grounded import GroundedLanguageModel  # noqa: E402
+from qa.inference.grounded_form import passing_of  # noqa: E402
+from qa.inference.white_box import middle_of, usual_of  # noqa: E402
 from qa.pipeline.evidence import Evidence  # noqa: E402
-from qa.pipeline.generation import Prompt  # noqa: E402
+from qa.pipeline.language_model import (  # noqa: E402
+    NO_CAPTURE,
+    Capture,
+    Place,
+    Prompt,
+)
 
 CAPTURE_LIMIT = 1.03
 SECOND_PASS_LIMIT = 0.55

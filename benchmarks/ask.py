@@ -136,12 +136,12 @@ def _fill(entries: int) -> str:
     from django.db import connection
 
     from accounts.roles import Role
-    from accounts.services.tokens import create_token
+    from accounts.services import create_token
     from kb.demonstration import load_demonstration
+    from kb.entries.services import NewEntry, create_entries
     from kb.models import Audience, Entry, KnowledgeBase
-    from kb.services.entries import NewEntry, create_entries
     from probes import bundled
-    from qa.services.policies import ensure_default_policy
+    from qa.policies.services import ensure_default_policy
 
     bundled.prepare(settings.PLACES.models)
     author, _ = User.objects.get_or_create(username="author", is_superuser=True)
@@ -200,9 +200,8 @@ def _serving(*, with_workers: bool = True) -> Iterator[tuple[int, psutil.Process
     from django.conf import settings
 
     from nescio.up.address import Address
-    from nescio.up.children import children, environment
-    from nescio.up.readiness import wait_until_ready
-    from nescio.up.supervisor import Supervisor
+    from nescio.up.processes import Supervisor, children, environment
+    from nescio.up.session import wait_until_ready
 
     console = Console(stderr=True)
     with socket.socket() as probe:

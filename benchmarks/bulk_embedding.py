@@ -115,8 +115,8 @@ def texts_of(count: int, round_number: int) -> list[str]:
 
 
 def _throughput(rows: int, rounds: int) -> int:
-    from kb.embedder import embedder_of
-    from kb.embedding import active_model
+    from kb.embedding.embedder import embedder_of
+    from kb.embedding.services import active_model
     from kb.models import Audience, EntryEmbedding, KnowledgeBase
 
     embedder = embedder_of(active_model())
@@ -157,7 +157,7 @@ def _bring(
 ) -> None:
     from django.db import transaction
 
-    from kb.services.imports import Upload, run_import, start_import
+    from kb.imports.services import Upload, run_import, start_import
 
     @contextmanager
     def writing(done: int, total: int | None) -> Iterator[None]:
@@ -181,7 +181,7 @@ def _bring(
 def _memory(rows: int) -> int:
     import tempfile
 
-    from kb.importing import Limits, read
+    from kb.imports.readers import Limits, read
 
     peaks = []
     for count in (rows // 10, rows):

@@ -66,7 +66,7 @@ def _fill(count: int) -> "tuple[User, list[str]]":
 def _measure(curator: "User", texts: list[str], saves: int) -> None:
     from django.db import connection
 
-    from kb.services.conflict_resolution import settle_written
+    from kb.upkeep.conflict_resolution import settle_written
     from tests.factories import make_entry
 
     times: dict[str, list[float]] = defaultdict(list)
@@ -112,8 +112,8 @@ def _timer(spent: dict[str, float]) -> Callable[..., object]:
 @contextmanager
 def _timed_judgement(spent: dict[str, float]) -> Iterator[None]:
     """Time the judging of pairs where the finding calls it."""
+    from kb.conflicts import finding as conflict_finding
     from kb.conflicts import judge
-    from kb.services import conflict_finding
 
     def timed(*statements: Any, **more: Any) -> Any:  # noqa: ANN401  # passed on
         begun = time.perf_counter()

@@ -33,17 +33,17 @@ from rich.table import Table
 
 from probes.abstention import Labelled, fit
 from probes.language_model import WhiteBoxModel
-from qa.evaluation.retrieval_timing.deciders import Undecided
-from qa.language_models.own_knowledge import OwnKnowledgeForm
-from qa.language_models.places import middle_of, tap_of
-from qa.own_knowledge.boundary import BoundaryProbe, OwnKnowledgeByProbe
-from qa.own_knowledge.history import OwnKnowledgeByHistory
-from qa.own_knowledge.log_probability import OwnKnowledgeByDraft
-from qa.own_knowledge.selection import history_form, own_form
+from qa.inference.closed_book_form import OwnKnowledgeForm
+from qa.inference.closed_book_models import history_form, own_form
+from qa.inference.known_by_draft import OwnKnowledgeByDraft
+from qa.inference.known_by_history import OwnKnowledgeByHistory
+from qa.inference.known_by_probe import BoundaryProbe, OwnKnowledgeByProbe
+from qa.inference.white_box import middle_of, tap_of
 from qa.pipeline.history import JudgedQuestion, KnownQuestion
-from qa.pipeline.outcome import Question
-from qa.pipeline.own_knowledge import OwnKnowledge
+from qa.pipeline.self_knowledge import OwnKnowledge
+from qa.pipeline.values import Question
 from qa.training.boundary import SETTINGS
+from studies.cbdr.retrieval_timing.deciders import Undecided
 
 ROUNDS = 3
 NEVER, CBDR, DH_ICL = "never", "CBDR", "DH-ICL"

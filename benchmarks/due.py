@@ -29,9 +29,9 @@ from django.utils import timezone
 
 from accounts.acting import acting_for, as_owner
 from benchmarks.recall import own_database
-from kb.due import Reason
+from kb.entries.due import Reason
 from kb.models import Audience, EntryQuerySet, KnowledgeBase
-from kb.services.due_queue import due_entries, read_page, sizes
+from kb.upkeep.services import due_entries, read_page, sizes
 from nescio.embedded import postgres
 
 _FILL = """

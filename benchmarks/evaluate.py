@@ -72,7 +72,7 @@ def _options() -> argparse.Namespace:
 
 def _measure(options: argparse.Namespace) -> int:
     from qa.evaluation.runs import begin, go_on
-    from qa.evaluation.suites import open_suite
+    from qa.evaluation.suites.registry import open_suite
 
     suite = open_suite(
         options.suites.replace(",", "+"),

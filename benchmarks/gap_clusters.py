@@ -35,7 +35,7 @@ def main() -> None:
     django.setup()
     from django.conf import settings
 
-    from kb.embedder import load_embedder
+    from kb.embedding.embedder import load_embedder
 
     rows = json.loads(options.data.read_text())["train"]
     order = np.random.default_rng(options.seed).permutation(len(rows))
@@ -56,7 +56,7 @@ def main() -> None:
 
 def labels(vectors: np.ndarray, radius: float) -> list[int]:
     """Return the number of each question's cluster, gathered in batches."""
-    from qa.feedback.clusters import Block, gather, moved
+    from qa.gaps.clusters import Block, gather, moved
 
     middles: list[np.ndarray] = []
     sizes: list[int] = []

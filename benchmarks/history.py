@@ -25,9 +25,9 @@ from django.db import connection, transaction
 from django.test.utils import setup_databases, teardown_databases
 
 from accounts.acting import as_owner, unrestricted
+from kb.entries.revisions import revision_of
+from kb.entries.services import NewEntry, create_entries
 from kb.models import Entry, Revision
-from kb.services.entries import NewEntry, create_entries
-from kb.services.entry_revisions import revision_of
 from nescio.embedded import postgres
 from tests.factories import make_audience, make_curator, make_knowledge_base
 

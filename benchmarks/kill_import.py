@@ -54,8 +54,8 @@ def main() -> int:
 
 
 def _enqueue(rows: int) -> "tuple[Import, Job]":
+    from kb.imports.services import Upload, enqueue_import, start_import
     from kb.models import Audience, KnowledgeBase
-    from kb.services.imports import Upload, enqueue_import, start_import
     from tests.factories import make_curator
 
     content = "text\n" + "".join(

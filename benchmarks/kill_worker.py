@@ -129,8 +129,8 @@ def _own_database() -> Iterator[None]:
 
 
 def _write_entries(count: int) -> None:
+    from kb.entries.services import NewEntry, create_entries
     from kb.models import Audience, KnowledgeBase
-    from kb.services.entries import NewEntry, create_entries
 
     began = time.monotonic()
     knowledge_base = KnowledgeBase.objects.create(slug="kill", name="Kill")

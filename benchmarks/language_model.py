@@ -22,9 +22,9 @@ django.setup()
 from django.conf import settings  # noqa: E402
 
 from probes.language_model import load_model  # noqa: E402
-from qa.language_models.guided import GuidedLanguageModel  # noqa: E402
+from qa.inference.guided import GuidedLanguageModel  # noqa: E402
 from qa.pipeline.evidence import Evidence  # noqa: E402
-from qa.pipeline.generation import Prompt  # noqa: E402
+from qa.pipeline.language_model import Prompt  # noqa: E402
 
 ROUNDS = 9
 NOTES = (

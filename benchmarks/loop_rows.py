@@ -14,11 +14,11 @@ from accounts.roles import Role
 from accounts.services import create_user
 from benchmarks.loop_page_list import PASSWORD
 from benchmarks.loop_sql import STATEMENTS
+from kb.entries.services import NewEntry, create_entries
 from kb.models import Audience, KnowledgeBase, Tag
-from kb.services.entries import NewEntry, create_entries
+from qa.dashboard.daily_counts import count_days
 from qa.models import Certificate, ChangedDay, Policy
-from qa.services.daily_counts import count_days
-from qa.services.policies import ensure_default_policy
+from qa.policies.services import ensure_default_policy
 
 DAYS = 180
 ENTRIES = 400

@@ -26,10 +26,12 @@ from django.conf import settings  # noqa: E402
 
 from benchmarks.abstention import QUESTIONS, SUBJECTS, Compared, compared  # noqa: E402
 from probes.directions import DirectionSet  # noqa: E402
-from qa.language_models.own_knowledge import OwnKnowledgeForm  # noqa: E402
-from qa.own_knowledge.monitored_selection import monitored_writer  # noqa: E402
-from qa.own_knowledge.monitored_writer import SteeredWriter  # noqa: E402
-from qa.pipeline.monitoring import keys_of, new_words, unconfident  # noqa: E402
+from qa.inference.closed_book_form import OwnKnowledgeForm  # noqa: E402
+from qa.inference.monitored_writer import (  # noqa: E402
+    SteeredWriter,
+    monitored_writer,
+)
+from qa.pipeline.monitored_words import keys_of, new_words, unconfident  # noqa: E402
 
 LIMIT = 1.05
 STEERING = 0.3

@@ -37,8 +37,8 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 from accounts.acting import acting_for, as_owner
-from kb import vector_index
-from kb.embedder import load_embedder
+from kb.embedding import vector_index
+from kb.embedding.embedder import load_embedder
 from kb.models import Audience, EmbeddingModel, KnowledgeBase
 from kb.search import search
 from kb.types import QuestionVector, Scope, SearchResult

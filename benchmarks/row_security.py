@@ -42,7 +42,7 @@ def main() -> None:
     from django.db import connection
 
     from accounts.acting import acting_for, as_owner
-    from kb.embedding import embed_question
+    from kb.embedding.services import embed_question
 
     with as_owner("benchmarks"):
         agent = User.objects.get(username="agent")

@@ -58,19 +58,16 @@ class JobAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     ]  # fmt: skip
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Jobs are begun by what needs them."""
         return False
 
     def has_change_permission(
         self, request: HttpRequest, obj: Job | None = None
     ) -> bool:
-        """A job's row is written by workers alone."""
         return False
 
     def has_delete_permission(
         self, request: HttpRequest, obj: Job | None = None
     ) -> bool:
-        """Old jobs are deleted by beat."""
         return False
 
     def has_steer_permission(
@@ -99,7 +96,6 @@ class JobAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
 
     @admin.action(description="Cancel the selected jobs", permissions=["steer"])
     def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
-        """Cancel what is not finished."""
         for job_id in queryset.values_list("pk", flat=True):
             self._steer(request, request_cancel, job_id, "will stop")
 
@@ -112,7 +108,6 @@ class JobAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     @action(description="Cancel", icon="cancel", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Cancel this job?")
     def cancel_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Cancel the job that is shown."""
         self._steer(request, request_cancel, UUID(object_id), "will stop")
         return redirect(reverse("admin:jobs_job_change", args=[object_id]))
 

@@ -86,11 +86,7 @@ def claim(job_id: UUID) -> Job | None:
 
 
 def finish(lease: Lease, state: Job.State, **values: object) -> None:
-    """Write a job's end.
-
-    Raises:
-        LeaseLostError: Another run holds the job.
-    """
+    """Write a job's end."""
     _write(lease, state=state, lease_until=None, finished_at=Now(), **values)
 
 
@@ -101,9 +97,6 @@ def give_back(
 
     Args:
         counts: Whether this run counts as one without progress if it made none.
-
-    Raises:
-        LeaseLostError: Another run holds the job.
     """
     values: dict[str, object] = {"error": displayable(error)}
     if not counts:

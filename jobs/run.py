@@ -21,7 +21,7 @@ from django.db.models.functions import Now
 
 from accounts.acting import unrestricted
 from accounts.exceptions import UnavailableError
-from jobs import bell
+from jobs import notify as bell
 from jobs.exceptions import (
     JobCancelledError,
     JobInterruptedError,
@@ -101,11 +101,6 @@ class JobRun:
         killed worker's job goes on after the last finished step, and none is done twice.
         Compute first and write inside: the job's row is locked meanwhile, and a step that
         is silent towards the database for 30 s is broken off.
-
-        Raises:
-            JobCancelledError: Someone asked for the job to stop.
-            JobInterruptedError: This worker shuts down.
-            LeaseLostError: Another run holds the job.
         """
         self._raise_if_stopping()
         step = Step(self.done, self.total, self.cursor)

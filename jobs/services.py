@@ -10,9 +10,9 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from accounts.exceptions import ConflictError
-from jobs.bell import ring
 from jobs.exceptions import JobNotFoundError, JobStateError
 from jobs.models import Job
+from jobs.notify import ring
 
 
 def enqueue(
@@ -54,7 +54,6 @@ def request_cancel(job_id: UUID, *, by: AbstractBaseUser | AnonymousUser) -> Job
     Steps that are done stay done. Asking twice is asking once.
 
     Raises:
-        JobNotFoundError: There is none, or it is not `by`'s.
         JobStateError: It has succeeded or failed already.
     """
     with transaction.atomic():
@@ -77,7 +76,6 @@ def retry(job_id: UUID, *, by: AbstractBaseUser | AnonymousUser) -> Job:
     """Let a failed or cancelled job go on from its last finished step.
 
     Raises:
-        JobNotFoundError: There is none, or it is not `by`'s.
         JobStateError: It waits, runs or has succeeded.
         ConflictError: Another unfinished job has its idempotency key.
     """

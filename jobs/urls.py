@@ -1,12 +1,6 @@
 from django.urls import path
 
-from jobs.api.views import (
-    JobCancelView,
-    JobEventsView,
-    JobListView,
-    JobRetryView,
-    JobView,
-)
+from jobs.api import JobCancelView, JobEventsView, JobListView, JobRetryView, JobView
 
 urlpatterns = [
     path("jobs", JobListView.as_view(), name="jobs"),

@@ -1,8 +1,4 @@
-from accounts.exceptions import (
-    ConflictError,
-    NescioError,
-    NotFoundError,
-)
+from accounts.exceptions import ConflictError, NescioError, NotFoundError
 
 
 class InvalidKnowledgeError(NescioError):

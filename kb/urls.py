@@ -1,17 +1,15 @@
 from django.urls import path
 
-from kb.api import (
-    audiences,
-    conflicts,
-    documents,
-    due,
-    entries,
-    exports,
-    imports,
-    proposals,
-    revisions,
-    tags,
-)
+from kb.archive import api as exports
+from kb.audiences import api as audiences
+from kb.conflicts import api as conflicts
+from kb.documents import api as documents
+from kb.enrichment import api as proposals
+from kb.entries import api as entries
+from kb.entries import revision_api as revisions
+from kb.imports import api as imports
+from kb.tags import api as tags
+from kb.upkeep import api as due
 
 urlpatterns = [
     path("entries", entries.EntryListView.as_view(), name="entries"),

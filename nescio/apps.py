@@ -7,5 +7,4 @@ class NescioConfig(AppConfig):
     name = "nescio"
 
     def ready(self) -> None:
-        """Register the system checks."""
         from nescio import fitness  # noqa: F401, PLC0415  # registers at import

@@ -6,7 +6,7 @@ from celery import Celery
 from celery.signals import worker_init
 from django.core.exceptions import ImproperlyConfigured
 
-from workers import file_broker
+from workers import broker as file_broker
 from workers.schedules import schedules
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "nescio.settings")

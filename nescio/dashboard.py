@@ -16,9 +16,9 @@ from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 
 from jobs.models import Job
-from kb.models import Entry
-from qa.models import Answer
-from qa.pages.wording import REASONS
+from kb.entries.models import Entry
+from qa.answers.models import Answer
+from qa.answers.wording import REASONS
 from qa.pipeline.gates import Reason
 
 DUE = timedelta(days=30)

@@ -16,8 +16,8 @@ from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
 from accounts.exceptions import NescioError, UnavailableError, error_envelope
-from nescio.json_parser import BodyTooLargeError
-from nescio.request_id import current_request_id
+from nescio.middleware import current_request_id
+from nescio.rest import BodyTooLargeError
 
 API_PREFIX = "/api/"
 RETRY_SECONDS = 5

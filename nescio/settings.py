@@ -14,8 +14,8 @@ import environ
 from django.core.exceptions import ImproperlyConfigured
 
 from nescio.admin_site import UNFOLD  # noqa: F401  # a setting
-from nescio.content_security import STRICT
 from nescio.embedded.places import Places, local_secret_key
+from nescio.middleware import STRICT
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -86,7 +86,7 @@ INSTALLED_APPS = [
     "nescio",
 ]
 MIDDLEWARE = [
-    "nescio.request_id.RequestIdMiddleware",
+    "nescio.middleware.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -96,7 +96,7 @@ MIDDLEWARE = [
     "accounts.middleware.ReaderMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "nescio.content_security.ContentSecurityMiddleware",
+    "nescio.middleware.ContentSecurityMiddleware",
 ]
 ROOT_URLCONF = "nescio.urls"
 WSGI_APPLICATION = "nescio.wsgi.application"
@@ -122,7 +122,7 @@ STATIC_URL = "static/"
 STATIC_ROOT = VAR_DIR / "static"
 # Names carry no content hash: pages work before `collectstatic` ran.
 WHITENOISE_USE_FINDERS = True
-AUTHENTICATION_BACKENDS = ["accounts.backends.ThrottledModelBackend"]
+AUTHENTICATION_BACKENDS = ["accounts.authentication.ThrottledModelBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {
         "NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"
@@ -296,7 +296,7 @@ IMPORT_MAX_UNPACKED_MIB = env.int("NESCIO_IMPORT_MAX_UNPACKED_MIB", default=200)
 # Web server and workers must both reach it.
 IMPORT_DIR = env.str("NESCIO_IMPORT_DIR", default=str(PLACES.imports))
 FILE_UPLOAD_HANDLERS = [
-    "nescio.uploads.BoundedUploadHandler",
+    "nescio.rest.BoundedUploadHandler",
     "django.core.files.uploadhandler.MemoryFileUploadHandler",
     "django.core.files.uploadhandler.TemporaryFileUploadHandler",
 ]
@@ -329,7 +329,7 @@ REST_FRAMEWORK = {
     ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["nescio.json_parser.BoundedJSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["nescio.rest.BoundedJSONParser"],
     "DEFAULT_PAGINATION_CLASS": "accounts.pagination.NewestFirstPagination",
     "PAGE_SIZE": 50,
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
@@ -343,7 +343,7 @@ REST_FRAMEWORK = {
     },
     # How many proxies of ours stand in front: only their X-Forwarded-For counts.
     "NUM_PROXIES": env.int("NESCIO_PROXIES", default=0),
-    "DEFAULT_METADATA_CLASS": "nescio.options.MethodsOnly",
+    "DEFAULT_METADATA_CLASS": "nescio.rest.MethodsOnly",
     "EXCEPTION_HANDLER": "nescio.exception_handler.exception_handler",
 }
 KNOX_TOKEN_MODEL = "accounts.ApiToken"  # noqa: S105  # names a model
@@ -374,7 +374,7 @@ SPECTACULAR_SETTINGS = {
         "EscalationState": "qa.models.Escalation.State",
         "ImportState": "kb.models.Import.State",
         "ImportFormat": "kb.models.Import.Format",
-        "WritableEntryState": "kb.api.entry_serializers.WRITABLE_STATES",
+        "WritableEntryState": "kb.entries.serializers.WRITABLE_STATES",
         "Thumb": [("up", "up"), ("down", "down")],
     },
     "POSTPROCESSING_HOOKS": [
@@ -393,7 +393,7 @@ LOGGING = {
             "format": "%(asctime)s %(levelname)s %(name)s [%(request_id)s]: %(message)s"
         }
     },
-    "filters": {"request_id": {"()": "nescio.request_id.RequestIdFilter"}},
+    "filters": {"request_id": {"()": "nescio.middleware.RequestIdFilter"}},
     "handlers": {
         "stderr": {
             "class": "logging.StreamHandler",

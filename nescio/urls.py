@@ -21,7 +21,7 @@ urlpatterns = [
     path("healthz/live", health.live, name="healthz-live"),
     path("login", LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("logout", LogoutView.as_view(), name="logout"),
-    path("", include("qa.pages.urls")),
+    path("", include("qa.desk.urls")),
 ]
 
 handler400 = "nescio.exception_handler.bad_request"

@@ -14,10 +14,10 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
 
 from accounts.exceptions import NescioError
-from kb.embedder import embedder_of
-from kb.embedding import active_model
-from qa.models import Policy
+from kb.embedding.embedder import embedder_of
+from kb.embedding.services import active_model
 from qa.pipeline.policy import RetrievalTiming
+from qa.policies.models import Policy
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ def begin() -> None:
 
 def _load_all() -> None:
     # What a command that only wants the states should not pay for.
-    from qa.language_models import load_language_model  # noqa: PLC0415
+    from qa.inference.configured import load_language_model  # noqa: PLC0415
 
     # The embedder first: it alone decides a hard refusal.
     _load("embedder", lambda: embedder_of(active_model()).encode_question("Ready?"))
@@ -89,12 +89,10 @@ def _preparations(
     if not (timings or debiases or ranks):
         return
     # What a process that is asked for none of it should not pay for.
-    from qa.own_knowledge import (  # noqa: PLC0415
-        boundary,
-        monitored_selection,
-        reranking,
-        selection,
-    )
+    from qa.inference import closed_book_models as selection  # noqa: PLC0415
+    from qa.inference import known_by_probe as boundary  # noqa: PLC0415
+    from qa.inference import monitored_writer as monitored_selection  # noqa: PLC0415
+    from qa.inference import reranker as reranking  # noqa: PLC0415
 
     by_timing: dict[str, tuple[str, Callable[[], object]]] = {
         RetrievalTiming.BOUNDARY: (

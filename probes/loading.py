@@ -13,12 +13,7 @@ if TYPE_CHECKING:
 def load_probe(
     files: ProbeFiles, *, language_model: str
 ) -> "AbstentionProbe | DirectionSet | JointProbe":
-    """Return the probe, or the directions, for the model of that fingerprint.
-
-    Raises:
-        ProbeFileError: A file is damaged, or says what cannot be.
-        ProbeMismatchError: It was fitted for another language model.
-    """
+    """Return the probe, or the directions, for the model of that fingerprint."""
     kind = files.parsed().kind
     if kind is ProbeKind.JOINT:
         return joint_from(files, language_model=language_model)

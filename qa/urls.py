@@ -1,17 +1,9 @@
 from django.urls import path
 
-from qa.api.answers import AnswerListView, AnswerView
-from qa.api.ask import AskView, RetryView
-from qa.api.dashboard import DashboardView
-from qa.api.escalations import (
-    AssigneeView,
-    CloseView,
-    EscalateView,
-    EscalationListView,
-    EscalationView,
-    ReplyView,
-)
-from qa.api.gaps import (
+from qa.answers.api import AnswerListView, AnswerView, AskView, RetryView
+from qa.answers.playground import SearchView
+from qa.dashboard.api import DashboardView
+from qa.gaps.api import (
     GapDismissView,
     GapDraftView,
     GapLinkView,
@@ -20,10 +12,19 @@ from qa.api.gaps import (
     GapProposeView,
     GapReopenView,
     GapView,
+    NoticeListView,
+    NoticeReadView,
 )
-from qa.api.notices import NoticeListView, NoticeReadView
-from qa.api.policies import DriftListView, PolicyListView, PolicyView
-from qa.api.reviews import (
+from qa.gaps.escalation_api import (
+    AssigneeView,
+    CloseView,
+    EscalateView,
+    EscalationListView,
+    EscalationView,
+    ReplyView,
+)
+from qa.policies.api import DriftListView, PolicyListView, PolicyView
+from qa.reviews.api import (
     AgreementView,
     ReviewExportView,
     ReviewJudgementView,
@@ -34,8 +35,7 @@ from qa.api.reviews import (
     ReviewView,
     SampleListView,
 )
-from qa.api.search import SearchView
-from qa.api.votes import VoteExportView, VoteHandledView, VoteListView, VoteView
+from qa.votes.api import VoteExportView, VoteHandledView, VoteListView, VoteView
 
 urlpatterns = [
     path("ask", AskView.as_view(), name="api_ask"),

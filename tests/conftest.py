@@ -102,7 +102,7 @@ def _empty_cache() -> None:
 @pytest.fixture(autouse=True)
 def _no_remembered_model() -> None:
     """Let no test ask with the embedding model of another's rolled-back database."""
-    from kb import embedding
+    from kb.embedding import services as embedding
 
     embedding._last_active.clear()
 

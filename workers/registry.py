@@ -3,26 +3,24 @@
 from functools import partial
 
 from jobs.run import Handler
-from kb.archive.background import export_in_background
-from kb.services.bulk_jobs import change_in_background
-from kb.services.conflict_job import find_conflicts
-from kb.services.embedding import embed_and_switch, tidy_vectors
-from kb.services.enrichment_job import enrich_in_background
-from kb.services.imports import import_in_background
-from kb.services.reminders import remind_owners
-from kb.services.upkeep import keep_upkeep
-from qa.evaluation.background import evaluate_in_background
-from qa.language_models.judge_selection import configured_judge
-from qa.language_models.writer_selection import load_writer
-from qa.services.drift import watch_drift
-from qa.services.entry_confidence import weigh_votes
-from qa.services.gap_finding import find_gaps
-from qa.services.notices import mail_notice, post_notice
-from qa.services.past_questions import keep_past_questions
-from qa.services.repeats import ask_again
-from qa.services.review_sampling import draw_in_background
-from qa.training.background import train_in_background
-from qa.training.retraining import retrain_in_background
+from kb.archive.exports import export_in_background
+from kb.conflicts.background import find_conflicts
+from kb.embedding.switch import embed_and_switch, tidy_vectors
+from kb.enrichment.background import enrich_in_background
+from kb.entries.bulk import change_in_background
+from kb.imports.services import import_in_background
+from kb.upkeep.reminders import remind_owners
+from kb.upkeep.services import keep_upkeep
+from qa.calibration.drift_job import watch_drift
+from qa.evaluation.job import evaluate_in_background
+from qa.gaps.finding import find_gaps
+from qa.gaps.notices import mail_notice, post_notice
+from qa.gaps.repeats import ask_again
+from qa.inference.configured import configured_judge, load_writer
+from qa.reviews.sampling import draw_in_background
+from qa.training.jobs import retrain_in_background, train_in_background
+from qa.training.past_questions import keep_past_questions
+from qa.votes.entry_confidence import weigh_votes
 
 HANDLERS: dict[str, Handler] = {
     "kb.change_entries": change_in_background,

@@ -1,35 +1,58 @@
-"""Celery's tasks: thin, for the Job row is the truth and the broker only a doorbell."""
+"""Tells a worker's child processes that the worker is shutting down.
+
+A warm shutdown lets a task end, which may take an hour; a job rather gives its lease back
+after the present step. Children inherit one shared byte: no lock that a killed process
+could leave held, no signal that could break a step off.
+"""
 
 import logging
+import mmap
 from uuid import UUID
 
 from celery import shared_task
-from celery.signals import worker_ready
+from celery.signals import worker_init, worker_ready, worker_shutting_down
 from django.conf import settings
 
 from accounts.acting import unrestricted
-from jobs.bell import RUN_TASK
+from jobs.notify import RUN_TASK
+from jobs.notify import sweep as ring_again
 from jobs.run import run_job as run
 from jobs.services import enqueue, prune_finished
-from jobs.sweep import sweep as ring_again
-from kb import vector_index
-from kb.archive.background import prune_exports
-from kb.embedding import active_model
-from kb.services import reminders, upkeep
-from qa.services import (
-    daily_counts,
-    entry_confidence,
-    entry_uses,
-    gap_finding,
-    notices,
-    past_questions,
-    repeats,
-    retrainings,
-    review_sampling,
-)
-from qa.services.asking import fail_abandoned
-from workers import shutdown
+from kb.archive.exports import prune_exports
+from kb.embedding import vector_index
+from kb.embedding.services import active_model
+from kb.upkeep import reminders
+from kb.upkeep import services as upkeep
+from qa.answers.asking import fail_abandoned
+from qa.dashboard import daily_counts
+from qa.gaps import finding as gap_finding
+from qa.gaps import notices, repeats
+from qa.reviews import sampling as review_sampling
+from qa.training import past_questions
+from qa.training import retraining as retrainings
+from qa.votes import entry_confidence, entry_uses
 from workers.registry import HANDLERS
+
+_flag = mmap.mmap(-1, 1)
+
+
+def is_stopping() -> bool:
+    """Tell whether this worker was asked to shut down."""
+    return _flag[0] != 0
+
+
+@worker_shutting_down.connect
+def _announce(**_: object) -> None:
+    _flag[0] = 1
+
+
+@worker_init.connect
+def _begin(**_: object) -> None:
+    _flag[0] = 0
+
+
+# Celery's tasks: thin, for the Job row is the truth and the broker only a doorbell.
+
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +60,7 @@ logger = logging.getLogger(__name__)
 @shared_task(name=RUN_TASK)
 def run_job(job_id: str) -> None:
     """Run the job if it is due; a second delivery does nothing."""
-    run(UUID(job_id), HANDLERS, is_stopping=shutdown.is_stopping)
+    run(UUID(job_id), HANDLERS, is_stopping=is_stopping)
 
 
 @shared_task(name="workers.sweep")

@@ -49,11 +49,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return _Cursor(cursor, self)
 
     def tell_reader(self) -> None:
-        """Make the connection's reader the one who is said to read, if it is another.
-
-        Raises:
-            DatabaseError: The application's role may not be taken.
-        """
+        """Make the connection's reader the one who is said to read, if it is another."""
         pgconn = self.connection.pgconn
         wanted = reader()
         told = pgconn.parameter_status(_CARRIER)

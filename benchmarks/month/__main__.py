@@ -35,17 +35,18 @@ from jobs.run import run_job  # noqa: E402
 from nescio.embedded import postgres  # noqa: E402
 from probes.cards import ProbeKind  # noqa: E402
 from probes.models import Probe  # noqa: E402
-from probes.services.registry import promote  # noqa: E402
-from probes.services.shipped import NOTE  # noqa: E402
-from qa.language_models import load_language_model  # noqa: E402
+from probes.services import (  # noqa: E402
+    NOTE,
+    promote,
+)
+from qa.inference.configured import load_language_model  # noqa: E402
 from qa.models import Answer, Retraining, Review, ReviewSample, Vote  # noqa: E402
 from qa.pipeline.replay import flat  # noqa: E402
-from qa.services.retrainings import approve, enqueue_due  # noqa: E402
-from qa.training.duel import Duel, fight  # noqa: E402
-from qa.training.labelled import LabelledDraft, finite  # noqa: E402
-from qa.training.labelled_reviews import Part, part_of  # noqa: E402
+from qa.training.compare_probes import Duel, fight  # noqa: E402
+from qa.training.labels import LabelledDraft, finite  # noqa: E402
 from qa.training.request import model_to_train_on  # noqa: E402
-from qa.training.stored_answers import evidence_of, prompt_of, text_of  # noqa: E402
+from qa.training.retraining import approve, enqueue_due  # noqa: E402
+from qa.training.stored_labels import Part, evidence_of, part_of, prompt_of, text_of  # noqa: E402  # noqa: E402
 from workers.registry import HANDLERS  # noqa: E402
 
 from .asking import asked, prepared_knowledge_base  # noqa: E402

@@ -10,11 +10,11 @@ from django.contrib.auth.models import User
 from accounts.acting import acting_for
 from kb.demonstration.loader import load_demonstration
 from kb.models import KnowledgeBase
-from probes.services.shipped import register_shipped
+from probes.services import register_shipped
+from qa.answers.asking import ask
 from qa.evaluation.knowledge import ensure_agent
 from qa.models import Answer
-from qa.services.asking import ask
-from qa.services.policies import activate, ensure_default_policy, new_version
+from qa.policies.services import activate, ensure_default_policy, new_version
 
 from .questions import MonthQuestion
 

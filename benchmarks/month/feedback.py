@@ -12,10 +12,10 @@ from accounts.acting import acting_for
 from accounts.roles import Role
 from kb.models import KnowledgeBase
 from qa.models import Answer, Review, ReviewSample, Vote
-from qa.services.review_judgements import Judgement
-from qa.services.review_sampling import SampleOrder, draw_sample
-from qa.services.reviews import judge, take_next
-from qa.services.votes import vote
+from qa.reviews.judgements import Judgement
+from qa.reviews.sampling import SampleOrder, draw_sample
+from qa.reviews.services import judge, take_next
+from qa.votes.services import vote
 
 from .asking import DAYS
 from .questions import MonthQuestion

@@ -7,9 +7,9 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 
-from kb.models import Document, Entry
-
-from . import spreadsheet_cells
+from kb.documents.models import Document
+from kb.entries.models import Entry
+from kb.text import spreadsheet_cells
 
 MEDIA_TYPE = "text/csv; charset=utf-8"
 COLUMNS = (

@@ -11,14 +11,14 @@ from typing import Any
 from django.contrib.auth.models import Group, User
 from django.db import DataError, IntegrityError, connection, transaction
 
-from kb.embedding import active_model
+from kb.audiences.models import Audience
+from kb.documents.models import Document, KnowledgeBase
+from kb.embedding.services import active_model, write_vectors
+from kb.entries.models import Entry
 from kb.exceptions import InvalidArchiveError
-from kb.models import Audience, Document, Entry, KnowledgeBase, Tag
-from kb.services.vectors import write_vectors
+from kb.tags.models import Tag
 
-from .checking import Named, check_rows
-from .reading import ArchiveFile, open_archive
-from .tables import (
+from .format import (
     AUDIENCES,
     DOCUMENTS,
     ENTRIES,
@@ -29,6 +29,7 @@ from .tables import (
     Column,
     Table,
 )
+from .reading import ArchiveFile, Named, check_rows, open_archive
 from .writing import Progress
 
 _AT_ONCE = 1000
@@ -82,13 +83,6 @@ def restore_archive(
 
     Args:
         dry_run: Only look: what would be written, or the error that would come.
-
-    Raises:
-        InvalidArchiveError: It is none, is damaged, or does not fit in here: a knowledge
-            base that holds something already, an audience of other people, users or
-            groups that nobody here is. Nothing was written.
-        EmbedderUnavailableError: The active embedding model cannot be loaded.
-        OSError: The file can't be read.
     """
     newcomers = newcomers or Newcomers()
     with open_archive(path) as archive:

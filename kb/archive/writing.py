@@ -16,25 +16,20 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.db.models import Model, Q, QuerySet
 
+from kb.audiences.models import Audience
+from kb.conflicts.models import Conflict
+from kb.documents.models import Document, KnowledgeBase, Section
+from kb.enrichment.models import Proposal
+from kb.entries.models import Entry, Revision
 from kb.exceptions import InvalidKnowledgeError
-from kb.models import (
-    Audience,
-    Conflict,
-    Document,
-    Entry,
-    KnowledgeBase,
-    Proposal,
-    Revision,
-    Section,
-    Tag,
-)
+from kb.tags.models import Tag
 
-from .manifest import FILE, FileFacts, Manifest
-from .tables import (
+from .format import (
     AUDIENCES,
     CONFLICTS,
     DOCUMENTS,
     ENTRIES,
+    FILE,
     KNOWLEDGE_BASES,
     PROPOSALS,
     REVISIONS,
@@ -42,6 +37,8 @@ from .tables import (
     TABLES,
     TAGS,
     Column,
+    FileFacts,
+    Manifest,
     Table,
 )
 
@@ -92,10 +89,6 @@ def write_archive(
     """Write an archive to `path`: one moment's state, the same state in the same bytes.
 
     Written beside it first, so that `path` is whole or as it was.
-
-    Raises:
-        InvalidKnowledgeError: There is no such knowledge base.
-        OSError: It can't be written there.
     """
     part = path.with_name(f"{path.name}.part")
     try:

@@ -110,6 +110,5 @@ def reasons_of(judgement: Judgement) -> list[dict[str, Any]]:
 
 
 def opinion_in(reasons: Sequence[Mapping[str, Any]]) -> Opinion | None:
-    """Return the opinion that `reasons_of` wrote, None where there is none."""
     said = (r["opinion"] for r in reasons if r["signal"] == _LANGUAGE_MODEL)
     return next((Opinion(**opinion) for opinion in said), None)

@@ -4,11 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from .quantities import Quantity
-from .sentence import Sentence
+from kb.text.quantities import Quantity
+from kb.text.sentences import Sentence
+from kb.text.word_lists import ANTONYMS, DENYING_PREFIXES, FRONTING, POPULATIONS, SCOPES
+from kb.text.words import Word
+
 from .values import Clash, Span
-from .vocabulary import ANTONYMS, DENYING_PREFIXES, FRONTING, POPULATIONS, SCOPES
-from .words import Word
 
 _OPPOSITE: Final = frozenset(frozenset(pair.split()) for pair in ANTONYMS)
 _OTHER_SCOPE: Final = frozenset(frozenset(pair.split()) for pair in SCOPES)

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kb.text.words import Span
+
 
 class Kind(StrEnum):
     """How two entries stand to each other."""
@@ -26,18 +28,6 @@ class Statement:
     text: str
     question: str = ""
     language: str = "en"
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Characters start to end (0-based, end excluded) of a statement's text."""
-
-    start: int
-    end: int
-
-    def within(self, text: str) -> str:
-        """Return the words that it marks."""
-        return text[self.start : self.end]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +66,6 @@ class Opinion:
     fingerprint: str
 
     def of(self, kind: Kind) -> float:
-        """Return the probability of a kind."""
         return {
             Kind.DUPLICATE: self.duplicate,
             Kind.CONTRADICTION: self.contradiction,

@@ -12,12 +12,14 @@ from django.contrib.auth.models import Group, User
 from django.db import connection, transaction
 from django.utils import timezone
 
-from kb.models import Audience, Document, Entry, KnowledgeBase, Section
-from kb.services.audiences import create_audience
-from kb.services.documents import SectionNode, create_document
-from kb.services.entries import NewEntry, create_entries
-from kb.services.entry_states import retire_entry
-from kb.services.entry_values import UNVERIFIED_CONFIDENCE
+from kb.audiences.models import Audience
+from kb.audiences.services import create_audience
+from kb.documents.models import Document, KnowledgeBase, Section
+from kb.documents.services import SectionNode, create_document
+from kb.entries.models import Entry
+from kb.entries.services import NewEntry, create_entries
+from kb.entries.states import retire_entry
+from kb.entries.values import UNVERIFIED_CONFIDENCE
 
 logger = logging.getLogger(__name__)
 

@@ -7,10 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from .forms import ANSWERS, ANSWERS_AGAIN, QUESTIONS, SENTENCES
-from .signals import Signals, agreement_of, likelihood_of
-from .wording import is_faithful, normalised
-from .writer import Completion, Writer
+from .forms import ANSWERS, ANSWERS_AGAIN, QUESTIONS, SENTENCES, Completion, Writer
+from .signals import Signals, agreement_of, is_faithful, likelihood_of, normalised
 
 TEMPERATURE: Final = 0.7
 SAMPLES: Final = 5
@@ -62,9 +60,6 @@ def ask_from(
 
     Returns:
         Questions without repetition, and counts of "unreadable_question" and "repeated".
-
-    Raises:
-        UnavailableError: The model can't be asked now.
     """
     counts: Counter[str] = Counter()
     if per_seed == 0:
@@ -100,9 +95,6 @@ def answer(
     Each question is answered once for good and `samples` times at a temperature, to see
     whether the model says the same again. A sentence that says less or more than the
     answer is not used: question and answer then stand one after the other.
-
-    Raises:
-        UnavailableError: The model can't be asked now.
     """
     counts: Counter[str] = Counter()
     given = [{"question": asked.question} for asked in questions]

@@ -4,9 +4,15 @@ A form says nothing of how it is filled in. A small model gets its frame written
 fills one line after the other; a server gets the same fields as a JSON schema.
 """
 
-from collections.abc import Mapping
+import json
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from functools import lru_cache
+from typing import Final, Protocol
+
+import jsonschema
 
 PROMPT_VERSION: Final = "enrich-1"
 """Changes when a form does; stored with every proposal."""
@@ -54,7 +60,6 @@ class Form:
 
     @property
     def wanted(self) -> tuple[Slot, ...]:
-        """The slots that are filled in."""
         names = [slot.name for slot in self.slots]
         return self.slots[: names.index(self.last) + 1] if self.last else self.slots
 
@@ -177,3 +182,128 @@ SENTENCES: Final = Form(
          "When water is cooled below 0 degrees, it freezes."),
     ),
 )  # fmt: skip
+
+
+# From what a model wrote to values that may be used; what can't be read is nothing.
+
+
+_LONGEST_REPLY = 20_000
+# Control and format characters, halves of surrogate pairs, private use, unassigned.
+_NO_TEXT = frozenset(("Cc", "Cf", "Cs", "Co", "Cn"))
+# A model that has run away says the same over and over.
+_RUNAWAY = re.compile(r"(.{1,40}?)\1{7,}")
+
+
+def read_reply(form: Form, reply: str) -> dict[str, str | float] | None:
+    """Return the values of a JSON object that fills the form in; never raises.
+
+    None unless the whole reply is one object that keeps to the form's schema.
+    """
+    if len(reply) > _LONGEST_REPLY:
+        return None
+    try:
+        found = json.loads(reply, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return None
+    return read_values(form, found) if isinstance(found, dict) else None
+
+
+def read_values(
+    form: Form, values: Mapping[str, object]
+) -> dict[str, str | float] | None:
+    """Return values that keep to the form's schema, texts tidied; None for others."""
+    tidied = {
+        name: tidy(value) if isinstance(value, str) else value
+        for name, value in values.items()
+    }
+    if not _validator(form).is_valid(tidied):
+        return None
+    read: dict[str, str | float] = {}
+    for slot in form.wanted:
+        value = tidied[slot.name]
+        if isinstance(value, str):
+            if _RUNAWAY.search(value) or not any(c.isalnum() for c in value):
+                return None
+            read[slot.name] = value
+        elif isinstance(value, (int, float)):
+            read[slot.name] = float(value)
+    if form is QUESTIONS and not str(read["question"]).endswith(("?", "\uff1f")):
+        return None
+    return read
+
+
+def tidy(text: str) -> str:
+    """Return a text on one line, in NFC, without what is no text."""
+    shown = "".join(
+        " " if c.isspace() else c
+        for c in text
+        if c.isspace() or unicodedata.category(c) not in _NO_TEXT
+    )
+    return " ".join(unicodedata.normalize("NFC", shown).split())
+
+
+@lru_cache(maxsize=16)
+def _validator(form: Form) -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(dict(form.schema()))
+
+
+def _refuse(name: str) -> object:
+    raise ValueError(name)
+
+
+# What enrichment asks of a language model, whichever it is.
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A form filled in.
+
+    Attributes:
+        values: By the slots' names, checked against the form's schema: text on one
+            line, a confidence in [0, 1].
+        log_probability: Mean natural log-probability of the tokens of the first text
+            slot; None where the model does not tell.
+    """
+
+    values: Mapping[str, str | float]
+    log_probability: float | None
+
+    def text(self, name: str) -> str:
+        """Return a text slot's value."""
+        return str(self.values[name])
+
+
+class Writer(Protocol):
+    """A language model that fills in forms."""
+
+    @property
+    def name(self) -> str:
+        """As people know the model."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """64 hex digits that tell it from every other model and way of asking."""
+        ...
+
+    def fill_in(
+        self,
+        form: Form,
+        given: Sequence[Mapping[str, str]],
+        *,
+        temperature: float,
+        seed: int,
+    ) -> Sequence[Completion | None]:
+        """Fill the form in once for each of `given`, in their order.
+
+        Args:
+            temperature: 0 for what is likeliest.
+            seed: Of what is drawn at a temperature above 0.
+
+        Returns:
+            None in the place of a reply that can't be read.
+
+        Raises:
+            UnavailableError: The model can't be asked now.
+        """
+        ...

@@ -5,7 +5,6 @@ class TenthLines:
     """A line at every tenth of each kind of work, for a terminal and a log alike."""
 
     def __init__(self, write: Callable[[str], object]) -> None:
-        """Write lines by `write`."""
         self._write = write
         self._told = ("", -1)
 

@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 # The dates follow from the entry alone, whoever writes it. An insert is served by the
 # statement, for imports insert hundreds of rows at a time; an update only where one of
-# the columns that count has changed. 30 days: kb.due.EXPIRY_NOTICE.
+# the columns that count has changed. 30 days: kb.entries.due.EXPIRY_NOTICE.
 FORWARD = """
 CREATE FUNCTION kb_review_due(state text, verified_at timestamptz, days integer)
 RETURNS timestamptz LANGUAGE sql IMMUTABLE AS $$

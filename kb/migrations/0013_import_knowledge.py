@@ -4,7 +4,7 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-import kb.models.knowledge_import
+import kb.imports.models
 
 # What an import quotes is seen by who may see what it made.
 SECURE = """
@@ -41,7 +41,7 @@ class Migration(migrations.Migration):
                     "file",
                     models.FileField(
                         max_length=300,
-                        storage=kb.models.knowledge_import.import_storage,
+                        storage=kb.imports.models.import_storage,
                         upload_to="%Y/%m/",
                     ),
                 ),

@@ -5,7 +5,7 @@ is filtered afterwards. Ranks are fused and order the evidence; distances are me
 on the full-precision vectors and decide.
 """
 
-from kb.embedding import embed_question
+from kb.embedding.services import embed_question
 
 from .contradictions import contradictions_between
 from .evidence import search

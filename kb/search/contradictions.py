@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kb.conflicts.words import sentences_of
-from kb.models import Conflict
+from kb.conflicts.models import Conflict
+from kb.text.words import sentences_of
 from kb.types import KnownContradiction
 
 

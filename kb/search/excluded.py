@@ -3,11 +3,11 @@
 from accounts.prepared import execute_prepared
 from kb.types import Excluded, Exclusion, QuestionVector, Scope
 
-from .nearness import LOOKED_UP
-from .scope import (
+from .sql import (
     CURRENT,
     ENTITLED,
     IN_KNOWLEDGE_BASE,
+    LOOKED_UP,
     SERVABLE,
     TRUSTED,
     scope_parameters,

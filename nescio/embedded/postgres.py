@@ -75,9 +75,6 @@ def start(places: Places) -> bool:
 
     Returns:
         Whether this call started it; False when it was running already.
-
-    Raises:
-        PostgresError: It did not come up; the message holds its log's last lines.
     """
     with _one_at_a_time(places):
         _prepare_directories(places)

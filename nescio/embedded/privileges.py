@@ -19,11 +19,7 @@ SYSTEM_USER = "pgserver"
 
 
 def server_user() -> pwd.struct_passwd | None:
-    """Return the user to run the server as, made where missing; None is ourselves.
-
-    Raises:
-        OSError: We are root and the user can neither be found nor made.
-    """
+    """Return the user to run the server as, made where missing; None is ourselves."""
     if os.geteuid() != 0:
         return None
     try:

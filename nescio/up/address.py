@@ -4,7 +4,7 @@ import errno
 import socket
 from dataclasses import dataclass
 
-from nescio.up.exceptions import UpError
+from nescio.up import UpError
 
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # compared, not bound
 

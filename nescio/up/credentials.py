@@ -15,8 +15,8 @@ from django.contrib.auth.models import User
 from rest_framework.exceptions import AuthenticationFailed
 
 from accounts.authentication import ApiTokenAuthentication
-from accounts.services.tokens import create_token
-from nescio.up.exceptions import UpError
+from accounts.services import create_token
+from nescio.up import UpError
 
 USERNAME = "admin"
 _PASSWORD_LETTERS = string.ascii_letters + string.digits
@@ -42,9 +42,6 @@ def ensure_credentials(file: Path) -> Credentials:
     """Return what signs in, made where it is missing or works no more.
 
     A password that somebody changed is left alone.
-
-    Raises:
-        UpError: The name of the administrator is taken by someone who is none.
     """
     kept = _read(file)
     account = _administrator()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nescio.embedded import postgres
 from nescio.embedded.places import Places
-from nescio.up.exceptions import UpError
+from nescio.up import UpError
 
 _POLL_SECONDS = 2.0
 

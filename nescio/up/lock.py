@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from nescio.up.exceptions import UpError
+from nescio.up import UpError
 
 
 class AlreadyServedError(UpError):
@@ -19,9 +19,6 @@ def hold(file: Path, url: str) -> Iterator[None]:
     """Hold the lock `file` for the length of the block; `url` is told to latecomers.
 
     The kernel releases it when its holder dies, however it dies: there is no stale lock.
-
-    Raises:
-        AlreadyServedError: Another process holds it.
     """
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -16,12 +16,13 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from accounts.acting import as_owner
 from kb.demonstration import load_demonstration
-from kb.embedding import active_model
-from kb.models import EmbeddingModel, KnowledgeBase
-from nescio.up.exceptions import UpError
+from kb.documents.models import KnowledgeBase
+from kb.embedding.models import EmbeddingModel
+from kb.embedding.services import active_model
+from nescio.up import UpError
 from probes import bundled
-from probes.services.shipped import register_shipped, unregistered
-from qa.services.policies import ensure_default_policy
+from probes.services import register_shipped, unregistered
+from qa.policies.services import ensure_default_policy
 
 
 def is_done() -> bool:
@@ -98,7 +99,6 @@ def load_knowledge(console: Console) -> None:
 
 
 def _reads_with_bundled_model() -> bool:
-    """Tell whether activations are read in the bundled model."""
     reads: str = settings.LANGUAGE_MODEL
     if settings.LANGUAGE_SERVER_URL:
         reads = settings.SURROGATE_MODEL

@@ -4,15 +4,20 @@ import http.client
 import json
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 
 from django.conf import settings
 from django.http.request import validate_host
 
+from accounts.models import ApiToken
+from accounts.services import create_token
+from nescio.up import UpError
 from nescio.up.address import Address
-from nescio.up.exceptions import UpError
 from qa.evaluation.cases import Case
+from qa.evaluation.suites.demo import ensure_demonstration_users
 from qa.pipeline.gates import Reason
 
 _ASK_SECONDS = 120
@@ -124,3 +129,24 @@ def _own_headers(address: Address) -> Mapping[str, str]:
     if not validate_host(host, settings.ALLOWED_HOSTS):
         host = settings.ALLOWED_HOSTS[0].lstrip(".")
     return {"Host": host, "X-Forwarded-Proto": "https"}
+
+
+# Who asks the demonstration questions: three users with other audiences.
+
+
+_TOKEN_LIFE = timedelta(hours=1)
+
+
+@contextmanager
+def demonstration_tokens() -> Iterator[Mapping[str, str]]:
+    """Hand out a token for each asker, and revoke them at the end."""
+    issued = {
+        name: create_token(user=user, name="demonstration", expires_in=_TOKEN_LIFE)
+        for name, user in ensure_demonstration_users().items()
+    }
+    try:
+        yield {name: token.secret for name, token in issued.items()}
+    finally:
+        ApiToken.objects.filter(
+            pk__in=[token.row.pk for token in issued.values()]
+        ).delete()

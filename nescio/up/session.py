@@ -1,13 +1,15 @@
-"""One `up` from the first look to the last process, in order."""
+"""Signals that mean "stop" as one exception in the main thread, raised once."""
 
+import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 import psutil
 from django.conf import settings
@@ -17,20 +19,110 @@ from rich.console import Console
 
 from nescio import fitness
 from nescio.embedded.places import Places
-from nescio.up import lock, orphans, report
+from nescio.up import UpError, lock, report
+from nescio.up import processes as orphans
 from nescio.up.address import Address
-from nescio.up.askers import demonstration_tokens
-from nescio.up.children import children, environment
 from nescio.up.credentials import Credentials, ensure_credentials, write_private
 from nescio.up.embedded import EmbeddedDatabase, stop_left_over_database
-from nescio.up.exceptions import UpError
 from nescio.up.preparation import is_done, migrate
-from nescio.up.questions import ask, choose
-from nescio.up.readiness import wait_until_ready
-from nescio.up.signals import Stop, stop_gate
-from nescio.up.supervisor import Supervisor
+from nescio.up.processes import Child, Supervisor, children, environment, log_tail
+from nescio.up.questions import ask, choose, demonstration_tokens, health
 from qa.evaluation.cases import read_cases
 from qa.evaluation.suites.demo import QUESTIONS
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Stop(BaseException):
+    """Leave now, stopping everything in good order."""
+
+
+class StopGate:
+    """Lets one signal through; once closed, signals are only told of."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._is_open = True
+
+    def close(self) -> None:
+        """Let nothing interrupt from here on."""
+        self._is_open = False
+
+    def receive(self, number: int, frame: FrameType | None) -> None:
+        """Raise Stop at the first signal; what stops already is not stopped again."""
+        if self._is_open:
+            self._is_open = False
+            raise Stop
+        self._say("Already stopping; this takes half a minute at most.")
+
+
+@contextmanager
+def stop_gate(say: Callable[[str], None]) -> Iterator[StopGate]:
+    """Turn SIGINT, SIGTERM and SIGHUP into `Stop` for the length of the block."""
+    gate = StopGate(say)
+    before = {number: signal.signal(number, gate.receive) for number in _SIGNALS}
+    try:
+        yield gate
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+# Waits until a started system answers.
+
+
+_READY_SECONDS = 180.0
+_MANY_DEATHS = 4
+_POLL_SECONDS = 0.4
+
+
+def wait_until_ready(
+    address: Address,
+    supervisor: Supervisor,
+    processes: tuple[Child, ...],
+    console: Console,
+) -> None:
+    """Return once the health check says so.
+
+    Raises:
+        UpError: The processes keep ending, or it takes too long; with what was lacking
+            and the ends of the logs.
+    """
+    give_up_at = time.monotonic() + _READY_SECONDS
+    lacking = "the web server"
+    with console.status("Starting web server, worker and scheduler") as status:
+        while True:
+            is_ready, said = health(address)
+            if is_ready:
+                return
+            lacking = _lacking(said)
+            status.update(f"Waiting for {lacking}")
+            if supervisor.deaths >= _MANY_DEATHS or time.monotonic() > give_up_at:
+                raise UpError(_explain(lacking, processes))
+            time.sleep(_POLL_SECONDS)
+
+
+def _lacking(said: Mapping[str, object]) -> str:
+    checks = said.get("checks")
+    if not isinstance(checks, dict):
+        return "the web server"
+    return ", ".join(
+        f"{name} ({found['detail']})"
+        for name, found in checks.items()
+        if not found["ok"]
+    )
+
+
+def _explain(lacking: str, processes: tuple[Child, ...]) -> str:
+    logs = "\n".join(
+        f"--- the end of {process.log}\n{log_tail(process.log)}"
+        for process in processes
+    )
+    return f"The system did not become ready. Lacking: {lacking}\n{logs}"
+
+
+# One `up` from the first look to the last process, in order.
+
 
 GRACE_SECONDS = 30.0
 # Every kind of outcome at the first start; later ones only prove that it answers.
@@ -54,11 +146,7 @@ class Options:
 
 
 def run(options: Options, console: Console) -> None:
-    """Bring the system up, ask, serve until a signal, bring it down.
-
-    Raises:
-        UpError: It can not be brought up; what was started is stopped again.
-    """
+    """Bring the system up, ask, serve until a signal, bring it down."""
     places: Places = settings.PLACES
     say = _speaker(console)
     with stop_gate(say) as gate, ExitStack() as stack:

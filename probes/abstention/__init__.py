@@ -9,8 +9,7 @@ References:
 
 from probes.abstention.files import probe_files, probe_from
 from probes.abstention.fitting import FitSettings, fit
-from probes.abstention.networks import Kind
-from probes.abstention.probe import AbstentionProbe, Labelled
+from probes.abstention.probe import AbstentionProbe, Kind, Labelled
 
 __all__ = [
     "AbstentionProbe",

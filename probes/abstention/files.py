@@ -10,8 +10,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
 from probes.abstention.fitting import FitSettings, new_network
-from probes.abstention.networks import Kind, SequenceClassifier
-from probes.abstention.probe import AbstentionProbe
+from probes.abstention.probe import AbstentionProbe, Kind, SequenceClassifier
 from probes.cards import ProbeCard, ProbeFiles, card_bytes
 from probes.language_model.taps import Part, Tap
 
@@ -44,12 +43,7 @@ def probe_files(
 
 
 def probe_from(files: ProbeFiles, *, language_model: str) -> AbstentionProbe:
-    """Return the probe for the model of that fingerprint.
-
-    Raises:
-        ProbeFileError: A file is damaged, or says what cannot be.
-        ProbeMismatchError: It was fitted for another language model.
-    """
+    """Return the probe for the model of that fingerprint."""
     card = files.checked(language_model=language_model)
     if card.layer is None:
         raise files.damaged(f"a {card.kind.value} probe reads no activations")
@@ -73,13 +67,7 @@ def probe_from(files: ProbeFiles, *, language_model: str) -> AbstentionProbe:
 
 
 def settings_of(card: ProbeCard) -> FitSettings:
-    """Return the settings that a card's probe was fitted with.
-
-    Raises:
-        KeyError: They name no kind of network.
-        TypeError: They are none.
-        ValueError: There is no such network.
-    """
+    """Return the settings that a card's probe was fitted with."""
     # Cards of before these were there.
     said: dict[str, object] = {
         "opens_with_prompt": False,

@@ -1,4 +1,8 @@
-"""Fitting a probe: seeded, stopped early, its temperature set on held-out answers."""
+"""What a probe is fitted by: cross-entropy, and how far its confidence is off on average.
+
+References:
+    Response abstinence, equations 7 to 9, after Patra et al. (arXiv 2212.10005).
+"""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -9,19 +13,54 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from probes.abstention.loss import abstention_loss
-from probes.abstention.networks import (
+from probes.abstention.probe import (
     RIGHT,
+    AbstentionProbe,
     Kind,
+    Labelled,
     LstmClassifier,
     MeanClassifier,
     SequenceClassifier,
     last_of_each,
+    pack,
 )
-from probes.abstention.probe import AbstentionProbe, Labelled, pack
-from probes.labels import require_labels
+from probes.fitting import fit_logistic, require_labels
 from probes.language_model.taps import Activations, Tap
-from probes.logistic import fit_logistic
+
+
+def abstention_loss(
+    logits: torch.Tensor,
+    is_right: torch.Tensor,
+    *,
+    huber_weight: float,
+    huber_delta: float,
+) -> torch.Tensor:
+    """Return cross-entropy + huber_weight * Huber(mean confidence - mean correctness).
+
+    As in equation 8, confidence is the predicted class's probability and correctness
+    is whether the prediction is right, both over the batch; only the confidence has a
+    gradient. Batches of a few dozen make the means worth something.
+
+    Args:
+        logits: Shape (rows, 2).
+        is_right: 1 where the answer is right, else 0, shape (rows,).
+        huber_weight: The paper's lambda, at least 0; 0 is plain cross-entropy.
+        huber_delta: Gap in (0, 1] from which the penalty grows linearly; 1 is the plain
+            squared gap, since no gap is larger.
+    """
+    loss = functional.cross_entropy(logits, is_right)
+    if huber_weight == 0:
+        return loss
+    confidence, predicted = logits.softmax(1).max(1)
+    correctness = (predicted == is_right).float()
+    gap = functional.huber_loss(
+        confidence.mean(), correctness.mean(), delta=huber_delta
+    )
+    return loss + huber_weight * gap
+
+
+# Fitting a probe: seeded, stopped early, its temperature set on held-out answers.
+
 
 # (answers, of these right and of these wrong)
 _LEAST_TO_FIT: Final = (100, 20)
@@ -96,10 +135,6 @@ def fit(
 
     What is reported of a probe must come from a third set: the held-out answers chose
     its epoch and its temperature.
-
-    Raises:
-        TooFewLabelsError: There are too few answers, or nearly all are right or wrong.
-        ValueError: The activations have several widths.
     """
     require_labels([row.is_right for row in training], "to fit on", *_LEAST_TO_FIT)
     require_labels([row.is_right for row in held_out], "held out", *_LEAST_HELD_OUT)

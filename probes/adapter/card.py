@@ -42,11 +42,7 @@ class AdapterCard:
 
 
 def read_card(directory: Path) -> AdapterCard:
-    """Read what an adapter's files say, checked against its weights.
-
-    Raises:
-        AdapterFileError: A file is missing, damaged, or says what cannot be.
-    """
+    """Read what an adapter's files say, checked against its weights."""
     try:
         said = json.loads((directory / CARD).read_text(encoding="utf-8"))
         if said.pop("format") != FORMAT:

@@ -1,27 +1,107 @@
-"""Fitting a low-rank adapter: only what is to be written is learnt, nothing of the prompt.
+"""What an adapter is fitted on, and how examples are put together for a pass."""
 
-References:
-    Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models" (ICLR 2022).
-"""
-
+import json
 import math
 import random
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Final
 
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
+from safetensors.torch import load_file, save_file
 from torch.nn import functional
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from probes.exceptions import TooFewLabelsError
-from probes.language_model.hardware import choose_dtype
+from probes.language_model.loading import choose_dtype
 
-from .examples import Batch, Example, batch_of, batches_of
+from .card import CARD, CONFIGURATION, FORMAT, WEIGHTS, AdapterCard, sha256_of
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A prompt and what is to be written after it, as tokens.
+
+    Attributes:
+        prompt: At least one token; nothing is learnt from it.
+        answer: What follows, with its end token.
+    """
+
+    prompt: tuple[int, ...]
+    answer: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse what there is nothing to learn from."""
+        if not self.prompt or not self.answer:
+            msg = f"{len(self.prompt)} tokens of prompt, {len(self.answer)} of answer"
+            raise ValueError(msg)
+
+    def __len__(self) -> int:
+        """Return the number of tokens."""
+        return len(self.prompt) + len(self.answer)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Examples side by side, padded on the left, so that their answers end together.
+
+    Attributes:
+        ids: Tokens, shape (rows, width).
+        mask: 1 for a token and 0 for padding, shape (rows, width).
+        targets: What is to be written at each of the last positions but one, shape
+            (rows, longest answer); -100 where nothing is learnt.
+    """
+
+    ids: torch.Tensor
+    mask: torch.Tensor
+    targets: torch.Tensor
+
+
+def batch_of(examples: Sequence[Example]) -> Batch:
+    """Put examples side by side."""
+    width = max(map(len, examples))
+    longest = max(len(example.answer) for example in examples)
+    ids = torch.zeros(len(examples), width, dtype=torch.long)
+    mask = torch.zeros_like(ids)
+    targets = torch.full((len(examples), longest), -100)
+    for row, example in enumerate(examples):
+        tokens = torch.tensor([*example.prompt, *example.answer])
+        ids[row, width - len(example) :] = tokens
+        mask[row, width - len(example) :] = 1
+        targets[row, longest - len(example.answer) :] = torch.tensor(example.answer)
+    return Batch(ids, mask, targets)
+
+
+def batches_of(
+    examples: Sequence[Example], size: int, chance: random.Random
+) -> Iterator[list[Example]]:
+    """Yield all examples once, in batches of like length and random order.
+
+    Sorting within a few dozen batches leaves little padding and mixes all the same.
+    """
+    order = chance.sample(range(len(examples)), len(examples))
+    batches: list[list[Example]] = []
+    pool = size * 32
+    for first in range(0, len(order), pool):
+        near = sorted(
+            order[first : first + pool], key=lambda index: len(examples[index])
+        )
+        batches += [
+            [examples[index] for index in near[start : start + size]]
+            for start in range(0, len(near), size)
+        ]
+    chance.shuffle(batches)
+    yield from batches
+
+
+# Fitting a low-rank adapter: only what is to be written is learnt, nothing of the
+# prompt.
+
 
 _LEAST_EXAMPLES: Final = 50
 
@@ -162,3 +242,33 @@ def _share(step: int, total: int, warm_up: float) -> float:
     if step < rising:
         return (step + 1) / rising
     return 0.5 * (1 + math.cos(math.pi * (step - rising) / max(1, total - rising)))
+
+
+# Writing an adapter: weights as safetensors, everything else as JSON, never a pickle.
+
+
+def save_adapter(directory: Path, adapted: PeftModel, card: AdapterCard) -> AdapterCard:
+    """Write an adapter's files, half precision; the card comes last and names the weights.
+
+    A write that was broken off leaves files that `read_card` refuses.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / CARD).unlink(missing_ok=True)
+    adapted.save_pretrained(str(directory), safe_serialization=True)
+    # Its own model card is a form to fill in; ours says what there is to say.
+    (directory / "README.md").unlink(missing_ok=True)
+    forget_path(directory / CONFIGURATION, "base_model_name_or_path", card.base)
+    weights = load_file(directory / WEIGHTS)
+    halves = {name: value.to(torch.bfloat16) for name, value in weights.items()}
+    save_file(halves, directory / WEIGHTS, metadata={"format": "pt"})
+    written = replace(card, weights_sha256=sha256_of(directory / WEIGHTS))
+    text = json.dumps({"format": FORMAT, **asdict(written)}, indent=2, sort_keys=True)
+    (directory / CARD).write_text(f"{text}\n", encoding="utf-8")
+    return written
+
+
+def forget_path(file: Path, field: str, name: str) -> None:
+    """Let a configuration name a model, not the directory of the machine that read it."""
+    said = json.loads(file.read_text(encoding="utf-8"))
+    said[field] = name
+    file.write_text(json.dumps(said, indent=2, sort_keys=True) + "\n", encoding="utf-8")

@@ -36,7 +36,6 @@ def merge_adapter(
         What the adapter says of itself.
 
     Raises:
-        AdapterFileError: A file is missing, damaged, or does not fit the model.
         AdapterMismatchError: It was fitted to another model.
 
     References:

@@ -11,9 +11,9 @@ from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
 from probes.cards import Json, ProbeCard, ProbeFiles, ProbeKind, card_bytes
-from probes.directions.contrast import Trait
-from probes.directions.contrasting import DirectionSettings
+from probes.directions.fitting import DirectionSettings
 from probes.directions.sets import DirectionSet, TraitDirections
+from probes.directions.statements import Trait
 
 # Which form of prompt the pairs have; another one has other directions.
 FORM: Final = "contrast-1"
@@ -68,12 +68,7 @@ def direction_files(
 
 
 def directions_from(files: ProbeFiles, *, language_model: str) -> DirectionSet:
-    """Return the directions for the model of that fingerprint.
-
-    Raises:
-        ProbeFileError: A file is damaged, or says what cannot be.
-        ProbeMismatchError: They were fitted for another language model.
-    """
+    """Return the directions for the model of that fingerprint."""
     card = files.checked(language_model=language_model)
     if card.kind is not ProbeKind.DIRECTIONS:
         raise files.damaged(f"a {card.kind.value} probe holds no directions")

@@ -52,11 +52,7 @@ class Batch:
         rows: Sequence[Sequence[int]],
         after: Context,
     ) -> None:
-        """Read the rows, none of them empty, each after the same context.
-
-        Raises:
-            TooManyTokensError: The longest does not fit the model's context.
-        """
+        """Read the rows, none of them empty, each after the same context."""
         width = max(map(len, rows))
         network.require_room(len(after) + width)
         self._network = network

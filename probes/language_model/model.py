@@ -18,18 +18,19 @@ from transformers import PreTrainedModel
 
 from probes.adapter.card import AdapterCard
 from probes.language_model.batch import Written, look_each, weigh_each, write_each
-from probes.language_model.examples import Example, score_labels
-from probes.language_model.meter import Meter, metered
 from probes.language_model.network import Network
 from probes.language_model.passages import Passage, Passages, cut, joined
+from probes.language_model.scoring import Example, score_labels
 from probes.language_model.second_pass import Passing, read_activations
 from probes.language_model.taps import (
     NO_STEERING,
     Activations,
+    Meter,
     PassStopped,
     Steering,
     Tap,
     last_of,
+    metered,
     tapped,
 )
 from probes.language_model.tokens import Tokens
@@ -91,7 +92,6 @@ class WhiteBoxModel:
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
         return self._network.device
 
     @property
@@ -142,8 +142,6 @@ class WhiteBoxModel:
             steering: What is added to blocks' outputs at each of `ids`.
 
         Raises:
-            TooManyTokensError: They do not fit the model's context.
-            LayerError: A steered block does not exist in this model.
             ValueError: There is nothing to read.
         """
         if not ids:
@@ -172,10 +170,6 @@ class WhiteBoxModel:
         Args:
             watch: Told in mid-pass what stands at each tap, shape (width,); False ends
                 the reading there, and nothing behind it is computed.
-
-        Raises:
-            TooManyTokensError: They do not fit the model's context.
-            LayerError: A tap does not exist in this model.
         """
 
         def watched(tap: Tap, values: torch.Tensor) -> bool:
@@ -207,10 +201,6 @@ class WhiteBoxModel:
 
         Returns:
             For each row, at each tap, float32 of shape (width,).
-
-        Raises:
-            TooManyTokensError: A row does not fit the model's context.
-            LayerError: A tap does not exist in this model.
         """
         with self._lock:
             return look_each(self._network, rows, after, taps)
@@ -306,10 +296,6 @@ class WhiteBoxModel:
             skips: For each option how many tokens at its beginning are read and not
                 scored.
             steering: What is added to blocks' outputs at each of the options' tokens.
-
-        Raises:
-            TooManyTokensError: An option does not fit the model's context.
-            LayerError: A steered block does not exist in this model.
         """
         skipped = skips or [0] * len(options)
         if not stops and max(map(len, options), default=0) <= 1 and not any(skipped):
@@ -377,10 +363,6 @@ class WhiteBoxModel:
             steering: What is added to blocks' outputs at each token that is written; the
                 taps read what it made of them.
             enough: Given the text so far, whether to write no more of it.
-
-        Raises:
-            TooManyTokensError: It grew longer than the model's context.
-            LayerError: A tap or a steered block does not exist in this model.
         """
         with self._lock:
             return write(
@@ -412,9 +394,6 @@ class WhiteBoxModel:
             rows: Tokens that follow the context, none of them empty.
             stop: Strings that end a text and are not part of it.
             temperature: 0 writes greedily; above, tokens are drawn by `seed`.
-
-        Raises:
-            TooManyTokensError: A row grew longer than the model's context.
         """
         with self._lock:
             return write_each(
@@ -435,9 +414,6 @@ class WhiteBoxModel:
 
         Returns:
             Probabilities, shape (rows, options); each row sums to 1.
-
-        Raises:
-            TooManyTokensError: A row does not fit the model's context.
         """
         with self._lock:
             return weigh_each(self._network, rows, options, after)
@@ -462,9 +438,6 @@ class WhiteBoxModel:
         Returns:
             Shape (len(examples) + 1, options): row i with the examples before i in view,
             the last one after the question.
-
-        Raises:
-            TooManyTokensError: It does not fit the model's context.
         """
         with self._lock:
             return score_labels(
@@ -478,10 +451,6 @@ class WhiteBoxModel:
 
         Returns:
             For each text, at each tap, float32 of shape (its kept positions, width).
-
-        Raises:
-            TooManyTokensError: A text does not fit the model's context.
-            LayerError: A tap does not exist in this model.
         """
         with self._lock:
             found = dict(read_activations(self._network, passings, taps))

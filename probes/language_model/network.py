@@ -37,7 +37,6 @@ class Network:
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
         return next(self.module.parameters()).device
 
     @property
@@ -47,11 +46,7 @@ class Network:
         return int(getattr(configuration, "max_position_embeddings", 2**31))
 
     def read(self, ids: Sequence[int], context: Context | None) -> Context:
-        """Read `ids`, at least one, and return the context that they make.
-
-        Raises:
-            TooManyTokensError: They do not fit the model's context.
-        """
+        """Read `ids`, at least one, and return the context that they make."""
         logits, cache = self.after([ids], context, keep=1)
         before = context.ids if context else ()
         return Context((*before, *ids), log_softmax(logits[0, -1]), cache)
@@ -72,9 +67,6 @@ class Network:
         Returns:
             Logits of those positions, (rows, positions, vocabulary), and the grown cache;
             the context's own stays as it was.
-
-        Raises:
-            TooManyTokensError: They do not fit the model's context.
         """
         self.require_room(len(rows[0]) + (len(context) if context else 0))
         cache = (
@@ -102,9 +94,6 @@ class Network:
 
         Returns:
             Logits of the last `keep` positions, (rows, keep, vocabulary).
-
-        Raises:
-            TooManyTokensError: They do not fit the model's context.
         """
         cache, is_real = side_by_side(passages, self.configuration)
         width = len(rows[0])

@@ -53,10 +53,6 @@ def read_activations(
 
     Yields:
         For each tap float32 of shape (end - start, width).
-
-    Raises:
-        TooManyTokensError: A text does not fit the model's context.
-        LayerError: A tap does not exist in this model.
     """
     order = sorted(range(len(passings)), key=lambda index: -len(passings[index].ids))
     for longest in order[:1]:

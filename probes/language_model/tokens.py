@@ -107,9 +107,6 @@ class Tokens:
 
         Args:
             open_answer: Whether to end with the beginning of the assistant's turn.
-
-        Raises:
-            ModelFormatError: The template leaves out a turn's text.
         """
         ids: list[int] = []
         for piece in self._render(turns, open_answer):

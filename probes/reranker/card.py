@@ -58,11 +58,7 @@ def write_card(directory: Path, card: RerankerCard) -> None:
 
 
 def read_card(directory: Path) -> RerankerCard:
-    """Read what a reranker's files say, checked against its weights.
-
-    Raises:
-        RerankerFileError: A file is missing, damaged, or says what cannot be.
-    """
+    """Read what a reranker's files say, checked against its weights."""
     try:
         said = json.loads((directory / CARD).read_text(encoding="utf-8"))
         if said.pop("format") != FORMAT:

@@ -42,7 +42,7 @@ from transformers import (
 )
 
 from probes.adapter.card import sha256_of
-from probes.adapter.saving import forget_path
+from probes.adapter.fitting import forget_path
 from probes.exceptions import TooFewLabelsError
 
 from .card import CARD, WEIGHTS, RerankerCard, write_card
@@ -127,7 +127,6 @@ def fit_reranker(
 
     Raises:
         TooFewLabelsError: There are too few preferences.
-        ModelLoadError: The base can't be loaded.
     """
     for rows, what, least in (
         (training, "to fit on", _LEAST),
@@ -273,7 +272,6 @@ class _Telling(TrainerCallback):
         control: TrainerControl,
         **_others: Any,  # noqa: ANN401  # the trainer's
     ) -> None:
-        """Tell it."""
         self._on_step(Step(state.global_step, state.max_steps))
 
 

@@ -44,7 +44,6 @@ class Preference:
 
 
 def write_preferences(file: Path, preferences: Iterable[Preference]) -> None:
-    """Write preferences, one a line."""
     file.parent.mkdir(parents=True, exist_ok=True)
     lines = "".join(f"{preference.as_json()}\n" for preference in preferences)
     file.write_text(lines, encoding="utf-8")

@@ -10,7 +10,7 @@ import torch
 from sentence_transformers import CrossEncoder
 
 from probes.exceptions import ModelLoadError
-from probes.language_model.hardware import choose_device
+from probes.language_model.loading import choose_device
 
 from .card import RerankerCard, damaged, read_card
 
@@ -20,7 +20,7 @@ _loading: Final = threading.Lock()
 
 
 class CrossEncoderReranker:
-    """`qa.pipeline.rerank.Reranker`; safe to use from several threads.
+    """`qa.pipeline.retrieve.Reranker`; safe to use from several threads.
 
     Attributes:
         fingerprint: 64 hex digits over card and weights.
@@ -47,9 +47,6 @@ def load_reranker(directory: Path, *, device: str = "cpu") -> CrossEncoderRerank
 
     Args:
         device: As `NESCIO_MODEL_DEVICE`.
-
-    Raises:
-        RerankerFileError: A file is missing or damaged.
     """
     with _loading:
         found = _loaded.get(directory)

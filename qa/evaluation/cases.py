@@ -1,14 +1,42 @@
-"""Labelled questions: what should become of them, read from JSON Lines."""
+"""Labelled answers: what calibration and curves are made of."""
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from qa.exceptions import EvaluationDataError
 from qa.pipeline.gates import Gate, Reason
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledAnswer:
+    """One question whose signals were measured and whose truth is known.
+
+    Attributes:
+        id: Unique among those it is used with.
+        group: What must not be torn apart by resampling or splitting (an article).
+        signals: By name, as they were stored; None or absent where not measured.
+        is_answerable: Whether it should be answered; None where only the draft is judged.
+        is_correct: Whether the draft is right; None where none was written.
+    """
+
+    id: str
+    group: str
+    signals: Mapping[str, float | None]
+    is_answerable: bool | None
+    is_correct: bool | None
+
+    @property
+    def is_wrong_if_shown(self) -> bool:
+        """Whether showing it would show something wrong; a missing draft would."""
+        return self.is_answerable is False or self.is_correct is not True
+
+
+# Labelled questions: what should become of them, read from JSON Lines.
+
 
 Row = TypeVar("Row")
 
@@ -119,7 +147,6 @@ def as_texts(value: object) -> tuple[str, ...]:
 
     Raises:
         TypeError: It is no list.
-        ValueError: One of them says nothing.
     """
     if not isinstance(value, list):
         msg = f"{value!r} is no list of texts"
@@ -135,3 +162,60 @@ def question_id(text: str) -> str:
 def plain_question(text: str) -> str:
     """Return a question without differences of spacing and case."""
     return " ".join(text.split()).casefold()
+
+
+# Choosing some of many labelled questions: seeded, and fair to every stratum.
+
+
+def in_seeded_order(cases: Iterable[Case], seed: int) -> list[Case]:
+    """Return the cases in an order that depends on their ids and the seed alone."""
+    return sorted(cases, key=lambda case: _place(case.id, seed))
+
+
+def sample(cases: Sequence[Case], limit: int | None, *, seed: int) -> tuple[Case, ...]:
+    """Return `limit` of the cases in a seeded order; all of them where it is None.
+
+    What is to be answered and what is to be refused have their share of it, and within
+    each of the two every group has its own: a group of one case, which has no share to
+    speak of, takes its turn with the others of its kind.
+    """
+    ordered = in_seeded_order(cases, seed)
+    if limit is None or limit >= len(ordered):
+        return tuple(ordered)
+    chosen: set[str] = set()
+    kinds = _strata(ordered, lambda case: case.is_answerable)
+    for kind, places in _places(kinds, limit).items():
+        groups = _strata(kinds[kind], lambda case: case.group)
+        for group, count in _places(groups, places).items():
+            chosen |= {case.id for case in groups[group][:count]}
+    return tuple(case for case in ordered if case.id in chosen)
+
+
+def _strata(
+    cases: Iterable[Case], stratum: Callable[[Case], Hashable]
+) -> dict[Hashable, list[Case]]:
+    strata: dict[Hashable, list[Case]] = {}
+    for case in cases:
+        strata.setdefault(stratum(case), []).append(case)
+    return strata
+
+
+def _places(
+    strata: Mapping[Hashable, Sequence[Case]], limit: int
+) -> dict[Hashable, int]:
+    """Share `limit` places out by the largest remainder.
+
+    No stratum has one more or less than its share says. Equal remainders go to whichever
+    stratum's first case stands earlier in the order.
+    """
+    total = sum(map(len, strata.values()))
+    shares = {key: limit * len(rows) / total for key, rows in strata.items()}
+    places = {key: int(share) for key, share in shares.items()}
+    by_remainder = sorted(shares, key=lambda key: places[key] - shares[key])
+    for key in by_remainder[: limit - sum(places.values())]:
+        places[key] += 1
+    return places
+
+
+def _place(case_id: str, seed: int) -> bytes:
+    return hashlib.sha256(f"{seed}:{case_id}".encode()).digest()

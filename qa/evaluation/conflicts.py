@@ -13,6 +13,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from kb.conflicts import Judge, Judgement
+from kb.conflicts import Kind as Kind_conflict_judge
 from kb.conflicts.judgement import (
     MODEL,
     SAME_MATTER,
@@ -22,10 +24,11 @@ from kb.conflicts.judgement import (
     judge,
     signals_of,
 )
+from kb.conflicts.language_judge import is_unsure, with_opinion
 from kb.conflicts.values import Kind, Statement
-from kb.embedder import Embedder
-from probes.logistic import fit_logistic
-from qa.evaluation.metrics.rates import Rate
+from kb.embedding.embedder import Embedder
+from probes.fitting import fit_logistic
+from qa.evaluation.metrics.intervals import Rate
 from qa.evaluation.report.tables import TextTable
 from qa.exceptions import EvaluationDataError
 
@@ -248,3 +251,55 @@ def told(rate: Rate) -> str:
 
 def _share(rate: Rate) -> str:
     return "-" if rate.value is None else f"{rate.value:.2f}"
+
+
+# What a language model as judge adds to the judgement by the signals, on labelled
+# pairs.
+
+
+def judge_tables_of(
+    pairs: Sequence[LabelledPair], language_judge: Judge
+) -> tuple[TextTable, ...]:
+    """Ask about the pairs on which the signals are unsure and count both ways."""
+    rows, asked = [], []
+    for half in HALVES:
+        own = [pair for pair in pairs if pair.half == half]
+        alone = [judge(p.first, p.second, distance=p.distance) for p in own]
+        unsure = [at for at, each in enumerate(alone) if is_unsure(each)]
+        opinions = language_judge.weigh([(own[a].first, own[a].second) for a in unsure])
+        both: list[Judgement] = list(alone)
+        for at, opinion in zip(unsure, opinions, strict=True):
+            if opinion is not None:
+                both[at] = with_opinion(alone[at], opinion)
+        name = half.replace("_", " ")
+        for how, judged in (("signals", alone), ("and the model", both)):
+            kinds = [each.kind for each in judged]
+            for kind, quality in qualities_of(own, kinds).items():
+                rates = told(quality.precision), told(quality.recall)
+                rows.append((name, kind.value, how, *rates))
+        likeliest = [
+            max(Kind_conflict_judge, key=o.of) if o else None for o in opinions
+        ]
+        right = sum(
+            said is own[at].kind for at, said in zip(unsure, likeliest, strict=True)
+        )
+        most = max(
+            sum(own[at].kind is kind for at in unsure) for kind in Kind_conflict_judge
+        )
+        unread = sum(opinion is None for opinion in opinions)
+        counts = (len(unsure), unread, right, most)
+        asked.append((name, *map(str, counts)))
+    return (
+        TextTable(
+            f"With {language_judge.name} as judge of the unsure pairs",
+            ("half", "kind", "by", "precision", "recall"),
+            tuple(rows),
+            words=3,
+        ),
+        TextTable(
+            "What the model said of them",
+            ("half", "asked", "unreadable", "right", "of the commonest kind"),
+            tuple(asked),
+            words=1,
+        ),
+    )

@@ -13,17 +13,15 @@ from django.db.models import Count, Max
 
 from accounts.acting import as_owner
 from accounts.roles import Role
-from kb.models import Audience, Document, Entry, KnowledgeBase, Revision
-from kb.services.documents import create_document
-from kb.services.entries import NewEntry, create_entries
-from kb.services.entry_values import (
-    QUESTION_LIMIT,
-    TEXT_LIMIT,
-    UNVERIFIED_CONFIDENCE,
-)
+from kb.audiences.models import Audience
+from kb.documents.models import Document, KnowledgeBase
+from kb.documents.services import create_document
+from kb.entries.models import Entry, Revision
+from kb.entries.services import NewEntry, create_entries
+from kb.entries.values import QUESTION_LIMIT, TEXT_LIMIT, UNVERIFIED_CONFIDENCE
+from qa.answers.asking import find_knowledge_base
 from qa.exceptions import EvaluationDataError, KnowledgeBaseNotFoundError
-from qa.pipeline.clean import clean_text
-from qa.services.asking import find_knowledge_base
+from qa.pipeline.values import clean_text
 
 USERNAME = "evaluation"
 EMPTY = "eval-empty"
@@ -79,9 +77,6 @@ def ensure_knowledge(
 
     Args:
         slug: Names the content too (a digest): the same one holds the same.
-
-    Raises:
-        InvalidKnowledgeError: A fact that may not be written.
     """
     knowledge_base, _ = KnowledgeBase.objects.get_or_create(
         slug=slug, defaults={"name": name}

@@ -17,15 +17,16 @@ from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils import timezone
 
-from kb.embedding import active_model
+from kb.embedding.services import active_model
 from kb.search import METHOD
+from qa.evaluation.models import EvaluationResult, EvaluationRun
 from qa.exceptions import EvaluationBusyError, EvaluationDataError
-from qa.models import EvaluationResult, EvaluationRun, Policy
-from qa.probing import probes_in_force
+from qa.inference.active_probes import probes_in_force
+from qa.policies.models import Policy
 
-from .asked import Considered
-from .judged import Judged, Suite
-from .labelled import LabelledAnswer
+from .cases import LabelledAnswer
+from .judging import Judged, Suite
+from .question_suite import Considered
 
 _NAMES = ("name", "version")  # of a policy: what decides is what it says
 _LOCKS = 0x4E455343  # the class of this module's advisory locks
@@ -55,9 +56,6 @@ def begin(
     Args:
         by: Who starts it.
         anew: Drop what an unfinished run has and start over.
-
-    Raises:
-        UnavailableError: A model that is to be asked can't be loaded.
     """
     model, probes = _models_of(suite)
     embedder = active_model().fingerprint
@@ -107,11 +105,6 @@ def go_on(
 
     Args:
         writing: Opens the transaction that a question's rows are written in.
-
-    Raises:
-        EvaluationBusyError: Another process goes on with this run.
-        UnavailableError: A model is down; what was asked stays, and the run goes on
-            later.
     """
     with _alone(run):
         done = set(run.results.values_list("case_id", flat=True))
@@ -207,7 +200,7 @@ def _models_of(suite: Suite) -> tuple[str, str]:
     if suite.policy is None:
         return "", ""
     # Pulls in torch, which a suite that asks no model never pays for.
-    from qa.language_models import load_language_model  # noqa: PLC0415
+    from qa.inference.configured import load_language_model  # noqa: PLC0415
 
     model = load_language_model()
     return model.fingerprint, probes_in_force(model).fingerprints

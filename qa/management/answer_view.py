@@ -10,9 +10,9 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from qa.models import Answer, AnswerEvidence
-from qa.pages.shadow import in_shadow
-from qa.pages.wording import SIGNALS, meets
+from qa.answers.models import Answer, AnswerEvidence
+from qa.answers.waterfall import in_shadow
+from qa.answers.wording import SIGNALS, meets
 from qa.pipeline.gates import Gate
 
 _VERDICTS = {True: "pass", False: "stop", None: "noted"}

@@ -4,13 +4,15 @@ import argparse
 import math
 from collections.abc import Callable
 
+from django.contrib.auth.models import User
+from django.core.management.base import CommandError
+
 
 def positive(text: str) -> int:
     """Read an integer of at least 1.
 
     Raises:
         ArgumentTypeError: It is less.
-        ValueError: It is no integer.
     """
     number = int(text)
     if number < 1:
@@ -24,7 +26,6 @@ def share(text: str) -> float:
 
     Raises:
         ArgumentTypeError: It is outside.
-        ValueError: It is no number.
     """
     number = float(text)
     if not 0 <= number <= 1:
@@ -61,10 +62,33 @@ def above_zero(text: str) -> float:
 
     Raises:
         ArgumentTypeError: It is 0, less, or not finite.
-        ValueError: It is no number.
     """
     number = float(text)
     if not 0 < number < math.inf:
         msg = f"{text} is not above 0"
         raise argparse.ArgumentTypeError(msg)
     return number
+
+
+# Who a command asks as, and so what it may see.
+
+
+def find_asker(username: str) -> User:
+    """Return the active user of that name; without a name the first superuser.
+
+    Raises:
+        CommandError: There is none, with exit code 2.
+    """
+    active = User.objects.filter(is_active=True)
+    if not username:
+        found = active.filter(is_superuser=True).order_by("pk").first()
+        remedy = "Name one with --as USER, or make one: manage.py createsuperuser"
+        missing = "There is no superuser to ask as."
+    else:
+        found = active.filter(username=username).first()
+        known = ", ".join(active.values_list("username", flat=True)[:10]) or "none"
+        missing = f"There is no active user {username!r}."
+        remedy = f"There are: {known}."
+    if found is None:
+        raise CommandError(f"{missing} {remedy}", returncode=2)
+    return found

@@ -13,9 +13,6 @@ def require_files(*paths: Path | None) -> None:
 
     Args:
         paths: Where figures go; None where none were asked for.
-
-    Raises:
-        CommandError: One can't be written; names it. The exit code is 2.
     """
     for path in filter(None, paths):
         with writing(path):
@@ -31,9 +28,6 @@ def require_directories(*paths: Path | None) -> None:
 
     Args:
         paths: The directories; None where none was asked for.
-
-    Raises:
-        CommandError: One can't be written to; names it. The exit code is 2.
     """
     for path in filter(None, paths):
         with writing(path):
@@ -42,11 +36,7 @@ def require_directories(*paths: Path | None) -> None:
 
 
 def write_figures(path: Path, text: str) -> None:
-    """Write a text that ends with a line break, and the directories above it.
-
-    Raises:
-        CommandError: It can't be written. The exit code is 2.
-    """
+    """Write a text that ends with a line break, and the directories above it."""
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"{text.rstrip()}\n", encoding="utf-8")

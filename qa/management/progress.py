@@ -43,7 +43,6 @@ class Bar:
         )
 
     def at(self, done: int, total: int) -> None:
-        """Show that `done` of `total` are done."""
         if self._lines:
             self._lines.at(done, total)
         elif self._task is None:

@@ -74,7 +74,7 @@ class Migration(migrations.Migration):
                     "impact_score",
                     models.FloatField(
                         default=0.0,
-                        help_text="Orders gaps by impact at any time; `qa.feedback.impact` makes a number of it that people read.",
+                        help_text="Orders gaps by impact at any time; `qa.gaps.reading` makes a number of it that people read.",
                     ),
                 ),
                 (

@@ -4,23 +4,17 @@ from collections.abc import Callable, Iterator
 
 from .abstain import abstain
 from .agree import judge_agreement
-from .by_itself import OwnMind, answer_by_itself
-from .clean import clean_question
-from .clock import Clock
+from .closed_book import OwnMind, answer_by_itself
 from .conclude import conclude
-from .debias import debias
 from .evidence import Retriever
-from .generate import generate
-from .generation import LanguageModel
+from .generate import debias, generate
 from .hard_gate import judge_coverage
 from .history import VerdictDebiaser
-from .outcome import Outcome, StageValue
+from .language_model import LanguageModel, Probes
 from .policy import Policy, Scope
-from .probes import Probes
-from .rerank import Reranker, rerank
-from .retrieve import retrieve
-from .soft_gate import judge_generation
-from .support import verify_support
+from .retrieve import Reranker, rerank, retrieve
+from .soft_gate import judge_generation, verify_support
+from .values import Clock, Outcome, StageValue, clean_question
 from .verbatim import match_verbatim
 
 
@@ -42,9 +36,6 @@ def answer(
     only for a question that passed hard refusal and has no verbatim answer.
     `mind` is asked in the adaptive scope alone, `reranker` where the policy ranks anew
     and `debiaser` where it corrects verdicts.
-
-    Raises:
-        LanguageModelUnavailableError: The model's server is down or too slow.
     """
     clock, by_reranker = Clock(), ""
     yield (question := clock.time("question", clean_question, asked, language))

@@ -8,21 +8,13 @@ References:
 import math
 from collections.abc import Mapping
 
-from .activations import Confidence
-from .calibration import calibration_of
 from .evidence import Retrieval
-from .gates import (
-    Decision,
-    Gate,
-    Reason,
-    Signal,
-)
+from .gates import CONFIDENCES, Decision, Gate, Reason, Signal
 from .generate import prompt_of
-from .generation import Generation
-from .outcome import Calibration, Question
+from .language_model import Confidence, Generation, Probes
 from .policy import Policy
-from .probes import Probes
-from .scores import CONFIDENCES
+from .staleness import calibration_of
+from .values import Calibration, Question
 
 
 def abstain(

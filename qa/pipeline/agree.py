@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from .evidence import Contradiction, Evidence, Retriever
 from .gates import Decision, Gate, Reason, Signal
-from .outcome import Agreement
 from .policy import Policy
+from .values import Agreement
 
 DISAGREEING = "disagreeing_sources"
 

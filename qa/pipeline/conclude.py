@@ -1,11 +1,11 @@
 """Stage 10: what a question came to, from everything that was measured on the way."""
 
-from .activations import Confidence
-from .calibration import calibration_of
 from .evidence import Evidence, Retrieval
 from .gates import Decision, Gate
-from .generation import Citation, Generation
-from .outcome import (
+from .language_model import Citation, Confidence, Generation
+from .policy import Policy
+from .staleness import calibration_of
+from .values import (
     Agreement,
     Boundary,
     Outcome,
@@ -14,7 +14,6 @@ from .outcome import (
     Support,
     VerbatimMatch,
 )
-from .policy import Policy
 
 
 def conclude(

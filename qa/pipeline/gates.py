@@ -1,7 +1,8 @@
 """The gates, what they measure and what one of them decided."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum
 
 
 class Gate(StrEnum):
@@ -71,3 +72,70 @@ class Decision:
     def refused(self) -> bool:
         """Whether the question ends here."""
         return self.reason is not None
+
+
+# The signals that rank answers: which way each one points, and which gate holds it.
+
+
+class Trust(Enum):
+    """Which values of a signal speak for an answer."""
+
+    LOW = "low"
+    HIGH = "high"
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How a signal is read.
+
+    Attributes:
+        gate: The gate that measures it.
+        trust: Which values speak for the answer.
+        threshold: The policy's field that it is held against; "" for none, in which
+            case it is recorded and can be evaluated, but no policy enforces it.
+        limits: What the threshold may be, both ends included.
+    """
+
+    gate: Gate
+    trust: Trust
+    threshold: str = ""
+    limits: tuple[float, float] = (0.0, 1.0)
+
+    def oriented(self, value: float) -> float:
+        """Return the value so that higher is always better."""
+        return value if self.trust is Trust.HIGH else -value
+
+    def holds(self, value: float, threshold: float) -> bool:
+        """Tell whether the gate lets `value` pass: L2R's strict <, and >= otherwise."""
+        return value < threshold if self.trust is Trust.LOW else value >= threshold
+
+
+# By the name under which answers store them.
+SCORES: Mapping[str, Score] = {
+    "distance_over_confidence": Score(Gate.HARD_REFUSAL, Trust.LOW),
+    "verified_ratio": Score(Gate.HARD_REFUSAL, Trust.LOW, "alpha", (0.0, 2.0)),
+    "unverified_ratio": Score(
+        Gate.HARD_REFUSAL, Trust.LOW, "alpha_unverified", (0.0, 2.0)
+    ),
+    "nearest_distance": Score(Gate.HARD_REFUSAL, Trust.LOW),
+    "verdict_probability": Score(Gate.SOFT_REFUSAL, Trust.HIGH, "min_verdict"),
+    "answer_in_evidence": Score(Gate.SOFT_REFUSAL, Trust.HIGH),
+    "question_in_evidence": Score(Gate.SOFT_REFUSAL, Trust.HIGH),
+    "log_probability": Score(Gate.SOFT_REFUSAL, Trust.HIGH),
+    "least_token_probability": Score(Gate.ABSTENTION, Trust.HIGH),
+    "mean_entropy": Score(Gate.ABSTENTION, Trust.LOW),
+    "willingness": Score(Gate.ABSTENTION, Trust.HIGH),
+    "answer_confidence": Score(Gate.ABSTENTION, Trust.HIGH, "min_confidence"),
+    "early_confidence": Score(Gate.ABSTENTION, Trust.HIGH, "min_early_confidence"),
+    "joint_confidence": Score(Gate.ABSTENTION, Trust.HIGH, "min_joint_confidence"),
+}
+THRESHOLDED: Mapping[str, Score] = {
+    name: score for name, score in SCORES.items() if score.threshold
+}
+# What the probes in force say: held against a least confidence each, where that is not 0.
+CONFIDENCES: Mapping[str, str] = {
+    name: score.threshold
+    for name, score in THRESHOLDED.items()
+    if score.gate is Gate.ABSTENTION
+}
+EARLY = "early_confidence"

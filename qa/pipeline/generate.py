@@ -1,10 +1,12 @@
 """Stage 5: a language model answers from the evidence alone."""
 
+from dataclasses import replace
+
 from .evidence import Retrieval
-from .generation import Generation, LanguageModel, Prompt
-from .outcome import Question
+from .history import VerdictDebiaser
+from .language_model import Generation, LanguageModel, Probes, Prompt
 from .policy import Policy
-from .probes import Probes
+from .values import Question
 
 
 def generate(
@@ -19,9 +21,6 @@ def generate(
 
     What the probes need of its insides is kept on the way. Where the policy enforces a
     least early confidence, the answer may end before it begins.
-
-    Raises:
-        LanguageModelUnavailableError: The model's server is down or too slow.
     """
     capture = probes.capture(least_early=policy.least_early)
     return language_model.generate(prompt_of(question, retrieval), capture)
@@ -30,3 +29,20 @@ def generate(
 def prompt_of(question: Question, retrieval: Retrieval) -> Prompt:
     """Return what the model reads."""
     return Prompt(question.text, retrieval.evidence, question.language)
+
+
+# Stage: the verdict without the model's leaning, where the policy wants that.
+
+
+def debias(
+    question: Question,
+    retrieval: Retrieval,
+    generation: Generation,
+    *,
+    debiaser: VerdictDebiaser,
+    language_model: str,
+) -> Generation:
+    """Return the generation with the verdict that soft refusal is to go by."""
+    prompt = prompt_of(question, retrieval)
+    verdict = debiaser.debias(prompt, generation, language_model=language_model)
+    return replace(generation, debiased=verdict)

@@ -8,21 +8,11 @@ References:
 
 from collections.abc import Iterator, Sequence
 
-from .calibration import calibration_of
-from .evidence import (
-    Evidence,
-    Retrieval,
-    Retriever,
-    Withheld,
-)
-from .gates import (
-    Decision,
-    Gate,
-    Reason,
-    Signal,
-)
-from .outcome import Calibration, Question
+from .evidence import Evidence, Retrieval, Retriever, Withheld
+from .gates import Decision, Gate, Reason, Signal
 from .policy import Policy
+from .staleness import calibration_of
+from .values import Calibration, Question
 
 # What the gate would have measured without the obstacle, as a signal.
 _COUNTERFACTUALS = {

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from .generation import DebiasedVerdict, Generation, Prompt
-from .outcome import Question
+from .language_model import DebiasedVerdict, Generation, Prompt
+from .values import Question
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from typing import Final, Protocol
 
 from .evidence import Evidence, Retriever
 from .gates import Reason
-from .monitoring import (
+from .monitored_words import (
     Word,
     augmented_query,
     bounded,
@@ -31,11 +31,10 @@ from .monitoring import (
     new_words,
     unconfident,
 )
-from .outcome import Question
 from .policy import Policy
 from .refusal_detector import is_refusal
 from .retrieve import retrieve
-from .segment import Segment
+from .values import Question, Segment
 
 MOST_SEGMENTS: Final = 6
 # Of one segment: looking and writing again.
@@ -147,11 +146,7 @@ def answer_monitored(
     retriever: Retriever,
     policy: Policy,
 ) -> Monitored:
-    """Write an answer segment by segment until it is complete or refused.
-
-    Raises:
-        LanguageModelUnavailableError: The model is down.
-    """
+    """Write an answer segment by segment until it is complete or refused."""
     segments: list[Segment] = []
     is_complete = False
     while len(segments) < MOST_SEGMENTS and not is_complete:

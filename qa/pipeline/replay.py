@@ -10,10 +10,9 @@ from enum import StrEnum
 from typing import Protocol
 
 from .agree import DISAGREEING
-from .boundary import STANDS, SURENESS, TOLD_BY
-from .gates import Gate
+from .gates import CONFIDENCES, EARLY, Gate
 from .policy import RetrievalTiming, Scope
-from .scores import CONFIDENCES, EARLY
+from .self_knowledge import STANDS, SURENESS, TOLD_BY
 
 Signals = Mapping[str, float | None]
 # Measured of an answer that was watched while it was written, and of no other.

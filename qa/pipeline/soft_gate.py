@@ -1,17 +1,160 @@
-"""Stage 7: refuse what the model itself declined, and what its evidence does not carry."""
+"""Stage 6: what of an answer stands in the evidence that it cites."""
 
-from .calibration import calibration_of
-from .evidence import Retrieval
-from .gates import (
-    Decision,
-    Gate,
-    Reason,
-    Signal,
-)
-from .generation import Generation
-from .outcome import Calibration, Support
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from kb.text.terms import Terms, is_month, sentences, terms
+
+from .evidence import Evidence, Retrieval
+from .gates import Decision, Gate, Reason, Signal
+from .language_model import Citation, Generation
 from .policy import Policy
 from .refusal_detector import is_refusal
+from .staleness import calibration_of
+from .values import Calibration, Question, Support
+
+_QUOTE_MARKS = re.compile(
+    "[\"'\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a`\u00b4]"
+)
+_DASHES = re.compile("[\u2010-\u2015\u2212]")
+_LEADING_WORD = re.compile(
+    r"^\W*(yes|no|ja|nein)\b[\s,.:;!\u2013\u2014-]*", re.IGNORECASE
+)
+
+
+def verify_support(
+    question: Question, retrieval: Retrieval, generation: Generation
+) -> Support:
+    """Keep the citations that hold and list what no cited entry says."""
+    citations, dropped = _citations(retrieval.evidence, generation)
+    cited_ids = {citation.entry_id for citation in citations}
+    cited = [piece for piece in retrieval.evidence if piece.entry_id in cited_ids]
+    return Support(
+        citations=citations,
+        dropped=dropped,
+        unsupported=unsupported_facts(question.text, generation.answer, cited),
+        answer_overlap=_overlap(generation.answer, cited),
+        question_overlap=_overlap(question.text, cited),
+    )
+
+
+def stands_in(quote: str, text: str) -> bool:
+    """Tell whether `quote` is in `text` but for spaces, case, quote marks and dashes.
+
+    A closing full stop or ellipsis at its ends is the quoter's own; other words are a
+    paraphrase and do not stand.
+    """
+    wanted = _plain(quote).strip(" .,;:!?\u2026")
+    # A number that goes on ("12" in "120" or "12.5") is another number.
+    whole = rf"(?<!\S){re.escape(wanted)}(?!\w|[.,]\d)"
+    return bool(wanted) and re.search(whole, _plain(text)) is not None
+
+
+def _citations(
+    evidence: Sequence[Evidence], generation: Generation
+) -> tuple[tuple[Citation, ...], int]:
+    quotes: dict[int, list[str]] = {}
+    for number, quote in generation.quotes:
+        quotes.setdefault(number, []).append(quote)
+    numbers = dict.fromkeys((*generation.cited, *quotes))
+    citations: list[Citation] = []
+    for number in numbers:
+        if not 1 <= number <= len(evidence):
+            continue
+        piece = evidence[number - 1]
+        quote = _quote(piece, quotes.get(number, []), generation.answer)
+        if quote:
+            citations.append(Citation(piece.entry_id, piece.revision_id, quote))
+    return tuple(citations), len(numbers) - len(citations)
+
+
+def _quote(piece: Evidence, claimed: Sequence[str], answer: str) -> str:
+    """Return a claimed quote that stands in the piece; without a claim, the best sentence.
+
+    Empty if quotes were claimed and none of them stands.
+    """
+    if claimed:
+        said = (piece.text, piece.question)
+        standing = (q for q in claimed if any(stands_in(q, text) for text in said))
+        return next(standing, "").strip()
+    return best_sentence(piece, answer)
+
+
+def best_sentence(piece: Evidence, answer: str) -> str:
+    """Return the sentence of a piece that shares most content words with an answer."""
+    wanted = set(terms(answer).words)
+    best = max(
+        sentences(piece.text),
+        key=lambda sentence: len(wanted & set(terms(sentence).words)),
+        default=piece.text,
+    )
+    return best.strip()
+
+
+def unsupported_facts(
+    question: str, answer: str, cited: Sequence[Evidence]
+) -> tuple[str, ...]:
+    """Return what an answer says and no cited piece does, as `Support.unsupported`."""
+    if not answer or not cited:
+        return ()
+    said = terms(" \n".join(f"{piece.question} {piece.text}" for piece in cited))
+    claimed = terms(answer)
+    numbers = claimed.numbers - said.numbers
+    named = {*claimed.units, *filter(is_month, claimed.words)}
+    facts = [*sorted(numbers), *sorted(named - set(said.words))]
+    clauses = [terms(sentence) for piece in cited for sentence in sentences(piece.text)]
+    turned = [
+        f"negation: {sentence}"
+        for sentence in sentences(answer)
+        if _is_turned(sentence, question, clauses)
+    ]
+    return (*facts, *turned)
+
+
+def _is_turned(sentence: str, question: str, clauses: Sequence[Terms]) -> bool:
+    """Tell whether a sentence affirms what the evidence denies, or the other way round.
+
+    Compared with the sentence of the evidence that shares most of its content words. A
+    bare "yes" or "no" is read against the question's words.
+    """
+    lead = _LEADING_WORD.match(sentence)
+    rest = sentence[lead.end() :] if lead else sentence
+    claim = terms(rest)
+    is_negated, words = claim.is_negated, set(claim.words)
+    if lead and not words:
+        is_negated = lead[1].lower() in {"no", "nein"}
+        asked = terms(question)
+        is_negated = is_negated != asked.is_negated
+        words = set(asked.words)
+    shared = [len(words & set(clause.words)) for clause in clauses]
+    most = max(shared, default=0)
+    if most == 0:
+        return False
+    nearest = [c for c, count in zip(clauses, shared, strict=True) if count == most]
+    return all(clause.is_negated != is_negated for clause in nearest)
+
+
+def _overlap(text: str, cited: Sequence[Evidence]) -> float | None:
+    words = set(terms(text).words)
+    if not words:
+        return None
+    said = {
+        word
+        for piece in cited
+        for word in (*terms(piece.text).words, *terms(piece.question).words)
+    }
+    return len(words & said) / len(words)
+
+
+def _plain(text: str) -> str:
+    text = unicodedata.normalize("NFKC", text)
+    text = _DASHES.sub("-", _QUOTE_MARKS.sub("", text))
+    return " ".join(text.casefold().split())
+
+
+# Stage 7: refuse what the model itself declined, and what its evidence does not
+# carry.
 
 
 def judge_generation(

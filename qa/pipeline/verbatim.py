@@ -7,12 +7,13 @@ must agree too.
 import re
 from itertools import pairwise
 
+from kb.text.terms import Terms, terms
+from kb.text.vocabulary import OPPOSITES, ORDERING, QUESTION_KINDS
+
 from .evidence import Evidence, Retrieval
 from .gates import Gate, Signal
-from .outcome import Question, VerbatimMatch
 from .policy import Policy
-from .terms import Terms, terms
-from .vocabulary import OPPOSITES, ORDERING, QUESTION_KINDS
+from .values import Question, VerbatimMatch
 
 _TYPO_LENGTH = 6
 

@@ -13,22 +13,30 @@ References:
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Final
 
 import numpy as np
+from django.contrib.auth.models import AbstractBaseUser
 
 from probes.abstention import FitSettings, Kind, Labelled, fit, probe_files
 from probes.cards import Json, ProbeCard, ProbeKind
-from probes.labels import require_labels
+from probes.fitting import require_labels
 from probes.language_model.taps import Tap
-from qa.evaluation.abstention.fits import SequenceFit
-from qa.evaluation.abstention.folds import folds_of, held_out, out_of_fold
+from probes.models import Probe
+from probes.services import promote, register
 from qa.evaluation.metrics.intervals import clusters_of
-from qa.language_models.own_knowledge import FORM, OwnKnowledgeForm
-from qa.language_models.places import middle_of, place_of, tap_of
+from qa.evaluation.report.tables import TextTable, percent
+from qa.inference.closed_book_form import FORM, OwnKnowledgeForm
+from qa.inference.closed_book_models import own_form
+from qa.inference.known_by_probe import OwnKnowledgeByProbe
+from qa.inference.white_box import middle_of, place_of, tap_of
+from qa.training.cross_fitting import SequenceFit, folds_of, held_out, out_of_fold
 
-from .boundary_prompts import AnsweredPrompt, states_of
-from .held_out import figures
+from .boundary_prompts import AnsweredPrompt, answered, prompts_of, states_of
+from .held_out import FIGURES, as_text, figures
+from .labelled_questions import Questions, read_questions
+from .preferences import form_and_probe, shifts_of
 from .probe import FITTING, HELD_OUT, READING, OnProgress, Trained
 
 # Of one position, so that nothing opens or closes it; plain cross-entropy on logits.
@@ -72,11 +80,6 @@ def train_boundary(
 
     Its metrics are of the prompts without notes, which decide whether to retrieve;
     those with notes stand below "with_notes" where there are any.
-
-    Raises:
-        TooFewLabelsError: There are too few rows, or nearly all are right or wrong.
-        EvaluationDataError: There are fewer groups than folds.
-        LayerError: The model has no such block.
     """
     require_labels([row.is_right for row in rows], "to train on", *_LEAST)
     # In an order of their own: that of the sources changes nothing.
@@ -174,3 +177,116 @@ class _Told:
     def one_more(self) -> None:
         self._done += 1
         self._tell(FITTING, self._done, self._planned)
+
+
+# A boundary probe as it is asked for: from files of questions to the registry.
+
+
+ANSWERING = "Answering"
+
+
+@dataclass(frozen=True, slots=True)
+class BoundaryRequest:
+    """What is to be trained, on what.
+
+    Attributes:
+        promote: Whether the probe is put in force at once.
+    """
+
+    questions: Questions
+    training: BoundaryTraining = field(default_factory=BoundaryTraining)
+    promote: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundaryOutcome:
+    """What came of it: the prompts answered, and how many rightly."""
+
+    probe: Probe
+    trained: Trained
+    prompts: int
+    right: int
+
+
+def carry_out(
+    request: BoundaryRequest,
+    *,
+    by: AbstractBaseUser | None = None,
+    on_progress: OnProgress = lambda _what, _done, _all: None,
+) -> BoundaryOutcome:
+    """Train a boundary probe and keep it as a candidate, or put it in force."""
+    questions = read_questions(request.questions)
+    form = own_form()
+    rows = answered(
+        form,
+        prompts_of(questions, notes=request.questions.notes),
+        on_progress=lambda done, total: on_progress(ANSWERING, done, total),
+    )
+    trained = train_boundary(form, rows, request.training, on_progress=on_progress)
+    probe = register(trained.files, by=by, note=request.note)
+    if request.promote and probe.state != Probe.State.ACTIVE:
+        probe = promote(probe.pk, Probe.State.ACTIVE, by=by)
+    return BoundaryOutcome(probe, trained, len(rows), sum(row.is_right for row in rows))
+
+
+# What a boundary probe is worth, as a table.
+
+
+def probe_table(metrics: Mapping[str, Json]) -> TextTable:
+    """Return its figures on prompts without notes and with them apart."""
+    rows = [_row("without notes", metrics)]
+    noted = metrics.get(WITH_NOTES)
+    if isinstance(noted, dict):
+        rows.append(_row("with notes", noted))
+    columns = ("prompts", "count", "right", *(name.upper() for name in FIGURES))
+    return TextTable("Boundary probe", columns, tuple(rows))
+
+
+def _row(name: str, metrics: Mapping[str, Json]) -> tuple[str, ...]:
+    count, right = metrics.get("answers"), metrics.get("right")
+    return (
+        name,
+        str(count),
+        percent(right if isinstance(right, float) else None),
+        *(as_text(metrics.get(figure)) for figure in FIGURES),
+    )
+
+
+# What the boundary probe in force says of labelled questions, and whether it is so.
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Questions as the probe and the references judge them, in one order.
+
+    Attributes:
+        sureness: In [0, 1].
+        right: Whether the model's own answer is right.
+        fingerprint: What `min_known` belongs to.
+    """
+
+    sureness: Sequence[float]
+    right: Sequence[bool]
+    fingerprint: str
+
+
+def judged_questions(
+    files: Sequence[Path],
+    *,
+    on_progress: OnProgress = lambda _what, _done, _all: None,
+) -> Judged:
+    """Ask the model and the probe of every question, without notes."""
+    questions = read_questions(Questions(files))
+    form, held = form_and_probe()
+    rows = answered(
+        form,
+        prompts_of(questions, notes=0),
+        on_progress=lambda done, total: on_progress("Answering", done, total),
+    )
+    told = shifts_of(form, held.probe, [row.without_notes for row in questions])
+    return Judged(
+        [one.alone for one in told],
+        [row.is_right for row in rows],
+        OwnKnowledgeByProbe(form, held).fingerprint,
+    )

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from probes.language_model.taps import Activations, Tap
 from qa.evaluation.metrics.text import contains_gold, normalised
-from qa.language_models.own_knowledge import OwnKnowledgeForm
+from qa.inference.closed_book_form import OwnKnowledgeForm
 
 from .labelled_questions import LabelledQuestion
 
@@ -80,11 +80,7 @@ def answered(
     *,
     on_progress: OnProgress = lambda _done, _all: None,
 ) -> list[AnsweredPrompt]:
-    """Let the model answer each prompt greedily; right is what a reference stands in.
-
-    Raises:
-        TooManyTokensError: A prompt does not fit the model's context.
-    """
+    """Let the model answer each prompt greedily; right is what a reference stands in."""
 
     def write(rows: Sequence[tuple[int, ...]]) -> Sequence[str]:
         written = form.model.write_each(
@@ -109,10 +105,6 @@ def states_of(
     """Return for each prompt float32 (1, width) of its last token at the tap.
 
     The pass ends at the tap, before any answer token.
-
-    Raises:
-        TooManyTokensError: A prompt does not fit the model's context.
-        LayerError: The model has no such block.
     """
 
     def look(rows: Sequence[tuple[int, ...]]) -> Sequence[Activations]:

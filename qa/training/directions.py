@@ -18,7 +18,7 @@ from probes.directions import (
     read_confident_statements,
     read_true_statements,
 )
-from probes.directions.contrasting import Progress
+from probes.directions.fitting import Progress
 from probes.language_model import WhiteBoxModel
 from probes.language_model.second_pass import Passing
 from qa.evaluation.metrics.selective import auroc
@@ -65,11 +65,7 @@ class TrainedDirections:
 def read_statements(
     true: Sequence[Path], sounding: Path = OWN_STATEMENTS
 ) -> DirectionStatements:
-    """Read the statements' files.
-
-    Raises:
-        StatementFileError: A file can't be read as what it should be.
-    """
+    """Read the statements' files."""
     confident, unconfident = read_confident_statements(sounding)
     return DirectionStatements(read_true_statements(*true), confident, unconfident)
 
@@ -85,10 +81,6 @@ def train_directions(
 
     As in the paper's release a statement is said under both instructions, however
     confident it sounds by itself.
-
-    Raises:
-        TooFewLabelsError: A trait has too few statements.
-        TooManyTokensError: A statement does not fit the model's context.
     """
     directions = fit_direction_set(
         model,

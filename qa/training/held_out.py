@@ -101,7 +101,6 @@ def _calibration_error(
 
 
 def as_text(figure: Json) -> str:
-    """Return one figure with its interval; "" where there is none."""
     if not isinstance(figure, dict) or not isinstance(figure.get("value"), float):
         return ""
     low, high = figure.get("low"), figure.get("high")

@@ -8,12 +8,12 @@ from typing import Any, Self
 
 from django.contrib.auth.models import AbstractBaseUser
 
+from qa.answers.asking import find_knowledge_base
+from qa.answers.retriever import KnowledgeRetriever, scope_of
 from qa.evaluation.cases import as_text, as_texts, read_lines
 from qa.evaluation.metrics.text import normalised
 from qa.exceptions import EvaluationDataError, TrainingDataError
-from qa.services.asking import find_knowledge_base
-from qa.services.policies import active_policy
-from qa.services.retriever import KnowledgeRetriever, scope_of
+from qa.policies.services import active_policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,6 @@ class LabelledQuestion:
 
     @property
     def without_notes(self) -> Self:
-        """The question alone."""
         return replace(self, notes=())
 
 
@@ -78,7 +77,6 @@ def read_questions(wanted: Questions) -> list[LabelledQuestion]:
 
     Raises:
         TrainingDataError: There are none, or a line can't be read.
-        KnowledgeBaseNotFoundError: There is no such knowledge base.
     """
     found = [row for file in wanted.files for row in questions_of_file(file)]
     if not found:

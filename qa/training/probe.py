@@ -16,29 +16,31 @@ from numpy.typing import NDArray
 from probes.abstention import FitSettings, Kind, Labelled, fit, probe_files
 from probes.abstention.files import settings_of
 from probes.cards import ANSWER_KINDS, Json, ProbeCard, ProbeFiles, ProbeKind
+from probes.fitting import require_labels
 from probes.joint import JointSettings, fit_joint, joint_files
-from probes.labels import require_labels
 from probes.language_model import WhiteBoxModel
 from probes.language_model.taps import Activations, Part, Tap
-from qa.evaluation.abstention.fits import SequenceFit
-from qa.evaluation.abstention.folds import (
+from qa.evaluation.metrics.intervals import clusters_of
+from qa.evaluation.metrics.selective import Scores
+from qa.inference.grounded_form import FORM
+from qa.inference.probe_runner import CONFIDENCE_OF
+from qa.pipeline.gates import SCORES
+from qa.pipeline.language_model import Place
+from qa.training.cross_fitting import (
+    JOINT_SETTINGS,
     CrossFitted,
+    SequenceFit,
     cross_fit,
     folds_of,
     held_out,
+    joined,
+    joint_scores,
     out_of_fold,
 )
-from qa.evaluation.abstention.joint import JOINT_SETTINGS, joined, joint_scores
-from qa.evaluation.metrics.intervals import clusters_of
-from qa.evaluation.metrics.selective import Scores
-from qa.language_models.grounded_prompt import FORM
-from qa.pipeline.activations import Place
-from qa.pipeline.scores import SCORES
-from qa.probing.at_work import CONFIDENCE_OF
 
+from .draft_activations import Insides
 from .held_out import figures
-from .insides import Insides
-from .labelled import LabelledDraft, digest_of
+from .labels import LabelledDraft, digest_of
 
 # (answers, of these right and of these wrong): folds and early stop take their share.
 _LEAST: Final = (400, 80)
@@ -103,12 +105,6 @@ def train(
             reads its signals, is bound to. The others are bound to `model`.
         directory: Where activations are kept between trainings.
         on_progress: Told what is done, how much of it, of how much.
-
-    Raises:
-        TooFewLabelsError: There are too few answers, or nearly all are right or wrong.
-        EvaluationDataError: There are fewer groups than folds.
-        ProbeFileError: A file of the joint probe's inputs is damaged.
-        LayerError: The model has no such block.
     """
     require_labels([draft.is_right for draft in drafts], "to train on", *_LEAST)
     work = _Work(model, drafts, training, directory, on_progress)

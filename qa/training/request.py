@@ -13,20 +13,17 @@ from probes.cards import ProbeFiles, ProbeKind, answer_kind
 from probes.language_model import WhiteBoxModel
 from probes.language_model.taps import Part, Tap
 from probes.models import Probe
-from probes.services.registry import promote, register
+from probes.services import promote, register
 from qa.evaluation.metrics.text import normalised
 from qa.exceptions import TrainingDataError
-from qa.language_models import load_language_model
-from qa.language_models.places import middle_of, usual_of
-from qa.pipeline.generation import LanguageModel
-from qa.probing.white_box import white_box_of
+from qa.inference.configured import load_language_model
+from qa.inference.white_box import middle_of, usual_of, white_box_of
+from qa.pipeline.language_model import LanguageModel
 
-from .labelled import LabelledDraft, drawn_together
-from .labelled_files import drafts_of_file
-from .labelled_reviews import Part as ReviewPart
-from .labelled_reviews import drafts_of_reviews
-from .labelled_runs import drafts_of_runs
+from .labels import LabelledDraft, drafts_of_file, drawn_together
 from .probe import OnProgress, Trained, Training, train
+from .stored_labels import Part as ReviewPart
+from .stored_labels import drafts_of_reviews, drafts_of_runs
 
 NETWORKS: Final = {
     ProbeKind.ABSTENTION: tuple(Kind),
@@ -90,15 +87,7 @@ def carry_out(
     by: AbstractBaseUser | None = None,
     on_progress: OnProgress = lambda _what, _done, _all: None,
 ) -> TrainingOutcome:
-    """Train a probe and keep it as a candidate, or put it in force.
-
-    Raises:
-        TrainingDataError: There is nothing to train on, or it can't be read.
-        TooFewLabelsError: There are too few answers, or nearly all are right or wrong.
-        EvaluationDataError: There are fewer groups than folds.
-        LayerError: The model has no such block.
-        UnavailableError: The language model is not there.
-    """
+    """Train a probe and keep it as a candidate, or put it in force."""
     language_model = load_language_model()
     model = model_to_train_on(language_model)
     found = _drafts(request, language_model)
@@ -151,7 +140,6 @@ def model_to_train_on(language_model: LanguageModel) -> WhiteBoxModel:
 
     Raises:
         TrainingDataError: There is none to look into.
-        UnavailableError: It is not there.
     """
     model = white_box_of(language_model)
     if model is None:

@@ -1,110 +1,256 @@
-"""Retraining from reviews as a background job of the kind "qa.retrain"."""
+"""The steps of a retraining: begun, compared, approved or declined, taken back.
 
-from typing import TYPE_CHECKING
+Nothing that reviews teach decides about answers by itself: a challenger is asked in shadow
+until an administrator has approved it, and the former probe can be put in force again.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from uuid import UUID
 
 from django.conf import settings
-from django.contrib.auth.models import User
+from django.contrib.auth.models import AbstractBaseUser, User
+from django.db import transaction
 
-from jobs.run import JobRun
-from probes.cards import ProbeKind, answer_kind
-from probes.exceptions import ModelError
+from jobs.models import Job
+from jobs.services import enqueue
+from probes.cards import ANSWER_KINDS, ProbeKind
 from probes.models import Probe
-from qa.exceptions import EvaluationDataError, TrainingDataError
-from qa.models import Retraining
-from qa.services import retrainings
-from qa.services.retrainings import Compared
+from probes.services import promote
+from qa.answers.models import Answer
+from qa.exceptions import RetrainingNotFoundError, RetrainingStateError
+from qa.reviews.models import Review
+from qa.training.models import Retraining, RetrainingStep
 
-from .background import OnProgress, teller
-from .labelled_reviews import Part, drafts_of_reviews
-
-if TYPE_CHECKING:
-    from .request import TrainingRequest
-
-COMPARING = "Reading golden answers"
+KIND = "qa.retrain"
+# What reviews can't say less of: `qa.training.probe` needs as many to train on.
+LEAST_REVIEWED = 400
+State = Retraining.State
 
 
-def retrain_in_background(run: JobRun) -> dict[str, object]:
-    """Train a probe on reviews alone and hold it against the one in force.
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What a challenger came to beside the champion.
 
-    The handler of `retrainings.KIND`; its parameter is `kind`. What is not possible, such
-    as too few labels, is the retraining's result and no failed job.
+    Attributes:
+        interval: 95 % interval of challenger minus champion.
+    """
+
+    labels: int
+    labels_right: int
+    golden: int
+    golden_right: int
+    champion_auroc: float
+    challenger_auroc: float
+    interval: tuple[float, float] | None
+    is_better: bool
+
+
+def reviewed_answers() -> int:
+    """Return how many live answers experts have judged."""
+    done = Review.objects.done().exclude(answer__channel=Answer.Channel.EVALUATION)
+    return done.values("answer_id").distinct().count()
+
+
+def enqueue_due(*, reviewed: int | None = None) -> list[Job]:
+    """Begin the retrainings that enough new reviews have come for.
+
+    Kind by kind, once there are `LEAST_REVIEWED` reviews and `RETRAIN_AFTER` more than
+    when the kind was retrained last. Nothing where that setting is 0.
+
+    Args:
+        reviewed: How many answers are reviewed; counted if None.
+    """
+    wanted: int = settings.RETRAIN_AFTER
+    if not wanted:
+        return []
+    count = reviewed_answers() if reviewed is None else reviewed
+    if count < LEAST_REVIEWED:
+        return []
+    return [
+        enqueue_retraining(kind)
+        for kind in ANSWER_KINDS
+        if _is_due(kind, count, wanted)
+    ]
+
+
+def enqueue_retraining(kind: ProbeKind, *, by: AbstractBaseUser | None = None) -> Job:
+    """Have a probe of this kind trained on reviews; one that waits already is returned."""
+    return enqueue(
+        KIND,
+        {"kind": kind.value},
+        owner=by,
+        idempotency_key=f"{KIND} {kind.value}",
+    )
+
+
+@transaction.atomic
+def begin(kind: ProbeKind, *, job_id: UUID, by: User | None) -> Retraining:
+    """Write that a retraining began; one that was broken off goes on as it is."""
+    found = Retraining.objects.select_for_update().filter(
+        kind=kind.value, state=State.TRAINING
+    )
+    retraining, reviewed = found.first(), reviewed_answers()
+    if retraining is None:
+        retraining = Retraining.objects.create(kind=kind.value, reviewed=reviewed)
+        _note(retraining, before="", by=by)
+    retraining.job_id, retraining.reviewed = job_id, reviewed
+    retraining.save(update_fields=["job", "reviewed"])
+    return retraining
+
+
+@transaction.atomic
+def fail(retraining: Retraining, reason: str) -> None:
+    """Write that it could not be done, and why."""
+    retraining.reason = reason
+    retraining.save(update_fields=["reason"])
+    _move(retraining, State.FAILED, by=None, note=reason)
+
+
+@transaction.atomic
+def conclude(
+    retraining: Retraining,
+    compared: Compared,
+    *,
+    champion: Probe | None,
+    challenger: Probe,
+) -> None:
+    """Write what came out, and let the challenger run in shadow.
+
+    A better one waits for approval meanwhile. One that is in use already, since the same
+    labels gave the same probe before, stays as it is.
+    """
+    retraining.champion, retraining.challenger = champion, challenger
+    retraining.labels = compared.labels
+    retraining.labels_right = compared.labels_right
+    retraining.golden = compared.golden
+    retraining.golden_right = compared.golden_right
+    retraining.champion_auroc = compared.champion_auroc
+    retraining.challenger_auroc = compared.challenger_auroc
+    if compared.interval:
+        retraining.low, retraining.high = compared.interval
+    retraining.save()
+    challenger.refresh_from_db(fields=["state"])
+    if challenger.state not in (Probe.State.SHADOW, Probe.State.ACTIVE):
+        promote(challenger.pk, Probe.State.SHADOW, by=None)
+    better = compared.is_better and challenger.state != Probe.State.ACTIVE
+    _move(retraining, State.WAITING if better else State.SHADOW, by=None)
+
+
+@transaction.atomic
+def approve(retraining_id: int, *, by: User | None) -> Retraining:
+    """Put a better challenger in force.
+
+    A joint probe that reads the former one's confidence is trained anew by itself.
 
     Raises:
-        TrainingDataError: The parameter is no kind of probe.
-        UnavailableError: The language model is not there.
+        RetrainingStateError: It does not wait for approval, or another probe came into
+            force since: it was compared with one that decides no more.
     """
-    try:
-        kind = answer_kind(str(run.parameters.get("kind")))
-    except ValueError as error:
-        raise TrainingDataError(
-            f"The parameters are no retraining: {error}."
-        ) from error
-    owner = User.objects.filter(pk=run.owner_id).first() if run.owner_id else None
-    retraining = retrainings.begin(kind, job_id=run.job_id, by=owner)
-    try:
-        _carry_out(retraining, kind, teller(run))
-    except (EvaluationDataError, ModelError, TrainingDataError) as error:
-        retrainings.fail(retraining, str(error))
-    return {"retraining": retraining.pk, "state": retraining.state}
-
-
-def _carry_out(retraining: Retraining, kind: ProbeKind, tell: OnProgress) -> None:
-    # These pull in torch, which whoever only names the kind never pays for.
-    from qa.language_models import load_language_model  # noqa: PLC0415
-
-    from .duel import fight, require_golden  # noqa: PLC0415
-    from .request import carry_out, model_to_train_on  # noqa: PLC0415
-
-    language_model = load_language_model()
-    model = model_to_train_on(language_model)
-    golden = [
-        *drafts_of_reviews(Part.GOLDEN, language_model=language_model.fingerprint)
-    ]
-    require_golden(golden)  # before minutes are spent on a fit
-    reads = language_model if kind is ProbeKind.JOINT else model
-    in_force = Probe.objects.active_for(reads.fingerprint)
-    champion = in_force.filter(kind=kind).first()
-    outcome = carry_out(_request(kind, champion), on_progress=tell)
-    duel = fight(
-        model,
-        golden,
-        champion=champion,
-        challenger=outcome.probe,
-        directory=settings.PLACES.activations,
-        on_progress=lambda done, total: tell(COMPARING, done, total),
+    retraining = _locked(retraining_id)
+    _require(retraining, (State.WAITING,), "approved")
+    challenger = _challenger(retraining)
+    in_force = (
+        Probe.objects.active_for(challenger.language_model)
+        .light()
+        .filter(kind=retraining.kind)
+        .first()
     )
-    compared = Compared(
-        labels=outcome.drafts,
-        labels_right=outcome.right,
-        golden=duel.answers,
-        golden_right=duel.right,
-        champion_auroc=duel.champion,
-        challenger_auroc=duel.challenger,
-        interval=duel.interval,
-        is_better=duel.is_better,
-    )
-    retrainings.conclude(
-        retraining, compared, champion=champion, challenger=outcome.probe
-    )
+    if in_force != retraining.champion:
+        raise RetrainingStateError(
+            f"{retraining} was compared with {retraining.champion or 'no probe'} and "
+            f"{in_force or 'no probe'} is in force now; train again."
+        )
+    promote(challenger.pk, Probe.State.ACTIVE, by=by)
+    _move(retraining, State.PROMOTED, by=by)
+    _renew_joint(retraining.kind, by)
+    return retraining
 
 
-def _request(kind: ProbeKind, champion: Probe | None) -> "TrainingRequest":
-    """Return a training like the champion's, on reviews alone."""
-    from probes.abstention.files import settings_of  # noqa: PLC0415  # torch
-    from probes.language_model.taps import Part as TapPart  # noqa: PLC0415
+@transaction.atomic
+def decline(retraining_id: int, *, by: User | None, note: str = "") -> Retraining:
+    """Leave a better challenger in shadow."""
+    retraining = _locked(retraining_id)
+    _require(retraining, (State.WAITING,), "declined")
+    _move(retraining, State.DECLINED, by=by, note=note)
+    return retraining
 
-    from .request import TrainingRequest  # noqa: PLC0415
 
-    note = "Retrained from reviews."
-    if champion is None or kind is ProbeKind.JOINT:
-        return TrainingRequest(kind=kind, reviews=True, note=note)
-    fitted = settings_of(champion.parsed_card)
-    return TrainingRequest(
-        kind=kind,
-        layer=champion.layer,
-        part=TapPart(champion.part),
-        network=fitted.kind,
-        settings=fitted,
-        reviews=True,
-        note=note,
+@transaction.atomic
+def take_back(retraining_id: int, *, by: User | None, note: str = "") -> Retraining:
+    """Put the former probe in force again, and the challenger back into shadow.
+
+    Raises:
+        RetrainingStateError: Its challenger is not in force.
+    """
+    retraining = _locked(retraining_id)
+    _require(retraining, (State.PROMOTED,), "taken back")
+    challenger = _challenger(retraining)
+    if challenger.state != Probe.State.ACTIVE:
+        raise RetrainingStateError(
+            f"{challenger} of {retraining} is {challenger.state} now; steer it on its "
+            "own page."
+        )
+    if retraining.champion is not None:
+        promote(retraining.champion.pk, Probe.State.ACTIVE, by=by)
+    promote(challenger.pk, Probe.State.SHADOW, by=by)
+    _move(retraining, State.REVERTED, by=by, note=note)
+    _renew_joint(retraining.kind, by)
+    return retraining
+
+
+def _is_due(kind: ProbeKind, reviewed: int, wanted: int) -> bool:
+    rows = Retraining.objects.filter(kind=kind.value)
+    if rows.undecided().exists():
+        return False
+    last = rows.first()
+    return last is None or abs(reviewed - last.reviewed) >= wanted
+
+
+def _renew_joint(kind: str, by: User | None) -> None:
+    if kind == ProbeKind.JOINT:
+        return
+    in_force = Probe.objects.filter(kind=ProbeKind.JOINT, state=Probe.State.ACTIVE)
+    if in_force.exists():
+        enqueue_retraining(ProbeKind.JOINT, by=by)
+
+
+def _locked(retraining_id: int) -> Retraining:
+    rows = Retraining.objects.select_for_update(of=("self",))
+    found = rows.filter(pk=retraining_id).first()
+    if found is None:
+        raise RetrainingNotFoundError(f"There is no retraining {retraining_id}.")
+    return found
+
+
+def _require(retraining: Retraining, states: Iterable[str], done: str) -> None:
+    if retraining.state not in states:
+        raise RetrainingStateError(
+            f"{retraining} is {retraining.get_state_display()!r} and can't be {done}."
+        )
+
+
+def _challenger(retraining: Retraining) -> Probe:
+    if retraining.challenger is None:
+        raise RetrainingStateError(f"The probe of {retraining} was deleted.")
+    return retraining.challenger
+
+
+def _move(
+    retraining: Retraining, state: Retraining.State, *, by: User | None, note: str = ""
+) -> None:
+    before, retraining.state = retraining.state, state
+    retraining.save(update_fields=["state"])
+    _note(retraining, before=before, by=by, note=note)
+
+
+def _note(
+    retraining: Retraining, *, before: str, by: User | None, note: str = ""
+) -> None:
+    RetrainingStep.objects.create(
+        retraining=retraining,
+        before=before,
+        after=retraining.state,
+        by=by,
+        note=note[:300],
     )

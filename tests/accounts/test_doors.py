@@ -12,15 +12,15 @@ DOORS = {
     # Work that is nobody's.
     ("jobs/run.py", "jobs"),
     ("manage.py", "commands"),
-    ("qa/services/entry_uses.py", "what answers are about"),
+    ("qa/votes/entry_uses.py", "what answers are about"),
     ("workers/tasks.py", "abandoned questions"),
     ("workers/tasks.py", "filled gaps"),
     # A section goes with whoever stands in it; nothing of them is told.
-    ("kb/services/documents.py", "sections that go"),
+    ("kb/documents/services.py", "sections that go"),
     # The tables themselves and their statistics: no row of knowledge is read.
     ("accounts/management/commands/migrate.py", "migrations"),
-    ("kb/search/words.py", "frequencies of words"),
-    ("kb/vector_index.py", "vector indexes"),
+    ("kb/search/evidence.py", "frequencies of words"),
+    ("kb/embedding/vector_index.py", "vector indexes"),
     ("manage.py", "Django's commands"),
     ("nescio/fitness.py", "start-up checks"),
     ("nescio/up/preparation.py", "the look for migrations"),
@@ -29,7 +29,7 @@ DOORS = {
 # Views of the database that no policy lies below; see kb/migrations/0010_secure_rows.py.
 VIEWS = {
     "kb_entryoutline": {"kb/search/excluded.py"},  # why nothing could be said
-    "kb_entrywords": {"kb/search/evidence.py", "kb/models/entry.py"},
+    "kb_entrywords": {"kb/search/evidence.py", "kb/entries/models.py"},
 }
 
 

@@ -4,7 +4,7 @@ import pytest
 from django.db import DataError, connection, transaction
 
 from accounts.prepared import execute_prepared
-from kb.search.scope import execute
+from kb.search.sql import execute
 
 pytestmark = pytest.mark.django_db
 

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from accounts.roles import Role
-from qa.services.policies import ensure_default_policy
+from qa.policies.services import ensure_default_policy
 from tests.factories import make_document, make_entry, make_knowledge_base, make_user
 
 PASSWORD = "correct horse battery"

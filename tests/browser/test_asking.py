@@ -5,8 +5,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from qa.answers import wording
 from qa.models import Answer, Vote
-from qa.pages import wording
 
 VERBATIM = "How do I block a lost card?"
 GENERATED = "What does the Tarn Gold card cost per year?"

@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from accounts.roles import Role
 from qa.evaluation.report.plots import reliability_svg
 from qa.models import Policy
-from qa.services.policies import activate, new_version
+from qa.policies.services import activate, new_version
 from tests.browser.conftest import make_signed_up, violations
 from tests.factories import make_knowledge_base
 from tests.qa.evaluated import (

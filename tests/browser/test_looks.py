@@ -6,8 +6,8 @@ from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
 from accounts.roles import Role
+from qa.gaps.escalations import close, escalate
 from qa.models import Answer
-from qa.services.escalations import close, escalate
 from tests.browser.conftest import make_signed_up
 
 PHONE = {"width": 360, "height": 740}

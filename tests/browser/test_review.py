@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 
 from accounts.roles import Role
 from qa.models import Review
-from tests.qa.review_rows import make_review
+from tests.qa.reviews.review_rows import make_review
 
 from .conftest import make_signed_up, violations
 

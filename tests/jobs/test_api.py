@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.roles import Role
-from jobs.api.events import stream
+from jobs.api import stream
 from jobs.models import Job
 from jobs.services import enqueue
 from tests.factories import make_user

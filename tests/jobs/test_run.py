@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def _silent_bell(monkeypatch):
-    for place in ("jobs.services.ring", "jobs.bell.ring"):
+    for place in ("jobs.services.ring", "jobs.notify.ring"):
         monkeypatch.setattr(place, lambda job_id: True)
 
 

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from accounts.exceptions import ConflictError
 from accounts.roles import Role
-from jobs import bell
+from jobs import notify as bell
 from jobs.exceptions import JobNotFoundError, JobStateError
 from jobs.models import Job
 from jobs.services import enqueue, prune_finished, request_cancel, retry

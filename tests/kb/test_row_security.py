@@ -10,10 +10,10 @@ from django.utils import timezone
 
 from accounts.acting import acting_for, as_owner, unrestricted
 from accounts.roles import Role
-from kb.embedding import embed_question
+from kb.embedding.services import embed_question
+from kb.entries.services import create_entry
 from kb.models import Audience, Document, Entry, EntryWords, Revision, Section
 from kb.search import search
-from kb.services.entries import create_entry
 from kb.types import Scope
 from tests.factories import (
     make_audience,

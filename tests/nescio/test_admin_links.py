@@ -9,9 +9,9 @@ from jobs.models import Job
 from jobs.services import enqueue
 from kb.models import Import
 from probes.models import Probe
-from probes.services.registry import register
+from probes.services import register
 from qa.models import Policy, Retraining
-from qa.services.policies import active_policy
+from qa.policies.services import active_policy
 from tests.factories import make_audience, make_knowledge_base, make_user
 from tests.probes.probe_files import activation_files
 

@@ -12,9 +12,9 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from accounts.exceptions import ConflictError, UnavailableError
-from nescio.request_id import RequestIdFilter
-from qa.api.answers import AnswerListView
-from qa.services import asking
+from nescio.middleware import RequestIdFilter
+from qa.answers import asking
+from qa.answers.api import AnswerListView
 from tests.factories import make_entry, make_user
 
 

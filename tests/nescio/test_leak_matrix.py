@@ -23,12 +23,11 @@ from django.utils.http import urlencode
 
 from accounts.acting import as_owner
 from accounts.roles import Role
-from accounts.services import set_role
-from accounts.services.tokens import create_token
+from accounts.services import create_token, set_role
+from kb.entries.services import edit_entry
 from kb.models import Conflict, Document, Entry, Import, Proposal, Section
-from kb.services.entries import edit_entry
 from qa.models import Escalation, Gap, Review
-from qa.services.policies import ensure_default_policy
+from qa.policies.services import ensure_default_policy
 from tests.factories import (
     make_audience,
     make_document,

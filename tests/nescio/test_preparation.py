@@ -5,8 +5,8 @@ from rich.console import Console
 
 from accounts.acting import NOBODY, reading_as
 from nescio.up import preparation
+from probes import services as shipped
 from probes.models import Probe
-from probes.services import shipped
 from tests.probes.probe_files import activation_files
 
 pytestmark = pytest.mark.django_db

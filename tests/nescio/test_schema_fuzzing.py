@@ -10,8 +10,8 @@ from django.core.servers.basehttp import WSGIRequestHandler
 
 from accounts.roles import Role
 from accounts.services import create_token
+from qa.answers import asking
 from qa.models import Answer
-from qa.services import asking
 from tests.factories import make_document, make_entries, make_knowledge_base, make_user
 
 # What the schema can't say is that a row must exist, or that fields go together: naming

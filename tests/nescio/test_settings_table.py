@@ -59,7 +59,7 @@ def test_the_documented_default_is_the_one_in_force(name):
 
 
 def test_the_environment_is_read_in_one_place():
-    allowed = {"nescio/settings.py", "nescio/probe_health.py", "nescio/up/children.py"}
+    allowed = {"nescio/settings.py", "nescio/probe_health.py", "nescio/up/processes.py"}
     readers = {
         str(file.relative_to(settings.BASE_DIR))
         for app in ("accounts", "jobs", "kb", "nescio", "probes", "qa", "workers")

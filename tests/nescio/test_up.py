@@ -15,7 +15,7 @@ import pytest
 
 from nescio.embedded import postgres
 from nescio.embedded.places import Places
-from nescio.up import orphans
+from nescio.up import processes as orphans
 from probes import bundled
 
 from .running import ROOT, RunningSystem, free_port, give_models

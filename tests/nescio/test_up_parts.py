@@ -16,10 +16,9 @@ from django.contrib.auth.models import User
 from rich.console import Console
 
 from accounts.models import ApiToken
-from nescio.up import lock, report
+from nescio.up import UpError, lock, report
 from nescio.up.address import Address
 from nescio.up.credentials import Credentials, ensure_credentials
-from nescio.up.exceptions import UpError
 from nescio.up.questions import Asked, ask, choose, health
 from qa.evaluation.cases import Case, read_cases
 from qa.evaluation.suites.demo import QUESTIONS

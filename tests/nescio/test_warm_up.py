@@ -5,11 +5,12 @@ import pytest
 from nescio.warm_up import prepare_policies
 from probes.cards import ProbeKind
 from probes.models import Probe
-from probes.services.registry import promote, register
-from qa.language_models.own_knowledge import FORM, OwnKnowledgeForm
-from qa.own_knowledge import boundary, selection
+from probes.services import promote, register
+from qa.inference import closed_book_models as selection
+from qa.inference import known_by_probe as boundary
+from qa.inference.closed_book_form import FORM, OwnKnowledgeForm
 from qa.pipeline.policy import RetrievalTiming, Scope
-from qa.services.policies import activate, active_policy, new_version
+from qa.policies.services import activate, active_policy, new_version
 from tests.factories import make_knowledge_base
 from tests.probes import tiny_models
 from tests.probes.probe_files import activation_files

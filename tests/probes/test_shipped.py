@@ -9,7 +9,7 @@ from probes.cards import ANSWER_KINDS, CARD, ProbeFiles, ProbeKind
 from probes.directions import DirectionSet
 from probes.language_model.loading import SHIPPED, load_model_from
 from probes.loading import load_probe
-from probes.services.shipped import DIRECTORY
+from probes.services import DIRECTORY
 
 FILES = {
     card.parent.name: ProbeFiles.read(card.parent)

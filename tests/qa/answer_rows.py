@@ -6,7 +6,7 @@ from django.contrib.auth.models import User
 
 from kb.models import Entry
 from qa.models import Answer, AnswerEvidence
-from qa.services.policies import ensure_default_policy
+from qa.policies.services import ensure_default_policy
 from tests.factories import make_knowledge_base
 
 

@@ -5,12 +5,12 @@ from typing import Any
 
 from django.utils import timezone
 
-from qa.evaluation.labelled import LabelledAnswer
+from qa.evaluation.cases import LabelledAnswer
 from qa.models import Answer, EvaluationResult, EvaluationRun, Policy
-from qa.services.policies import ensure_default_policy
+from qa.policies.services import ensure_default_policy
 from tests.factories import make_knowledge_base, make_user
 from tests.qa.answer_rows import make_answer
-from tests.qa.values import EMBEDDER, MODEL
+from tests.qa.pipeline.values import EMBEDDER, MODEL
 
 Measured = Mapping[str, float | None]
 

@@ -6,7 +6,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from kb.models import Entry, Proposal
-from qa.language_models.writer_selection import load_writer
+from qa.inference.configured import load_writer
 from tests.factories import make_audience, make_knowledge_base
 
 pytestmark = pytest.mark.django_db

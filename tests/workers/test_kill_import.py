@@ -11,8 +11,8 @@ import pytest
 from django.core.files.storage import FileSystemStorage
 
 from jobs.models import Job
+from kb.imports.services import Upload, enqueue_import, start_import
 from kb.models import Entry, EntryEmbedding, Import
-from kb.services.imports import Upload, enqueue_import, start_import
 from tests.factories import make_audience, make_curator, make_knowledge_base
 from tests.workers.conftest import System
 from tests.workers.processes import Process, wait_until

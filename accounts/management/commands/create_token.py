@@ -13,7 +13,6 @@ class Command(BaseCommand):
     help = "Make an API token for a user and print it. It can't be shown again."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the user, and optionally a name and an expiry."""
         parser.add_argument("user", help="The user's name.")
         parser.add_argument("--name", default="", help="What the token is for.")
         parser.add_argument(
@@ -21,7 +20,6 @@ class Command(BaseCommand):
         )
 
     def handle(self, *, user: str, name: str, days: int | None, **_: object) -> None:
-        """Make and print the token."""
         if days is not None and not 1 <= days <= 3650:
             msg = f"--days is {days}; give 1 to 3650."
             raise CommandError(msg)

@@ -9,6 +9,5 @@ class Command(migrate.Command):
     """Django's own, as the role that signed in: tables are changed by their owner."""
 
     def execute(self, *args: Any, **options: Any) -> str | None:  # noqa: ANN401  # Django's
-        """Migrate."""
         with as_owner("migrations"):
             return super().execute(*args, **options)

@@ -18,7 +18,6 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Declare the command line."""
         parser.add_argument("path", type=Path, help="the archive to write, a .zip")
         parser.add_argument(
             "--knowledge-base", default="", metavar="SLUG", help="by default all"

@@ -10,8 +10,11 @@ from django.db import transaction
 
 from accounts.exceptions import NescioError
 from accounts.roles import Role, has_role
-from kb.models import Audience, Import, KnowledgeBase, Tag
-from kb.services.imports import Upload, run_import, start_import, unfinished_import
+from kb.audiences.models import Audience
+from kb.documents.models import KnowledgeBase
+from kb.imports.models import Import
+from kb.imports.services import Upload, run_import, start_import, unfinished_import
+from kb.tags.models import Tag
 
 _TELL_SECONDS = 2.0
 
@@ -26,7 +29,6 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the command line."""
         parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
         parser.add_argument(
             "--knowledge-base", required=True, metavar="SLUG", help="which one"
@@ -54,7 +56,6 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: object, **options: object) -> None:
-        """Import each file, and tell what came of it."""
         files = options["files"]
         assert isinstance(files, list)  # noqa: S101  # argparse made it
         if len(files) > 1 and (options["document_title"] or options["source"]):

@@ -13,7 +13,6 @@ class Command(BaseCommand):
     help = "Load the knowledge of an invented card issuer, unless it is there."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the name of who is to have written it."""
         parser.add_argument(
             "--author",
             help="Name of the user who wrote and verified it; by default the first "
@@ -21,11 +20,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
-        """Load it and say what was done.
-
-        Raises:
-            CommandError: There is no such author.
-        """
+        """Load it and say what was done."""
         loaded = load_demonstration(author=_author(options["author"]))
         self.stdout.write(
             "The demonstration is loaded." if loaded else "The demonstration was there."

@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from kb.archive.restoring import Newcomers, Restored, restore_archive
-from kb.embedder import EmbedderUnavailableError
+from kb.embedding.embedder import EmbedderUnavailableError
 from kb.exceptions import InvalidArchiveError
 from kb.management.progress import TenthLines
 
@@ -19,7 +19,6 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Declare the command line."""
         parser.add_argument("path", type=Path, help="an archive of export_knowledge")
         parser.add_argument(
             "--dry-run", action="store_true", help="look through it and write nothing"

@@ -5,8 +5,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from jobs.models import Job
 from jobs.services import enqueue
-from kb.embedder import EmbedderUnavailableError, load_embedder
-from kb.services.embedding import KIND, TIDY_KIND
+from kb.embedding.embedder import EmbedderUnavailableError, load_embedder
+from kb.embedding.switch import KIND, TIDY_KIND
 
 
 class Command(BaseCommand):
@@ -18,7 +18,6 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the command line."""
         parser.add_argument(
             "name",
             nargs="?",
@@ -39,7 +38,6 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: object, **options: object) -> None:
-        """Enqueue what was asked for; with --wait, follow it to its end."""
         name = options["name"]
         if (name is None) != (options["tidy"] is True):
             raise CommandError("Give either the NAME of a model or --tidy.")

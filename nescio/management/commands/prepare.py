@@ -16,7 +16,6 @@ class Command(BaseCommand):
     requires_system_checks = []  # they look at tables that this may be about to make
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take what to leave out."""
         parser.add_argument(
             "--no-demonstration",
             action="store_true",
@@ -29,10 +28,11 @@ class Command(BaseCommand):
         )
 
     def handle(self, *_args: object, **options: Any) -> None:  # noqa: ANN401  # Django's signature
-        """Do each step that is not done yet."""
         # Heavy parts are not needed to show the help.
-        from nescio.up import preparation  # noqa: PLC0415
-        from nescio.up.exceptions import UpError  # noqa: PLC0415
+        from nescio.up import (  # noqa: PLC0415
+            UpError,
+            preparation,
+        )
 
         # What is going on is printed; the log tells what is wrong.
         logging.getLogger().setLevel(logging.WARNING)

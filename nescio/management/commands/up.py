@@ -19,7 +19,6 @@ class Command(BaseCommand):
     requires_system_checks = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the address and what to ask."""
         parser.add_argument("--host", default=settings.HOST, help="NESCIO_HOST")
         parser.add_argument(
             "--port", type=int, default=settings.PORT, help="NESCIO_PORT"
@@ -40,11 +39,12 @@ class Command(BaseCommand):
         )
 
     def handle(self, *_args: object, **options: Any) -> None:  # noqa: ANN401  # Django's signature
-        """Translate the command line and the outcome."""
         # Heavy parts are not needed to show the help.
-        from nescio.up import session  # noqa: PLC0415
+        from nescio.up import (  # noqa: PLC0415
+            UpError,
+            session,
+        )
         from nescio.up.address import Address  # noqa: PLC0415
-        from nescio.up.exceptions import UpError  # noqa: PLC0415
 
         # What is going on is printed; the log tells what is wrong.
         logging.getLogger().setLevel(logging.WARNING)

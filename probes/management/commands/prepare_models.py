@@ -17,7 +17,6 @@ class Command(BaseCommand):
         """Take no arguments beyond Django's own."""
 
     def handle(self, **_options: object) -> None:
-        """Prepare, showing each step with the percentage done."""
         began = time.monotonic()
 
         def show(doing: str, fraction: float) -> None:

@@ -56,11 +56,7 @@ class TwoByTwo:
 def two_by_two(
     should_answer: Sequence[bool | None], answered: Sequence[bool]
 ) -> TwoByTwo:
-    """Count the questions of which it is known whether they should be answered.
-
-    Raises:
-        ValueError: The lengths differ.
-    """
+    """Count the questions of which it is known whether they should be answered."""
     pairs = list(zip(should_answer, answered, strict=True))
     return TwoByTwo(
         due_answered=pairs.count((True, True)),
@@ -73,7 +69,6 @@ def two_by_two(
 def abstention_f1(
     should_answer: Sequence[bool | None], answered: Sequence[bool]
 ) -> Statistic:
-    """Return the statistic "abstention F1" for resampling."""
     pairs = list(zip(should_answer, answered, strict=True))
     right = np.array([pair == (False, False) for pair in pairs], dtype=np.float32)
     mistaken = np.array(

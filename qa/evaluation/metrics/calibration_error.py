@@ -93,9 +93,6 @@ def brier_score(probabilities: Sequence[float], right: Sequence[bool]) -> float 
     """Return the mean squared distance from 1 (right) or 0, in [0, 1]; lower is better.
 
     None without any answer.
-
-    Raises:
-        ValueError: A probability is outside [0, 1], or the lengths differ.
     """
     values, labels = _checked(probabilities, right)
     return float(((values - labels) ** 2).mean()) if len(values) else None

@@ -1,19 +1,60 @@
-"""Bootstrap intervals: what a figure would be on other questions like these.
+"""Rates, each with its interval."""
 
-Whole groups are drawn: questions on one article stand or fall together, and to draw them
-one by one would promise too much.
-
-References:
-    Efron, "Bootstrap methods: another look at the jackknife", Annals of Statistics 7
-    (1979); Davison and Hinkley, "Bootstrap methods and their application", 1997,
-    sections 2.4, 3.8 and 5.2.1.
-"""
-
+import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+_Z_95 = 1.959963984540054  # the normal distribution's 0.975 quantile
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """`count` of `total`, with the Wilson 95 % interval.
+
+    `value`, `low` and `high` are None where there was nothing to count.
+    """
+
+    count: int
+    total: int
+
+    @property
+    def value(self) -> float | None:
+        return self.count / self.total if self.total else None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The Wilson score interval at 95 % (Wilson, 1927)."""
+        return wilson_interval(self.count, self.total) if self.total else None
+
+
+def wilson_interval(count: int, total: int) -> tuple[float, float]:
+    """Return the 95 % score interval of a share.
+
+    References:
+        E. B. Wilson, "Probable inference, the law of succession, and statistical
+        inference", JASA 22 (1927).
+
+    Raises:
+        ValueError: `total` is not positive, or `count` is outside [0, total].
+    """
+    if total <= 0 or not 0 <= count <= total:
+        msg = f"{count} of {total} is no share"
+        raise ValueError(msg)
+    share = count / total
+    spread = _Z_95**2 / total
+    centre = (share + spread / 2) / (1 + spread)
+    half = _Z_95 * math.sqrt(share * (1 - share) / total + spread / (4 * total))
+    half /= 1 + spread
+    # Rounding must not put the share itself outside its interval.
+    return max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half))
+
+
+# Bootstrap intervals: what a figure would be on other questions like these.
+
 
 Numbers = NDArray[np.floating[Any]]
 Flags = NDArray[np.bool_]
@@ -109,12 +150,10 @@ def bootstrap(
 
 
 def share(counted: Flags, among: Flags) -> Statistic:
-    """Return the statistic "share of `among` that is `counted`"."""
     return mean(np.asarray(counted, dtype=np.float64), among)
 
 
 def mean(values: Numbers, among: Flags) -> Statistic:
-    """Return the statistic "mean of the values of `among`"."""
     whole = np.asarray(among, dtype=np.float32)
     summed = np.where(among, values, 0.0).astype(np.float32)
 

@@ -70,9 +70,6 @@ def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> McNemar:
     Args:
         first: Whether the first run got each question right.
         second: The same of the second, in the same order.
-
-    Raises:
-        ValueError: The lengths differ.
     """
     pairs = list(zip(first, second, strict=True))
     return McNemar(

@@ -25,11 +25,7 @@ def precision_at(ranked: Sequence[str], relevant: Collection[str], k: int) -> fl
 
 
 def recall_at(ranked: Sequence[str], relevant: Collection[str], k: int) -> float:
-    """Return the share of the relevant that stands among the first k, in [0, 1].
-
-    Raises:
-        ValueError: Nothing is relevant, k is not positive, or an id is ranked twice.
-    """
+    """Return the share of the relevant that stands among the first k, in [0, 1]."""
     _check(ranked, relevant, k)
     return len(set(ranked[:k]) & set(relevant)) / len(set(relevant))
 
@@ -41,9 +37,6 @@ def ndcg_at(ranked: Sequence[str], gains: Mapping[str, float], k: int) -> float:
         ranked: Ids, best first.
         gains: What each relevant id is worth, above 0; all others are worth nothing.
         k: How many places count.
-
-    Raises:
-        ValueError: Nothing is relevant, k is not positive, or an id is ranked twice.
     """
     _check(ranked, [name for name, gain in gains.items() if gain > 0], k)
     got = _discounted([gains.get(name, 0.0) for name in ranked[:k]])
@@ -54,9 +47,6 @@ def reciprocal_rank(ranked: Sequence[str], relevant: Collection[str]) -> float:
     """Return 1 / the place of the first relevant id, 0 if none is ranked.
 
     Its mean over questions is MRR.
-
-    Raises:
-        ValueError: Nothing is relevant, or an id is ranked twice.
     """
     _check(ranked, relevant, 1)
     wanted = set(relevant)

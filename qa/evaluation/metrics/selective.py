@@ -148,11 +148,7 @@ def rank(scores: Scores, wrong: Sequence[bool]) -> Ranking:
 
 
 def risk_coverage(scores: Scores, wrong: Sequence[bool]) -> RiskCoverage:
-    """Return the curve of showing the most trusted answers first.
-
-    Raises:
-        ValueError: There is nothing to rank, or the lengths differ.
-    """
+    """Return the curve of showing the most trusted answers first."""
     ranking = rank(scores, wrong)
     shown, bad = ranking.steps(_once(ranking))
     so_far = np.cumsum(shown[0])

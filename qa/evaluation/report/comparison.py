@@ -6,15 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from qa.evaluation.judged import Judged
+from qa.evaluation.judging import Judged
 from qa.evaluation.metrics.abstention import abstention_f1
 from qa.evaluation.metrics.intervals import Numbers, Statistic, mean, share
 from qa.evaluation.metrics.paired import Difference, differences, mcnemar
 from qa.evaluation.metrics.selective import Scores, rank
 from qa.exceptions import EvaluationDataError
 
-from .columns import Columns, columns_of
-from .counts import Part
+from .counts import Columns, Part, columns_of
 from .signals import scores_of
 
 Pair = tuple[Statistic, Statistic]
@@ -38,7 +37,6 @@ def compare(first: Sequence[Judged], second: Sequence[Judged]) -> dict[str, Any]
 
     Raises:
         EvaluationDataError: No question is in both, or one means another thing in each.
-        ValueError: An id stands twice in a run.
     """
     one, two = columns_of(first), columns_of(second)
     shared = {row.id for row in one.rows} & {row.id for row in two.rows}

@@ -10,13 +10,12 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from qa.evaluation.calibration.decisions import table_of
-from qa.evaluation.labelled import LabelledAnswer
+from qa.evaluation.cases import LabelledAnswer
+from qa.evaluation.decisions import table_of
 from qa.evaluation.metrics.abstention import two_by_two
 from qa.pipeline.replay import Thresholds
 
-from .columns import Columns, Flags
-from .counts import Part, rate
+from .counts import Columns, Flags, Part, rate
 
 SWITCHES = ("hard_refusal", "soft_refusal", "support_check", "abstention")
 # Name: which of the switches are on.

@@ -10,31 +10,34 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from qa.evaluation.labelled import LabelledAnswer
+from qa.evaluation.cases import LabelledAnswer
 from qa.evaluation.metrics.calibration_error import (
     Bin,
     expected_calibration_error,
     reliability,
 )
-from qa.evaluation.metrics.selective import (
-    auroc,
-    precision_recall,
-)
+from qa.evaluation.metrics.selective import auroc, precision_recall
 from qa.exceptions import EvaluationDataError
 
-from .curves import (
+from .gates import FrozenThresholds, alpha_sweep
+from .signals import PROBABILITIES, probabilities_of, scores_of
+from .svg_charts import (
+    INK,
+    SVG,
+    Description,
     Drawing,
     draw_legend,
     draw_steps,
+    house_style,
+    panels,
     percent_axis,
     risk_coverage_drawing,
+    saved,
     share_axes,
+    styles,
     words,
     write_drawing,
 )
-from .figure import INK, SVG, Description, house_style, panels, saved, styles
-from .gates import FrozenThresholds, alpha_sweep
-from .signals import PROBABILITIES, probabilities_of, scores_of
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
@@ -43,38 +46,22 @@ Rows = Sequence[LabelledAnswer]
 
 
 def risk_coverage_svg(rows: Rows) -> bytes:
-    """Draw the risk of each signal as it lets more through, beside the oracle's.
-
-    Raises:
-        EvaluationDataError: There is nothing to draw.
-    """
+    """Draw the risk of each signal as it lets more through, beside the oracle's."""
     return _svg(lambda: risk_coverage_drawing(*_scores(rows)))
 
 
 def precision_recall_svg(rows: Rows) -> bytes:
-    """Draw precision and recall of each signal, with its AUROC.
-
-    Raises:
-        EvaluationDataError: There is nothing to draw.
-    """
+    """Draw precision and recall of each signal, with its AUROC."""
     return _svg(lambda: _precision_recall(rows))
 
 
 def reliability_svg(rows: Rows) -> bytes:
-    """Draw how often answers of a probability are right.
-
-    Raises:
-        EvaluationDataError: There is nothing to draw.
-    """
+    """Draw how often answers of a probability are right."""
     return _svg(lambda: _reliability(rows))
 
 
 def refusals_against_alpha_svg(rows: Rows, *, policy: FrozenThresholds | None) -> bytes:
-    """Draw refused count and accuracy as alpha grows.
-
-    Raises:
-        EvaluationDataError: There is nothing to draw.
-    """
+    """Draw refused count and accuracy as alpha grows."""
     return _svg(lambda: _refusals(rows, policy))
 
 

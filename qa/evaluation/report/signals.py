@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from qa.evaluation.labelled import LabelledAnswer
+from qa.evaluation.cases import LabelledAnswer
 from qa.evaluation.metrics.calibration_error import (
     Binning,
     brier_score,
@@ -19,10 +19,9 @@ from qa.evaluation.metrics.selective import (
     rank,
     risk_coverage,
 )
-from qa.pipeline.scores import CONFIDENCES, SCORES
+from qa.pipeline.gates import CONFIDENCES, SCORES
 
-from .columns import Columns
-from .counts import Part
+from .counts import Columns, Part
 
 COVERAGES = (0.2, 0.4, 0.6, 0.8)
 RISKS = (0.05, 0.1, 0.2)

@@ -1,8 +1,13 @@
 """A report as tables of text, which the terminal and Markdown show alike."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from .counts import RATES
 from .signals import COVERAGES, RISKS
@@ -51,7 +56,6 @@ def tables(
 
 
 def percent(value: float | None) -> str:
-    """Return a share as a percentage; "-" for none."""
     return "-" if value is None else f"{100 * value:.1f} %"
 
 
@@ -247,3 +251,89 @@ def _interval(interval: Sequence[float] | None) -> str:
 
 def _interval_of_numbers(interval: Sequence[float] | None) -> str:
     return f"{interval[0]:.3f} to {interval[1]:.3f}" if interval else "-"
+
+
+# A report as Markdown, for a page or a pull request.
+
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
+
+
+def as_markdown(report: Mapping[str, Any], heading: Mapping[str, object]) -> str:
+    """Return the report as Markdown tables (CommonMark with GitHub's tables).
+
+    Args:
+        report: As `build_report` returns it, with or without its results.
+        heading: What was run, by name: suite, policy, models, ...; first in the text.
+    """
+    told = {**heading, "questions": f"{report['questions']:,}"}
+    return markdown_of("Evaluation", told, tables(report), report["notes"])
+
+
+def markdown_of(
+    title: str,
+    heading: Mapping[str, object],
+    parts: Iterable[TextTable],
+    notes: Sequence[str],
+) -> str:
+    """Return tables as Markdown, what was measured before them and notes behind."""
+    lines = [f"# {_cell(title)}", ""]
+    lines += [f"- {_cell(name)}: {_cell(value)}" for name, value in heading.items()]
+    lines += [""]
+    for table in parts:
+        lines += [f"## {_cell(table.title)}", "", *_lines(table), ""]
+    if notes:
+        lines += ["## To be known", "", *(f"- {_cell(note)}" for note in notes), ""]
+    return "\n".join(lines)
+
+
+def _lines(table: TextTable) -> list[str]:
+    numbers = len(table.columns) - table.words
+    rules = ["---"] * table.words + ["---:"] * numbers
+    rows = (table.columns, *table.rows)
+    cells = [[_cell(cell) for cell in row] for row in rows]
+    return ["| " + " | ".join(row) + " |" for row in (cells[0], rules, *cells[1:])]
+
+
+def _cell(value: object) -> str:
+    """Return text that can neither break the table nor become markup."""
+    return _SPECIAL.sub(r"\\\1", " ".join(str(value).split()))
+
+
+# A report for people, in the terminal.
+
+
+def print_report(
+    report: Mapping[str, Any],
+    console: Console,
+    *,
+    questions: Mapping[str, str] | None = None,
+) -> None:
+    """Print every table of the report, and what has to be known to read it.
+
+    Args:
+        report: As `build_report` returns it, with or without its results.
+        console: Where to.
+        questions: The questions' texts by id, to print beside what came out wrong.
+    """
+    print_tables(tables(report, questions), report["notes"], console)
+
+
+def print_tables(
+    parts: Iterable[TextTable], notes: Sequence[str], console: Console
+) -> None:
+    """Print tables, and what has to be known to read them."""
+    for table in parts:
+        console.print(_as_rich(table))
+    for note in notes:
+        console.print(Text(note, style="dim"))
+
+
+def _as_rich(table: TextTable) -> Table:
+    shown = Table(title=table.title, title_justify="left", title_style="bold")
+    for place, name in enumerate(table.columns):
+        shown.add_column(name, justify="left" if place < table.words else "right")
+    for row in table.rows:
+        # A question may hold what rich takes for markup.
+        shown.add_row(*(Text(cell) for cell in row))
+    return shown

@@ -8,12 +8,10 @@ References:
 from collections.abc import Iterator, Sequence
 from typing import Unpack
 
-from qa.evaluation.asked import AskedSuite
-from qa.evaluation.cases import Case
-from qa.evaluation.judged import Suite
+from qa.evaluation.cases import Case, sample
+from qa.evaluation.judging import Suite, by_label
 from qa.evaluation.knowledge import Fact, Source, ensure_knowledge
-from qa.evaluation.sampling import sample
-from qa.evaluation.scoring import by_label
+from qa.evaluation.question_suite import AskedSuite
 
 from .files import digest_of, find_file, misread, read_json
 from .options import SuiteOptions, about, deciding_policy, refuse_others
@@ -34,11 +32,7 @@ PROTOCOL = (
 
 
 def open_clinc(**options: Unpack[SuiteOptions]) -> Suite:
-    """Return the suite over CLINC150 with its out-of-scope utterances.
-
-    Raises:
-        EvaluationDataError: The file is missing or laid out otherwise.
-    """
+    """Return the suite over CLINC150 with its out-of-scope utterances."""
     refuse_others(NAME, options, frozenset())
     file = find_file(NAME, options.get("data"), *_FILES)
     content = read_json(file)

@@ -8,14 +8,14 @@ from typing import Any, Unpack
 from django.contrib.auth.models import User
 
 from kb.demonstration.loader import KNOWLEDGE
-from kb.models import Entry, KnowledgeBase
-from qa.evaluation.asked import AskedSuite
+from kb.documents.models import KnowledgeBase
+from kb.entries.models import Entry
+from qa.answers.asking import find_knowledge_base
 from qa.evaluation.cases import read_cases
-from qa.evaluation.judged import Suite
+from qa.evaluation.judging import Suite, by_expectation
 from qa.evaluation.knowledge import ensure_agent
-from qa.evaluation.scoring import by_expectation
+from qa.evaluation.question_suite import AskedSuite
 from qa.exceptions import EvaluationDataError, KnowledgeBaseNotFoundError
-from qa.services.asking import find_knowledge_base
 
 from .files import digest_of
 from .options import SuiteOptions, deciding_policy, refuse_others
@@ -38,11 +38,7 @@ PROTOCOL = (
 
 
 def open_demo(**options: Unpack[SuiteOptions]) -> Suite:
-    """Return the demonstration's questions; a limit asks the first so many.
-
-    Raises:
-        EvaluationDataError: The demonstration is not loaded.
-    """
+    """Return the demonstration's questions; a limit asks the first so many."""
     refuse_others(NAME, options, frozenset())
     knowledge = json.loads(KNOWLEDGE.read_text(encoding="utf-8"))
     knowledge_base = _loaded(knowledge["knowledge_base"]["slug"])

@@ -13,12 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
-from qa.evaluation.asked import AskedSuite
-from qa.evaluation.cases import Case, read_lines
-from qa.evaluation.judged import Suite
+from qa.evaluation.cases import Case, read_lines, sample
+from qa.evaluation.judging import Suite, by_references
 from qa.evaluation.knowledge import given_or_empty
-from qa.evaluation.sampling import sample
-from qa.evaluation.scoring import by_references
+from qa.evaluation.question_suite import AskedSuite
 
 from .files import digest_of, find_file, misread, read_json
 from .options import SuiteFactory, SuiteOptions, about, deciding_policy, refuse_others
@@ -58,12 +56,7 @@ _LAYOUTS: Mapping[str, _Layout] = {
 
 
 def open_open_domain(name: str, **options: Unpack[SuiteOptions]) -> Suite:
-    """Return the suite over one of the open-domain sets.
-
-    Raises:
-        EvaluationDataError: The file is missing or laid out otherwise, or there is no
-            such knowledge base.
-    """
+    """Return the suite over one of the open-domain sets."""
     refuse_others(name, options, frozenset({"knowledge_base"}))
     slug = options.get("knowledge_base", "")
     file, cases = read_open_domain(
@@ -85,11 +78,7 @@ def open_open_domain(name: str, **options: Unpack[SuiteOptions]) -> Suite:
 def read_open_domain(
     name: str, data: Path | None, *, is_answerable: bool | None
 ) -> tuple[Path, list[Case]]:
-    """Return the file of one of the sets, and its questions in the file's order.
-
-    Raises:
-        EvaluationDataError: The file is missing or laid out otherwise.
-    """
+    """Return the file of one of the sets, and its questions in the file's order."""
     layout = _LAYOUTS[name]
     file = find_file(name, data, *layout.files)
     try:

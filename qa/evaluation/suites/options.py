@@ -1,4 +1,4 @@
-"""What a suite may be opened with, and the checks that all suites have in common."""
+"""Finding a policy version by the name that people give it."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,12 +6,42 @@ from typing import Protocol, TypedDict, Unpack
 
 from django.contrib.auth.models import AbstractBaseUser
 
-from kb.models import KnowledgeBase
-from qa.evaluation.judged import Parameter, Suite
+from kb.documents.models import KnowledgeBase
+from qa.evaluation.judging import Parameter, Suite
 from qa.evaluation.knowledge import Loading
 from qa.exceptions import EvaluationDataError
-from qa.models import Policy
-from qa.services.policies import CHANGEABLE, active_policy, new_version
+from qa.policies.models import Policy
+from qa.policies.services import CHANGEABLE, active_policy, new_version
+
+
+def find_policy(text: str) -> Policy:
+    """Return the version called "NAME:VERSION", or "KNOWLEDGE-BASE/NAME:VERSION".
+
+    Raises:
+        EvaluationDataError: There is none, or several knowledge bases have one.
+    """
+    slug, _, rest = text.rpartition("/")
+    name, _, version = rest.rpartition(":")
+    if not name or not (version.isascii() and version.isdigit()):
+        raise EvaluationDataError(
+            f"{text!r} names no policy; write NAME:VERSION, such as default:1."
+        )
+    rows = Policy.objects.filter(name=name, version=int(version))
+    if slug:
+        rows = rows.filter(knowledge_base__slug=slug)
+    found = list(rows.select_related("knowledge_base")[:2])
+    if not found:
+        raise EvaluationDataError(f"There is no policy {text}.")
+    if len(found) > 1:
+        first = found[0].knowledge_base.slug
+        raise EvaluationDataError(
+            f"Several knowledge bases have a policy {text}; write {first}/{text}, say."
+        )
+    return found[0]
+
+
+# What a suite may be opened with, and the checks that all suites have in common.
+
 
 # The gates that only measure in a run from which every ablation can be played again.
 _IN_SHADOW: Mapping[str, bool] = {

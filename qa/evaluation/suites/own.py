@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Unpack
 
-from kb.models import Entry, KnowledgeBase
-from qa.evaluation.asked import AskedSuite
-from qa.evaluation.cases import as_text, read_cases, read_lines
-from qa.evaluation.judged import Suite
+from kb.documents.models import KnowledgeBase
+from kb.entries.models import Entry
+from qa.evaluation.cases import as_text, read_cases, read_lines, sample
+from qa.evaluation.judging import Suite, by_expectation
 from qa.evaluation.knowledge import (
     Fact,
     Source,
@@ -16,8 +16,7 @@ from qa.evaluation.knowledge import (
     evaluation_user,
     given_or_empty,
 )
-from qa.evaluation.sampling import sample
-from qa.evaluation.scoring import by_expectation
+from qa.evaluation.question_suite import AskedSuite
 from qa.exceptions import EvaluationDataError
 
 from .files import digest_of, find_file

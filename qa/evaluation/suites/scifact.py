@@ -15,11 +15,13 @@ from typing import Unpack
 
 from django.contrib.auth.models import User
 
-from kb.models import Entry, KnowledgeBase
+from kb.documents.models import KnowledgeBase
+from kb.entries.models import Entry
 from kb.search import embed_question, search
 from kb.types import Scope
-from qa.evaluation.cases import Case, as_text, read_lines
-from qa.evaluation.judged import Judged, Parameter, Suite
+from qa.answers.retriever import scope_of
+from qa.evaluation.cases import Case, as_text, read_lines, sample
+from qa.evaluation.judging import Judged, Parameter, Suite
 from qa.evaluation.knowledge import (
     Fact,
     Source,
@@ -28,11 +30,9 @@ from qa.evaluation.knowledge import (
     evaluation_user,
 )
 from qa.evaluation.metrics.retrieval import ndcg_at, recall_at, reciprocal_rank
-from qa.evaluation.sampling import sample
 from qa.exceptions import EvaluationDataError
-from qa.models import Policy
-from qa.services.policies import active_policy
-from qa.services.retriever import scope_of
+from qa.policies.models import Policy
+from qa.policies.services import active_policy
 
 from .files import digest_of, find_file, misread
 from .options import SuiteOptions, refuse_others

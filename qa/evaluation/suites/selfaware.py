@@ -9,12 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Unpack
 
-from qa.evaluation.asked import AskedSuite
-from qa.evaluation.cases import Case
-from qa.evaluation.judged import Suite
+from qa.evaluation.cases import Case, sample
+from qa.evaluation.judging import Suite, by_references
 from qa.evaluation.knowledge import given_or_empty
-from qa.evaluation.sampling import sample
-from qa.evaluation.scoring import by_references
+from qa.evaluation.question_suite import AskedSuite
 
 from .files import digest_of, find_file, misread, read_json
 from .options import SuiteOptions, about, deciding_policy, refuse_others
@@ -34,12 +32,7 @@ PROTOCOL = (
 
 
 def open_selfaware(**options: Unpack[SuiteOptions]) -> Suite:
-    """Return the suite over SelfAware.
-
-    Raises:
-        EvaluationDataError: The file is missing or laid out otherwise, or there is no
-            such knowledge base.
-    """
+    """Return the suite over SelfAware."""
     refuse_others(NAME, options, frozenset({"knowledge_base"}))
     file, cases = read_selfaware(options.get("data"))
     knowledge_base = given_or_empty(options.get("knowledge_base", ""))
@@ -56,11 +49,7 @@ def open_selfaware(**options: Unpack[SuiteOptions]) -> Suite:
 
 
 def read_selfaware(data: Path | None) -> tuple[Path, list[Case]]:
-    """Return the file and its questions in the file's order.
-
-    Raises:
-        EvaluationDataError: The file is missing or laid out otherwise.
-    """
+    """Return the file and its questions in the file's order."""
     file = find_file(NAME, data, *_FILES)
     try:
         return file, [_case(row) for row in read_json(file)["example"]]

@@ -10,14 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
-from qa.evaluation.asked import AskedSuite
-from qa.evaluation.cases import Case
-from qa.evaluation.judged import Suite
+from qa.evaluation.cases import Case, sample
+from qa.evaluation.judging import Suite, by_references
 from qa.evaluation.knowledge import Fact, Source, ensure_knowledge
-from qa.evaluation.sampling import sample
-from qa.evaluation.scoring import by_references
+from qa.evaluation.question_suite import AskedSuite
 from qa.exceptions import EvaluationDataError
-from qa.language_models.evidence_text import flatten, sentence_spans
+from qa.inference.evidence_text import flatten, sentence_spans
 
 from .files import digest_of, find_file, misread, read_json
 from .options import SuiteOptions, about, deciding_policy, refuse_others
@@ -40,12 +38,7 @@ PROTOCOL = (
 
 
 def open_squad2(**options: Unpack[SuiteOptions]) -> Suite:
-    """Return the suite over SQuAD 2.0, its knowledge loaded once per selection of data.
-
-    Raises:
-        EvaluationDataError: The file is missing or laid out otherwise, or there is no
-            article of a given name.
-    """
+    """Return the suite over SQuAD 2.0, its knowledge loaded once per selection of data."""
     refuse_others(NAME, options, frozenset({"articles", "exclude_articles"}))
     file = find_file(NAME, options.get("data"), *FILES)
     chosen = _chosen(read_articles(file), options)
@@ -85,11 +78,7 @@ def open_squad2(**options: Unpack[SuiteOptions]) -> Suite:
 
 
 def read_articles(file: Path) -> dict[str, Sequence[Mapping[str, Any]]]:
-    """Return the paragraphs of every article by its title, as they stand in the file.
-
-    Raises:
-        EvaluationDataError: The file is laid out otherwise.
-    """
+    """Return the paragraphs of every article by its title, as they stand in the file."""
     content = read_json(file)
     try:
         return {article["title"]: article["paragraphs"] for article in content["data"]}

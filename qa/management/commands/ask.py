@@ -9,12 +9,11 @@ from rich.console import Console
 
 from accounts.acting import acting_for
 from accounts.exceptions import NescioError, UnavailableError
+from qa.answers.asking import ask, find_knowledge_base
+from qa.answers.models import Answer, fetch_evidence
+from qa.answers.serializers import as_json
 from qa.management.answer_view import print_answer
-from qa.management.asker import find_asker
-from qa.models import Answer
-from qa.models.answer import fetch_evidence
-from qa.serializers import as_json
-from qa.services.asking import ask, find_knowledge_base
+from qa.management.arguments import find_asker
 
 ANSWERED, REFUSED, BAD_INPUT, UNAVAILABLE = range(4)
 
@@ -30,7 +29,6 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the question and who asks what."""
         parser.add_argument("question")
         parser.add_argument(
             "--as",
@@ -62,7 +60,6 @@ class Command(BaseCommand):
         json: bool,
         **_options: object,
     ) -> None:
-        """Ask, print and exit with the code of the outcome."""
         try:
             asker = find_asker(username)
             with acting_for(asker):

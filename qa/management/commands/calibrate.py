@@ -11,13 +11,14 @@ from django.core.management.base import BaseCommand, CommandError
 from rich.console import Console
 
 from accounts.exceptions import NescioError
-from qa.evaluation.calibration import CALIBRATABLE, CostChoice, Method, NotCertified
+from qa.calibration.services import Labels, certify, labels_of_run, make_by_cost
+from qa.calibration.thresholds import CALIBRATABLE, CostChoice, Method, NotCertified
+from qa.evaluation.models import EvaluationRun
 from qa.exceptions import CalibrationError, PolicyNotFoundError
-from qa.models import EvaluationRun, Policy
-from qa.policy_serializers import CertificateSerializer
-from qa.services.calibrating import Labels, certify, labels_of_run, make_by_cost
-from qa.services.policies import activate as let_decide
-from qa.services.policies import active_policy
+from qa.policies.api import CertificateSerializer
+from qa.policies.models import Policy
+from qa.policies.services import activate as let_decide
+from qa.policies.services import active_policy
 
 NONE_EARNED = 3
 
@@ -47,7 +48,6 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the labels, the promise and what to do with the result."""
         parser.add_argument(
             "--run", type=int, required=True, metavar="ID", help="The evaluation."
         )
@@ -114,7 +114,6 @@ class Command(BaseCommand):
         json: Path | None,
         **options: object,
     ) -> None:
-        """Calibrate, print and write."""
         console = Console(file=self.stdout, highlight=False, soft_wrap=True)  # type: ignore[arg-type]  # a text stream but by name
         wanted = _Wanted(**{name: options[name] for name in _Wanted.__annotations__})  # type: ignore[arg-type]  # declared above
         if (wanted.cost_wrong is None) != (wanted.cost_refused is None):

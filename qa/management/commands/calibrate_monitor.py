@@ -25,7 +25,6 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare what is asked."""
         parser.add_argument(
             "files", type=Path, nargs="+", metavar="FILE",
             help="JSON Lines with question and answers.",
@@ -38,20 +37,19 @@ class Command(BaseCommand):
         parser.add_argument("--seed", type=int, default=0, help="Of sample and halves.")
 
     def handle(self, **options: Any) -> None:  # noqa: ANN401  # as declared
-        """Measure and propose."""
         # Pulls in torch, which the help does without.
-        from qa.evaluation.cases import Case  # noqa: PLC0415
-        from qa.evaluation.cases import question_id  # noqa: PLC0415
-        from qa.evaluation.report.terminal import print_tables  # noqa: PLC0415
-        from qa.evaluation.sampling import in_seeded_order  # noqa: PLC0415
-        from qa.evaluation.self_knowledge import (  # noqa: PLC0415
+        from qa.calibration.min_token_confidence import (  # noqa: PLC0415
             self_knowledge_row,
             self_knowledge_table,
             watch,
         )
-        from qa.own_knowledge.monitored_selection import (  # noqa: PLC0415
-            monitored_writer,
+        from qa.evaluation.cases import (  # noqa: PLC0415
+            Case,
+            in_seeded_order,
+            question_id,
         )
+        from qa.evaluation.report.tables import print_tables  # noqa: PLC0415
+        from qa.inference.monitored_writer import monitored_writer  # noqa: PLC0415
         from qa.training.labelled_questions import questions_of_file  # noqa: PLC0415
 
         try:

@@ -10,12 +10,12 @@ from rich.console import Console
 from rich.table import Table
 
 from accounts.exceptions import NescioError
-from qa.evaluation.judged import Judged
+from qa.evaluation.judging import Judged
+from qa.evaluation.models import EvaluationRun
 from qa.evaluation.report import judged_from
 from qa.evaluation.report.comparison import compare, worse
 from qa.evaluation.runs import judged_of
 from qa.exceptions import EvaluationDataError
-from qa.models import EvaluationRun
 
 
 class Command(BaseCommand):
@@ -29,7 +29,6 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the two runs and what to do with the result."""
         told = "the number of a stored run, or a report that `evaluate --json` wrote"
         parser.add_argument("first", metavar="FIRST", help=f"The older run: {told}.")
         parser.add_argument("second", metavar="SECOND", help=f"The newer run: {told}.")
@@ -52,7 +51,6 @@ class Command(BaseCommand):
         fail_if_worse: bool,
         **_options: object,
     ) -> None:
-        """Read both runs, print, write and judge the comparison."""
         try:
             comparison = compare(_rows(first), _rows(second))
         except NescioError as error:

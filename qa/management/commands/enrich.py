@@ -9,13 +9,14 @@ from django.db import transaction
 from rich.console import Console
 
 from accounts.exceptions import NescioError, UnavailableError
-from kb.models import Audience, Proposal
-from kb.services.enrichment import Progress, enrich
-from kb.services.enrichment_job import plan_of
-from qa.language_models.writer_selection import load_writer
+from kb.audiences.models import Audience
+from kb.enrichment.background import plan_of
+from kb.enrichment.models import Proposal
+from kb.enrichment.services import Progress, enrich
+from qa.answers.asking import find_knowledge_base
+from qa.inference.configured import load_writer
 from qa.management.arguments import positive
 from qa.management.progress import Bar
-from qa.services.asking import find_knowledge_base
 
 
 class Command(BaseCommand):
@@ -29,7 +30,6 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the seeds and how much is made of them."""
         parser.add_argument(
             "--seeds", type=Path, required=True, metavar="FILE", help="One a line."
         )
@@ -58,7 +58,6 @@ class Command(BaseCommand):
         parser.add_argument("--seed", type=int, default=0, help="Of what is drawn.")
 
     def handle(self, **options: Any) -> None:  # noqa: ANN401  # as declared
-        """Propose, and print what was proposed and left out."""
         try:
             self._enrich(options)
         except UnavailableError as error:

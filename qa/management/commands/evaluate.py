@@ -11,13 +11,12 @@ from django.utils import timezone
 from rich.console import Console
 
 from accounts.exceptions import NescioError, UnavailableError
-from qa.evaluation.judged import Judged
-from qa.evaluation.policy_names import find_policy
+from qa.evaluation.judging import Judged
+from qa.evaluation.models import EvaluationRun
 from qa.evaluation.report import print_report
 from qa.evaluation.runs import begin, finish, go_on, judged_of, report_of
-from qa.evaluation.suites import open_suite, suites
-from qa.evaluation.suites.joined import JOIN
-from qa.evaluation.suites.options import SuiteOptions
+from qa.evaluation.suites.options import SuiteOptions, find_policy
+from qa.evaluation.suites.registry import JOIN, open_suite, suites
 from qa.management.arguments import positive, share
 from qa.management.figures_file import (
     require_directories,
@@ -26,7 +25,6 @@ from qa.management.figures_file import (
     writing,
 )
 from qa.management.progress import Bar
-from qa.models import EvaluationRun
 
 # What --fail-over holds against its rate.
 _HELD = ("false_answers", "false_refusals", "wrong_answers")
@@ -42,7 +40,6 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the suite, what it is asked of and what to do with the result."""
         known = ", ".join(sorted(suites()))
         parser.add_argument(
             "suite", type=_suite, help=f"One of {known}; several joined by {JOIN}."
@@ -115,7 +112,6 @@ class Command(BaseCommand):
         )
 
     def handle(self, *, suite: str, anew: bool, **options: Any) -> None:  # noqa: ANN401  # as declared
-        """Run the suite, print, write and judge it."""
         console = Console(file=self.stdout)  # type: ignore[arg-type]  # a text stream but by name
         errors = Console(file=self.stderr)  # type: ignore[arg-type]  # the same
         require_files(options["json"], options["markdown"])

@@ -14,12 +14,16 @@ from rich.console import Console
 import kb.conflicts
 from accounts.exceptions import NescioError
 from kb.conflicts.judgement import MODEL
-from kb.embedder import load_embedder
-from qa.evaluation.conflict_judge import judge_tables_of
-from qa.evaluation.conflicts import LabelledPair, fit_model, read_pairs, tables_of
-from qa.evaluation.report.markdown import markdown_of
-from qa.evaluation.report.terminal import print_tables
-from qa.language_models.judge_selection import load_judge
+from kb.embedding.embedder import load_embedder
+from qa.evaluation.conflicts import (
+    LabelledPair,
+    fit_model,
+    judge_tables_of,
+    read_pairs,
+    tables_of,
+)
+from qa.evaluation.report.tables import markdown_of, print_tables
+from qa.inference.configured import load_judge
 
 _SHIPPED = Path(kb.conflicts.__file__).parent
 
@@ -36,7 +40,6 @@ class Command(BaseCommand):
     requires_system_checks = []
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare what is judged and where the figures go."""
         parser.add_argument(
             "--pairs", type=Path, default=_SHIPPED / "labelled_pairs.jsonl",
             help="JSON Lines with half, kind, type, first, second.",
@@ -58,7 +61,6 @@ class Command(BaseCommand):
         *_arguments: object,
         **options: Any,  # noqa: ANN401  # Django's
     ) -> None:
-        """Measure and print."""
         try:
             pairs = read_pairs(
                 options["pairs"], load_embedder(settings.EMBEDDING_MODEL)

@@ -7,10 +7,10 @@ from django.core.management.base import BaseCommand, CommandError
 
 from accounts.exceptions import NescioError
 from jobs.services import enqueue
-from kb.models import Conflict
-from kb.services.conflict_finding import find_conflicts_of
-from kb.services.conflict_job import KIND, Hearing, heard_batches
-from qa.language_models.judge_selection import configured_judge
+from kb.conflicts.background import KIND, Hearing, heard_batches
+from kb.conflicts.finding import find_conflicts_of
+from kb.conflicts.models import Conflict
+from qa.inference.configured import configured_judge
 
 
 class Command(BaseCommand):
@@ -23,7 +23,6 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare where it is done."""
         parser.add_argument(
             "--background", action="store_true", help="Let a worker do it, as a job."
         )
@@ -33,7 +32,6 @@ class Command(BaseCommand):
         *_arguments: object,
         **options: Any,  # noqa: ANN401  # Django's
     ) -> None:
-        """Compare here, or enqueue the job."""
         if options["background"]:
             job = enqueue(KIND, {}, idempotency_key=KIND)
             self.stdout.write(f"Job {job.pk} is {job.get_state_display()}.")

@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from accounts.exceptions import NescioError
 from qa.management.arguments import share
-from qa.management.labelled_questions import add_notes, add_questions, questions_of
+from qa.management.question_arguments import add_notes, add_questions, questions_of
 
 
 class Command(BaseCommand):
@@ -21,7 +21,6 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the questions and where the preferences go."""
         add_questions(parser)
         add_notes(parser, 8)
         parser.add_argument(
@@ -33,10 +32,9 @@ class Command(BaseCommand):
         )  # fmt: skip
 
     def handle(self, **options: Any) -> None:  # noqa: ANN401  # as declared
-        """Ask and write."""
         # Pulls in torch, which the help does without.
         from probes.reranker.preferences import write_preferences  # noqa: PLC0415
-        from qa.training.preference_request import make_preferences  # noqa: PLC0415
+        from qa.training.preferences import make_preferences  # noqa: PLC0415
 
         try:
             asked, made = make_preferences(

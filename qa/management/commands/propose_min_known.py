@@ -8,9 +8,8 @@ from django.core.management.base import BaseCommand, CommandError
 from rich.console import Console
 
 from accounts.exceptions import NescioError
-from qa.evaluation.min_known import Proposal, Threshold, propose_min_known
-from qa.evaluation.report.tables import TextTable, percent
-from qa.evaluation.report.terminal import print_tables
+from qa.calibration.min_known import Proposal, Threshold, propose_min_known
+from qa.evaluation.report.tables import TextTable, percent, print_tables
 from qa.exceptions import TrainingDataError
 from qa.management.arguments import share
 from qa.management.progress import Bars
@@ -29,7 +28,6 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the questions and the risk."""
         parser.add_argument(
             "files", type=Path, nargs="+", metavar="FILE",
             help='JSON Lines: {"question": "...", "answers": ["..."]}.',
@@ -44,9 +42,8 @@ class Command(BaseCommand):
         )  # fmt: skip
 
     def handle(self, **options: Any) -> None:  # noqa: ANN401  # as declared
-        """Ask, print, and exit with whether there is one."""
         # Pulls in torch, which the help does without.
-        from qa.training.boundary_sureness import judged_questions  # noqa: PLC0415
+        from qa.training.boundary import judged_questions  # noqa: PLC0415
 
         errors = Console(file=self.stderr)  # type: ignore[arg-type]  # a text stream but by name
         console = Console(file=self.stdout, highlight=False, soft_wrap=True)  # type: ignore[arg-type]  # the same

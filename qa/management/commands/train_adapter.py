@@ -23,7 +23,6 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the data, how it is fitted and where it is written."""
         parser.add_argument("--data", type=Path, required=True, metavar="PATH")
         parser.add_argument("--output", type=Path, required=True, metavar="DIR")
         parser.add_argument(
@@ -52,15 +51,11 @@ class Command(BaseCommand):
         )
 
     def handle(self, **options: Any) -> None:  # noqa: ANN401  # as declared
-        """Fit it, and say where it is and what it learnt from."""
         # torch and peft take seconds to import: `help` needs neither.
         from django.conf import settings  # noqa: PLC0415
 
         from probes.adapter.fitting import AdapterSettings  # noqa: PLC0415
-        from qa.training.adapter import (  # noqa: PLC0415
-            AdapterTraining,
-            train_adapter,
-        )
+        from qa.training.adapter import AdapterTraining, train_adapter  # noqa: PLC0415
 
         if not 0 < options["answerable"] < 1:
             raise CommandError(

@@ -8,16 +8,16 @@ from django.core.management.base import BaseCommand, CommandError
 from rich.console import Console
 
 from accounts.exceptions import NescioError
-from qa.evaluation.report.terminal import print_tables
-from qa.management.fitting import (
+from qa.evaluation.report.tables import print_tables
+from qa.management.probe_arguments import (
     add_fitting,
     add_keeping,
     fitting_of,
     require_kept,
     write_kept,
 )
-from qa.management.labelled_questions import add_notes, add_questions, questions_of
 from qa.management.progress import Bars
+from qa.management.question_arguments import add_notes, add_questions, questions_of
 
 
 class Command(BaseCommand):
@@ -31,7 +31,6 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare what is trained, on what, and what becomes of it."""
         add_questions(parser)
         add_notes(parser, 3)
         parser.add_argument(
@@ -47,15 +46,15 @@ class Command(BaseCommand):
         add_keeping(parser)
 
     def handle(self, **options: Any) -> None:  # noqa: ANN401  # as declared
-        """Train, print and write."""
         # Pulls in torch, which the help does without.
         from probes.abstention import Kind  # noqa: PLC0415
-        from qa.training.boundary import SETTINGS, BoundaryTraining  # noqa: PLC0415
-        from qa.training.boundary_request import (  # noqa: PLC0415
+        from qa.training.boundary import (  # noqa: PLC0415  # noqa: PLC0415
+            SETTINGS,
             BoundaryRequest,
+            BoundaryTraining,
             carry_out,
+            probe_table,
         )
-        from qa.training.boundary_table import probe_table  # noqa: PLC0415
 
         console = Console(file=self.stdout, highlight=False, soft_wrap=True)  # type: ignore[arg-type]  # a text stream but by name
         errors = Console(file=self.stderr)  # type: ignore[arg-type]  # the same

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from accounts.exceptions import NescioError
 from probes.models import Probe
-from probes.services.registry import promote, register
+from probes.services import promote, register
 from qa.management.arguments import positive
 from qa.management.figures_file import require_directories, writing
 from qa.management.progress import Bars
@@ -27,7 +27,6 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare what is read and what becomes of it."""
         parser.add_argument(
             "true", type=Path, nargs="+", metavar="FILE",
             help="CSV with the columns statement and label; those labelled 1 are read.",
@@ -57,18 +56,10 @@ class Command(BaseCommand):
         )
 
     def handle(self, **options: Any) -> None:  # noqa: ANN401  # as declared
-        """Fit, keep and print."""
         # Pulls in torch, which the help does without.
-        from probes.directions import (  # noqa: PLC0415
-            OWN_STATEMENTS,
-            DirectionSettings,
-            Method,
-        )
-        from qa.own_knowledge.selection import own_form  # noqa: PLC0415
-        from qa.training.directions import (  # noqa: PLC0415
-            read_statements,
-            train_directions,
-        )
+        from probes.directions import OWN_STATEMENTS, DirectionSettings, Method  # noqa: PLC0415
+        from qa.inference.closed_book_models import own_form  # noqa: PLC0415
+        from qa.training.directions import read_statements, train_directions  # noqa: PLC0415
 
         console = Console(file=self.stdout, highlight=False, soft_wrap=True)  # type: ignore[arg-type]  # a text stream but by name
         require_directories(options["output"])

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from accounts.exceptions import NescioError
-from qa.management.fitting import (
+from qa.management.probe_arguments import (
     add_fitting,
     add_keeping,
     fitting_of,
@@ -31,7 +31,6 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare what is trained, on what, and what becomes of it."""
         parser.add_argument(
             "--kind",
             choices=("abstention", "early", "joint"),
@@ -79,7 +78,6 @@ class Command(BaseCommand):
         add_keeping(parser)
 
     def handle(self, **options: Any) -> None:  # noqa: ANN401  # as declared
-        """Train, print and write."""
         # Pulls in torch, which the help does without.
         from qa.training.held_out import rows_of  # noqa: PLC0415
         from qa.training.request import carry_out, request_of  # noqa: PLC0415

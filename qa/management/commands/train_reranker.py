@@ -10,7 +10,7 @@ from rich.console import Console
 
 from accounts.exceptions import NescioError
 from qa.management.progress import Bars
-from qa.management.reranker_fitting import add_fitting, fitting_of
+from qa.management.reranker_arguments import add_fitting, fitting_of
 
 
 class Command(BaseCommand):
@@ -23,7 +23,6 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare what it is fitted on, how, and where it goes."""
         parser.add_argument(
             "files", type=Path, nargs="+", metavar="FILE", help="Preferences."
         )
@@ -38,11 +37,10 @@ class Command(BaseCommand):
         add_fitting(parser)
 
     def handle(self, **options: Any) -> None:  # noqa: ANN401  # as declared
-        """Fit, write and print."""
         # Pulls in torch, which the help does without.
         from probes.reranker.fitting import RerankerSettings  # noqa: PLC0415
         from probes.reranker.preferences import read_preferences  # noqa: PLC0415
-        from qa.training.preference_request import train_reranker  # noqa: PLC0415
+        from qa.training.preferences import train_reranker  # noqa: PLC0415
 
         errors = Console(file=self.stderr)  # type: ignore[arg-type]  # a text stream but by name
         try:

@@ -11,13 +11,13 @@ from django.db import transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kb.archive.format import TABLES
 from kb.archive.restoring import Newcomers, restore_archive
-from kb.archive.tables import TABLES
 from kb.archive.writing import Contents, write_archive
-from kb.embedding import active_model
+from kb.embedding.services import active_model
+from kb.entries.services import edit_entry
 from kb.exceptions import InvalidArchiveError, InvalidKnowledgeError
 from kb.models import Audience, Entry, EntryEmbedding, KnowledgeBase, Proposal, Tag
-from kb.services.entries import edit_entry
 from tests.factories import (
     make_audience,
     make_curator,

@@ -2,15 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from kb.enrichment.forms import Form
-from kb.enrichment.reading import read_values
-from kb.enrichment.writer import Completion
+from kb.enrichment.forms import Completion, Form, read_values
 
 Reply = Callable[[str, str], Mapping[str, object]]
 
 
 class ScriptedWriter:
-    """`kb.enrichment.writer.Writer` that needs no weights; counts what it was asked."""
+    """`kb.enrichment.forms.Writer` that needs no weights; counts what it was asked."""
 
     name = "scripted"
     fingerprint = "5" * 64

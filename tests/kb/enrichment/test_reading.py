@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb.enrichment.forms import ANSWERS, ANSWERS_AGAIN, QUESTIONS, SENTENCES
-from kb.enrichment.reading import read_reply, read_values, tidy
+from kb.enrichment.forms import (
+    ANSWERS,
+    ANSWERS_AGAIN,
+    QUESTIONS,
+    SENTENCES,
+    read_reply,
+    read_values,
+    tidy,
+)
 
 FORMS = (QUESTIONS, ANSWERS, ANSWERS_AGAIN, SENTENCES)
 anything = st.recursive(

@@ -10,10 +10,11 @@ from kb.enrichment.signals import (
     MOST_UNREVIEWED,
     Signals,
     agreement_of,
+    denies,
+    is_faithful,
     likelihood_of,
     unreviewed_confidence,
 )
-from kb.enrichment.wording import denies, is_faithful
 
 shares = st.floats(0, 1)
 HERE, NEAR = np.array([1.0, 0.0]), np.array([0.6, 0.8])

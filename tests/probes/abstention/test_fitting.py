@@ -8,8 +8,7 @@ import torch
 from torch.nn import functional
 
 from probes.abstention import FitSettings, Kind, Labelled, fit
-from probes.abstention.fitting import Epoch, fit_temperature
-from probes.abstention.loss import abstention_loss
+from probes.abstention.fitting import Epoch, abstention_loss, fit_temperature
 from probes.exceptions import TooFewLabelsError
 from probes.language_model.taps import Tap
 

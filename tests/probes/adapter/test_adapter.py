@@ -15,15 +15,15 @@ from probes.adapter.card import (
     read_card,
     sha256_of,
 )
-from probes.adapter.examples import Example
-from probes.adapter.fitting import AdapterSettings, Step, fit_adapter
-from probes.adapter.merging import merge_adapter
-from probes.adapter.saving import save_adapter
-from probes.exceptions import (
-    AdapterFileError,
-    AdapterMismatchError,
-    TooFewLabelsError,
+from probes.adapter.fitting import (
+    AdapterSettings,
+    Example,
+    Step,
+    fit_adapter,
+    save_adapter,
 )
+from probes.adapter.merging import merge_adapter
+from probes.exceptions import AdapterFileError, AdapterMismatchError, TooFewLabelsError
 from probes.language_model import load_model_from
 from probes.language_model.loading import adapter_of, weights_sha256
 from tests.probes import tiny_models

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.adapter.examples import Example, batch_of, batches_of
+from probes.adapter.fitting import Example, batch_of, batches_of
 
 EXAMPLES = st.builds(
     Example,

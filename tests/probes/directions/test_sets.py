@@ -8,18 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.cards import ProbeFiles, ProbeKind, card_bytes
-from probes.directions import (
-    DirectionSet,
-    DirectionSettings,
-    Trait,
-    fit_direction_set,
-)
+from probes.directions import DirectionSet, DirectionSettings, Trait, fit_direction_set
 from probes.directions.sets import blocks_between
-from probes.exceptions import (
-    ProbeFileError,
-    ProbeMismatchError,
-    TooFewLabelsError,
-)
+from probes.exceptions import ProbeFileError, ProbeMismatchError, TooFewLabelsError
 from probes.language_model.second_pass import Passing
 from probes.loading import load_probe
 from tests.probes import tiny_models

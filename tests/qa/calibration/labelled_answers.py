@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from qa.evaluation.labelled import LabelledAnswer
+from qa.evaluation.cases import LabelledAnswer
 
 _SURE = {
     "readable": 1.0,

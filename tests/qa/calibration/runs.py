@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from django.utils import timezone
 
-from kb.embedding import active_model
+from kb.embedding.services import active_model
 from kb.search import METHOD
+from qa.calibration.services import certify, labels_of_run
 from qa.models import EvaluationResult, EvaluationRun, Policy
-from qa.services.calibrating import certify, labels_of_run
-from qa.services.policies import new_version
+from qa.policies.services import new_version
 from tests.qa.calibration.labelled_answers import draw
 
 MODEL = "m" * 64

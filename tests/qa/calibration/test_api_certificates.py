@@ -5,10 +5,10 @@ from django.urls import reverse
 from rest_framework.test import APIClient
 
 from accounts.roles import Role
-from kb.embedding import active_model
+from kb.embedding.services import active_model
+from qa.calibration.drift_job import check_drift
 from qa.models import DriftReading, Policy
-from qa.services.drift import check_drift
-from qa.services.policies import ensure_default_policy, new_version
+from qa.policies.services import ensure_default_policy, new_version
 from tests.factories import make_knowledge_base, make_user
 from tests.qa.answer_rows import make_answer
 from tests.qa.calibration.runs import MODEL, certified_version

@@ -6,7 +6,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from qa.models import Certificate, Policy
-from qa.services.policies import active_policy, ensure_default_policy, new_version
+from qa.policies.services import active_policy, ensure_default_policy, new_version
 from tests.factories import make_knowledge_base
 from tests.qa.calibration.runs import make_run
 

@@ -8,21 +8,23 @@ from scipy import stats
 
 from jobs.run import run_job
 from jobs.services import enqueue
-from qa.evaluation.calibration.distribution import (
+from qa.calibration.drift import (
     STEPS,
     Distribution,
+    compare,
     distribution_from,
     distribution_of,
     distributions_of,
+    ks_distance,
+    psi,
 )
-from qa.evaluation.drift import compare, ks_distance, psi
+from qa.calibration.drift_job import check_drift
 from qa.models import Answer, DriftReading, Policy
-from qa.services.drift import check_drift
-from qa.services.policies import activate, ensure_default_policy
+from qa.policies.services import activate, ensure_default_policy
 from tests.factories import make_knowledge_base, make_user
 from tests.qa.calibration.labelled_answers import draw, make_labelled
 from tests.qa.calibration.runs import certified_version
-from tests.qa.values import make_policy
+from tests.qa.pipeline.values import make_policy
 from workers.registry import HANDLERS
 from workers.schedules import schedules
 
@@ -166,7 +168,7 @@ def test_live_answers_like_the_labelled_ones_have_not_drifted(certified):
 def test_shifted_answers_are_raised_and_the_signal_is_named(certified, caplog):
     store_live(certified, 400, shift=0.3)
 
-    with caplog.at_level(logging.WARNING, logger="qa.services.drift"):
+    with caplog.at_level(logging.WARNING, logger="qa.calibration.drift_job"):
         reading = check_drift(certified.certificate)
 
     assert reading.has_drifted

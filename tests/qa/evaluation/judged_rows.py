@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from qa.evaluation.judged import Judged
+from qa.evaluation.judging import Judged
 
 
 def make_judged(name, **changes):

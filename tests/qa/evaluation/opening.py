@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from qa.evaluation.asked import AskedSuite
-from qa.evaluation.suites import open_suite
-from qa.evaluation.suites.joined import Joined
+from qa.evaluation.question_suite import AskedSuite
+from qa.evaluation.suites.registry import Joined, open_suite
 
 
 def asked_suite(name: str, **options: Any) -> AskedSuite:

@@ -7,9 +7,8 @@ import pytest
 import kb.conflicts
 from kb.conflicts import Kind, Opinion
 from kb.conflicts.judgement import MODEL
-from kb.embedder import load_embedder
-from qa.evaluation.conflict_judge import judge_tables_of
-from qa.evaluation.conflicts import fit_model, qualities, read_pairs
+from kb.embedding.embedder import load_embedder
+from qa.evaluation.conflicts import fit_model, judge_tables_of, qualities, read_pairs
 from qa.exceptions import EvaluationDataError
 
 PAIRS = Path(kb.conflicts.__file__).with_name("labelled_pairs.jsonl")

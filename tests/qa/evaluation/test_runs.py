@@ -10,14 +10,14 @@ from django.db import connection, connections
 
 from accounts.exceptions import UnavailableError
 from qa.evaluation.runs import begin, finish, go_on, judged_of
-from qa.evaluation.suites import open_suite
+from qa.evaluation.suites.registry import open_suite
 from qa.exceptions import EvaluationBusyError, EvaluationDataError
 from qa.models import Answer, AnswerEvidence, EvaluationResult, EvaluationRun
-from qa.pipeline.activations import Confidence
-from qa.services.policies import activate, active_policy, new_version
+from qa.pipeline.language_model import Confidence
+from qa.policies.services import activate, active_policy, new_version
 from tests.factories import make_entry, make_user
 from tests.qa.evaluation import data_sets
-from tests.qa.values import PROBES, GivenProbes
+from tests.qa.pipeline.values import PROBES, GivenProbes
 from tests.workers.processes import Process, environment_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -83,7 +83,7 @@ def test_a_model_that_is_down_stops_the_run_and_keeps_what_was_asked(opened):
     calls = iter([None, None])
 
     def load():
-        from qa.language_models import load_language_model
+        from qa.inference.configured import load_language_model
 
         if next(calls, "down") == "down":
             raise UnavailableError("The model is down.")

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from qa.pipeline.generation import Prompt
-from qa.training.labelled import LabelledDraft, piece_of
+from qa.pipeline.language_model import Prompt
+from qa.training.labels import LabelledDraft, piece_of
 
 
 def draft(number: int, *, is_right: bool, group: str = "", answer: str = ""):

@@ -13,12 +13,12 @@ from probes.exceptions import LayerError, TooFewLabelsError
 from probes.language_model.taps import Tap
 from probes.models import Probe
 from probes.reranker.preferences import read_preferences
-from probes.services.registry import promote, register
+from probes.services import promote, register
 from qa.exceptions import TrainingDataError
-from qa.language_models.own_knowledge import FORM, OwnKnowledgeForm
-from qa.own_knowledge import boundary as serving
-from qa.own_knowledge.boundary import OwnKnowledgeByProbe
-from qa.pipeline.outcome import Question
+from qa.inference import known_by_probe as serving
+from qa.inference.closed_book_form import FORM, OwnKnowledgeForm
+from qa.inference.known_by_probe import OwnKnowledgeByProbe
+from qa.pipeline.values import Question
 from qa.training.boundary import SETTINGS, BoundaryTraining, train_boundary
 from qa.training.boundary_prompts import BoundaryPrompt, answered, prompts_of, states_of
 from qa.training.labelled_questions import (
@@ -236,7 +236,7 @@ def put_in_force(own, **changes):
 @pytest.fixture
 def running(settings, tmp_path, form, trained, monkeypatch):
     """Let the tiny model be the language model, with the probe in force."""
-    from qa.own_knowledge import selection
+    from qa.inference import closed_book_models as selection
 
     settings.LANGUAGE_MODEL = "tiny"
     settings.LANGUAGE_SERVER_URL = ""

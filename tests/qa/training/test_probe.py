@@ -17,8 +17,8 @@ from probes.joint import JointSettings, joint_from
 from probes.language_model.taps import Tap
 from probes.models import Probe
 from qa.exceptions import EvaluationDataError, TrainingDataError
-from qa.training.insides import Insides
-from qa.training.labelled import digest_of
+from qa.training.draft_activations import Insides
+from qa.training.labels import digest_of
 from qa.training.probe import Training, train
 from tests.probes import tiny_models
 from workers.registry import HANDLERS

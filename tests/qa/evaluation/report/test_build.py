@@ -14,14 +14,10 @@ from sklearn.metrics import roc_auc_score
 from qa.evaluation.report import build_report, judged_from
 from qa.evaluation.report.gates import ABLATIONS, SWITCHES
 from qa.exceptions import EvaluationDataError
+from qa.pipeline.gates import SCORES
 from qa.pipeline.replay import Played, replay
-from qa.pipeline.scores import SCORES
-from tests.qa.evaluation.judged_rows import (
-    make_judged,
-    make_shadow_run,
-    make_signals,
-)
-from tests.qa.values import make_policy
+from tests.qa.evaluation.judged_rows import make_judged, make_shadow_run, make_signals
+from tests.qa.pipeline.values import make_policy
 
 SHADOW = make_policy(hard_refusal=False, soft_refusal=False, support_check=False)
 REFUSED = {"is_answered": False, "gate": "hard_refusal", "reason": "too_far"}

@@ -7,16 +7,16 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from qa.evaluation.report import write_plots
-from qa.evaluation.report.figure import INK, styles
 from qa.evaluation.report.plots import (
     precision_recall_svg,
     refusals_against_alpha_svg,
     reliability_svg,
     risk_coverage_svg,
 )
+from qa.evaluation.report.svg_charts import INK, styles
 from qa.exceptions import EvaluationDataError
 from tests.qa.evaluation.judged_rows import make_judged, make_shadow_run
-from tests.qa.values import make_policy
+from tests.qa.pipeline.values import make_policy
 
 SHADOW = make_policy(hard_refusal=False, soft_refusal=False, support_check=False)
 PLOTS = {

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from qa.evaluation.report import as_markdown, build_report, print_report
 from tests.qa.evaluation.judged_rows import make_judged, make_shadow_run
-from tests.qa.values import make_policy
+from tests.qa.pipeline.values import make_policy
 
 SHADOW = make_policy(hard_refusal=False, soft_refusal=False, support_check=False)
 

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from kb.models import Entry
-from qa.evaluation.suites import open_suite, suites
+from qa.evaluation.suites.registry import open_suite, suites
 from qa.exceptions import EvaluationDataError
 from tests.factories import make_audience, make_entry, make_knowledge_base
 from tests.qa.evaluation import data_sets

@@ -8,7 +8,7 @@ import pytest
 from kb.exceptions import InvalidKnowledgeError
 from kb.models import Document, Entry, KnowledgeBase
 from qa.evaluation.knowledge import Fact, Source, ensure_knowledge
-from qa.evaluation.suites import open_suite
+from qa.evaluation.suites.registry import open_suite
 from qa.exceptions import EvaluationDataError
 from qa.models import Answer, Policy
 from tests.qa.evaluation import data_sets

@@ -1,0 +1,148 @@
+from datetime import timedelta
+from uuid import UUID
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers, status
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.exceptions import Throttled
+from rest_framework.generics import GenericAPIView, ListAPIView
+from rest_framework.permissions import AllowAny, BasePermission, IsAuthenticated
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.models import ApiToken
+from accounts.pagination import NewestFirstPagination
+from accounts.roles import Role, has_role
+from accounts.services import revoke_token, sign_in_for_token
+from accounts.throttles import login_wait
+
+
+class TokenSerializer(serializers.ModelSerializer[ApiToken]):
+    """A token without its secret."""
+
+    user = serializers.CharField(source="user.username", read_only=True)
+    created_at = serializers.DateTimeField(source="created", read_only=True)
+    expires_at = serializers.DateTimeField(
+        source="expiry", read_only=True, allow_null=True
+    )
+
+    class Meta:
+        model = ApiToken
+        fields = ["id", "name", "user", "created_at", "expires_at"]
+        read_only_fields = fields
+
+
+class IssuedTokenSerializer(TokenSerializer):
+    """A new token with its secret, which is shown this once."""
+
+    token = serializers.CharField(
+        read_only=True,
+        help_text="Send it as `Authorization: Token ...`; it can't be shown again.",
+    )
+
+    class Meta(TokenSerializer.Meta):
+        fields = [*TokenSerializer.Meta.fields, "token"]
+        read_only_fields = fields
+
+
+class CredentialsSerializer(serializers.Serializer[None]):
+    """Who wants a token, and for what."""
+
+    username = serializers.CharField(max_length=150)
+    password = serializers.CharField(
+        max_length=1000, trim_whitespace=False, style={"input_type": "password"}
+    )
+    name = serializers.CharField(
+        max_length=100, default="", allow_blank=True, help_text="What it is for."
+    )
+    expires_in_days = serializers.IntegerField(
+        min_value=1,
+        max_value=3650,
+        allow_null=True,
+        default=None,
+        help_text="null never expires.",
+    )
+
+
+class TokenPagination(NewestFirstPagination):
+    """Tokens, newest first."""
+
+    ordering = ("-created", "-pk")
+
+
+class TokenListView(ListAPIView[ApiToken]):
+    """Lists tokens, and makes one for whoever signs in."""
+
+    serializer_class = TokenSerializer
+    pagination_class = TokenPagination
+    throttle_scope = "user"
+    permission_classes = [IsAuthenticated]
+
+    def get_permissions(self) -> list[BasePermission]:
+        if self.request.method == "POST":
+            return [AllowAny()]
+        return super().get_permissions()  # type: ignore[return-value]  # the stubs name a protocol
+
+    def get_authenticators(self) -> list[BaseAuthentication]:
+        """Ignore credentials when signing in: an old token must not stand in the way."""
+        # The schema's generator asks before there is a request.
+        if getattr(self.request, "method", None) == "POST":
+            return []
+        return super().get_authenticators()
+
+    def get_queryset(self) -> QuerySet[ApiToken]:
+        tokens: QuerySet[ApiToken] = ApiToken.objects.select_related("user")
+        if has_role(self.request.user, Role.ADMIN):
+            return tokens
+        return tokens.filter(user_id=self.request.user.pk)
+
+    @extend_schema(operation_id="tokens_list")
+    def get(self, request: Request) -> Response:
+        """List one's own tokens, newest first; an admin sees everybody's.
+
+        The secrets are not stored and can't be shown.
+        """
+        return self.list(request)
+
+    @extend_schema(
+        operation_id="tokens_create",
+        auth=[],
+        request=CredentialsSerializer,
+        responses={201: IssuedTokenSerializer},
+    )
+    def post(self, request: Request) -> Response:
+        """Sign in with user name and password for a token, shown this once."""
+        asked = CredentialsSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        given = asked.validated_data
+        wait = login_wait(request, given["username"], counted=False)
+        if wait is not None:
+            raise Throttled(wait)
+        days = given["expires_in_days"]
+        issued = sign_in_for_token(
+            request._request,
+            username=given["username"],
+            password=given["password"],
+            name=given["name"],
+            expires_in=None if days is None else timedelta(days=days),
+        )
+        issued.row.token = issued.secret
+        return Response(
+            IssuedTokenSerializer(issued.row).data,
+            status=status.HTTP_201_CREATED,
+            headers={"Cache-Control": "no-store"},
+        )
+
+
+class TokenView(GenericAPIView[ApiToken]):
+    """One token."""
+
+    permission_classes = [IsAuthenticated]
+    throttle_scope = "user"
+
+    @extend_schema(operation_id="tokens_revoke", request=None, responses={204: None})
+    def delete(self, request: Request, token_id: UUID) -> Response:
+        """Revoke a token at once: one's own, or as an admin anybody's."""
+        revoke_token(token_id=token_id, by=request.user)
+        return Response(status=status.HTTP_204_NO_CONTENT)

@@ -1,0 +1,249 @@
+import json
+import time
+from collections.abc import Callable, Iterator
+from uuid import UUID
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db import connection
+from django.db.models import QuerySet
+from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.generics import GenericAPIView, ListAPIView
+from rest_framework.renderers import BaseRenderer, JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.roles import IsAgent
+from jobs.exceptions import JobNotFoundError
+from jobs.models import Job
+from jobs.services import request_cancel, retry
+
+
+class JobSerializer(serializers.ModelSerializer[Job]):
+    """A job and its progress."""
+
+    owner = serializers.CharField(
+        source="owner.username",
+        read_only=True,
+        allow_null=True,
+        default=None,
+        help_text="Who asked for it; null for the system itself.",
+    )
+    parameters = serializers.DictField(read_only=True)
+    result = serializers.DictField(
+        read_only=True, help_text="What came out, once it succeeded."
+    )
+    total = serializers.IntegerField(
+        read_only=True, allow_null=True, help_text="null while it is unknown."
+    )
+    is_finished = serializers.BooleanField(
+        read_only=True, help_text="Nothing more happens unless it is retried."
+    )
+
+    class Meta:
+        model = Job
+        fields = [
+            "id", "kind", "parameters", "state", "is_finished", "done", "total", "result",
+            "error", "attempts", "cancel_requested", "owner",
+            "created_at", "started_at", "finished_at",
+        ]  # fmt: skip
+        read_only_fields = fields
+
+
+# A job's progress as server-sent events.
+
+
+STREAM_SECONDS = 25.0
+LOOK_SECONDS = 0.5
+SILENCE_SECONDS = 10.0
+RECONNECT_MILLISECONDS = 1_000
+
+
+EVENT_SCHEMA = {
+    "type": "object",
+    "required": ["event", "data"],
+    "properties": {
+        "event": {"type": "string"},
+        "data": {"type": "string", "description": "JSON."},
+        "id": {"type": "string"},
+    },
+}
+"""One event of a stream, in the way that tools for OpenAPI 3.0 read an event stream."""
+
+
+class EventStreamRenderer(BaseRenderer):
+    """Lets `Accept: text/event-stream` through to a view that streams by itself."""
+
+    media_type = "text/event-stream"
+    format = "event-stream"
+    charset = None
+
+    def render(self, data: object, *_: object, **__: object) -> bytes:
+        return bytes(JSONRenderer().render(data))
+
+
+def event_id(job: Job) -> str:
+    """Return what changes exactly when a reader has something new to see."""
+    flags = "c" if job.cancel_requested else ""
+    return f"{job.attempts}-{job.done}-{job.total}-{job.state}{flags}"
+
+
+def stream(
+    job_id: UUID,
+    *,
+    last_event_id: str = "",
+    seconds: float = STREAM_SECONDS,
+    look_seconds: float = LOOK_SECONDS,
+) -> Iterator[str]:
+    """Yield `progress` events, each a whole job, then `end` once it has finished.
+
+    Args:
+        last_event_id: The id of the event that the reader saw last; it is not repeated.
+        seconds: How long at most; then the reader is to reconnect.
+        look_seconds: Time between two looks at the row.
+    """
+    began = spoke = time.monotonic()
+    yield f"retry: {RECONNECT_MILLISECONDS}\n\n"
+    while True:
+        job = _read(job_id)
+        if job is None:
+            yield _event("end", "deleted", None)
+            return
+        seen = event_id(job)
+        if job.is_finished:
+            yield _event("end", seen, job)
+            return
+        now = time.monotonic()
+        if seen != last_event_id:
+            last_event_id, spoke = seen, now
+            yield _event("progress", seen, job)
+        elif now - spoke >= SILENCE_SECONDS:
+            spoke = now
+            yield ": nothing new\n\n"
+        if now - began + look_seconds > seconds:
+            return
+        time.sleep(look_seconds)
+
+
+def _read(job_id: UUID) -> Job | None:
+    try:
+        return Job.objects.select_related("owner").filter(pk=job_id).first()
+    finally:
+        if not connection.in_atomic_block:
+            connection.close()  # back to the pool
+
+
+def _event(name: str, seen: str, job: Job | None) -> str:
+    data = None if job is None else JobSerializer(job).data
+    text = JSONRenderer().render(data).decode() if data else json.dumps(None)
+    return f"event: {name}\nid: {seen}\ndata: {text}\n\n"
+
+
+class _JobsOfUser(GenericAPIView[Job]):
+    serializer_class = JobSerializer
+    permission_classes = [IsAgent]
+    throttle_scope = "user"
+
+    def get_queryset(self) -> QuerySet[Job]:
+        return Job.objects.visible_to(self.request.user).select_related("owner")
+
+    def find(self, job_id: UUID) -> Job:
+        job = self.get_queryset().filter(pk=job_id).first()
+        if job is None:
+            msg = f"There is no job {job_id} that you may see."
+            raise JobNotFoundError(msg)
+        return job
+
+
+class JobListView(_JobsOfUser, ListAPIView[Job]):
+    """Jobs, newest first."""
+
+    filterset_fields = ["state", "kind"]
+
+    @extend_schema(operation_id="jobs_list")
+    def get(self, request: Request) -> Response:
+        """List one's own jobs, newest first; an admin sees everybody's."""
+        return self.list(request)
+
+
+class JobView(_JobsOfUser):
+    """One job."""
+
+    @extend_schema(operation_id="jobs_read", responses=JobSerializer)
+    def get(self, request: Request, job_id: UUID) -> Response:
+        """Read a job with its progress, result or error."""
+        return Response(JobSerializer(self.find(job_id)).data)
+
+
+class JobCancelView(_JobsOfUser):
+    """Stops a job."""
+
+    @extend_schema(
+        operation_id="jobs_cancel", request=None, responses={200: JobSerializer}
+    )
+    def post(self, request: Request, job_id: UUID) -> Response:
+        """Stop a job: at once where no worker holds it, else before its next step.
+
+        What is done stays done; the job can be retried. Asking twice is asking once.
+        """
+        return _changed(request_cancel, job_id, request.user)
+
+
+class JobRetryView(_JobsOfUser):
+    """Starts a job again."""
+
+    @extend_schema(
+        operation_id="jobs_retry", request=None, responses={200: JobSerializer}
+    )
+    def post(self, request: Request, job_id: UUID) -> Response:
+        """Let a failed or cancelled job go on from where it was."""
+        return _changed(retry, job_id, request.user)
+
+
+class JobEventsView(_JobsOfUser):
+    """A job's progress as it happens."""
+
+    renderer_classes = [EventStreamRenderer, JSONRenderer]
+
+    @extend_schema(
+        operation_id="jobs_events",
+        parameters=[
+            OpenApiParameter(
+                "Last-Event-ID",
+                OpenApiTypes.STR,
+                OpenApiParameter.HEADER,
+                description="The last event that was seen; a browser sends it by itself.",
+            )
+        ],
+        responses={
+            (200, "text/event-stream"): OpenApiResponse(
+                EVENT_SCHEMA,
+                "Events `progress` and, once, `end`; the data of each is a job.",
+            ),
+            204: OpenApiResponse(
+                description="Finished, and its end was seen: go away."
+            ),
+        },
+    )
+    def get(self, request: Request, job_id: UUID) -> HttpResponseBase:
+        """Follow a job by server-sent events, for about 25 s a connection.
+
+        An `EventSource` reconnects by itself; after `end` it is told to stay away.
+        """
+        job = self.find(job_id)
+        seen = request.headers.get("Last-Event-ID", "")
+        if job.is_finished and seen == event_id(job):
+            return HttpResponse(status=204)
+        return StreamingHttpResponse(
+            stream(job.pk, last_event_id=seen),
+            content_type="text/event-stream; charset=utf-8",
+            headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+        )
+
+
+def _changed(
+    change: Callable[..., Job], job_id: UUID, user: AbstractBaseUser | AnonymousUser
+) -> Response:
+    return Response(JobSerializer(change(job_id, by=user)).data)

@@ -1,0 +1,25 @@
+"""Knowledge in the admin: every change goes through `kb.services`.
+
+What is seen here is limited to the user's audiences, as everywhere else.
+"""
+
+from kb.audiences.admin import AudienceAdmin
+from kb.conflicts.admin import ConflictAdmin
+from kb.documents.admin import DocumentAdmin, KnowledgeBaseAdmin
+from kb.embedding.admin import EmbeddingModelAdmin
+from kb.enrichment.admin import ProposalAdmin
+from kb.entries.admin import EntryAdmin
+from kb.imports.admin import ImportAdmin
+from kb.tags.admin import TagAdmin
+
+__all__ = [
+    "AudienceAdmin",
+    "ConflictAdmin",
+    "DocumentAdmin",
+    "EmbeddingModelAdmin",
+    "EntryAdmin",
+    "ImportAdmin",
+    "KnowledgeBaseAdmin",
+    "ProposalAdmin",
+    "TagAdmin",
+]

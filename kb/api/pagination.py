@@ -1,7 +1,0 @@
-from accounts.pagination import NewestFirstPagination
-
-
-class BySlugPagination(NewestFirstPagination):
-    """Pages by slug, for rows that keep no time of creation."""
-
-    ordering = ("slug",)

@@ -1,0 +1,151 @@
+from typing import Any
+from uuid import UUID
+
+from django.http import FileResponse, HttpResponseBase
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import status
+from rest_framework.generics import GenericAPIView, ListAPIView
+from rest_framework.renderers import BaseRenderer, JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.roles import IsCurator
+from accounts.strict_fields import StrictBooleanField, StrictSerializer
+from jobs.api import JobSerializer
+from jobs.models import Job, JobQuerySet
+from kb.archive.entry_table import csv_response
+from kb.archive.exports import exported_file, exports_of, request_export
+from kb.entries.models import Entry
+from kb.interface.api import EntryFilter, KnowledgeBaseField, caller
+
+
+class NewExportSerializer(StrictSerializer):
+    """What is to be exported."""
+
+    knowledge_base = KnowledgeBaseField(required=False, help_text="By default all.")
+    complete = StrictBooleanField(
+        required=False,
+        default=False,
+        help_text="Everything, and not only what you may see; needs the role admin.",
+    )
+
+
+class _FileRenderer(BaseRenderer):
+    """Lets a caller accept the file; the file itself is no data to render."""
+
+    def render(
+        self,
+        data: Any,  # noqa: ANN401  # the library's
+        accepted_media_type: str | None = None,
+        renderer_context: Any = None,  # noqa: ANN401  # the library's
+    ) -> bytes:
+        return bytes(JSONRenderer().render(data))
+
+
+class ZipRenderer(_FileRenderer):
+    """An archive."""
+
+    media_type = "application/zip"
+    format = "zip"
+    charset = None
+
+
+class CSVRenderer(_FileRenderer):
+    """A table."""
+
+    media_type = "text/csv"
+    format = "csv"
+
+
+class ExportListView(ListAPIView[Job]):
+    """Archives that the caller asked for, newest first."""
+
+    permission_classes = [IsCurator]
+    throttle_scope = "user"
+    serializer_class = JobSerializer
+    filter_backends = []
+
+    def get_queryset(self) -> JobQuerySet:
+        if getattr(self, "swagger_fake_view", False):
+            return Job.objects.none()
+        return exports_of(caller(self.request)).select_related("owner")
+
+    @extend_schema(operation_id="exports_list", summary="List your exports")
+    def get(self, request: Request) -> Response:
+        """List one's own exports, newest first; each is a job."""
+        return self.list(request)
+
+    @extend_schema(
+        operation_id="exports_create",
+        summary="Export knowledge",
+        request=NewExportSerializer,
+        responses={
+            202: JobSerializer,
+            403: OpenApiResponse(description="A complete one needs the role admin."),
+        },
+    )
+    def post(self, request: Request) -> Response:
+        """Have an archive made: follow the job, then fetch `/exports/{id}/file`."""
+        body = NewExportSerializer(data=request.data, context={"request": request})
+        body.is_valid(raise_exception=True)
+        chosen = body.validated_data.get("knowledge_base")
+        job = request_export(
+            by=caller(request),
+            knowledge_base="" if chosen is None else chosen.slug,
+            complete=body.validated_data["complete"],
+        )
+        return Response(JobSerializer(job).data, status=status.HTTP_202_ACCEPTED)
+
+
+class ExportFileView(GenericAPIView[Job]):
+    """The archive of one export."""
+
+    permission_classes = [IsCurator]
+    throttle_scope = "user"
+    serializer_class = JobSerializer
+    renderer_classes = [ZipRenderer, JSONRenderer]
+    queryset = Job.objects.none()
+
+    @extend_schema(
+        operation_id="exports_file",
+        summary="Fetch an export",
+        responses={
+            (200, "application/zip"): OpenApiTypes.BINARY,
+            409: OpenApiResponse(description="It is not made yet, or failed."),
+        },
+    )
+    def get(self, request: Request, job_id: UUID) -> HttpResponseBase:
+        """Fetch the archive that an export made; it is deleted after some days."""
+        path = exported_file(job_id, by=caller(request))
+        return FileResponse(
+            path.open("rb"), as_attachment=True, filename="knowledge.zip"
+        )
+
+
+class EntryTableView(GenericAPIView[Entry]):
+    """Entries as a table for a spreadsheet."""
+
+    permission_classes = [IsCurator]
+    throttle_scope = "user"
+    renderer_classes = [CSVRenderer, JSONRenderer]
+    filterset_class = EntryFilter
+    pagination_class = None
+    queryset = Entry.objects.all()
+
+    @extend_schema(
+        operation_id="entries_table",
+        summary="Fetch entries as CSV",
+        request=None,
+        responses={
+            (200, "text/csv"): OpenApiTypes.STR,
+            404: OpenApiResponse(description="`format` is none of these."),
+        },
+    )
+    def get(self, request: Request) -> HttpResponseBase:
+        """Fetch all entries that the caller may see and the query asks for, as CSV.
+
+        A cell that a spreadsheet would run begins with an apostrophe.
+        """
+        entries = self.filter_queryset(Entry.objects.visible_to(request.user))
+        return csv_response(entries, request.user)

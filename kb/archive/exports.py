@@ -1,0 +1,148 @@
+"""Archives that are asked for in the browser or over REST: made by a job, then fetched."""
+
+import time
+from contextlib import nullcontext
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth.models import User
+
+from accounts.acting import acting_for
+from accounts.roles import Role, has_role
+from jobs.models import Job, JobQuerySet
+from jobs.run import JobRun
+from jobs.services import enqueue
+from kb.audiences.models import Audience
+from kb.documents.models import KnowledgeBase
+from kb.exceptions import (
+    ExportForbiddenError,
+    ExportNotFoundError,
+    ExportNotReadyError,
+    InvalidKnowledgeError,
+)
+
+from .writing import Contents, write_archive
+
+KIND = "kb.export"
+
+
+def request_export(
+    *, by: User, knowledge_base: str = "", complete: bool = False
+) -> Job:
+    """Have an archive made of what `by` may see, or of everything where `complete`.
+
+    Asking for the same again while it is being made returns the same job.
+
+    Args:
+        knowledge_base: Its slug; "" for all.
+
+    Raises:
+        ExportForbiddenError: `complete`, and `by` lacks the role admin.
+        InvalidKnowledgeError: There is no such knowledge base.
+    """
+    if complete and not has_role(by, Role.ADMIN):
+        raise ExportForbiddenError(
+            "A complete export needs the role admin; without `complete` you get what you "
+            "may see."
+        )
+    there = KnowledgeBase.objects.filter(slug=knowledge_base)
+    if knowledge_base and not there.exists():
+        raise InvalidKnowledgeError(
+            "knowledge_base",
+            f"There is no knowledge base {knowledge_base!r}; name one that there is.",
+        )
+    return enqueue(
+        KIND,
+        {"knowledge_base": knowledge_base, "complete": complete},
+        owner=by,
+        idempotency_key=f"{KIND}:{by.pk}:{knowledge_base}:{complete}",
+    )
+
+
+def export_in_background(run: JobRun) -> dict[str, object]:
+    """Make the archive that a job asks for; killed in between, it is begun anew.
+
+    Raises:
+        ExportForbiddenError: Who asked has lost the right to it, or is gone.
+    """
+    complete = run.parameters["complete"] is True
+    # Who is gone leaves no number, which no user has.
+    reader = User.objects.filter(pk=run.owner_id or 0).first()
+    if reader is None or not has_role(reader, _least_role(complete=complete)):
+        raise ExportForbiddenError("Who asked for the export may no longer have it.")
+    audiences = [] if complete else _audiences_of(reader)
+    path = _file(run.job_id)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    contents = Contents(
+        knowledge_base=run.parameters["knowledge_base"],
+        reader=None if complete else reader,
+    )
+    with nullcontext() if complete else acting_for(reader):
+        manifest = write_archive(path, contents)
+    rows = {name: facts.rows for name, facts in manifest.files.items()}
+    with run.step() as step:
+        step.advance(done=rows["entries"], total=rows["entries"])
+    return {"rows": rows, "bytes": path.stat().st_size, "audiences": audiences}
+
+
+def exports_of(user: User) -> JobQuerySet:
+    """Exports that `user` asked for, newest first: nobody fetches another's."""
+    return Job.objects.filter(kind=KIND, owner=user)
+
+
+def exported_file(job_id: UUID, *, by: User) -> Path:
+    """Return the archive of an export for `by` to fetch.
+
+    Raises:
+        ExportNotFoundError: There is no such export of theirs, or it was deleted since.
+        ExportNotReadyError: It is not made yet, or failed.
+        ExportForbiddenError: They no longer belong to all audiences that it was made
+            for, or have lost the role.
+    """
+    job = exports_of(by).filter(pk=job_id).first()
+    if job is None:
+        raise ExportNotFoundError(f"There is no export {job_id} of yours.")
+    if job.state != Job.State.SUCCEEDED:
+        raise ExportNotReadyError(
+            f"The export {job_id} is {job.state}; fetch it once it succeeded."
+        )
+    complete = job.parameters["complete"] is True
+    lost: set[Any] = set() if complete else {*job.result["audiences"]}
+    lost -= set(_audiences_of(by))
+    if lost or not has_role(by, _least_role(complete=complete)):
+        raise ExportForbiddenError(
+            "You may no longer see all that this export holds; make a new one."
+        )
+    path = _file(job_id)
+    if not path.exists():
+        raise ExportNotFoundError(
+            f"The export {job_id} was deleted after {settings.EXPORT_KEEP.days} days; "
+            "make a new one."
+        )
+    return path
+
+
+def prune_exports(older_than: timedelta) -> int:
+    """Delete the archives that were made longer ago; returns how many."""
+    deleted = 0
+    for path in settings.PLACES.exports.glob("*.zip*"):
+        if time.time() - path.stat().st_mtime > older_than.total_seconds():
+            path.unlink(missing_ok=True)
+            deleted += 1
+    return deleted
+
+
+def _least_role(*, complete: bool) -> Role:
+    return Role.ADMIN if complete else Role.CURATOR
+
+
+def _audiences_of(user: User) -> list[int]:
+    return sorted(Audience.objects.visible_to(user).values_list("pk", flat=True))
+
+
+def _file(job_id: UUID) -> Path:
+    path: Path = settings.PLACES.exports / f"{job_id}.zip"
+    return path

@@ -1,0 +1,90 @@
+"""Exports in the admin: asked for on one page, made by a job, fetched from there."""
+
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.contrib.admin.options import ModelAdmin
+from django.core.exceptions import PermissionDenied
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+
+from accounts.exceptions import NescioError, NotFoundError
+from accounts.roles import Role, has_role
+from kb.archive.exports import exported_file, exports_of, request_export
+from kb.documents.models import KnowledgeBase
+from kb.entries.models import Entry
+from kb.interface.admin import caller
+
+_SHOWN = 20
+
+
+class ExportForm(forms.Form):
+    """What to export."""
+
+    knowledge_base = forms.ModelChoiceField(
+        KnowledgeBase.objects.all(),
+        required=False,
+        empty_label="all knowledge bases",
+        widget=forms.Select(attrs={"class": "cal-input"}),
+    )
+    complete = forms.BooleanField(
+        required=False, label="Everything, and not only what I may see"
+    )
+
+
+def exports_page(admin: "ModelAdmin[Entry]", request: HttpRequest) -> HttpResponse:
+    """List the user's exports; on POST, ask for another.
+
+    Raises:
+        PermissionDenied: The user is no curator.
+    """
+    user = caller(request)
+    if not has_role(user, Role.CURATOR):
+        raise PermissionDenied
+    form = ExportForm(request.POST or None)
+    if not has_role(user, Role.ADMIN):
+        del form.fields["complete"]
+    if request.method == "POST" and form.is_valid():
+        chosen = form.cleaned_data["knowledge_base"]
+        try:
+            request_export(
+                by=user,
+                knowledge_base="" if chosen is None else chosen.slug,
+                complete=form.cleaned_data.get("complete", False),
+            )
+        except NescioError as error:
+            admin.message_user(request, str(error), messages.ERROR)
+        else:
+            admin.message_user(
+                request,
+                "The export is being made; it stands here once it is done.",
+                messages.SUCCESS,
+            )
+        return redirect("admin:kb_entry_exports")
+    context = {
+        **admin.admin_site.each_context(request),
+        "opts": admin.model._meta,
+        "title": "Exports",
+        "form": form,
+        "jobs": exports_of(user)[:_SHOWN],
+    }
+    return TemplateResponse(request, "admin/kb/entry/exports.html", context)
+
+
+def export_file(request: HttpRequest, job_id: UUID) -> HttpResponseBase:
+    """Return the archive of one of the user's exports.
+
+    Raises:
+        Http404: There is none of theirs.
+        PermissionDenied: They may no longer have it, or it is not made.
+    """
+    try:
+        path = exported_file(job_id, by=caller(request))
+    except NotFoundError as error:
+        raise Http404(str(error)) from error
+    except NescioError as error:
+        raise PermissionDenied(str(error)) from error
+    return FileResponse(path.open("rb"), as_attachment=True, filename="knowledge.zip")

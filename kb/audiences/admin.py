@@ -1,0 +1,81 @@
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.contrib.auth.models import Group
+from django.db.models import Count, QuerySet
+from django.http import HttpRequest
+
+from accounts.roles import Role, has_role
+from kb.audiences.models import Audience
+from kb.audiences.services import create_audience, edit_audience
+from kb.interface.admin import RefusedDeletionAdmin, ServiceForm
+
+
+class AudienceForm(ServiceForm):
+    """An audience, written by the services."""
+
+    groups = forms.ModelMultipleChoiceField(
+        queryset=Group.objects.all(),
+        required=False,
+        help_text="Members of these groups see the entries of this audience.",
+    )
+
+    class Meta:
+        model = Audience
+        fields = ["slug", "name", "everyone", "groups"]
+
+    def write(self) -> Audience:
+        """Make or change the audience."""
+        cleaned = self.cleaned_data
+        fields: dict[str, Any] = {
+            "name": cleaned["name"],
+            "everyone": cleaned["everyone"],
+            "groups": [group.name for group in cleaned["groups"]],
+        }
+        if self.instance.pk is None:
+            return create_audience(slug=cleaned["slug"], **fields)
+        return edit_audience(audience_id=self.instance.pk, **fields)
+
+    def _save_m2m(self) -> None:
+        """The service wrote the groups."""
+
+
+@admin.register(Audience)
+class AudienceAdmin(RefusedDeletionAdmin):
+    """Who sees what."""
+
+    form = AudienceForm
+    list_display = ["name", "slug", "everyone", "members", "number_of_entries"]
+    list_filter = ["everyone"]
+    search_fields = ["name", "slug"]
+    filter_horizontal = ["groups"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Audience]:
+        audiences = Audience.objects.all()
+        if not has_role(request.user, Role.ADMIN):
+            audiences = Audience.objects.visible_to(request.user)
+        return audiences.prefetch_related("groups").annotate(
+            entry_count=Count("entries", distinct=True)
+        )
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: Audience | None = None
+    ) -> list[str]:
+        return ["slug"] if obj else []
+
+    @admin.display(description="groups")
+    def members(self, audience: Audience) -> str:
+        """Show whose members belong to it."""
+        return ", ".join(group.name for group in audience.groups.all())
+
+    @admin.display(description="entries")
+    def number_of_entries(self, audience: Audience) -> int:
+        """Show how many entries it holds."""
+        return int(getattr(audience, "entry_count", 0))
+
+    def save_model(
+        self, request: HttpRequest, obj: Audience, form: AudienceForm, change: bool
+    ) -> None:
+        obj.pk = form.write().pk
+        obj.refresh_from_db()

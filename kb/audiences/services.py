@@ -1,0 +1,92 @@
+"""Writing audiences: who may see what, by groups."""
+
+from collections.abc import Sequence
+from typing import TypedDict, Unpack
+
+from django.contrib.auth.models import Group
+from django.db import IntegrityError, transaction
+from django.utils.text import slugify
+
+from kb.audiences.models import Audience
+from kb.exceptions import (
+    AudienceExistsError,
+    AudienceNotFoundError,
+    InvalidKnowledgeError,
+)
+from kb.text.cleaning import clean_line
+
+SLUG_LIMIT = 50
+NAME_LIMIT = 100
+
+
+class AudienceChanges(TypedDict, total=False):
+    """What an edit may change; a key that is absent stays as it is."""
+
+    name: str
+    everyone: bool
+    groups: Sequence[str]
+
+
+@transaction.atomic
+def create_audience(
+    *, slug: str, name: str, everyone: bool = False, groups: Sequence[str] = ()
+) -> Audience:
+    """Make an audience of everyone or of the members of `groups`, by their names.
+
+    Raises:
+        InvalidKnowledgeError: A value that may not be written, or an unknown group.
+        AudienceExistsError: The slug is taken.
+    """
+    if not slug or len(slug) > SLUG_LIMIT or slug != slugify(slug):
+        raise InvalidKnowledgeError(
+            "slug",
+            f"slug {slug[:80]!r} is none; use up to {SLUG_LIMIT} lower-case letters, "
+            "digits and hyphens.",
+        )
+    members = _groups(groups)
+    try:
+        with transaction.atomic():
+            audience = Audience.objects.create(
+                slug=slug,
+                name=clean_line(name, field="name", limit=NAME_LIMIT),
+                everyone=everyone,
+            )
+    except IntegrityError as error:
+        raise AudienceExistsError(
+            f"There is an audience {slug!r} already; take another slug."
+        ) from error
+    audience.groups.set(members)
+    return audience
+
+
+@transaction.atomic
+def edit_audience(*, audience_id: int, **changes: Unpack[AudienceChanges]) -> Audience:
+    """Change an audience; who sees what changes with the commit.
+
+    Raises:
+        AudienceNotFoundError: There is no such audience.
+    """
+    audience = Audience.objects.select_for_update().filter(pk=audience_id).first()
+    if audience is None:
+        raise AudienceNotFoundError(f"There is no audience {audience_id}.")
+    if "name" in changes:
+        audience.name = clean_line(changes["name"], field="name", limit=NAME_LIMIT)
+    if "everyone" in changes:
+        audience.everyone = changes["everyone"]
+    members = _groups(changes["groups"]) if "groups" in changes else None
+    audience.save()
+    if members is not None:
+        audience.groups.set(members)
+    return audience
+
+
+def _groups(names: Sequence[str]) -> list[Group]:
+    found = list(Group.objects.filter(name__in=names))
+    missing = sorted(set(names) - {group.name for group in found})
+    if missing:
+        raise InvalidKnowledgeError(
+            "groups",
+            f"There is no group {', '.join(repr(name) for name in missing)}; "
+            "make it in the admin first.",
+        )
+    return found

@@ -1,0 +1,205 @@
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from unfold.admin import ModelAdmin
+from unfold.decorators import display
+
+from accounts.exceptions import NescioError
+from accounts.roles import Role, has_role
+from kb.conflicts.models import Conflict
+from kb.entries.models import Entry
+from kb.interface.admin import caller
+from kb.upkeep.conflict_resolution import resolve_conflict
+
+_KINDS = {Conflict.Kind.DUPLICATE: "info", Conflict.Kind.CONTRADICTION: "danger"}
+_STATES = {
+    Conflict.State.OPEN: "warning",
+    Conflict.State.MERGED: "success",
+    Conflict.State.KEPT: "success",
+    Conflict.State.OVERRIDDEN: "success",
+    Conflict.State.OUTDATED: "info",
+}
+_SHOWN = 90  # characters of an entry in the list
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedText:
+    """A stretch of a text, and whether it clashes with the other entry."""
+
+    text: str
+    clashes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictSide:
+    """One of the two entries as the page shows it."""
+
+    label: str
+    entry: Entry
+    revision: int
+    pieces: tuple[MarkedText, ...]
+
+
+@admin.register(Conflict)
+class ConflictAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+    """Duplicates and contradictions, side by side, to be resolved by a curator."""
+
+    list_display: ClassVar = [
+        "shown_kind", "one", "other", "how_sure", "shown_state", "found_at",
+    ]  # fmt: skip
+    list_display_links = ("shown_kind", "one", "other")
+    list_filter: ClassVar = ["state", "kind"]
+    list_select_related: ClassVar = ["first", "second"]
+    list_per_page = 50
+    show_full_result_count = False
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Conflict]:
+        return (
+            Conflict.objects.visible_to(request.user)
+            .select_related("first", "second")
+            .defer("first__search_vector", "second__search_vector")
+        )
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        if not request.GET:
+            return HttpResponseRedirect(f"{request.path}?state__exact=open")
+        return super().changelist_view(request, extra_context)  # type: ignore[no-any-return]  # unfold ships no types
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(
+        self, request: HttpRequest, obj: Conflict | None = None
+    ) -> bool:
+        return False
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        conflict = self.get_object(request, object_id)
+        if conflict is None or not self.has_view_permission(request, conflict):
+            raise Http404
+        may_resolve = has_role(request.user, Role.CURATOR)
+        error = ""
+        if request.method == "POST" and may_resolve:
+            try:
+                self._resolve(request, conflict)
+            except NescioError as refused:
+                error = str(refused)
+            else:
+                return HttpResponseRedirect(reverse("admin:kb_conflict_changelist"))
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.model._meta,
+            "title": f"{conflict.get_kind_display().capitalize()} of two entries",
+            "conflict": conflict,
+            "sides": _sides(conflict),
+            "reasons": list(dict.fromkeys(r["why"] for r in conflict.reasons)),
+            "may_resolve": may_resolve and conflict.state == Conflict.State.OPEN,
+            "error": error,
+            "typed": request.POST.get("reason", ""),
+            "wording": request.POST.get("text", ""),
+        }
+        return TemplateResponse(
+            request,
+            "admin/kb/conflict/resolve.html",
+            context,
+            status=400 if error else 200,
+        )
+
+    def _resolve(self, request: HttpRequest, conflict: Conflict) -> None:
+        # "merge 12": what the pressed button does and which entry stays.
+        action, _, keep = request.POST.get("resolution", "").partition(" ")
+        resolved = resolve_conflict(
+            conflict_id=conflict.pk,
+            action=action,
+            keep=int(keep) if keep.isdecimal() and len(keep) < 19 else None,
+            by=caller(request),
+            reason=request.POST.get("reason", ""),
+            text=request.POST.get("text", "") if action == "merge" else "",
+        )
+        self.message_user(
+            request,
+            f"Conflict {conflict.pk}: {resolved.get_state_display()}.",
+            level=messages.SUCCESS,
+        )
+
+    @display(description="kind", ordering="kind", label=_KINDS)  # type: ignore[untyped-decorator]  # unfold ships no types
+    def shown_kind(self, conflict: Conflict) -> tuple[str, str]:
+        return conflict.kind, conflict.get_kind_display()
+
+    @display(description="state", ordering="state", label=_STATES)  # type: ignore[untyped-decorator]  # unfold ships no types
+    def shown_state(self, conflict: Conflict) -> tuple[str, str]:
+        return conflict.state, conflict.get_state_display()
+
+    @admin.display(description="one entry")
+    def one(self, conflict: Conflict) -> str:
+        """Show how the first one begins."""
+        return _said(conflict.first)
+
+    @admin.display(description="the other")
+    def other(self, conflict: Conflict) -> str:
+        """Show how the second one begins."""
+        return _said(conflict.second)
+
+    @admin.display(description="how sure", ordering="score")
+    def how_sure(self, conflict: Conflict) -> str:
+        """Show the probability of the kind."""
+        return f"{conflict.score:.0%}"
+
+
+def marked(
+    text: str, reasons: Sequence[Mapping[str, Any]], side: str
+) -> tuple[MarkedText, ...]:
+    """Split a text at the places that clash; overlapping ones are one."""
+    places = sorted(
+        (place["start"], place["end"])
+        for reason in reasons
+        if (place := reason.get(side)) is not None
+    )
+    pieces: list[MarkedText] = []
+    at = 0
+    for start, end in places:
+        if end <= at or end > len(text):
+            continue
+        pieces.append(MarkedText(text[at : max(at, start)], False))
+        pieces.append(MarkedText(text[max(at, start) : end], True))
+        at = end
+    pieces.append(MarkedText(text[at:], False))
+    return tuple(piece for piece in pieces if piece.text)
+
+
+def _sides(conflict: Conflict) -> tuple[ConflictSide, ...]:
+    rows = Entry.objects.select_related(
+        "document", "section", "audience", "owner", "verified_by"
+    ).defer("search_vector")
+    found = rows.in_bulk([conflict.first_id, conflict.second_id])
+    return tuple(
+        ConflictSide(
+            label,
+            found[entry_id],
+            revision,
+            marked(found[entry_id].text, conflict.reasons, side),
+        )
+        for label, side, entry_id, revision in (
+            ("A", "first", conflict.first_id, conflict.first_revision),
+            ("B", "second", conflict.second_id, conflict.second_revision),
+        )
+    )
+
+
+def _said(entry: Entry) -> str:
+    said = f"{entry.question} {entry.text}" if entry.question else entry.text
+    return said if len(said) <= _SHOWN else f"{said[: _SHOWN - 1]}…"

@@ -1,0 +1,188 @@
+from typing import Any
+
+from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
+from rest_framework import serializers
+from rest_framework.generics import GenericAPIView, ListAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.pagination import NewestFirstPagination
+from accounts.roles import IsCurator
+from accounts.strict_fields import StrictCharField, StrictIntegerField, StrictSerializer
+from kb.conflicts.models import Conflict, ConflictQuerySet
+from kb.entries.models import Entry
+from kb.entries.values import REASON_LIMIT
+from kb.interface.api import ConflictFilter, caller
+from kb.upkeep.conflict_resolution import ACTIONS, resolve_conflict
+
+
+class NewestFoundPagination(NewestFirstPagination):
+    """Pages by the time of finding."""
+
+    ordering = ("-found_at", "-pk")
+
+
+class ConflictEntrySerializer(serializers.ModelSerializer[Entry]):
+    """One of the two entries, as it stands now."""
+
+    document = serializers.CharField(
+        source="document.title", default=None, allow_null=True
+    )
+    verified_by = serializers.CharField(
+        source="verified_by.username", default=None, allow_null=True
+    )
+
+    class Meta:
+        model = Entry
+        fields = [
+            "id", "question", "text", "state", "document", "verified_by", "verified_at",
+            "updated_at",
+        ]  # fmt: skip
+        read_only_fields = fields
+
+
+class ConflictReasonSerializer(serializers.Serializer[dict[str, Any]]):
+    """Why both can not be right; places are characters of the texts, end excluded."""
+
+    signal = serializers.CharField()
+    why = serializers.CharField()
+    first = serializers.ListField(
+        child=serializers.IntegerField(), allow_null=True, help_text="[start, end]"
+    )
+    second = serializers.ListField(
+        child=serializers.IntegerField(), allow_null=True, help_text="[start, end]"
+    )
+
+
+class ConflictSerializer(serializers.ModelSerializer[Conflict]):
+    """Two entries that say the same, or contradict each other."""
+
+    first = ConflictEntrySerializer()
+    second = ConflictEntrySerializer()
+    reasons = serializers.SerializerMethodField()
+    kept = serializers.IntegerField(
+        source="kept_id", allow_null=True, help_text="The entry that stayed."
+    )
+    resolved_by = serializers.CharField(
+        source="resolved_by.username", default=None, allow_null=True
+    )
+
+    class Meta:
+        model = Conflict
+        fields = [
+            "id", "kind", "score", "distance", "state", "first", "second",
+            "first_revision", "second_revision", "reasons", "kept", "resolved_by",
+            "resolved_at", "reason", "found_at",
+        ]  # fmt: skip
+        read_only_fields = fields
+
+    @extend_schema_field(ConflictReasonSerializer(many=True))
+    def get_reasons(self, conflict: Conflict) -> list[dict[str, Any]]:
+        """Return what clashes, strongest first."""
+        return [
+            {
+                "signal": reason["signal"],
+                "why": reason["why"],
+                **{side: _place(reason[side]) for side in ("first", "second")},
+            }
+            for reason in conflict.reasons
+        ]
+
+
+class ResolutionSerializer(StrictSerializer):
+    """What is made of a conflict."""
+
+    action = serializers.ChoiceField(
+        choices=[(action, action) for action in ACTIONS],
+        help_text="merge: one stays, the other is retired; keep_both: no conflict; "
+        "override: one is right, the other goes to review; retire_other: one is right, "
+        "the other is retired.",
+    )
+    keep = StrictIntegerField(
+        required=False,
+        allow_null=True,
+        min_value=1,
+        max_value=2**63 - 1,
+        help_text="Id of the entry that stays; not for keep_both.",
+    )
+    reason = StrictCharField(
+        max_length=REASON_LIMIT,
+        allow_blank=True,
+        required=False,
+        default="",
+        help_text="Needed for all but merge.",
+    )
+    text = StrictCharField(
+        allow_blank=True,
+        required=False,
+        default="",
+        help_text="Of a merge: what the entry that stays says from now on; empty leaves "
+        "it as it is.",
+    )
+
+
+def _place(span: dict[str, int] | None) -> list[int] | None:
+    return [span["start"], span["end"]] if span else None
+
+
+def _visible(request: Request) -> ConflictQuerySet:
+    return Conflict.objects.visible_to(request.user)
+
+
+def _ready(rows: ConflictQuerySet) -> ConflictQuerySet:
+    """Fetch what is shown with each, in the same statement."""
+    sides = [
+        f"{side}__{name}"
+        for side in ("first", "second")
+        for name in ("document", "verified_by")
+    ]
+    vectors = ("first__search_vector", "second__search_vector")
+    return rows.select_related(*sides, "resolved_by").defer(*vectors)
+
+
+@extend_schema_view(
+    get=extend_schema(
+        operation_id="conflicts_list", summary="List duplicates and contradictions"
+    )
+)
+class ConflictListView(ListAPIView[Conflict]):
+    """Conflicts of which the caller may see both entries, newest first."""
+
+    permission_classes = [IsCurator]
+    throttle_scope = "user"
+    serializer_class = ConflictSerializer
+    filterset_class = ConflictFilter
+    pagination_class = NewestFoundPagination
+
+    def get_queryset(self) -> ConflictQuerySet:
+        return _ready(_visible(self.request))
+
+
+class ConflictResolveView(GenericAPIView[Conflict]):
+    """The resolution of one conflict."""
+
+    permission_classes = [IsCurator]
+    throttle_scope = "user"
+    serializer_class = ConflictSerializer
+    queryset = Conflict.objects.none()
+
+    @extend_schema(
+        operation_id="conflicts_resolve",
+        summary="Resolve a conflict",
+        request=ResolutionSerializer,
+        responses=ConflictSerializer,
+    )
+    def post(self, request: Request, conflict_id: int) -> Response:
+        """Merge, keep both, or say which one is right; 409 where it is open no more."""
+        body = ResolutionSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        resolve_conflict(
+            conflict_id=conflict_id,
+            action=body.validated_data["action"],
+            keep=body.validated_data.get("keep"),
+            by=caller(request),
+            reason=body.validated_data["reason"],
+            text=body.validated_data["text"],
+        )
+        shown = _ready(_visible(request)).get(pk=conflict_id)
+        return Response(ConflictSerializer(shown).data)

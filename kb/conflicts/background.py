@@ -1,0 +1,133 @@
+"""The nightly search for conflicts, with a language model as judge where one is wanted.
+
+The judge is asked between transactions, so that no lock waits for a model, and about
+`MOST_PAIRS` pairs a run at most. Entries with a pair that it was not asked about are
+judged by the signals and taken up again by the next run.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from accounts.exceptions import NescioError
+from jobs.run import JobRun
+from kb.conflicts import Judge, Opinion
+from kb.conflicts.finding import (
+    find_conflicts_of,
+    pending_entries,
+    statement_of,
+    unheard_pairs_of,
+)
+from kb.conflicts.language_judge import Opinions
+from kb.conflicts.models import Conflict
+
+logger = logging.getLogger(__name__)
+
+KIND = "kb.find_conflicts"
+MOST_PAIRS = 500  # a run; the bundled model takes minutes for them
+
+
+@dataclass(slots=True)
+class Hearing:
+    """What one run puts to a judge.
+
+    Attributes:
+        judge: None where none is wanted, or it failed.
+        asked: Pairs so far, those of earlier attempts among them.
+        unreadable: Of these, how many it said nothing readable of.
+        failure: Why the run went on without the judge, "" if it did not.
+    """
+
+    judge: Judge | None
+    asked: int = 0
+    unreadable: int = 0
+    failure: str = ""
+    _said: dict[str, Opinion | None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, load_judge: Callable[[], Judge | None], *, asked: int = 0) -> "Hearing":
+        """Load the judge; one that can't be loaded is told and done without."""
+        hearing = cls(None, asked)
+        try:
+            hearing.judge = load_judge()
+        except NescioError as error:
+            hearing._go_on_without(error)
+        return hearing
+
+    @property
+    def fingerprint(self) -> str:
+        """The judge's, "" without one."""
+        return self.judge.fingerprint if self.judge else ""
+
+    def hear(self, entry_ids: Sequence[int]) -> Opinions:
+        """Ask about the entries' unsure pairs, each once a run."""
+        if self.judge is None:
+            return Opinions()
+        pairs = {
+            pair.digest: (statement_of(pair.first), statement_of(pair.second))
+            for entry_id in entry_ids
+            for pair in unheard_pairs_of(entry_id, self.fingerprint)
+        }
+        new = [digest for digest in pairs if digest not in self._said]
+        new = new[: max(0, MOST_PAIRS - self.asked)]
+        try:
+            opinions = self.judge.weigh([pairs[digest] for digest in new])
+        except NescioError as error:
+            self._go_on_without(error)
+            return Opinions()
+        self._said.update(zip(new, opinions, strict=True))
+        self.asked += len(new)
+        self.unreadable += sum(opinion is None for opinion in opinions)
+        return Opinions(self.fingerprint, self._said)
+
+    def told(self) -> dict[str, object]:
+        """Return what the job's result says of it; empty where none was wanted."""
+        if not (self.judge or self.failure or self.asked):
+            return {}
+        told: dict[str, object] = {"asked": self.asked, "unreadable": self.unreadable}
+        return told | ({"without_judge": self.failure} if self.failure else {})
+
+    def _go_on_without(self, error: NescioError) -> None:
+        logger.warning("Conflicts are looked for without the language model: %s", error)
+        self.judge, self.failure = None, str(error)
+
+
+def no_judge() -> None:
+    """Return no judge: the signals alone."""
+
+
+def find_conflicts(
+    run: JobRun, *, load_judge: Callable[[], Judge | None] = no_judge
+) -> dict[str, object]:
+    """Judge every entry that changed since it was last judged; the handler of the job.
+
+    Any number of attempts come to the same end: an entry is marked as judged in the
+    step that writes its conflicts.
+
+    Returns:
+        How many entries were judged and how many conflicts are open; with a judge, how
+        many pairs it was asked about, and why it was done without.
+    """
+    hearing = Hearing.of(load_judge, asked=int(run.cursor.get("asked", 0)))
+    done, after = run.done, int(run.cursor.get("after", 0))
+    for entry_ids, opinions in heard_batches(hearing, after):
+        with run.step() as step:
+            for entry_id in entry_ids:
+                find_conflicts_of(entry_id, opinions=opinions)
+            done += len(entry_ids)
+            cursor = {"after": entry_ids[-1], "asked": hearing.asked}
+            step.advance(done=done, cursor=cursor)
+    return {
+        "entries": done,
+        "open": Conflict.objects.open().count(),
+        **hearing.told(),
+    }
+
+
+def heard_batches(
+    hearing: Hearing, after: int = 0
+) -> Iterator[tuple[Sequence[int], Opinions]]:
+    """Yield pending entries above `after` in batches, with what the judge said of them."""
+    while entry_ids := pending_entries(after, judge_fingerprint=hearing.fingerprint):
+        yield entry_ids, hearing.hear(entry_ids)
+        after = entry_ids[-1]

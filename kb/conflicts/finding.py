@@ -1,0 +1,304 @@
+"""Finding duplicates and contradictions: nearest entries first, then the judgement.
+
+Done for one entry when a person writes it, and for everything that changed by a nightly
+job (`conflict_job`), which may hand in what a language model holds. The judgement is
+about the texts: a decision that a person took stands until one of the texts changes.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from django.db import transaction
+
+from kb.conflicts import Judgement, Kind, Opinion, Statement, judge
+from kb.conflicts.judgement import MODEL
+from kb.conflicts.language_judge import (
+    Opinions,
+    is_unsure,
+    opinion_in,
+    reasons_of,
+    with_opinion,
+)
+from kb.conflicts.models import Conflict, JudgedEntry
+from kb.embedding.models import EmbeddingModel
+from kb.embedding.services import active_model
+from kb.entries.models import Entry
+from kb.search.evidence import prepare_index_scan
+from kb.search.sql import execute
+
+NEIGHBOURS = 8  # nearest entries that one is compared with
+FARTHEST = 1.0  # distance; no labelled pair of one matter lies farther apart
+_STEP_ENTRIES = 50
+
+# The cast is that of the model's index, which is used where there is one.
+_NEIGHBOURS = """
+WITH own AS MATERIALIZED (
+    SELECT v.vector FROM kb_entryembedding v
+    WHERE v.entry_id = %(entry)s AND v.model_id = %(model)s
+),
+near AS MATERIALIZED (
+    SELECT v.entry_id, v.vector <-> (SELECT vector FROM own) AS distance
+    FROM kb_entryembedding v JOIN kb_entry e ON e.id = v.entry_id
+    WHERE v.model_id = %(model)s AND e.knowledge_base_id = %(knowledge_base)s
+      AND e.state <> 'draft' AND e.state <> 'retired' AND e.id <> %(entry)s
+      AND (SELECT vector FROM own) IS NOT NULL
+    ORDER BY v.vector::vector({dimensions}) <-> (SELECT vector FROM own)::vector({dimensions})
+    LIMIT {neighbours}
+)
+SELECT entry_id, distance FROM near WHERE distance <= {farthest}
+UNION
+SELECT v.entry_id, v.vector <-> (SELECT vector FROM own)
+FROM kb_entryembedding v JOIN kb_entry e ON e.id = v.entry_id
+WHERE v.model_id = %(model)s AND v.entry_id = ANY(%(known)s)
+  AND e.state <> 'draft' AND e.state <> 'retired'
+  AND (SELECT vector FROM own) IS NOT NULL
+"""
+_PENDING = """
+SELECT e.id FROM kb_entry e
+LEFT JOIN kb_judgedentry j ON j.entry_id = e.id
+WHERE e.id > %(after)s AND e.state <> 'draft' AND (
+    j.entry_id IS NULL
+    OR NOT (j.model = %(judge)s OR %(any_judge)s AND starts_with(j.model, %(judge)s))
+    OR j.revision < (SELECT max(r.number) FROM kb_revision r WHERE r.entry_id = e.id)
+)
+ORDER BY e.id LIMIT %(limit)s
+"""
+
+
+_NONE_ASKED = Opinions()
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPair:
+    """A judged pair, the entry with the lower id first."""
+
+    first: Entry
+    second: Entry
+    distance: float
+    judgement: Judgement
+
+    @property
+    def digest(self) -> str:
+        """What tells whether either text changed."""
+        said = chain.from_iterable(
+            (e.question, e.text) for e in (self.first, self.second)
+        )
+        return hashlib.sha256("\0".join(said).encode()).hexdigest()
+
+    def is_heard(self, opinions: Opinions) -> bool:
+        """Tell whether the judge of `opinions` was asked, or need not be."""
+        opinion = self.judgement.opinion
+        if opinion is not None:
+            return opinion.fingerprint == opinions.fingerprint
+        return self.digest in opinions.by_digest or not is_unsure(self.judgement)
+
+
+def judge_version(model: EmbeddingModel, judge_fingerprint: str = "") -> str:
+    """Return the version of what judges: weights, what measures distances, a judge."""
+    version = f"{MODEL.version}/{model.fingerprint[:12]}"
+    return f"{version}/{judge_fingerprint[:12]}" if judge_fingerprint else version
+
+
+@transaction.atomic
+def find_conflicts_of(
+    entry_id: int, *, is_complete: bool = True, opinions: Opinions = _NONE_ASKED
+) -> tuple[Conflict, ...]:
+    """Judge an entry against its nearest ones and bring its conflicts up to date.
+
+    What is new is opened, what an edit settled becomes outdated, what a person decided
+    stays while the texts do.
+
+    Args:
+        is_complete: Whether all entries are seen, and this one need not be judged again.
+            Who writes an entry compares it with what they may see; the job with the
+            rest.
+        opinions: Used where the signals are unsure; what was said of the same texts
+            before, and opened a conflict, is used without being said again.
+
+    Returns:
+        The conflicts of the entry that are open now, contradictions first.
+    """
+    model = active_model(for_share=True)
+    entry = (
+        Entry.objects.with_revision_number()
+        .select_for_update(of=("self",), no_key=True)
+        .defer("search_vector")
+        .filter(pk=entry_id)
+        .first()
+    )
+    if entry is None:
+        return ()
+    known = list(Conflict.objects.of_entry(entry_id))
+    judged = (
+        _judge_neighbours(entry, model, known, opinions)
+        if _is_comparable(entry)
+        else []
+    )
+    # Where a pair was not put to the judge, the entry is pending for it.
+    is_heard = all(each.is_heard(opinions) for each in judged)
+    version = judge_version(model, opinions.fingerprint if is_heard else "")
+    _write(entry, judged, known, version)
+    if is_complete:
+        JudgedEntry.objects.update_or_create(
+            entry_id=entry.pk,
+            defaults={"revision": _revision(entry), "model": version},
+        )
+    found = Conflict.objects.open().of_entry(entry_id).select_related("first", "second")
+    return tuple(sorted(found, key=lambda c: (c.kind != Kind.CONTRADICTION, -c.score)))
+
+
+def refresh_conflicts_of(entry_id: int) -> None:
+    """Judge an entry anew if it is in an open conflict, for its text has changed."""
+    if Conflict.objects.open().of_entry(entry_id).exists():
+        find_conflicts_of(entry_id, is_complete=False)
+
+
+def outdate_conflicts_of(*entry_ids: int) -> None:
+    """Let open conflicts of entries be settled, for these are in no answer any more."""
+    rows = Conflict.objects.open().of_entry(*entry_ids)
+    rows.update(state=Conflict.State.OUTDATED)
+
+
+def pending_entries(
+    after: int = 0, *, limit: int = _STEP_ENTRIES, judge_fingerprint: str = ""
+) -> list[int]:
+    """Return ids, ascending and above `after`, of entries that are to be judged.
+
+    Without a judge's fingerprint, what any judge was asked about is done.
+    """
+    rows = execute(
+        _PENDING,
+        {
+            "after": after,
+            "judge": judge_version(active_model(), judge_fingerprint),
+            "any_judge": not judge_fingerprint,
+            "limit": limit,
+        },
+    )
+    return [row[0] for row in rows]
+
+
+@transaction.atomic
+def unheard_pairs_of(entry_id: int, judge_fingerprint: str) -> list[JudgedPair]:
+    """Return the unsure pairs of an entry with its nearest that a judge has not heard."""
+    entry = Entry.objects.with_revision_number().filter(pk=entry_id).first()
+    if entry is None or not _is_comparable(entry):
+        return []
+    known = list(Conflict.objects.of_entry(entry_id))
+    judged = _judge_neighbours(entry, active_model(), known, _NONE_ASKED)
+    so_far = Opinions(judge_fingerprint)
+    return [each for each in judged if not each.is_heard(so_far)]
+
+
+def _is_comparable(entry: Entry) -> bool:
+    return entry.state not in (Entry.State.DRAFT, Entry.State.RETIRED)
+
+
+def _judge_neighbours(
+    entry: Entry,
+    model: EmbeddingModel,
+    known: Sequence[Conflict],
+    opinions: Opinions,
+) -> list[JudgedPair]:
+    """Judge the entry against its nearest and against what it was in conflict with."""
+    statement = _NEIGHBOURS.format(
+        dimensions=model.dimensions, neighbours=NEIGHBOURS, farthest=FARTHEST
+    )
+    prepare_index_scan()
+    rows = execute(
+        statement,
+        {
+            "entry": entry.pk,
+            "model": model.pk,
+            "knowledge_base": entry.knowledge_base_id,
+            "known": [other_entry(conflict, entry.pk) for conflict in known],
+        },
+    )
+    distances = {entry_id: float(distance) for entry_id, distance in rows}
+    others = (
+        Entry.objects.with_revision_number()
+        .defer("search_vector")
+        .filter(pk__in=distances)
+    )
+    said = {c.texts_sha256: opinion_in(c.reasons) for c in known}
+    said |= {digest: o for digest, o in opinions.by_digest.items() if o is not None}
+    return [_judged(entry, other, distances[other.pk], said) for other in others]
+
+
+def _judged(
+    one: Entry, other: Entry, distance: float, said: Mapping[str, Opinion | None]
+) -> JudgedPair:
+    first, second = sorted((one, other), key=lambda entry: entry.pk)
+    judgement = judge(statement_of(first), statement_of(second), distance=distance)
+    found = JudgedPair(first, second, distance, judgement)
+    if not is_unsure(judgement):
+        return found
+    opinion = said.get(found.digest)
+    if opinion is None:
+        return found
+    return replace(found, judgement=with_opinion(judgement, opinion))
+
+
+def statement_of(entry: Entry) -> Statement:
+    return Statement(entry.text, entry.question, entry.language)
+
+
+def other_entry(conflict: Conflict, entry_id: int) -> int:
+    is_first = conflict.first_id == entry_id
+    return conflict.second_id if is_first else conflict.first_id
+
+
+def _write(
+    entry: Entry, judged: Sequence[JudgedPair], known: Sequence[Conflict], version: str
+) -> None:
+    by_pair = {(conflict.first_id, conflict.second_id): conflict for conflict in known}
+    # What could not be compared, for the writer may not see it, stays as it is.
+    settled = []
+    for each in judged:
+        before = by_pair.get((each.first.pk, each.second.pk))
+        if each.judgement.kind is Kind.DIFFERENT:
+            settled += [before.pk] if before else []
+            continue
+        if before is None or _is_to_be_opened(before, each):
+            _open(each, version)
+    stale = Conflict.objects.open().filter(pk__in=settled)
+    if not _is_comparable(entry):
+        stale = Conflict.objects.open().of_entry(entry.pk)
+    if settled or not _is_comparable(entry):
+        stale.update(state=Conflict.State.OUTDATED)
+
+
+def _is_to_be_opened(before: Conflict, now: JudgedPair) -> bool:
+    """Tell whether a pair is written anew: what was decided stands for these texts."""
+    if before.state in (Conflict.State.OPEN, Conflict.State.OUTDATED):
+        return True
+    return before.texts_sha256 != now.digest
+
+
+def _open(judged: JudgedPair, version: str) -> None:
+    judgement = judged.judgement
+    Conflict.objects.update_or_create(
+        first=judged.first,
+        second=judged.second,
+        defaults={
+            "first_revision": _revision(judged.first),
+            "second_revision": _revision(judged.second),
+            "texts_sha256": judged.digest,
+            "kind": judgement.kind.value,
+            "score": judgement.score,
+            "distance": judged.distance,
+            "reasons": reasons_of(judgement),
+            "model": version,
+            "state": Conflict.State.OPEN,
+            "kept": None,
+            "resolved_by": None,
+            "resolved_at": None,
+            "reason": "",
+        },
+    )
+
+
+def _revision(entry: Entry) -> int:
+    return int(getattr(entry, "revision_number", None) or 0)

@@ -1,0 +1,141 @@
+from typing import Self
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db import models
+from django.db.models import Exists, F, OuterRef, Q
+
+from kb.audiences.models import Audience
+from kb.entries.models import Entry
+
+
+class ConflictQuerySet(models.QuerySet["Conflict"]):
+    """Reads over conflicts; each narrows and may be chained."""
+
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """Conflicts of which `user` may see both entries."""
+        audiences = Audience.objects.visible_to(user)
+        return self.filter(
+            first__audience__in=audiences, second__audience__in=audiences
+        )
+
+    def open(self) -> Self:
+        """Conflicts that nobody has resolved and no change has settled."""
+        return self.filter(state=Conflict.State.OPEN)
+
+    def of_entry(self, *entry_ids: int) -> Self:
+        """Conflicts that one entry, or any of several, is part of."""
+        return self.filter(Q(first_id__in=entry_ids) | Q(second_id__in=entry_ids))
+
+    def entries_among(self, entries: models.QuerySet[Entry]) -> models.QuerySet[Entry]:
+        """Return those of `entries` that are part of one of these conflicts."""
+        return entries.filter(
+            Exists(self.filter(first=OuterRef("pk")))
+            | Exists(self.filter(second=OuterRef("pk")))
+        )
+
+
+class Conflict(models.Model):
+    """Two entries that were judged to say the same, or to contradict each other.
+
+    One row a pair, the entry with the lower id first. It stays when it is resolved, so
+    that what a person decided is not asked again until one of the texts changes.
+    """
+
+    class Kind(models.TextChoices):
+        """What the entries are to each other."""
+
+        DUPLICATE = "duplicate", "duplicate"
+        CONTRADICTION = "contradiction", "contradiction"
+
+    class State(models.TextChoices):
+        """What became of it."""
+
+        OPEN = "open", "open"
+        MERGED = "merged", "merged"
+        KEPT = "kept", "both kept"
+        OVERRIDDEN = "overridden", "overridden"
+        OUTDATED = "outdated", "outdated"
+
+    first = models.ForeignKey(
+        Entry, on_delete=models.CASCADE, related_name="conflicts_as_first"
+    )
+    second = models.ForeignKey(
+        Entry, on_delete=models.CASCADE, related_name="conflicts_as_second"
+    )
+    first_revision = models.PositiveIntegerField(help_text="That was judged.")
+    second_revision = models.PositiveIntegerField(help_text="That was judged.")
+    texts_sha256 = models.CharField(
+        max_length=64, help_text="Digest of both texts: tells whether either changed."
+    )
+    kind = models.CharField(max_length=13, choices=Kind.choices)
+    score = models.FloatField(help_text="Probability of the kind, 0 to 1.")
+    distance = models.FloatField(help_text="Euclidean, of unit vectors, 0 to 2.")
+    reasons = models.JSONField(
+        default=list,
+        help_text="What clashes: signal, why, and the places in the texts.",
+    )
+    model = models.CharField(max_length=100, help_text="Version of what judged.")
+    state = models.CharField(max_length=10, choices=State.choices, default=State.OPEN)
+    kept = models.ForeignKey(
+        Entry,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="The entry that a merge kept or an override found right.",
+    )
+    resolved_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="resolved_conflicts",
+    )
+    resolved_at = models.DateTimeField(null=True, blank=True)
+    reason = models.CharField(max_length=300, blank=True)
+    found_at = models.DateTimeField(auto_now_add=True)
+
+    objects = ConflictQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-found_at", "-pk"]
+        indexes = [
+            models.Index(fields=["-found_at", "-id"], name="conflict_newest"),
+            models.Index(
+                fields=["first"], condition=Q(state="open"), name="conflict_open_first"
+            ),
+            models.Index(
+                fields=["second"],
+                condition=Q(state="open"),
+                name="conflict_open_second",
+            ),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["first", "second"], name="conflict_pair_unique"
+            ),
+            models.CheckConstraint(
+                condition=Q(first__lt=F("second")), name="conflict_lower_id_first"
+            ),
+            models.CheckConstraint(
+                condition=Q(score__gte=0) & Q(score__lte=1),
+                name="conflict_score_in_range",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} of entries {self.first_id} and {self.second_id}"
+
+
+class JudgedEntry(models.Model):
+    """That an entry was compared with its neighbours as it stood at a revision."""
+
+    entry = models.OneToOneField(
+        Entry, primary_key=True, on_delete=models.CASCADE, related_name="judged"
+    )
+    revision = models.PositiveIntegerField()
+    model = models.CharField(max_length=100, help_text="Version of what judged.")
+
+    def __str__(self) -> str:
+        return f"entry {self.entry_id} judged at revision {self.revision}"

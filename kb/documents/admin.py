@@ -1,0 +1,311 @@
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
+from django.db.models import Count, QuerySet
+from django.http import HttpRequest, HttpResponse
+from unfold.admin import ModelAdmin, TabularInline
+from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldBooleanSwitchWidget
+
+from kb.audiences.models import Audience
+from kb.documents.models import Document, KnowledgeBase, Section
+from kb.documents.services import (
+    SectionNode,
+    check_tree,
+    create_document,
+    edit_document,
+)
+from kb.enrichment.admin_forms import to_seeds
+from kb.enrichment.background import SEED_LIMIT
+from kb.enrichment.services import MOST_SEEDS
+from kb.exceptions import InvalidKnowledgeError
+from kb.interface.admin import RefusedDeletionAdmin, ServiceForm, caller
+from kb.upkeep.services import enqueue_round
+
+
+class SectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not at run time
+    """One section; `position` orders it among its siblings."""
+
+    position = forms.IntegerField(
+        min_value=0,
+        required=False,
+        widget=UnfoldAdminIntegerFieldWidget,
+        help_text="Empty puts it last.",
+    )
+
+    class Meta:
+        model = Section
+        fields = ["heading", "parent", "position"]
+
+    def _post_clean(self) -> None:
+        """Leave the instance as it was read; the service rebuilds the tree."""
+
+
+class SectionFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # as above
+    """All sections of a document, which are written as one tree."""
+
+    tree: tuple[SectionNode, ...] = ()
+
+    def clean(self) -> None:
+        if any(self.errors):
+            return
+        rows = [form.cleaned_data for form in self.forms if self._is_kept(form)]
+        below = defaultdict(list)
+        for row in rows:
+            parent = row.get("parent")
+            below[parent.pk if parent else None].append(row)
+        self.tree = _grow(below, None)
+        if _size(self.tree) != len(rows):
+            raise ValidationError(
+                "A section hangs below itself, or below one that is to go; give it "
+                "another parent."
+            )
+        try:
+            check_tree(self.tree)
+        except InvalidKnowledgeError as error:
+            raise ValidationError(str(error)) from error
+
+    def validate_unique(self) -> None:
+        """Positions are numbered anew: two of one value are no mistake."""
+
+    def _is_kept(self, form: Any) -> bool:  # noqa: ANN401  # a SectionForm
+        return bool(form.cleaned_data.get("heading")) and form not in self.deleted_forms
+
+
+def _grow(
+    below: dict[int | None, list[dict[str, Any]]], parent_id: int | None
+) -> tuple[SectionNode, ...]:
+    last = float("inf")
+    rows = sorted(
+        below.get(parent_id, []),
+        key=lambda row: last if row["position"] is None else row["position"],
+    )
+    nodes = []
+    for row in rows:
+        section = row.get("id")
+        children = _grow(below, section.pk) if section else ()
+        nodes.append(
+            SectionNode(row["heading"], children, section.pk if section else None)
+        )
+    return tuple(nodes)
+
+
+def _size(nodes: tuple[SectionNode, ...]) -> int:
+    return sum(1 + _size(node.children) for node in nodes)
+
+
+class SectionInline(TabularInline):  # type: ignore[misc]  # unfold ships no types
+    """The sections of a document."""
+
+    model = Section
+    form = SectionForm
+    formset = SectionFormSet
+    fields = ["heading", "parent", "position"]
+    extra = 1
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Section]:
+        sections: QuerySet[Section] = super().get_queryset(request)
+        return sections.order_by("parent__position", "parent_id", "position")
+
+    def get_formset(
+        self,
+        request: HttpRequest,
+        obj: Document | None = None,
+        **options: Any,  # noqa: ANN401  # Django's
+    ) -> type[SectionFormSet]:
+        """Offer the document's own sections as parents, read once for all rows."""
+        formset: type[SectionFormSet] = super().get_formset(request, obj, **options)
+        parent: Any = formset.form.base_fields["parent"]
+        sections = (
+            Section.objects.filter(document=obj) if obj else Section.objects.none()
+        )
+        parent.queryset = sections
+        parent.choices = [
+            ("", "none: top level"),
+            *((section.pk, section.heading) for section in sections),
+        ]
+        return formset
+
+
+class DocumentForm(ServiceForm):
+    """A document, written by the services; `user` is set by the admin."""
+
+    user: User
+
+    entries_follow = forms.BooleanField(
+        label="Its entries too",
+        required=False,
+        widget=UnfoldBooleanSwitchWidget,
+        help_text="A new audience is also given to the entries that have its old one.",
+    )
+
+    class Meta:
+        model = Document
+        fields = ["knowledge_base", "title", "source", "audience"]
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
+        super().__init__(*arguments, **options)
+        audience: Any = self.fields.get("audience")
+        if audience is not None:
+            audience.queryset = Audience.objects.visible_to(self.user)
+        if self.instance.pk is None:
+            del self.fields["entries_follow"]
+
+    def write(self) -> Document:
+        """Make or change the document."""
+        if self.instance.pk is None:
+            return create_document(author=self.user, **self.cleaned_data)
+        return edit_document(
+            document_id=self.instance.pk, author=self.user, **self.cleaned_data
+        )
+
+
+@admin.register(Document)
+class DocumentAdmin(RefusedDeletionAdmin):
+    """Where entries come from."""
+
+    form = DocumentForm
+    inlines = [SectionInline]
+    list_display = ["title", "source", "audience", "number_of_entries", "updated_at"]
+    list_filter = ["knowledge_base"]
+    list_select_related = ["audience"]
+    search_fields = ["title", "source"]
+    readonly_fields = ["created_by", "created_at", "updated_at"]
+    actions = ["propose"]
+    fields = [
+        "knowledge_base",
+        "title",
+        "source",
+        "audience",
+        "entries_follow",
+        "created_by",
+        "created_at",
+        "updated_at",
+    ]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Document]:
+        return (
+            Document.objects.visible_to(request.user)
+            .annotate(entry_count=Count("entries"))
+            .order_by("title", "pk")
+        )
+
+    def has_propose_permission(self, request: HttpRequest) -> bool:
+        """Whether a model may be asked about the headings."""
+        return request.user.has_perm("kb.change_proposal")
+
+    @admin.action(
+        description="Let the model propose from the headings", permissions=["propose"]
+    )
+    def propose(
+        self, request: HttpRequest, chosen: QuerySet[Document]
+    ) -> HttpResponse | None:
+        """Take the headings of the chosen documents as seeds."""
+        sections = Section.objects.filter(document__in=chosen).order_by(
+            "document__title", "document", "pk"
+        )
+        headings = sections.values_list("document__title", "heading")[:MOST_SEEDS]
+        if not headings:
+            self.message_user(
+                request, "None of these has a heading.", level=messages.WARNING
+            )
+            return None
+        seeds = (f"{title}: {heading}"[:SEED_LIMIT] for title, heading in headings)
+        return to_seeds(request, seeds, per_seed=3)
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: Document | None = None
+    ) -> list[str]:
+        fixed = ["knowledge_base"] if obj else []
+        return [*self.readonly_fields, *fixed]
+
+    def get_fields(
+        self, request: HttpRequest, obj: Document | None = None
+    ) -> list[str]:
+        return [name for name in self.fields if obj or name != "entries_follow"]
+
+    def get_form(
+        self,
+        request: HttpRequest,
+        obj: Document | None = None,
+        change: bool = False,
+        **options: Any,  # noqa: ANN401  # Django's
+    ) -> type[DocumentForm]:
+        form: type[DocumentForm] = super().get_form(request, obj, change, **options)
+        form.user = caller(request)
+        return form
+
+    @admin.display(description="entries")
+    def number_of_entries(self, document: Document) -> int:
+        """Show how many entries were taken from it."""
+        return int(getattr(document, "entry_count", 0))
+
+    def save_model(
+        self, request: HttpRequest, obj: Document, form: DocumentForm, change: bool
+    ) -> None:
+        obj.pk = form.write().pk
+        obj.refresh_from_db()
+
+    def save_formset(
+        self,
+        request: HttpRequest,
+        form: DocumentForm,
+        formset: SectionFormSet,
+        change: bool,
+    ) -> None:
+        """Write the tree through the services."""
+        formset.new_objects, formset.changed_objects, formset.deleted_objects = (
+            [],
+            [],
+            [],
+        )
+        if formset.has_changed():
+            edit_document(
+                document_id=form.instance.pk,
+                author=caller(request),
+                sections=formset.tree,
+            )
+
+
+if TYPE_CHECKING:
+    from django.forms import ModelForm
+
+
+@admin.register(KnowledgeBase)
+class KnowledgeBaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+    """Bodies of knowledge."""
+
+    list_display = ["name", "slug", "language", "created_at"]
+    search_fields = ["name", "slug"]
+    fieldsets = [
+        (None, {"fields": ["slug", "name", "language"]}),
+        (
+            "Review",
+            {
+                "fields": [
+                    "review_interval_days",
+                    "when_overdue",
+                    "overdue_grace_days",
+                ]
+            },
+        ),
+    ]
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: KnowledgeBase | None = None
+    ) -> list[str]:
+        return ["slug"] if obj else []
+
+    def save_model(
+        self,
+        request: HttpRequest,
+        obj: KnowledgeBase,
+        form: "ModelForm[KnowledgeBase]",
+        change: bool,
+    ) -> None:
+        super().save_model(request, obj, form, change)
+        if change and "review_interval_days" in form.changed_data:
+            enqueue_round()

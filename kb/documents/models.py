@@ -1,0 +1,138 @@
+from typing import Self
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import Q
+
+from kb.audiences.models import Audience
+
+REVIEW_INTERVAL_MOST = 3_650
+"""Days; the longest interval between two reviews, ten years."""
+REVIEW_INTERVAL_LIMITS = (
+    MinValueValidator(1),
+    MaxValueValidator(REVIEW_INTERVAL_MOST),
+)
+
+
+class KnowledgeBase(models.Model):
+    """A body of knowledge that is asked as one: its language, its policies, its wording."""
+
+    class Language(models.TextChoices):
+        """Languages whose full-text configuration PostgreSQL carries here."""
+
+        ENGLISH = "en", "English"
+        GERMAN = "de", "German"
+        OTHER = "xx", "other (no stemming)"
+
+    class Overdue(models.TextChoices):
+        """What becomes of a verified entry whose review is overdue."""
+
+        MARK = "mark", "stays verified and is marked as overdue"
+        DOUBT = "doubt", "needs review once the grace period is over"
+
+    slug = models.SlugField(unique=True)
+    name = models.CharField(max_length=100)
+    language = models.CharField(
+        max_length=2, choices=Language.choices, default=Language.ENGLISH
+    )
+    review_interval_days = models.PositiveIntegerField(
+        "review interval",
+        null=True,
+        blank=True,
+        default=180,
+        validators=REVIEW_INTERVAL_LIMITS,
+        help_text="Days after which a verified entry is to be verified again; empty: "
+        "age alone makes none due.",
+    )
+    when_overdue = models.CharField(
+        "overdue entries", max_length=5, choices=Overdue.choices, default=Overdue.MARK
+    )
+    overdue_grace_days = models.PositiveIntegerField(
+        "grace period",
+        default=30,
+        validators=[MaxValueValidator(REVIEW_INTERVAL_MOST)],
+        help_text="Days after a review came due.",
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["slug"]
+        verbose_name = "knowledge base"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class DocumentQuerySet(models.QuerySet["Document"]):
+    """Reads over documents."""
+
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """Documents of the audiences that `user` belongs to."""
+        return self.filter(audience__in=Audience.objects.visible_to(user))
+
+
+class Document(models.Model):
+    """A source: what entries were taken from, with its tree of sections."""
+
+    knowledge_base = models.ForeignKey(
+        KnowledgeBase, on_delete=models.PROTECT, related_name="documents"
+    )
+    title = models.CharField(max_length=300)
+    source = models.CharField(
+        max_length=500,
+        blank=True,
+        help_text="Where it comes from: an address, a file name, a contract number.",
+    )
+    audience = models.ForeignKey(
+        Audience,
+        on_delete=models.PROTECT,
+        related_name="documents",
+        help_text="The audience that its new entries get.",
+    )
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="documents",
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    objects = DocumentQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["title", "pk"]
+        constraints = [
+            models.CheckConstraint(condition=~Q(title=""), name="document_has_title")
+        ]
+
+    def __str__(self) -> str:
+        return self.title
+
+
+class Section(models.Model):
+    """One heading of a document; `parent` makes the tree, `position` the order."""
+
+    document = models.ForeignKey(
+        Document, on_delete=models.CASCADE, related_name="sections"
+    )
+    parent = models.ForeignKey(
+        "self", on_delete=models.CASCADE, null=True, blank=True, related_name="children"
+    )
+    heading = models.CharField(max_length=300)
+    position = models.PositiveIntegerField(help_text="0-based, among its siblings.")
+
+    class Meta:
+        ordering = ["document", "parent_id", "position"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["document", "parent", "position"],
+                nulls_distinct=False,
+                name="section_position_unique",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.heading

@@ -1,0 +1,246 @@
+"""Writing documents with their tree of sections: each function is one transaction."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypedDict, Unpack
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import F, QuerySet
+
+from accounts.acting import unrestricted
+from kb.audiences.models import Audience
+from kb.documents.models import Document, KnowledgeBase, Section
+from kb.entries.bulk import BATCH, Action, BulkChange, change_entries
+from kb.entries.models import Entry
+from kb.entries.revisions import record
+from kb.exceptions import DocumentNotFoundError, InvalidKnowledgeError
+from kb.text.cleaning import clean_line
+
+TITLE_LIMIT = 300
+SOURCE_LIMIT = 500
+HEADING_LIMIT = 300
+SECTIONS_LIMIT = 2000
+DEPTH_LIMIT = 8
+
+# Positions are moved out of the way by this much while a tree is rebuilt, for no two
+# siblings may have one position at any moment.
+_ASIDE = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class SectionNode:
+    """A heading with what stands below it, in order.
+
+    Attributes:
+        id: The section it is already, whose entries it keeps; None for a new one.
+    """
+
+    heading: str
+    children: tuple["SectionNode", ...] = ()
+    id: int | None = None
+
+
+class DocumentChanges(TypedDict, total=False):
+    """What an edit may change; a key that is absent stays as it is."""
+
+    title: str
+    source: str
+    audience: Audience
+    sections: Sequence[SectionNode]
+
+
+@transaction.atomic
+def create_document(
+    *,
+    knowledge_base: KnowledgeBase,
+    title: str,
+    audience: Audience,
+    author: User | None,
+    source: str = "",
+    sections: Sequence[SectionNode] = (),
+) -> Document:
+    """Make a document with its sections; `audience` is what its new entries get."""
+    document = Document.objects.create(
+        knowledge_base=knowledge_base,
+        title=clean_line(title, field="title", limit=TITLE_LIMIT),
+        source=clean_line(source, field="source", limit=SOURCE_LIMIT, required=False),
+        audience=audience,
+        created_by=author,
+    )
+    _write_tree(document, sections, author=author)
+    return document
+
+
+@transaction.atomic
+def edit_document(
+    *,
+    document_id: int,
+    author: User | None = None,
+    entries_follow: bool = False,
+    **changes: Unpack[DocumentChanges],
+) -> Document:
+    """Change a document.
+
+    `sections` is the whole tree: nodes with an id stay (renamed, moved), nodes without
+    one are new, sections that it does not name go, and their entries stay with the
+    document alone.
+
+    Args:
+        author: Who is named in the history of the entries that lose their section or
+            change their audience.
+        entries_follow: Whether entries of the audience that the document had get its new
+            one too, retired ones left aside; they keep theirs otherwise.
+
+    Raises:
+        DocumentNotFoundError: There is no such document.
+    """
+    document = Document.objects.select_for_update().filter(pk=document_id).first()
+    if document is None:
+        raise DocumentNotFoundError(f"There is no document {document_id}.")
+    if "title" in changes:
+        document.title = clean_line(changes["title"], field="title", limit=TITLE_LIMIT)
+    if "source" in changes:
+        document.source = clean_line(
+            changes["source"], field="source", limit=SOURCE_LIMIT, required=False
+        )
+    had = document.audience_id
+    if "audience" in changes:
+        document.audience = changes["audience"]
+    document.save()
+    if entries_follow and document.audience_id != had:
+        _take_along(document, had, author=author)
+    if "sections" in changes:
+        _write_tree(document, changes["sections"], author=author)
+    return document
+
+
+def check_tree(nodes: Sequence[SectionNode]) -> None:
+    """Refuse a tree that may not be written, before anything is."""
+    for place in _places(nodes):
+        clean_line(place.node.heading, field="heading", limit=HEADING_LIMIT)
+
+
+def section_tree(sections: Sequence[Section]) -> tuple[SectionNode, ...]:
+    """Return the tree of one document's sections, in order, without a query."""
+    below: dict[int | None, list[Section]] = {}
+    for section in sorted(sections, key=lambda section: section.position):
+        below.setdefault(section.parent_id, []).append(section)
+
+    def grow(parent_id: int | None) -> tuple[SectionNode, ...]:
+        return tuple(
+            SectionNode(section.heading, grow(section.pk), section.pk)
+            for section in below.get(parent_id, [])
+        )
+
+    return grow(None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    node: SectionNode
+    parent: int | None  # index of the parent's place
+    position: int
+    depth: int
+
+
+def _write_tree(
+    document: Document, nodes: Sequence[SectionNode], *, author: User | None
+) -> None:
+    places = _places(nodes)
+    kept = {section.pk: section for section in document.sections.all()}
+    named = [place.node.id for place in places if place.node.id is not None]
+    _check_ids(document, named, known=kept.keys())
+    document.sections.update(position=F("position") + _ASIDE)
+    written: list[Section] = []
+    for place in places:
+        section = (
+            Section(document=document) if place.node.id is None else kept[place.node.id]
+        )
+        section.heading = clean_line(
+            place.node.heading, field="heading", limit=HEADING_LIMIT
+        )
+        section.parent = None if place.parent is None else written[place.parent]
+        section.position = place.position
+        section.save()
+        written.append(section)
+    # Last, when what stays no longer hangs below what goes.
+    gone = document.sections.exclude(pk__in=[section.pk for section in written])
+    # Entries that the author may not see stand in them too.
+    with unrestricted("sections that go"):
+        _take_entries_out(gone, author=author)
+        gone.delete()
+
+
+def _take_along(document: Document, had: int, *, author: User | None) -> None:
+    """Give the document's entries of its old audience the new one."""
+    rows = Entry.objects.filter(document=document, audience=had)
+    rows = rows.exclude(state=Entry.State.RETIRED).order_by("pk")
+    left = list(rows.values_list("pk", flat=True))
+    change = BulkChange(
+        Action.AUDIENCE, document.audience_id, "Its document changed its audience."
+    )
+    for start in range(0, len(left), BATCH):
+        chosen = left[start : start + BATCH]
+        change_entries(chosen, change, by=author, may_verify=False)
+
+
+def _take_entries_out(sections: QuerySet[Section], *, author: User | None) -> None:
+    """Leave the entries of sections that go with their document alone."""
+    entries = list(
+        Entry.objects.select_for_update(of=("self",), no_key=True)
+        .defer("search_vector")
+        .filter(section__in=sections)
+        .order_by("pk")
+    )
+    if not entries:
+        return
+    for entry in entries:
+        entry.section = None
+    Entry.objects.bulk_update(entries, ["section"], batch_size=500)
+    record(entries, author=author, reason="Its section was taken out of the document.")
+
+
+def _places(nodes: Sequence[SectionNode]) -> list[_Place]:
+    """Return every node with its place, parents before children; refuse what is too big."""
+    places: list[_Place] = []
+    for place in _walk(nodes):
+        if place.depth > DEPTH_LIMIT:
+            raise InvalidKnowledgeError(
+                "sections",
+                f"sections are nested deeper than {DEPTH_LIMIT}; flatten them.",
+            )
+        if len(places) == SECTIONS_LIMIT:
+            raise InvalidKnowledgeError(
+                "sections",
+                f"sections are more than {SECTIONS_LIMIT}; split the document.",
+            )
+        places.append(place)
+    return places
+
+
+def _walk(nodes: Sequence[SectionNode]) -> Iterator[_Place]:
+    """Walk the tree breadth first, without recursion."""
+    queue = [_Place(node, None, n, 1) for n, node in enumerate(nodes)]
+    for index, place in enumerate(queue):
+        yield place
+        queue.extend(
+            _Place(child, index, n, place.depth + 1)
+            for n, child in enumerate(place.node.children)
+        )
+
+
+def _check_ids(
+    document: Document, named: Sequence[int], known: Collection[int]
+) -> None:
+    for section_id in named:
+        if section_id not in known:
+            raise InvalidKnowledgeError(
+                "sections",
+                f"document {document.pk} has no section {section_id}; leave the id "
+                "out for a new one.",
+            )
+    if len(set(named)) != len(named):
+        raise InvalidKnowledgeError(
+            "sections", "A section is named twice; each may stand in one place."
+        )

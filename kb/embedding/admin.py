@@ -1,0 +1,105 @@
+from django.contrib import admin, messages
+from django.db.models import Count, Q, QuerySet
+from django.http import HttpRequest
+from unfold.admin import ModelAdmin
+from unfold.decorators import display
+
+from jobs.services import enqueue
+from kb.audiences.models import Audience
+from kb.embedding.models import EmbeddingModel
+from kb.embedding.switch import KIND
+from kb.interface.admin import caller
+
+
+@admin.register(EmbeddingModel)
+class EmbeddingModelAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+    """Embedders that were ever used, to look at and to switch to."""
+
+    list_display = [
+        "name",
+        "shown_state",
+        "short_fingerprint",
+        "dimensions",
+        "number_of_entries",
+        "activated_at",
+    ]
+    fields = [
+        "name",
+        "fingerprint",
+        "dimensions",
+        "state",
+        "created_at",
+        "activated_at",
+    ]
+    actions = ["switch"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[EmbeddingModel]:
+        models: QuerySet[EmbeddingModel] = super().get_queryset(request)
+        visible = Audience.objects.visible_to(request.user)
+        embedded = Count(
+            "embeddings", filter=Q(embeddings__entry__audience__in=visible)
+        )
+        return models.annotate(entry_count=embedded).order_by("-created_at")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(
+        self, request: HttpRequest, obj: EmbeddingModel | None = None
+    ) -> bool:
+        return False
+
+    def has_delete_permission(
+        self, request: HttpRequest, obj: EmbeddingModel | None = None
+    ) -> bool:
+        return False
+
+    def has_switch_permission(self, request: HttpRequest) -> bool:
+        """Tell whether the user may switch models."""
+        return bool(request.user.has_perm("kb.change_embeddingmodel"))
+
+    @display(  # type: ignore[untyped-decorator]  # unfold ships no types
+        description="state",
+        ordering="state",
+        label={"active": "success", "candidate": "info", "retired": "warning"},
+    )
+    def shown_state(self, model: EmbeddingModel) -> tuple[str, str]:
+        return model.state, model.get_state_display()
+
+    @admin.display(description="fingerprint")
+    def short_fingerprint(self, model: EmbeddingModel) -> str:
+        """Show enough of it to tell two apart."""
+        return model.fingerprint[:12]
+
+    @admin.display(description="entries embedded")
+    def number_of_entries(self, model: EmbeddingModel) -> int:
+        """Show how many entries have a vector of it."""
+        return int(getattr(model, "entry_count", 0))
+
+    @admin.action(description="Switch to this model", permissions=["switch"])
+    def switch(self, request: HttpRequest, chosen: QuerySet[EmbeddingModel]) -> None:
+        """Begin to embed everything under one model; it is switched to at the end."""
+        models = list(chosen[:2])
+        if len(models) != 1:
+            self.message_user(
+                request, "Choose one model to switch to.", level=messages.ERROR
+            )
+            return
+        (model,) = models
+        if model.state == EmbeddingModel.State.ACTIVE:
+            self.message_user(
+                request, f"{model} is active already.", level=messages.WARNING
+            )
+            return
+        job = enqueue(
+            KIND,
+            {"name": model.name},
+            owner=caller(request),
+            idempotency_key=f"{KIND}:{model.fingerprint}",
+        )
+        self.message_user(
+            request,
+            f"Embedding everything under {model}; it is switched to at the end. "
+            f"Its job: {job.pk}.",
+            level=messages.SUCCESS,
+        )

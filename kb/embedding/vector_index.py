@@ -1,0 +1,117 @@
+"""The HNSW index of each embedding model: a partial one over that model's vectors.
+
+Every model has its own width, so the column has none and each index casts to its
+model's. Whatever it finds, the distance that decides is computed on the full-precision
+vectors. It holds full-precision ones itself: among 100,000 vectors of 384 dimensions a
+half-precision index found the same (recall@4 1.000 at ef_search 100 to 400) in 111
+instead of 195 MiB, but was no faster to search and took 35 s instead of 22 s to build.
+With pgvector's default ef_construction of 64, recall@4 was 0.996 at ef_search 200.
+
+Malkov, Yashunin: Efficient and robust approximate nearest neighbor search using
+hierarchical navigable small world graphs (2016).
+"""
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+from django.db import connection
+from django.db.backends.utils import CursorWrapper
+
+from accounts.acting import as_owner
+from kb.embedding.models import EmbeddingModel, EntryEmbedding
+
+logger = logging.getLogger(__name__)
+
+# For a SELECT list; `to_regclass` gives NULL where there is no such index.
+INDEX_IS_READY = """coalesce((SELECT i.indisvalid FROM pg_index i
+    WHERE i.indexrelid = to_regclass(%(index)s)), false)"""
+
+# Up to so many visible rows each one is compared: that takes as long as a filtered HNSW
+# scan that reaches the same recall (benchmarks/recall.py prints both).
+EXACT_LIMIT = 20_000
+# pgvector's HNSW takes no wider vectors.
+_WIDEST = 2_000
+_LOCK = 0x6E657363  # this product's first key of advisory locks on embedding models
+
+
+def index_name(model_id: int) -> str:
+    """Return the name of the index over the vectors of one embedding model."""
+    return f"kb_vector_model_{model_id}"
+
+
+def build_where_it_pays(model: EmbeddingModel) -> bool:
+    """Build the model's index if its vectors are many and it has none.
+
+    Nobody is kept from reading or writing meanwhile. What a killed build left behind is
+    dropped and built again. Must not run inside a transaction.
+
+    Returns:
+        Whether the model has an index afterwards.
+    """
+    some = EntryEmbedding.objects.filter(model=model)[: EXACT_LIMIT + 1]
+    if some.count() <= EXACT_LIMIT or model.dimensions > _WIDEST:
+        return _is_ready(model)
+    with _only_builder(model):
+        if not _is_ready(model):
+            build(model)
+    return True
+
+
+@contextmanager
+def _only_builder(model: EmbeddingModel) -> Iterator[None]:
+    with connection.cursor() as cursor:
+        key = [_LOCK, model.pk]
+        # Asked again and again: the build waits for every statement that is under way,
+        # so one that waited for the build would never end.
+        while not _returns_true(cursor, "SELECT pg_try_advisory_lock(%s, %s)", key):
+            time.sleep(1)
+        try:
+            yield
+        finally:
+            cursor.execute("SELECT pg_advisory_unlock(%s, %s)", key)
+
+
+def _returns_true(cursor: CursorWrapper, sql: str, parameters: list[int]) -> bool:
+    cursor.execute(sql, parameters)
+    return bool(cursor.fetchone()[0])
+
+
+def build(model: EmbeddingModel) -> None:
+    """Build the model's index, replacing what there is of it."""
+    drop(model)
+    with _owner(), connection.cursor() as cursor:
+        cursor.execute(
+            f"CREATE INDEX CONCURRENTLY {index_name(model.pk)} ON kb_entryembedding"
+            f" USING hnsw ((vector::vector({model.dimensions})) vector_l2_ops)"
+            " WITH (m = 16, ef_construction = 128)"
+            f" WHERE model_id = {model.pk}"
+        )
+    logger.info("The vector index of %s is built.", model)
+
+
+def drop(model: EmbeddingModel) -> None:
+    """Drop the model's index, if it has one; must not run inside a transaction."""
+    with _owner(), connection.cursor() as cursor:
+        cursor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {index_name(model.pk)}")
+
+
+def _owner() -> AbstractContextManager[None]:
+    return as_owner("vector indexes")
+
+
+def size_bytes(model: EmbeddingModel) -> int:
+    """Return how much the model's index takes; 0 where it has none."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT coalesce(pg_relation_size(to_regclass(%s)), 0)",
+            [index_name(model.pk)],
+        )
+        return int(cursor.fetchone()[0])
+
+
+def _is_ready(model: EmbeddingModel) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {INDEX_IS_READY}", {"index": index_name(model.pk)})
+        return bool(cursor.fetchone()[0])

@@ -1,0 +1,248 @@
+from typing import Any, ClassVar, Literal
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import F, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from unfold.admin import ModelAdmin
+from unfold.decorators import action, display
+
+from accounts.exceptions import NescioError
+from kb.enrichment.background import start_enrichment
+from kb.enrichment.models import Proposal
+from kb.enrichment.proposals import decide
+from kb.entries.models import Entry
+from kb.interface.admin import caller
+
+from .admin_forms import DecisionForm, EnrichmentForm, take_seeds
+
+
+@admin.register(Proposal)
+class ProposalAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+    """What language models proposed: approved, reworded or rejected, one or many."""
+
+    form = DecisionForm
+    list_display: ClassVar = [
+        "sentence", "shown_question", "shown_confidence", "shown_state", "model_name",
+        "created_at",
+    ]  # fmt: skip
+    list_filter: ClassVar = ["state", "knowledge_base", "model_name"]
+    list_select_related: ClassVar = ["entry"]
+    list_per_page = 50
+    show_full_result_count = False
+    search_fields: ClassVar = ["question", "sentence"]
+    ordering: ClassVar[list[Any]] = [
+        F("decided_at").desc(nulls_first=True),
+        "-confidence",
+        "-pk",
+    ]
+    actions: ClassVar = ["approve", "verify", "reject"]
+    actions_list: ClassVar = ["propose"]
+    _facts: ClassVar = [
+        "question", "answer", "sentence", "seed_question", "shown_confidence",
+        "known_near", "state", "shown_entry",
+    ]  # fmt: skip
+    _record: ClassVar = [
+        "knowledge_base", "model_name", "model_fingerprint", "prompt_version",
+        "random_seed", "shown_job", "created_at", "decided_by", "decided_at", "reason",
+    ]  # fmt: skip
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Proposal]:
+        return Proposal.objects.visible_to(request.user).order_by(*self.ordering)
+
+    def get_fieldsets(
+        self, request: HttpRequest, obj: Proposal | None = None
+    ) -> list[tuple[str | None, dict[str, Any]]]:
+        asked = [("Decision", {"fields": ["text", "decision", "why"]})]
+        is_open = obj is not None and self.has_change_permission(request, obj)
+        return [
+            (None, {"fields": self._facts}),
+            *(asked if is_open else []),
+            ("Record", {"fields": self._record}),
+        ]
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: Proposal | None = None
+    ) -> list[str]:
+        return [*self._facts, *self._record]
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(
+        self, request: HttpRequest, obj: Proposal | None = None
+    ) -> bool:
+        return False
+
+    def has_change_permission(
+        self, request: HttpRequest, obj: Proposal | None = None
+    ) -> bool:
+        may: bool = super().has_change_permission(request, obj)
+        return may and (obj is None or obj.state == Proposal.State.PROPOSED)
+
+    def has_propose_permission(
+        self, request: HttpRequest, object_id: str | None = None
+    ) -> bool:
+        """Whether a model may be asked: by who decides on what it says."""
+        return request.user.has_perm("kb.change_proposal")
+
+    def get_urls(self) -> list[URLPattern]:
+        own = path(
+            "propose/",
+            self.admin_site.admin_view(self.propose_form),
+            name="kb_proposal_propose_form",
+        )
+        return [own, *super().get_urls()]
+
+    def save_model(
+        self, request: HttpRequest, obj: Proposal, form: DecisionForm, change: bool
+    ) -> None:
+        form.decide(by=caller(request))
+        obj.refresh_from_db()
+
+    def log_change(self, request: HttpRequest, obj: Proposal, message: object) -> None:
+        """Leave it to the proposal, which names who decided what and when."""
+
+    @action(description="Let the model propose", permissions=["propose"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    def propose(self, request: HttpRequest) -> HttpResponse:
+        """Open the form of seeds."""
+        return redirect("admin:kb_proposal_propose_form")
+
+    def propose_form(self, request: HttpRequest) -> HttpResponse:
+        """Ask what to make proposals of, and enqueue it."""
+        if not self.has_propose_permission(request):
+            raise PermissionDenied
+        form = EnrichmentForm(
+            request.POST or None,
+            user=caller(request),
+            initial=take_seeds(request),
+        )
+        if request.method == "POST" and form.is_valid():
+            job = start_enrichment(form.plan, by=caller(request))
+            message = format_html(
+                'The model is writing; <a href="{}">the job</a> shows how far it is.',
+                reverse("admin:jobs_job_change", args=[job.pk]),
+            )
+            self.message_user(request, message, messages.SUCCESS)
+            return redirect("admin:kb_proposal_changelist")
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Let the model propose",
+            "intro": "The language model answers questions like the seeds. What it "
+            "proposes answers nobody before a curator has approved it, unless the "
+            "policy says otherwise.",
+            "form": form,
+            "back": reverse("admin:kb_proposal_changelist"),
+        }
+        return render(request, "admin/form_page.html", context)
+
+    @admin.action(
+        description="Approve: in review, not verified", permissions=["change"]
+    )
+    def approve(self, request: HttpRequest, chosen: QuerySet[Proposal]) -> None:
+        """Let the chosen ones in."""
+        self._each(request, chosen, "approve", "approved")
+
+    @admin.action(description="Verify: I vouch for them", permissions=["change"])
+    def verify(self, request: HttpRequest, chosen: QuerySet[Proposal]) -> None:
+        """Vouch for the chosen ones."""
+        self._each(request, chosen, "verify", "verified")
+
+    @admin.action(description="Reject", permissions=["change"])
+    def reject(self, request: HttpRequest, chosen: QuerySet[Proposal]) -> None:
+        """Retire the chosen ones."""
+        self._each(request, chosen, "reject", "rejected")
+
+    @admin.display(description="question and answer", ordering="question")
+    def shown_question(self, proposal: Proposal) -> str:
+        """Show what was asked and how it was answered."""
+        return f"{proposal.question} {proposal.answer}"
+
+    @admin.display(description="confidence", ordering="confidence")
+    def shown_confidence(self, proposal: Proposal) -> str:
+        """Show the entry's confidence and what it was made of."""
+        likely = "-" if proposal.likelihood is None else f"{proposal.likelihood:.2f}"
+        return (
+            f"{proposal.confidence:.2f} (says {proposal.stated:.2f}, agrees "
+            f"{proposal.agreement:.2f}, likely {likely})"
+        )
+
+    @display(  # type: ignore[untyped-decorator]  # unfold ships no types
+        description="state",
+        ordering="state",
+        label={
+            Proposal.State.PROPOSED: "info",
+            Proposal.State.APPROVED: "success",
+            Proposal.State.EDITED: "success",
+            Proposal.State.REJECTED: "danger",
+        },
+    )
+    def shown_state(self, proposal: Proposal) -> tuple[str, str]:
+        return proposal.state, proposal.get_state_display()
+
+    @admin.display(description="entry")
+    def shown_entry(self, proposal: Proposal) -> SafeString:
+        number = proposal.entry_id
+        address = reverse("admin:kb_entry_change", args=[number])
+        return format_html('<a href="{}">entry {}</a>', address, number)
+
+    @admin.display(description="job")
+    def shown_job(self, proposal: Proposal) -> SafeString | str:
+        """Link to the job, if it is still kept."""
+        if proposal.job_id is None:
+            return "-"
+        address = reverse("admin:jobs_job_change", args=[proposal.job_id])
+        return format_html('<a href="{}">job</a>', address)
+
+    @admin.display(description="known already, nearest first")
+    def known_near(self, proposal: Proposal) -> SafeString | str:
+        """Show the nearest entries of the user's audiences."""
+        distances = {int(pk): float(distance) for pk, distance in proposal.nearest}
+        visible = Entry.objects.visible_to(proposal.seen_by).in_bulk(list(distances))
+        rows = [
+            (
+                reverse("admin:kb_entry_change", args=[pk]),
+                visible[pk].text[:200],
+                f"{distance:.2f}",
+            )
+            for pk, distance in distances.items()
+            if pk in visible
+        ]
+        shown = format_html_join(
+            "", '<div><a href="{}">{}</a> (distance {})</div>', rows
+        )
+        return shown or "nothing"
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Proposal | None:
+        found: Proposal | None = super().get_object(request, object_id, from_field)
+        if found is not None:
+            found.seen_by = request.user
+        return found
+
+    def _each(
+        self,
+        request: HttpRequest,
+        chosen: QuerySet[Proposal],
+        decision: Literal["approve", "verify", "reject"],
+        done: str,
+    ) -> None:
+        """Decide one by one, telling which could not be."""
+        decided = 0
+        for number in list(chosen.order_by("pk").values_list("pk", flat=True)):
+            try:
+                decide(proposal_id=number, by=caller(request), decision=decision)
+            except NescioError as error:
+                self.message_user(request, str(error), level=messages.ERROR)
+            else:
+                decided += 1
+        if decided:
+            noun = "proposal" if decided == 1 else "proposals"
+            self.message_user(
+                request, f"{decided} {noun} {done}.", level=messages.SUCCESS
+            )

@@ -1,0 +1,166 @@
+"""Seeds for enrichment, handed from one page of the admin to the form of another."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django import forms
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from unfold.widgets import (
+    UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminRadioSelectWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextareaWidget,
+    UnfoldAdminTextInputWidget,
+)
+
+from kb.audiences.models import Audience
+from kb.documents.models import KnowledgeBase
+from kb.enrichment.background import plan_of
+from kb.enrichment.models import Proposal
+from kb.enrichment.proposals import decide
+from kb.enrichment.services import MOST_PER_SEED, MOST_PROPOSALS, Plan
+from kb.entries.values import REASON_LIMIT, TEXT_LIMIT, clean_reason, clean_said
+from kb.exceptions import InvalidKnowledgeError
+
+_KEPT = "enrichment_seeds"
+
+
+def to_seeds(
+    request: HttpRequest, seeds: Iterable[str], *, per_seed: int
+) -> HttpResponse:
+    """Open the form of seeds with these filled in.
+
+    Args:
+        per_seed: Questions to be made from each; 0 answers the seeds themselves.
+    """
+    lines = (" ".join(seed.split()) for seed in seeds)
+    request.session[_KEPT] = {"seeds": "\n".join(lines), "per_seed": per_seed}
+    return redirect("admin:kb_proposal_propose_form")
+
+
+def take_seeds(request: HttpRequest) -> dict[str, object] | None:
+    """Return what was handed over, once."""
+    kept: dict[str, object] | None = request.session.pop(_KEPT, None)
+    return kept
+
+
+_DECISIONS = [
+    ("approve", "Approve: in review, not verified"),
+    ("verify", "Verify: I vouch for it"),
+    ("reject", "Reject"),
+]
+
+
+class DecisionForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable when it runs
+    """What becomes of one proposal."""
+
+    text = forms.CharField(
+        max_length=TEXT_LIMIT,
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
+        help_text="What the entry is to say; the model's words are kept beside it.",
+    )
+    decision = forms.ChoiceField(
+        choices=_DECISIONS, widget=UnfoldAdminRadioSelectWidget
+    )
+    why = forms.CharField(
+        label="Reason",
+        max_length=REASON_LIMIT,
+        required=False,
+        widget=UnfoldAdminTextInputWidget,
+    )
+
+    class Meta:
+        model = Proposal
+        fields: list[str] = []
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401  # as forms are made
+        super().__init__(*args, **kwargs)
+        if "text" in self.fields:
+            self.fields["text"].initial = self.instance.sentence
+
+    def clean_text(self) -> str:
+        """Refuse what no entry may say."""
+        try:
+            return clean_said("text", self.cleaned_data["text"])
+        except InvalidKnowledgeError as error:
+            raise forms.ValidationError(str(error)) from error
+
+    def clean_why(self) -> str:
+        """Refuse what no reason may say."""
+        try:
+            return clean_reason(self.cleaned_data["why"])
+        except InvalidKnowledgeError as error:
+            raise forms.ValidationError(str(error)) from error
+
+    def decide(self, *, by: User) -> Proposal:
+        """Carry the decision out."""
+        text = self.cleaned_data["text"]
+        return decide(
+            proposal_id=self.instance.pk,
+            by=by,
+            decision=self.cleaned_data["decision"],
+            text=None if text == self.instance.sentence else text,
+            reason=self.cleaned_data["why"],
+        )
+
+
+class EnrichmentForm(forms.Form):
+    """What a model is to make proposals of."""
+
+    knowledge_base = forms.ModelChoiceField(
+        KnowledgeBase.objects.order_by("name"), widget=UnfoldAdminSelectWidget
+    )
+    audience = forms.ModelChoiceField(
+        Audience.objects.none(),
+        widget=UnfoldAdminSelectWidget,
+        help_text="Who may see what is proposed.",
+    )
+    seeds = forms.CharField(
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 10}),
+        help_text="Questions or subjects, one a line.",
+    )
+    per_seed = forms.IntegerField(
+        label="Questions from each seed",
+        min_value=0,
+        max_value=MOST_PER_SEED,
+        initial=3,
+        widget=UnfoldAdminIntegerFieldWidget,
+        help_text="0 answers the seeds themselves.",
+    )
+    count = forms.IntegerField(
+        label="At most so many proposals",
+        min_value=1,
+        max_value=MOST_PROPOSALS,
+        initial=100,
+        widget=UnfoldAdminIntegerFieldWidget,
+    )
+
+    plan: Plan
+
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:  # noqa: ANN401  # as forms are made
+        super().__init__(*args, **kwargs)
+        for name, rows in (
+            ("knowledge_base", KnowledgeBase.objects.order_by("name")),
+            ("audience", Audience.objects.visible_to(user).order_by("name")),
+        ):
+            field: Any = self.fields[name]
+            field.queryset = rows
+            field.initial = rows.first()
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        if self.errors:
+            return cleaned
+        try:
+            self.plan = plan_of(
+                knowledge_base=cleaned["knowledge_base"],
+                audience=cleaned["audience"],
+                seeds=cleaned["seeds"].splitlines(),
+                per_seed=cleaned["per_seed"],
+                most=cleaned["count"],
+            )
+        except InvalidKnowledgeError as error:
+            self.add_error("seeds", str(error))
+        return cleaned

@@ -1,0 +1,264 @@
+from collections.abc import Sequence
+from typing import Any
+
+import django_filters
+from django.db import transaction
+from drf_spectacular.utils import (
+    OpenApiResponse,
+    extend_schema,
+    extend_schema_field,
+    extend_schema_view,
+)
+from rest_framework import serializers, status
+from rest_framework.generics import GenericAPIView, ListAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.roles import IsCurator
+from accounts.strict_fields import StrictCharField, StrictIntegerField, StrictSerializer
+from jobs.api import JobSerializer
+from kb.enrichment.agents import SAMPLES
+from kb.enrichment.background import SEED_LIMIT, plan_of, start_enrichment
+from kb.enrichment.models import Proposal, ProposalQuerySet
+from kb.enrichment.proposals import decide
+from kb.enrichment.services import (
+    MOST_PER_SEED,
+    MOST_PROPOSALS,
+    MOST_SAMPLES,
+    MOST_SEEDS,
+)
+from kb.entries.models import Entry
+from kb.entries.values import REASON_LIMIT, TEXT_LIMIT
+from kb.exceptions import ProposalNotFoundError
+from kb.interface.api import (
+    AudienceField,
+    KnowledgeBaseField,
+    KnowledgeBaseFilter,
+    caller,
+)
+
+DECISIONS = ("approve", "verify", "reject")
+_MOST_AT_ONCE = 100
+
+
+class NearestSerializer(serializers.Serializer[Any]):
+    """An entry that was near the proposal when it was made, and that you may see."""
+
+    entry = serializers.IntegerField()
+    distance = serializers.FloatField(help_text="Euclidean, of unit vectors, 0 to 2.")
+
+
+class ProposalSerializer(serializers.ModelSerializer[Proposal]):
+    """What a language model proposed, and what became of it.
+
+    The context's `visible` holds the ids of the near entries that the caller may see.
+    """
+
+    knowledge_base = serializers.CharField(source="knowledge_base.slug")
+    audience = serializers.CharField(source="entry.audience.slug")
+    decided_by = serializers.CharField(
+        source="decided_by.username", default=None, allow_null=True
+    )
+    nearest = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Proposal
+        fields = [
+            "id", "knowledge_base", "audience", "entry", "state", "seed_question",
+            "question", "answer", "sentence", "confidence", "stated", "agreement",
+            "likelihood", "nearest", "model_name", "model_fingerprint",
+            "prompt_version", "random_seed", "job", "decided_by", "decided_at",
+            "reason", "created_at",
+        ]  # fmt: skip
+        read_only_fields = fields
+
+    @extend_schema_field(NearestSerializer(many=True))
+    def get_nearest(self, proposal: Proposal) -> list[dict[str, float]]:
+        """Return the near entries of the caller's audiences."""
+        visible: frozenset[int] = self.context["visible"]
+        return [
+            {"entry": entry, "distance": distance}
+            for entry, distance in proposal.nearest
+            if entry in visible
+        ]
+
+
+class NewEnrichmentSerializer(StrictSerializer):
+    """What a model is to make proposals of."""
+
+    knowledge_base = KnowledgeBaseField()
+    audience = AudienceField(help_text="Who may see what is proposed.")
+    seeds = serializers.ListField(
+        child=StrictCharField(max_length=SEED_LIMIT),
+        min_length=1,
+        max_length=MOST_SEEDS,
+    )
+    per_seed = StrictIntegerField(
+        min_value=0,
+        max_value=MOST_PER_SEED,
+        default=3,
+        help_text="Questions made from each seed; 0 answers the seeds themselves.",
+    )
+    count = StrictIntegerField(
+        min_value=1, max_value=MOST_PROPOSALS, default=100, help_text="At most so many."
+    )
+    samples = StrictIntegerField(
+        min_value=1,
+        max_value=MOST_SAMPLES,
+        default=SAMPLES,
+        help_text="Further answers to each question, to see whether they agree.",
+    )
+
+
+class DecisionSerializer(StrictSerializer):
+    """What a curator makes of some proposals."""
+
+    ids = serializers.ListField(
+        child=StrictIntegerField(min_value=1), min_length=1, max_length=_MOST_AT_ONCE
+    )
+    decision = serializers.ChoiceField(
+        choices=[(name, name) for name in DECISIONS],
+        help_text="approve lets it in, in review; verify vouches for it yourself.",
+    )
+    text = StrictCharField(
+        max_length=TEXT_LIMIT,
+        required=False,
+        help_text="What the entry is to say instead; for one proposal alone.",
+    )
+    reason = StrictCharField(max_length=REASON_LIMIT, default="", allow_blank=True)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if "text" in attrs and (len(attrs["ids"]) > 1 or attrs["decision"] == "reject"):
+            raise serializers.ValidationError(
+                {"text": ["Only one approved proposal can be reworded at a time."]}
+            )
+        return attrs
+
+
+class DecidedSerializer(serializers.Serializer[Any]):
+    """What became of the proposals."""
+
+    decided = serializers.ListField(child=serializers.IntegerField())
+
+
+class ProposalFilter(django_filters.FilterSet):
+    """What a list of proposals may be narrowed by."""
+
+    knowledge_base = KnowledgeBaseFilter()
+    state = django_filters.MultipleChoiceFilter(
+        choices=Proposal.State.choices, label="May be given more than once."
+    )
+
+    class Meta:
+        model = Proposal
+        fields: list[str] = []
+
+
+def _readable(request: Request) -> ProposalQuerySet:
+    return Proposal.objects.visible_to(request.user).select_related(
+        "knowledge_base", "entry__audience", "decided_by"
+    )
+
+
+def _context(request: Request, proposals: Sequence[Proposal]) -> dict[str, Any]:
+    """Return which of the near entries the caller may see; one query for all."""
+    near = {entry for proposal in proposals for entry, _ in proposal.nearest}
+    visible = Entry.objects.visible_to(request.user).filter(pk__in=near)
+    return {
+        "request": request,
+        "visible": frozenset(visible.order_by().values_list("pk", flat=True)),
+    }
+
+
+@extend_schema_view(
+    get=extend_schema(operation_id="proposals_list", summary="List proposals")
+)
+class ProposalListView(ListAPIView[Proposal]):
+    """What language models proposed to know, newest first; for curators."""
+
+    permission_classes = [IsCurator]
+    throttle_scope = "user"
+    serializer_class = ProposalSerializer
+    filterset_class = ProposalFilter
+
+    def get_queryset(self) -> ProposalQuerySet:
+        return _readable(self.request)
+
+    def list(self, request: Request, *_args: object, **_kwargs: object) -> Response:
+        """Return a page of proposals."""
+        page = self.paginate_queryset(self.filter_queryset(self.get_queryset())) or []
+        shown = ProposalSerializer(page, many=True, context=_context(request, page))
+        return self.get_paginated_response(shown.data)
+
+    @extend_schema(
+        operation_id="proposals_create",
+        summary="Let a language model propose knowledge",
+        request=NewEnrichmentSerializer,
+        responses={202: JobSerializer},
+    )
+    def post(self, request: Request) -> Response:
+        """Start a background job that makes proposals from seed questions."""
+        body = NewEnrichmentSerializer(data=request.data, context={"request": request})
+        body.is_valid(raise_exception=True)
+        given = dict(body.validated_data)
+        plan = plan_of(most=given.pop("count"), **given)
+        job = start_enrichment(plan, by=caller(request))
+        return Response(JobSerializer(job).data, status=status.HTTP_202_ACCEPTED)
+
+
+class ProposalView(GenericAPIView[Proposal]):
+    """One proposal; for curators."""
+
+    permission_classes = [IsCurator]
+    throttle_scope = "user"
+    serializer_class = ProposalSerializer
+    queryset = Proposal.objects.none()
+
+    @extend_schema(operation_id="proposals_read", summary="Read a proposal")
+    def get(self, request: Request, proposal_id: int) -> Response:
+        """Return a proposal."""
+        found = _readable(request).filter(pk=proposal_id).first()
+        if found is None:
+            raise ProposalNotFoundError(
+                f"There is no proposal {proposal_id} that you may see."
+            )
+        shown = ProposalSerializer(found, context=_context(request, [found]))
+        return Response(shown.data)
+
+
+class ProposalDecisionView(GenericAPIView[Proposal]):
+    """Approving, verifying and rejecting in bulk; for curators."""
+
+    permission_classes = [IsCurator]
+    throttle_scope = "user"
+    serializer_class = DecisionSerializer
+    queryset = Proposal.objects.none()
+
+    @extend_schema(
+        operation_id="proposals_decide",
+        summary="Approve, verify or reject proposals",
+        request=DecisionSerializer,
+        responses={
+            200: DecidedSerializer,
+            404: OpenApiResponse(description="One is not there, or not yours to see."),
+            409: OpenApiResponse(description="One was decided on before."),
+        },
+    )
+    def post(self, request: Request) -> Response:
+        """Decide on proposals, on all of them or on none."""
+        body = DecisionSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        given = dict(body.validated_data)
+        ids = sorted(set(given.pop("ids")))
+        visible = set(
+            _readable(request).filter(pk__in=ids).values_list("pk", flat=True)
+        )
+        missing = [number for number in ids if number not in visible]
+        if missing:
+            raise ProposalNotFoundError(
+                f"There is no proposal {missing[0]} that you may see."
+            )
+        with transaction.atomic():
+            for number in ids:
+                decide(proposal_id=number, by=caller(request), **given)
+        return Response({"decided": ids})

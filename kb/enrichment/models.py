@@ -1,0 +1,126 @@
+from typing import Self
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db import models
+from django.db.models import Q
+
+from jobs.models import Job
+from kb.audiences.models import Audience
+from kb.documents.models import KnowledgeBase
+from kb.entries.models import Entry
+
+_SHARE = Q(stated__gte=0, stated__lte=1, agreement__gte=0, agreement__lte=1)
+
+
+class ProposalQuerySet(models.QuerySet["Proposal"]):
+    """Reads over proposals; each narrows and may be chained."""
+
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """Proposals whose entry is for an audience that `user` belongs to."""
+        return self.filter(entry__audience__in=Audience.objects.visible_to(user))
+
+    def undecided(self) -> Self:
+        """Proposals that nobody has approved, edited or rejected."""
+        return self.filter(state=Proposal.State.PROPOSED)
+
+    def decided(self) -> Self:
+        return self.exclude(state=Proposal.State.PROPOSED)
+
+
+class Proposal(models.Model):
+    """What a language model proposed to know, how sure it was, and what became of it.
+
+    Its entry says the same in the state "proposed" until a curator decides. Written only
+    through `kb.enrichment.proposals`.
+    """
+
+    class State(models.TextChoices):
+        """What a curator made of it."""
+
+        PROPOSED = "proposed", "proposed"
+        APPROVED = "approved", "approved"
+        EDITED = "edited", "edited and approved"
+        REJECTED = "rejected", "rejected"
+
+    knowledge_base = models.ForeignKey(
+        KnowledgeBase, on_delete=models.PROTECT, related_name="proposals"
+    )
+    entry = models.OneToOneField(
+        Entry, on_delete=models.CASCADE, related_name="proposal"
+    )
+    seed_question = models.CharField(max_length=1000)
+    question = models.CharField(max_length=1000)
+    question_sha256 = models.CharField(
+        max_length=64,
+        help_text="Digest of the question's words: none is proposed twice.",
+    )
+    answer = models.CharField(max_length=600)
+    sentence = models.CharField(max_length=2000)
+    stated = models.FloatField(help_text="What the model says, in [0, 1].")
+    agreement = models.FloatField(
+        help_text="How far its other answers say the same, in [0, 1]."
+    )
+    likelihood = models.FloatField(
+        null=True,
+        blank=True,
+        help_text="Geometric mean probability of the answer's tokens; empty where the "
+        "model does not tell.",
+    )
+    confidence = models.FloatField(help_text="The entry's, in (0, 1).")
+    model_name = models.CharField(max_length=200)
+    model_fingerprint = models.CharField(max_length=64)
+    prompt_version = models.CharField(max_length=20)
+    random_seed = models.BigIntegerField()
+    nearest = models.JSONField(
+        default=list,
+        blank=True,
+        help_text="Entries that were nearest: pairs of id and distance, nearest first.",
+    )
+    job = models.ForeignKey(
+        Job, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    state = models.CharField(
+        max_length=8, choices=State.choices, default=State.PROPOSED
+    )
+    decided_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="decided_proposals",
+    )
+    decided_at = models.DateTimeField(null=True, blank=True)
+    reason = models.CharField(max_length=300, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = ProposalQuerySet.as_manager()
+
+    seen_by: AbstractBaseUser | AnonymousUser  # set by the admin's page
+
+    class Meta:
+        ordering = ["-created_at", "-pk"]
+        indexes = [
+            models.Index(
+                fields=["knowledge_base", "state", "-created_at"], name="proposal_queue"
+            ),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["knowledge_base", "question_sha256"],
+                name="proposal_question_once",
+            ),
+            models.CheckConstraint(condition=_SHARE, name="proposal_shares_in_range"),
+            models.CheckConstraint(
+                condition=Q(confidence__gt=0) & Q(confidence__lt=1),
+                name="proposal_confidence_in_range",
+            ),
+            models.CheckConstraint(
+                condition=Q(state="proposed", decided_at__isnull=True)
+                | ~Q(state="proposed") & Q(decided_at__isnull=False),
+                name="proposal_decided_at_a_time",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.question[:80]

@@ -1,0 +1,218 @@
+"""What a model proposes, written; and what a curator makes of it.
+
+A proposal's entry is written with it, in the state "proposed", so that everything that
+holds for entries (audience, revisions, vectors, search) holds for it. No function in here
+verifies but on behalf of the person who asks for it.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.db import connection, transaction
+
+from kb.audiences.models import Audience
+from kb.documents.models import KnowledgeBase
+from kb.enrichment.agents import Draft
+from kb.enrichment.forms import PROMPT_VERSION
+from kb.enrichment.models import Proposal
+from kb.enrichment.signals import normalised
+from kb.entries.models import Entry
+from kb.entries.services import EntryChanges, NewEntry, create_entries, edit_entry
+from kb.entries.states import retire_entry, verify_entry
+from kb.entries.values import UNVERIFIED_CONFIDENCE
+from kb.exceptions import ProposalDecidedError, ProposalNotFoundError
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where proposals come from and go to.
+
+    Attributes:
+        seed: Of what was drawn.
+    """
+
+    knowledge_base: KnowledgeBase
+    audience: Audience
+    model_name: str
+    model_fingerprint: str
+    seed: int
+    job_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewProposal:
+    """A draft, how sure its entry is in (0, 1), and the nearest entries to it."""
+
+    draft: Draft
+    confidence: float
+    nearest: tuple[tuple[int, float], ...] = ()
+
+
+def question_key(question: str) -> str:
+    """Return the digest by which a question is known again: of its words alone."""
+    return hashlib.sha256(normalised(question).encode()).hexdigest()
+
+
+def proposed_keys(knowledge_base: KnowledgeBase, questions: Sequence[str]) -> set[str]:
+    """Return the keys of those questions that were proposed before, whatever came of it."""
+    rows = Proposal.objects.filter(
+        knowledge_base=knowledge_base,
+        question_sha256__in=[question_key(question) for question in questions],
+    )
+    return set(rows.values_list("question_sha256", flat=True))
+
+
+@transaction.atomic
+def create_proposals(
+    source: Source, proposals: Sequence[NewProposal]
+) -> tuple[Proposal, ...]:
+    """Write proposals with their entries; a question that is there already is left out."""
+    knowledge_base = source.knowledge_base
+    with connection.cursor() as cursor:
+        # Two jobs at once may propose the same question.
+        cursor.execute(
+            "SELECT pg_advisory_xact_lock(hashtext(%s))",
+            [f"proposals {knowledge_base.slug}"],
+        )
+    keyed = {question_key(new.draft.question): new for new in reversed(proposals)}
+    known = proposed_keys(knowledge_base, [new.draft.question for new in proposals])
+    wanted = {key: new for key, new in reversed(keyed.items()) if key not in known}
+    if not wanted:
+        return ()
+    entries = create_entries(
+        [_entry(new, source) for new in wanted.values()], author=None
+    )
+    return tuple(
+        Proposal.objects.bulk_create(
+            [
+                Proposal(
+                    knowledge_base=knowledge_base,
+                    entry=entry,
+                    seed_question=new.draft.seed[:1000],
+                    question=new.draft.question,
+                    question_sha256=key,
+                    answer=new.draft.answer,
+                    sentence=entry.text,
+                    stated=new.draft.signals.stated,
+                    agreement=new.draft.signals.agreement,
+                    likelihood=new.draft.signals.likelihood,
+                    confidence=new.confidence,
+                    model_name=source.model_name[:200],
+                    model_fingerprint=source.model_fingerprint,
+                    prompt_version=PROMPT_VERSION,
+                    random_seed=source.seed,
+                    nearest=[list(pair) for pair in new.nearest],
+                    job_id=source.job_id,
+                )
+                for (key, new), entry in zip(wanted.items(), entries, strict=True)
+            ]
+        )
+    )
+
+
+@transaction.atomic
+def approve_proposal(
+    *,
+    proposal_id: int,
+    by: User,
+    verify: bool = False,
+    text: str | None = None,
+    reason: str = "",
+) -> Proposal:
+    """Let a proposed entry into the knowledge base, as it is or reworded.
+
+    Args:
+        verify: Whether `by` vouches for it himself: then it is verified by him, with
+            confidence 1. Otherwise it is in review, as sure as what is written by hand.
+        text: What the entry is to say instead.
+    """
+    proposal = _lock(proposal_id)
+    said = "Approved a model's proposal."
+    changes: EntryChanges = {} if text is None else {"text": text}
+    if not verify:
+        changes |= {
+            "state": Entry.State.IN_REVIEW,
+            "confidence": max(UNVERIFIED_CONFIDENCE, proposal.confidence),
+        }
+    if changes:
+        edit_entry(
+            entry_id=proposal.entry_id,
+            author=by,
+            may_verify=False,
+            reason=reason or said,
+            **changes,
+        )
+    if verify:
+        verify_entry(
+            entry_id=proposal.entry_id,
+            by=by,
+            reason=reason or "Verified a model's proposal.",
+        )
+    proposal.refresh_from_db()
+    return proposal
+
+
+@transaction.atomic
+def reject_proposal(*, proposal_id: int, by: User, reason: str = "") -> Proposal:
+    """Retire a proposed entry; its question is not proposed again."""
+    proposal = _lock(proposal_id)
+    retire_entry(
+        entry_id=proposal.entry_id,
+        by=by,
+        reason=reason or "Rejected a model's proposal.",
+    )
+    proposal.refresh_from_db()
+    return proposal
+
+
+def decide(
+    *,
+    proposal_id: int,
+    by: User,
+    decision: Literal["approve", "verify", "reject"],
+    text: str | None = None,
+    reason: str = "",
+) -> Proposal:
+    """Approve, verify or reject a proposal; see the functions of these names."""
+    if decision == "reject":
+        return reject_proposal(proposal_id=proposal_id, by=by, reason=reason)
+    return approve_proposal(
+        proposal_id=proposal_id,
+        by=by,
+        verify=decision == "verify",
+        text=text,
+        reason=reason,
+    )
+
+
+def _entry(new: NewProposal, source: Source) -> NewEntry:
+    return NewEntry(
+        knowledge_base=source.knowledge_base,
+        audience=source.audience,
+        text=new.draft.sentence,
+        origin=Entry.Origin.ENRICHED,
+        state=Entry.State.PROPOSED,
+        confidence=new.confidence,
+        reason=f"Proposed by {source.model_name}, {PROMPT_VERSION}, seed {source.seed}.",
+    )
+
+
+def _lock(proposal_id: int) -> Proposal:
+    # The entry first, as every change of one locks it.
+    entries = Entry.objects.select_for_update(of=("self",), no_key=True).defer(
+        "search_vector"
+    )
+    entries.filter(proposal=proposal_id).first()
+    proposal = Proposal.objects.filter(pk=proposal_id).first()
+    if proposal is None:
+        raise ProposalNotFoundError(f"There is no proposal {proposal_id}.")
+    if proposal.state != Proposal.State.PROPOSED:
+        raise ProposalDecidedError(
+            f"Proposal {proposal_id} was {proposal.get_state_display()} already; change "
+            f"its entry {proposal.entry_id} instead."
+        )
+    return proposal

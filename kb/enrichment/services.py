@@ -1,0 +1,284 @@
+"""How sure a proposed entry is: what curators made of the same model's earlier ones.
+
+With enough decisions, a logistic curve over the three signals, fitted on whether a
+curator let the proposal in unchanged. Before that, the least of the signals, held down:
+see `kb.enrichment.signals.unreviewed_confidence`.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import UUID
+
+import numpy as np
+from django.db.models import Q
+from pgvector.django import L2Distance
+
+from kb.audiences.models import Audience
+from kb.documents.models import KnowledgeBase
+from kb.embedding.embedder import embedder_of
+from kb.embedding.models import EntryEmbedding
+from kb.embedding.services import active_model
+from kb.enrichment.agents import SAMPLES, Asked, Draft, answer, ask_from
+from kb.enrichment.forms import PROMPT_VERSION, Writer
+from kb.enrichment.models import Proposal
+from kb.enrichment.signals import (
+    LEAST_CONFIDENCE,
+    Signals,
+    say_the_same_numbers,
+    unreviewed_confidence,
+)
+from kb.entries.models import Entry
+
+from .proposals import (
+    NewProposal,
+    Source,
+    create_proposals,
+    proposed_keys,
+    question_key,
+)
+
+LEAST_DECISIONS: Final = 50
+"""So many decisions, and of either kind a fifth of that, before they count."""
+MOST_FITTED: Final = 0.95
+_MOST_DECISIONS: Final = 5_000  # the latest; a model does not change, people may
+_LEAST_OF_EITHER: Final = LEAST_DECISIONS // 5
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """How signals become a confidence.
+
+    Attributes:
+        decisions: How many decisions it rests on; 0 for the rule that needs none.
+        weights: Of a constant and of the features in log-odds; None for that rule.
+    """
+
+    decisions: int
+    weights: tuple[float, ...] | None = None
+
+    def confidence(self, signals: Signals) -> float:
+        """Return the confidence in (0, 1) of an entry with these signals."""
+        if self.weights is None:
+            return unreviewed_confidence(signals)
+        odds = self.weights[0] + float(np.dot(self.weights[1:], _features(signals)))
+        share = 1 / (1 + float(np.exp(-odds)))
+        return min(MOST_FITTED, max(LEAST_CONFIDENCE, share))
+
+
+def trust_in(model_fingerprint: str) -> Trust:
+    """Return how far a model's proposals may be trusted, from curators' decisions.
+
+    An edited proposal counts as one that was not right as it stood.
+    """
+    decided = (
+        Proposal.objects.decided()
+        .filter(model_fingerprint=model_fingerprint, prompt_version=PROMPT_VERSION)
+        .order_by("-decided_at")
+        .values_list("stated", "agreement", "likelihood", "state")[:_MOST_DECISIONS]
+    )
+    rows = [
+        (_features(Signals(stated, agreement, likelihood)), state)
+        for stated, agreement, likelihood, state in decided
+    ]
+    right = np.asarray([state == Proposal.State.APPROVED for _, state in rows])
+    few = min(int(right.sum()), len(rows) - int(right.sum()))
+    if len(rows) < LEAST_DECISIONS or few < _LEAST_OF_EITHER:
+        return Trust(0)
+    # A second to import, which a process without so many decisions never pays.
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+
+    fitted = LogisticRegression(C=1.0, max_iter=1_000)
+    fitted.fit(np.asarray([features for features, _ in rows]), right)
+    weights = (float(fitted.intercept_[0]), *map(float, fitted.coef_[0]))
+    return Trust(len(rows), weights)
+
+
+def _features(signals: Signals) -> tuple[float, float, float, float]:
+    """Return the signals; a model that tells no likelihood has its own constant."""
+    told = signals.likelihood is not None
+    return (
+        signals.stated,
+        signals.agreement,
+        signals.likelihood or 0.0,
+        1.0 if told else 0.0,
+    )
+
+
+# Enriching a knowledge base: from seed questions to proposals, batch by batch.
+
+
+MOST_SEEDS: Final = 2_000
+MOST_PROPOSALS: Final = 10_000
+MOST_PER_SEED: Final = 20
+MOST_SAMPLES: Final = 20
+# What says the same as an entry lies nearer to it: a cosine above 0.97.
+_SAME_DISTANCE: Final = 0.25
+_NEAREST: Final = 3
+_QUESTIONS_AT_ONCE: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is to be made.
+
+    Attributes:
+        audience: Who may see the proposed entries.
+        per_seed: So many questions are made from each seed; 0 answers the seeds.
+        most: At most so many proposals in all.
+        samples: So many further answers to a question show whether the model agrees
+            with itself.
+        seed: Of everything that is drawn.
+        most_seconds: No batch begins later than so long after the first.
+    """
+
+    knowledge_base: KnowledgeBase
+    audience: Audience
+    seeds: tuple[str, ...]
+    per_seed: int = 3
+    most: int = 100
+    samples: int = SAMPLES
+    seed: int = 0
+    most_seconds: float = 6 * 3600
+    job_id: UUID | None = None
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far an enrichment has come.
+
+    Attributes:
+        seeds: Seeds that are done.
+        proposed: Proposals that were written.
+        counts: What was left out or mended, by cause: unreadable_question,
+            unreadable_answer, plain_sentence, repeated, known.
+    """
+
+    seeds: int = 0
+    proposed: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+Writing = Callable[[], AbstractContextManager[object]]
+
+
+def enrich(
+    plan: Plan, writer: Writer, *, writing: Writing, after: Progress | None = None
+) -> Iterator[Progress]:
+    """Propose entries, and tell after every batch how far it is.
+
+    Broken off and run again with the same plan it goes on: no question is proposed
+    twice, and none that was proposed is answered again.
+
+    Args:
+        writing: Makes the transaction that a batch's rows are written in; the progress
+            that stands when it ends is that of the batch.
+        after: Where an earlier attempt stood; it is advanced in place.
+    """
+    progress = after or Progress()
+    source = Source(
+        knowledge_base=plan.knowledge_base,
+        audience=plan.audience,
+        model_name=writer.name,
+        model_fingerprint=writer.fingerprint,
+        seed=plan.seed,
+        job_id=plan.job_id,
+    )
+    trust = trust_in(writer.fingerprint)
+    began = time.monotonic()
+    at_once = max(1, _QUESTIONS_AT_ONCE // max(1, plan.per_seed))
+    while progress.seeds < len(plan.seeds) and progress.proposed < plan.most:
+        if time.monotonic() - began > plan.most_seconds:
+            return
+        seeds = plan.seeds[progress.seeds : progress.seeds + at_once]
+        drafts, counts = _drafts(plan, writer, seeds, progress)
+        proposals = _proposals(plan, drafts, trust, counts)
+        with writing():
+            made = create_proposals(source, proposals)
+            counts["repeated"] += len(proposals) - len(made)
+            progress.seeds += len(seeds)
+            progress.proposed += len(made)
+            progress.counts += counts
+        yield progress
+
+
+def _drafts(
+    plan: Plan, writer: Writer, seeds: Sequence[str], progress: Progress
+) -> tuple[tuple[Draft, ...], Counter[str]]:
+    seed = plan.seed + progress.seeds
+    asked, counts = ask_from(writer, seeds, per_seed=plan.per_seed, seed=seed)
+    known = proposed_keys(plan.knowledge_base, [one.question for one in asked])
+    new = {question_key(one.question): one for one in reversed(asked)}
+    wanted: list[Asked] = [
+        one for key, one in reversed(new.items()) if key not in known
+    ]
+    counts["repeated"] += len(asked) - len(wanted)
+    wanted = wanted[: plan.most - progress.proposed]
+    if not wanted:
+        return (), counts
+    drafts = answer(
+        writer,
+        embedder_of(active_model()).encode,
+        wanted,
+        samples=plan.samples,
+        seed=seed,
+    )
+    return drafts.made, counts + drafts.counts
+
+
+def _proposals(
+    plan: Plan, drafts: Sequence[Draft], trust: Trust, counts: Counter[str]
+) -> list[NewProposal]:
+    """Leave out what an entry, or an earlier draft of the batch, says already."""
+    if not drafts:
+        return []
+    model = active_model()
+    vectors = embedder_of(model).encode([draft.sentence for draft in drafts])
+    kept: list[tuple[str, np.ndarray]] = []
+    proposals = []
+    for draft, vector in zip(drafts, vectors, strict=True):
+        nearest = _nearest(plan, vector, model.pk)
+        said = [(text, distance) for _, text, distance in nearest]
+        said += [(text, float(np.linalg.norm(vector - v))) for text, v in kept]
+        if any(
+            distance < _SAME_DISTANCE and say_the_same_numbers(draft.sentence, text)
+            for text, distance in said
+        ):
+            counts["known"] += 1
+            continue
+        kept.append((draft.sentence, vector))
+        proposals.append(
+            NewProposal(
+                draft,
+                trust.confidence(draft.signals),
+                tuple((pk, round(distance, 4)) for pk, _, distance in nearest),
+            )
+        )
+    return proposals
+
+
+def _nearest(
+    plan: Plan, vector: np.ndarray, model_id: int
+) -> list[tuple[int, str, float]]:
+    """Return the nearest entries that the plan's audience may see: id, text and distance.
+
+    Whether others say it already is not to be told. What a curator rejected counts as
+    known, other retired entries do not.
+    """
+    seen = Audience.objects.filter(Q(pk=plan.audience.pk) | Q(everyone=True))
+    rows = (
+        EntryEmbedding.objects.filter(
+            model_id=model_id,
+            entry__knowledge_base=plan.knowledge_base,
+            entry__audience__in=seen,
+        )
+        .exclude(
+            ~Q(entry__origin=Entry.Origin.ENRICHED), entry__state=Entry.State.RETIRED
+        )
+        .annotate(distance=L2Distance("vector", vector))
+        .order_by("distance", "entry_id")
+    )
+    return list(rows.values_list("entry_id", "entry__text", "distance")[:_NEAREST])

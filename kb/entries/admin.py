@@ -1,0 +1,325 @@
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+from django.utils.html import format_html
+from unfold.admin import ModelAdmin
+from unfold.decorators import action, display
+
+from accounts.roles import Role, has_role
+from kb.archive.entry_table import csv_response
+from kb.archive.pages import export_file, exports_page
+from kb.conflicts.models import Conflict
+from kb.entries.models import Entry, EntryQuerySet
+from kb.entries.states import erase_entry
+from kb.interface.admin import caller
+from kb.upkeep.conflict_resolution import settle_written
+from kb.upkeep.pages import due_page
+
+from .bulk_actions import ACTIONS
+from .forms import EntryForm
+from .history_admin import RevisionInline, compare_page, history_page, restore_page
+from .list_filters import AudienceFilter, DueFilter, ExpiryFilter, OwnerFilter
+
+_COLOURS = {
+    Entry.State.DRAFT: "info",
+    Entry.State.PROPOSED: "warning",
+    Entry.State.IN_REVIEW: "info",
+    Entry.State.VERIFIED: "success",
+    Entry.State.NEEDS_REVIEW: "warning",
+    Entry.State.RETIRED: "danger",
+}
+_ORIGIN_COLOURS = {
+    Entry.Origin.MANUAL: "info",
+    Entry.Origin.IMPORTED: "info",
+    Entry.Origin.ENRICHED: "warning",
+    Entry.Origin.REVIEW: "success",
+}
+
+
+@admin.register(Entry)
+class EntryAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+    """What is known: written, verified and retired through the services."""
+
+    form = EntryForm
+    inlines = [RevisionInline]
+    list_display = [
+        "shown_said",
+        "shown_state",
+        "shown_origin",
+        "verification",
+        "review",
+        "audience",
+        "uses_count",
+        "changed_on",
+    ]
+    list_filter = [
+        "state",
+        DueFilter,
+        OwnerFilter,
+        AudienceFilter,
+        ExpiryFilter,
+        "origin",
+        "product_line",
+        "line_of_business",
+        "knowledge_base",
+    ]
+    list_select_related = ["audience", "verified_by", "upkeep"]
+    list_per_page = 50
+    show_full_result_count = False
+    ordering = ["-updated_at", "-pk"]
+    search_fields = ["text"]
+    search_help_text = 'Words of question and text; "..." a phrase, -word without it.'
+    autocomplete_fields = ["document"]
+    actions = [*ACTIONS, "download_table"]
+    actions_list = ["open_exports"]
+    readonly_fields = ["verified_by", "verified_at", "created_at", "updated_at"]
+    fieldsets = [
+        (None, {"fields": ["question", "text", "state", "confidence", "reason"]}),
+        (
+            "Where it stands",
+            {
+                "fields": [
+                    "knowledge_base", "document", "section", "audience",
+                    "product_line", "line_of_business",
+                ]
+            },
+        ),
+        (
+            "Validity",
+            {
+                "fields": [
+                    "language", "valid_until", "review_interval_days", "owner",
+                    "origin",
+                ]
+            },
+        ),
+        (
+            "Verification",
+            {
+                "fields": [
+                    "verified_by", "verified_at", "created_at", "updated_at",
+                    "revision",
+                ]
+            },
+        ),
+    ]  # fmt: skip
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Entry]:
+        return (
+            Entry.objects.visible_to(request.user)
+            .filter(upkeep__isnull=False)  # every one has it; lets its indexes sort
+            .defer("search_vector")
+            .order_by(*self.ordering)
+        )
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Entry], search_term: str
+    ) -> tuple[QuerySet[Entry], bool]:
+        words = search_term.replace("\0", " ").strip()
+        if not words or not isinstance(queryset, EntryQuerySet):
+            return queryset, False
+        return queryset.saying(words), False
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: Entry | None = None
+    ) -> list[str]:
+        fixed = ["knowledge_base", "origin"] if obj else []
+        return [*self.readonly_fields, *fixed]
+
+    def get_form(
+        self,
+        request: HttpRequest,
+        obj: Entry | None = None,
+        change: bool = False,
+        **options: Any,  # noqa: ANN401  # Django's
+    ) -> type[EntryForm]:
+        form: type[EntryForm] = super().get_form(request, obj, change, **options)
+        form.user = caller(request)
+        form.may_verify = has_role(request.user, Role.CURATOR)
+        return form
+
+    def has_verify_permission(self, request: HttpRequest) -> bool:
+        """Tell whether the user may vouch for entries."""
+        return has_role(request.user, Role.CURATOR)
+
+    def get_urls(self) -> list[URLPattern]:
+        own = {
+            "due": (partial(due_page, self), "kb_entry_due"),
+            "<int:entry_id>/compare": (self.compare, "kb_entry_compare"),
+            "<int:entry_id>/revisions/<int:number>/restore": (
+                self.restore_revision,
+                "kb_entry_restore_revision",
+            ),
+            "exports/": (self.exports, "kb_entry_exports"),
+            "exports/<uuid:job_id>/file": (self.export_file, "kb_entry_export_file"),
+        }
+        wrap = self.admin_site.admin_view
+        return [
+            *(
+                path(route, wrap(view), name=name)
+                for route, (view, name) in own.items()
+            ),
+            *super().get_urls(),
+        ]
+
+    def save_model(
+        self, request: HttpRequest, obj: Entry, form: EntryForm, change: bool
+    ) -> None:
+        obj.pk = form.write().pk
+        conflicts = settle_written(obj.pk, by=caller(request))
+        obj.refresh_from_db()
+        self._tell_conflicts(request, conflicts)
+
+    def _tell_conflicts(
+        self, request: HttpRequest, conflicts: Sequence[Conflict]
+    ) -> None:
+        """Link to what the entry was found to repeat or to contradict."""
+        for conflict in conflicts:
+            address = reverse("admin:kb_conflict_change", args=[conflict.pk])
+            self.message_user(
+                request,
+                format_html(
+                    '{} of entries {} and {}: <a class="underline" href="{}">compare</a>.',
+                    conflict.get_kind_display().capitalize(),
+                    conflict.first_id,
+                    conflict.second_id,
+                    address,
+                ),
+                level=messages.WARNING,
+            )
+
+    def delete_model(self, request: HttpRequest, obj: Entry) -> None:
+        erase_entry(entry_id=obj.pk)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Entry]) -> None:
+        for entry_id in list(queryset.values_list("pk", flat=True)):
+            erase_entry(entry_id=entry_id)
+
+    @admin.display(description="entry", ordering="text")
+    def shown_said(self, entry: Entry) -> str:
+        """Show the question, if any, and how the text begins."""
+        return entry.said
+
+    @display(description="state", ordering="state", label=_COLOURS)  # type: ignore[untyped-decorator]  # unfold ships no types
+    def shown_state(self, entry: Entry) -> tuple[str, str]:
+        return entry.state, entry.get_state_display()
+
+    @display(description="origin", ordering="origin", label=_ORIGIN_COLOURS)  # type: ignore[untyped-decorator]  # unfold ships no types
+    def shown_origin(self, entry: Entry) -> tuple[str, str]:
+        """Show where it comes from, as a badge of one word."""
+        return entry.origin, entry.origin
+
+    @display(  # type: ignore[untyped-decorator]  # unfold ships no types
+        description="review",
+        ordering="upkeep__due_at",
+        label={"expired": "danger", "due": "danger", "later": "info"},
+    )
+    def review(self, entry: Entry) -> tuple[str, str] | None:
+        """Show from when on it wants a person, and loudly that it does or has expired."""
+        until = entry.valid_until
+        if until is not None and until <= timezone.now():
+            return "expired", f"expired {_day(until)}"
+        due_at = entry.upkeep.due_at
+        if due_at is None:
+            return None
+        day = _day(due_at)
+        return ("due", f"due {day}") if due_at <= timezone.now() else ("later", day)
+
+    @admin.display(description="verified", ordering="verified_at")
+    def verification(self, entry: Entry) -> str | None:
+        if entry.verified_by is None or entry.verified_at is None:
+            return None
+        by = entry.verified_by.get_username()
+        return format_html("{}, {}", by, _unbroken(_day(entry.verified_at)))
+
+    @admin.display(description="used", ordering="upkeep__uses")
+    def uses_count(self, entry: Entry) -> str:
+        """Show how many answers cited it and how those were voted on."""
+        upkeep = entry.upkeep
+        counts = {"up": upkeep.up, "down": upkeep.down}
+        votes = [f"{count} {name}" for name, count in counts.items() if count]
+        return ", ".join([f"{upkeep.uses:,}", *votes])
+
+    @admin.display(description="changed", ordering="updated_at")
+    def changed_on(self, entry: Entry) -> str:
+        """Show the day of its last change."""
+        return _unbroken(_day(entry.updated_at))
+
+    @admin.action(description="Download as CSV", permissions=["export"])
+    def download_table(
+        self, request: HttpRequest, chosen: QuerySet[Entry]
+    ) -> HttpResponseBase:
+        visible = Entry.objects.visible_to(request.user).filter(
+            pk__in=list(chosen.values_list("pk", flat=True))
+        )
+        return csv_response(visible, request.user)
+
+    @action(description="Export", icon="download", permissions=["export"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    def open_exports(self, request: HttpRequest) -> HttpResponse:
+        return redirect("admin:kb_entry_exports")
+
+    def has_export_permission(
+        self, request: HttpRequest, object_id: str | None = None
+    ) -> bool:
+        return has_role(request.user, Role.CURATOR)
+
+    def exports(self, request: HttpRequest) -> HttpResponse:
+        """Show the user's exports, and let them ask for another."""
+        return exports_page(self, request)
+
+    def export_file(self, request: HttpRequest, job_id: UUID) -> HttpResponseBase:
+        return export_file(request, job_id)
+
+    def history_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        entry = self._shown(request, object_id)
+        may_change = self.has_change_permission(request, entry)
+        return history_page(self, request, entry, may_change=may_change)
+
+    def compare(self, request: HttpRequest, entry_id: int) -> HttpResponse:
+        """Show what changed between two revisions of an entry."""
+        entry = self._shown(request, str(entry_id))
+        may_change = self.has_change_permission(request, entry)
+        return compare_page(self, request, entry, may_change=may_change)
+
+    def restore_revision(
+        self, request: HttpRequest, entry_id: int, number: int
+    ) -> HttpResponse:
+        """Let an entry say again what it said."""
+        entry = self._shown(request, str(entry_id))
+        if not self.has_change_permission(request, entry):
+            raise PermissionDenied
+        return restore_page(self, request, entry, number)
+
+    def _shown(self, request: HttpRequest, object_id: str) -> Entry:
+        """Return an entry that the user may look at here."""
+        entry: Entry | None = self.get_object(request, object_id)
+        if entry is None:
+            raise Http404
+        if not self.has_view_permission(request, entry):
+            raise PermissionDenied
+        return entry
+
+
+def _day(at: datetime) -> str:
+    return f"{timezone.localtime(at):%Y-%m-%d}"
+
+
+def _unbroken(text: str) -> str:
+    """Return text of a narrow column that stays on one line."""
+    return format_html('<span class="whitespace-nowrap">{}</span>', text)

@@ -1,0 +1,420 @@
+from datetime import datetime
+from typing import Self
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchQuery, SearchVector, SearchVectorField
+from django.db import models
+from django.db.models import Case, GeneratedField, OuterRef, Q, Subquery, Value, When
+from django.db.models.functions import Coalesce
+
+from kb.audiences.models import Audience
+from kb.documents.models import REVIEW_INTERVAL_LIMITS, Document, KnowledgeBase, Section
+from kb.entries.due import EXPIRY_NOTICE, Place, Reason
+from kb.tags.models import Tag
+
+SAID_LIMIT = 120
+# As the column `search_vector` is made.
+SEARCH_CONFIGURATIONS = {"en": "english", "de": "german", "xx": "simple"}
+
+
+class EntryQuerySet(models.QuerySet["Entry"]):
+    """Reads over entries; each narrows and may be chained."""
+
+    def current(self, at: datetime) -> Self:
+        return self.filter(Q(valid_until__isnull=True) | Q(valid_until__gt=at))
+
+    def for_audiences(self, audience_ids: tuple[int, ...]) -> Self:
+        """Entries that someone with these audiences may see."""
+        return self.filter(audience_id__in=audience_ids)
+
+    def expired(self, at: datetime) -> Self:
+        return self.filter(valid_until__lte=at)
+
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """Entries of the audiences that `user` belongs to."""
+        return self.filter(audience__in=Audience.objects.visible_to(user))
+
+    def saying(self, words: str) -> Self:
+        """Entries whose question or text holds all of `words`, by stem.
+
+        Quoted words stand together and a minus excludes a word, as in a web search.
+        """
+        wanted = Q()
+        for language, config in SEARCH_CONFIGURATIONS.items():
+            query = SearchQuery(words, config=config, search_type="websearch")
+            wanted |= Q(language=language, search_vector=query)
+        return self.filter(pk__in=EntryWords.objects.filter(wanted).values("pk"))
+
+    def with_revision_number(self) -> Self:
+        newest = Revision.objects.filter(entry=OuterRef("pk")).order_by("-number")
+        return self.annotate(revision_number=Subquery(newest.values("number")[:1]))
+
+    def due(self, at: datetime) -> Self:
+        """Entries that want a person at `at`, and are not postponed."""
+        return self.filter(upkeep__due_at__lte=at)
+
+    def due_for(self, reason: Reason, at: datetime) -> Self:
+        """Entries for which `reason` holds at `at`, postponed ones too."""
+        expired_before = at - EXPIRY_NOTICE
+        conditions = {
+            Reason.EXPIRED: Q(upkeep__expiry_notice_at__lte=expired_before),
+            Reason.OVERDUE: Q(upkeep__review_due__lte=at),
+            Reason.EXPIRING: Q(
+                upkeep__expiry_notice_at__lte=at,
+                upkeep__expiry_notice_at__gt=expired_before,
+            ),
+            Reason.NEEDS_REVIEW: Q(state=Entry.State.NEEDS_REVIEW),
+            Reason.IN_REVIEW: Q(state=Entry.State.IN_REVIEW),
+        }
+        return self.filter(conditions[reason])
+
+    def in_queue_order(self) -> Self:
+        """The most used first, then the longest due: the order of an index."""
+        return self.order_by("-upkeep__uses", "upkeep__due_at", "pk")
+
+    def after(self, place: Place) -> Self:
+        """Entries that stand behind `place` in the order of the queue."""
+        later = Q(upkeep__due_at__gt=place.due_at) | Q(
+            upkeep__due_at=place.due_at, pk__gt=place.entry_id
+        )
+        return self.filter(upkeep__uses__lte=place.uses).filter(
+            Q(upkeep__uses__lt=place.uses) | later
+        )
+
+    def servable(self) -> Self:
+        """Entries that may be evidence as far as their state goes: a person's, no draft, not retired."""
+        return self.exclude(
+            state__in=[
+                Entry.State.DRAFT,
+                Entry.State.RETIRED,
+                Entry.State.PROPOSED,
+            ]
+        )
+
+
+class Entry(models.Model):
+    """One fact: a sentence or short paragraph, or a question with its exact answer.
+
+    Written only through `kb.services`, which keep the revision, the embedding and the
+    verification in step inside one transaction.
+    """
+
+    class State(models.TextChoices):
+        """Where an entry stands in its life."""
+
+        DRAFT = "draft", "draft"
+        PROPOSED = "proposed", "proposed by a model"
+        IN_REVIEW = "in_review", "in review"
+        VERIFIED = "verified", "verified"
+        NEEDS_REVIEW = "needs_review", "needs review"
+        RETIRED = "retired", "retired"
+
+    class Origin(models.TextChoices):
+        """How an entry came to be; never changed afterwards."""
+
+        MANUAL = "manual", "written by hand"
+        IMPORTED = "imported", "imported"
+        ENRICHED = "enriched", "proposed by a language model"
+        REVIEW = "review", "from an expert's review"
+
+    knowledge_base = models.ForeignKey(
+        KnowledgeBase, on_delete=models.PROTECT, related_name="entries"
+    )
+    document = models.ForeignKey(
+        Document,
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="entries",
+    )
+    section = models.ForeignKey(
+        Section,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="entries",
+    )
+    place = models.CharField(
+        max_length=200,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Where in its source an imported entry stands, such as a page or a line.",
+    )
+    source_key = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Digest of what tells it from the others of its source.",
+    )
+    source_digest = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Digest of what its source said last; empty once it no longer does.",
+    )
+    question = models.CharField(
+        max_length=1000,
+        blank=True,
+        help_text="Set for a question-and-answer entry, whose text is shown word for word.",
+    )
+    text = models.TextField(max_length=8000)
+    state = models.CharField(max_length=12, choices=State.choices, default=State.DRAFT)
+    origin = models.CharField(
+        max_length=8, choices=Origin.choices, default=Origin.MANUAL
+    )
+    confidence = models.FloatField(
+        help_text="In (0, 1]; 1 exactly when a person verified it."
+    )
+    audience = models.ForeignKey(
+        Audience, on_delete=models.PROTECT, related_name="entries"
+    )
+    language = models.CharField(
+        max_length=2,
+        choices=KnowledgeBase.Language.choices,
+        default=KnowledgeBase.Language.ENGLISH,
+    )
+    valid_until = models.DateTimeField(
+        null=True, blank=True, help_text="Never evidence from this moment on."
+    )
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="owned_entries",
+    )
+    product_line = models.ForeignKey(
+        Tag,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="entries_of_product_line",
+        limit_choices_to={"facet": Tag.Facet.PRODUCT_LINE},
+    )
+    line_of_business = models.ForeignKey(
+        Tag,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="entries_of_line_of_business",
+        limit_choices_to={"facet": Tag.Facet.LINE_OF_BUSINESS},
+    )
+    verified_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="verified_entries",
+    )
+    verified_at = models.DateTimeField(null=True, blank=True)
+    review_interval_days = models.PositiveIntegerField(
+        "review interval",
+        null=True,
+        blank=True,
+        validators=REVIEW_INTERVAL_LIMITS,
+        help_text="Days from its verification to the next; empty: the knowledge base's.",
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+    search_vector = GeneratedField(
+        expression=Case(
+            When(
+                language="en",
+                then=SearchVector(
+                    Coalesce("question", Value("")), "text", config=Value("english")
+                ),
+            ),
+            When(
+                language="de",
+                then=SearchVector(
+                    Coalesce("question", Value("")), "text", config=Value("german")
+                ),
+            ),
+            default=SearchVector(
+                Coalesce("question", Value("")), "text", config=Value("simple")
+            ),
+        ),
+        output_field=SearchVectorField(),
+        db_persist=True,
+    )
+
+    objects = EntryQuerySet.as_manager()
+
+    revision_number: int  # from `with_revision_number`
+
+    class Meta:
+        ordering = ["-updated_at", "-pk"]
+        verbose_name_plural = "entries"
+        indexes = [
+            GinIndex(fields=["search_vector"], name="entry_search_vector"),
+            models.Index(fields=["-created_at", "-id"], name="entry_newest"),
+            # Covers what search asks of every entry, so that counting the visible ones
+            # need not read them.
+            models.Index(
+                fields=["knowledge_base", "audience", "state"],
+                include=["id", "confidence", "valid_until"],
+                name="entry_visibility",
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(confidence__gt=0) & Q(confidence__lte=1),
+                name="entry_confidence_in_range",
+            ),
+            models.CheckConstraint(
+                condition=(
+                    Q(
+                        state="verified",
+                        confidence=1,
+                        verified_by__isnull=False,
+                        verified_at__isnull=False,
+                    )
+                    | ~Q(state="verified") & Q(confidence__lt=1)
+                    | Q(state="retired")
+                ),
+                name="entry_certain_only_when_verified",
+            ),
+            models.CheckConstraint(condition=~Q(text=""), name="entry_has_text"),
+            models.UniqueConstraint(
+                fields=["document", "source_key"],
+                condition=~Q(source_key=""),
+                name="entry_once_in_its_source",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.text[:80]
+
+    @property
+    def said(self) -> str:
+        """The question, if any, and how the text begins: at most 120 characters."""
+        said = f"{self.question} {self.text}" if self.question else self.text
+        return said if len(said) <= SAID_LIMIT else f"{said[: SAID_LIMIT - 1]}…"
+
+
+class EntryWords(models.Model):
+    """What full text looks for, of the entries that the reader may see: a view.
+
+    Through it the index of the words is used, as it is not below a policy.
+    """
+
+    language = models.CharField(max_length=2)
+    search_vector = SearchVectorField()
+
+    class Meta:
+        managed = False
+        db_table = "kb_entrywords"
+
+    def __str__(self) -> str:
+        return f"words of entry {self.pk}"
+
+
+class Revision(models.Model):
+    """What an entry was at one time; immutable (a trigger holds it), citations point at it.
+
+    Every column but the number, author, reason, time and `database_user` has its namesake
+    in Entry: by these names a trigger sees at each commit whether the newest revision says
+    what the entry says, and writes the one that is missing. A new column of Entry that is
+    worth its history needs no more than a namesake here.
+
+    What an entry stood in or belonged to may be deleted later; the number stays.
+    """
+
+    entry = models.ForeignKey(Entry, on_delete=models.CASCADE, related_name="revisions")
+    number = models.PositiveIntegerField(help_text="1-based, without gaps.")
+    question = models.CharField(max_length=1000, blank=True)
+    text = models.TextField(max_length=8000)
+    state = models.CharField(max_length=12, choices=Entry.State.choices)
+    confidence = models.FloatField()
+    valid_until = models.DateTimeField(null=True, blank=True)
+    language = models.CharField(
+        max_length=2,
+        choices=KnowledgeBase.Language.choices,
+        default=KnowledgeBase.Language.ENGLISH,
+    )
+    audience = models.ForeignKey(
+        Audience,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        null=True,
+        related_name="+",
+    )
+    document = models.ForeignKey(
+        Document,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        null=True,
+        related_name="+",
+    )
+    section = models.ForeignKey(
+        Section,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        null=True,
+        related_name="+",
+    )
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        null=True,
+        related_name="+",
+    )
+    product_line = models.ForeignKey(
+        Tag,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        null=True,
+        related_name="+",
+    )
+    line_of_business = models.ForeignKey(
+        Tag,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        null=True,
+        related_name="+",
+    )
+    verified_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        db_index=False,
+        null=True,
+        related_name="verified_revisions",
+    )
+    verified_at = models.DateTimeField(null=True, blank=True)
+    review_interval_days = models.PositiveIntegerField(null=True, blank=True)
+    author = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="revisions",
+    )
+    reason = models.CharField(max_length=300, blank=True)
+    database_user = models.CharField(
+        max_length=63,
+        blank=True,
+        help_text="Who was connected when it was written outside of the services.",
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["entry", "-number"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["entry", "number"], name="revision_number_unique"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"entry {self.entry_id} revision {self.number}"

@@ -1,0 +1,206 @@
+"""A proposal goes where its entry goes: one decision, kept in two rows."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from django.contrib.auth.models import User
+from django.db.models import Max
+from django.utils import timezone
+
+from kb.enrichment.models import Proposal
+from kb.entries.models import Entry, Revision
+from kb.exceptions import EntryNotFoundError, EntryRetiredError, RevisionConflictError
+
+from .values import UNVERIFIED_CONFIDENCE
+
+
+def keep_in_step(entry: Entry, *, by: User | None, reason: str) -> None:
+    """Record on an enriched entry's proposal what a person decided about the entry.
+
+    Whichever way it was decided: on the page of proposals, in the entry itself, or by
+    REST. Nothing while the entry is still proposed, nor where it was decided before.
+    """
+    if entry.origin != Entry.Origin.ENRICHED or entry.state == Entry.State.PROPOSED:
+        return
+    proposal = Proposal.objects.undecided().filter(entry=entry).first()
+    if proposal is None:
+        return
+    if entry.state == Entry.State.RETIRED:
+        proposal.state = Proposal.State.REJECTED
+    elif (entry.text, entry.question) == (proposal.sentence, ""):
+        proposal.state = Proposal.State.APPROVED
+    else:
+        proposal.state = Proposal.State.EDITED
+    proposal.decided_by = by
+    proposal.decided_at = timezone.now()
+    proposal.reason = reason
+    proposal.save(update_fields=["state", "decided_by", "decided_at", "reason"])
+
+
+# What every change of an entry has in common: the lock, the next revision, who
+# vouches.
+
+
+def lock_all(entry_ids: Collection[int]) -> tuple[Entry, ...]:
+    """Return those of these entries that there are, by id, locked as by `lock`."""
+    return tuple(
+        Entry.objects.select_for_update(of=("self",), no_key=True)
+        .defer("search_vector")
+        .filter(pk__in=entry_ids)
+        .order_by("pk")
+    )
+
+
+def lock(entry_id: int, expected_revision: int | None) -> tuple[Entry, int]:
+    """Return the entry, locked until the transaction ends, and its revision number.
+
+    Raises:
+        EntryNotFoundError: There is no such entry.
+        RevisionConflictError: It has another revision than `expected_revision`.
+    """
+    entry = (
+        Entry.objects.select_for_update(of=("self",), no_key=True)
+        .select_related("knowledge_base", "document", "section", "audience")
+        .defer("search_vector")
+        .filter(pk=entry_id)
+        .first()
+    )
+    if entry is None:
+        raise EntryNotFoundError(f"There is no entry {entry_id}.")
+    number = (
+        entry.revisions.order_by("-number").values_list("number", flat=True).first()
+    ) or 0
+    if expected_revision is not None and expected_revision != number:
+        raise RevisionConflictError(
+            f"Entry {entry_id} is at revision {number}, your change was made on "
+            f"revision {expected_revision}; read it again and repeat the change."
+        )
+    return entry, number
+
+
+def save(entry: Entry, *, number: int, author: User | None, reason: str) -> None:
+    """Write the entry and what it says now as revision `number`."""
+    entry.save()
+    revision_of(entry, number=number, author=author, reason=reason).save()
+    keep_in_step(entry, by=author, reason=reason)
+
+
+def record(entries: Sequence[Entry], *, author: User | None, reason: str) -> None:
+    """Write what each entry says now, already saved, as its next revision, in bulk.
+
+    Args:
+        entries: Locked by the caller.
+    """
+    rows = Revision.objects.filter(entry__in=entries).order_by()
+    newest = dict(rows.values_list("entry").annotate(newest=Max("number")))
+    Revision.objects.bulk_create(
+        [
+            revision_of(
+                entry, number=newest.get(entry.pk, 0) + 1, author=author, reason=reason
+            )
+            for entry in entries
+        ],
+        batch_size=500,
+    )
+    for entry in entries:
+        keep_in_step(entry, by=author, reason=reason)
+
+
+def revision_of(
+    entry: Entry, *, number: int, author: User | None, reason: str
+) -> Revision:
+    """Return what the entry says now as a revision that is not saved."""
+    return Revision(
+        entry=entry,
+        number=number,
+        question=entry.question,
+        text=entry.text,
+        state=entry.state,
+        confidence=entry.confidence,
+        valid_until=entry.valid_until,
+        language=entry.language,
+        audience_id=entry.audience_id,
+        document_id=entry.document_id,
+        section_id=entry.section_id,
+        owner_id=entry.owner_id,
+        product_line_id=entry.product_line_id,
+        line_of_business_id=entry.line_of_business_id,
+        verified_by_id=entry.verified_by_id,
+        verified_at=entry.verified_at,
+        review_interval_days=entry.review_interval_days,
+        author=author,
+        reason=reason,
+    )
+
+
+def verify(entry: Entry, by: User, *, at: datetime | None = None) -> str:
+    """Vouch for an entry as it stands, not saved; return what that is called."""
+    refuse_retired(entry)
+    again = entry.state == Entry.State.VERIFIED
+    vouch(entry, by, at=at)
+    return "Verified again." if again else "Verified."
+
+
+def mark(entry: Entry) -> str:
+    """Put an entry into needs_review, not saved; return what that is called.
+
+    Returns:
+        "" where it stands there already.
+    """
+    refuse_retired(entry)
+    if entry.state == Entry.State.NEEDS_REVIEW:
+        return ""
+    doubt(entry, state=Entry.State.NEEDS_REVIEW)
+    return "Marked for review."
+
+
+def retire(entry: Entry) -> str:
+    """Take an entry out of every answer, not saved; return what that is called.
+
+    Returns:
+        "" where it is retired already.
+    """
+    if entry.state == Entry.State.RETIRED:
+        return ""
+    entry.state = Entry.State.RETIRED
+    return "Retired."
+
+
+def restore(entry: Entry, state: str | None) -> str:
+    """Undo a retirement, not saved; return what that is called.
+
+    Args:
+        state: What the entry was before it, where that is known.
+
+    Returns:
+        "" where it is not retired.
+    """
+    if entry.state != Entry.State.RETIRED:
+        return ""
+    entry.state = state or Entry.State.NEEDS_REVIEW
+    if entry.state == Entry.State.PROPOSED:
+        # Somebody wants it now: no longer the model's.
+        entry.state = Entry.State.IN_REVIEW
+    return "Restored."
+
+
+def vouch(entry: Entry, by: User, *, at: datetime | None = None) -> None:
+    """Make an entry verified by `by`, now or at a common moment; not saved."""
+    entry.state = Entry.State.VERIFIED
+    entry.confidence = 1.0
+    entry.verified_by = by
+    entry.verified_at = at or timezone.now()
+
+
+def doubt(entry: Entry, *, state: str) -> None:
+    """Take a verification back, with its certainty; not saved."""
+    if entry.state == Entry.State.VERIFIED:
+        entry.confidence = UNVERIFIED_CONFIDENCE
+    entry.state = state
+    entry.verified_by = None
+    entry.verified_at = None
+
+
+def refuse_retired(entry: Entry) -> None:
+    if entry.state == Entry.State.RETIRED:
+        raise EntryRetiredError(f"Entry {entry.pk} is retired; restore it first.")

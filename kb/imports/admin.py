@@ -1,0 +1,255 @@
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import get_object_or_404, redirect, render
+from django.template.loader import render_to_string
+from django.urls import URLPattern, path, reverse
+from django.utils.datastructures import MultiValueDict
+from unfold.admin import ModelAdmin
+from unfold.decorators import action, display
+from unfold.widgets import (
+    UnfoldAdminFileFieldWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextInputWidget,
+    UnfoldBooleanSwitchWidget,
+)
+
+from accounts.admin_confirmation import confirmed
+from accounts.exceptions import NescioError
+from jobs.models import Job
+from kb.audiences.models import Audience
+from kb.documents.models import KnowledgeBase
+from kb.documents.services import SOURCE_LIMIT, TITLE_LIMIT
+from kb.imports.models import Import
+from kb.imports.readers.formats import SUFFIXES
+from kb.imports.services import Upload, enqueue_import, start_import
+from kb.interface.admin import caller
+from kb.tags.models import Tag
+
+_COLOURS = {
+    Import.State.UPLOADED: "info",
+    Import.State.PLANNED: "info",
+    Import.State.APPLYING: "warning",
+    Import.State.APPLIED: "success",
+    Import.State.FAILED: "danger",
+}
+_REFRESH_SECONDS = "3"
+
+
+class ImportForm(forms.Form):
+    """A file and how it is to be read."""
+
+    file = forms.FileField(
+        widget=UnfoldAdminFileFieldWidget(attrs={"accept": ",".join(SUFFIXES)}),
+        help_text="CSV, TSV, JSON Lines, Markdown, HTML, plain text, PDF or DOCX.",
+    )
+    knowledge_base = forms.ModelChoiceField(
+        KnowledgeBase.objects.order_by("name"), widget=UnfoldAdminSelectWidget
+    )
+    audience = forms.ModelChoiceField(
+        Audience.objects.none(),
+        widget=UnfoldAdminSelectWidget,
+        help_text="Who may see what it brings.",
+    )
+    title = forms.CharField(
+        required=False,
+        max_length=TITLE_LIMIT,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="Of the document; empty takes its own.",
+    )
+    source = forms.CharField(
+        required=False,
+        max_length=SOURCE_LIMIT,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="Names the document for later versions; empty takes the file's name.",
+    )
+    product_line = forms.ModelChoiceField(
+        Tag.objects.product_lines(),
+        required=False,
+        empty_label="none",
+        widget=UnfoldAdminSelectWidget,
+        help_text="Of new entries; their questions go to its experts for review.",
+    )
+    line_of_business = forms.ModelChoiceField(
+        Tag.objects.lines_of_business(),
+        required=False,
+        empty_label="none",
+        widget=UnfoldAdminSelectWidget,
+    )
+    verify = forms.BooleanField(
+        required=False,
+        widget=UnfoldBooleanSwitchWidget,
+        help_text="You vouch for all that it says; otherwise it is in review.",
+    )
+
+    def __init__(
+        self,
+        data: QueryDict | None,
+        files: MultiValueDict[str, Any] | None,
+        *,
+        audiences: QuerySet[Audience],
+    ) -> None:
+        super().__init__(data, files)
+        chosen: Any = self.fields["audience"]
+        chosen.queryset = audiences
+        for name in ("knowledge_base", "audience"):
+            field: Any = self.fields[name]
+            rows = list(field.queryset[:2])
+            if len(rows) == 1:
+                field.initial = rows[0]
+
+    def upload(self) -> Upload:
+        """Return the validated file with its options."""
+        values = dict(self.cleaned_data)
+        file = values.pop("file")
+        return Upload(file=file.file, name=file.name, **values)
+
+
+@admin.register(Import)
+class ImportAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+    """Files of knowledge: uploaded and planned, looked at, applied."""
+
+    list_display = [
+        "file_name", "shown_state", "summary", "knowledge_base", "audience", "created_at",
+    ]  # fmt: skip
+    list_filter = ["state", "format", "knowledge_base"]
+    list_select_related = ["knowledge_base", "audience"]
+    search_fields = ["file_name", "source"]
+    actions_list = ["bring"]
+    actions_detail = ["apply"]
+    fieldsets = [
+        (None, {"fields": ["shown_state", "outcome"]}),
+        (
+            "File",
+            {
+                "fields": [
+                    "file_name", "format", "knowledge_base", "audience", "source",
+                    "document_title", "product_line", "line_of_business", "verify_as", "created_by", "created_at",
+                    "applied_at",
+                ]
+            },
+        ),
+    ]  # fmt: skip
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Import]:
+        return Import.objects.visible_to(request.user).order_by("-created_at", "-pk")
+
+    def get_urls(self) -> list[URLPattern]:
+        wrap = self.admin_site.admin_view
+        own = [path("upload/", wrap(self.upload_form), name="kb_import_upload")]
+        urls: list[URLPattern] = super().get_urls()
+        return [*own, *urls]
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(
+        self, request: HttpRequest, obj: Import | None = None
+    ) -> bool:
+        return False
+
+    def has_bring_permission(
+        self, request: HttpRequest, object_id: str | None = None
+    ) -> bool:
+        """Whether files may be imported."""
+        return request.user.has_perm("kb.add_import")
+
+    def has_apply_permission(
+        self, request: HttpRequest, object_id: str | None = None
+    ) -> bool:
+        row = self.get_object(request, object_id) if object_id else None
+        waits = row is not None and row.state == Import.State.PLANNED
+        return self.has_bring_permission(request) and waits
+
+    def delete_model(self, request: HttpRequest, obj: Import) -> None:
+        obj.file.delete(save=False)
+        obj.delete()
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Import]) -> None:
+        for row in queryset:
+            self.delete_model(request, row)
+
+    @action(description="Import a file", permissions=["bring"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    def bring(self, request: HttpRequest) -> HttpResponse:
+        """Open the form that takes a file."""
+        return redirect("admin:kb_import_upload")
+
+    @action(description="Apply this import", permissions=["apply"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @confirmed("Apply this import?")
+    def apply(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Let a worker apply what was planned."""
+        row = get_object_or_404(self.get_queryset(request), pk=object_id)
+        enqueue_import(row, apply=True, by=caller(request))
+        self.message_user(request, "The import is being applied.", messages.SUCCESS)
+        return redirect("admin:kb_import_change", row.pk)
+
+    def upload_form(self, request: HttpRequest) -> HttpResponse:
+        """Take a file, and let a worker plan what it would change."""
+        if not self.has_bring_permission(request):
+            raise PermissionDenied
+        user = caller(request)
+        form = ImportForm(
+            request.POST or None,
+            request.FILES or None,
+            audiences=Audience.objects.visible_to(user),
+        )
+        if request.method == "POST" and form.is_valid():
+            try:
+                with transaction.atomic():
+                    row = start_import(form.upload(), by=user)
+                    enqueue_import(row, apply=False, by=user)
+            except NescioError as error:
+                form.add_error(None, str(error))
+            else:
+                return redirect("admin:kb_import_change", row.pk)
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Import a file",
+            "form": form,
+            "form_id": "import-form",
+            "back": reverse("admin:kb_import_changelist"),
+        }
+        return render(request, "admin/kb/import/upload.html", context)
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        response: HttpResponse = super().change_view(
+            request, object_id, form_url, extra_context
+        )
+        row = self.get_object(request, object_id)
+        jobs = Job.objects.unfinished()
+        if row and row.job_id and jobs.filter(pk=row.job_id).exists():
+            response["Refresh"] = _REFRESH_SECONDS
+        return response
+
+    @display(description="state", ordering="state", label=_COLOURS)  # type: ignore[untyped-decorator]  # unfold ships no types
+    def shown_state(self, row: Import) -> str:
+        """Show what was done with the file as a badge."""
+        return row.state
+
+    @admin.display(description="what came of it")
+    def summary(self, row: Import) -> str:
+        return ", ".join(
+            f"{number:,} {name}" for name, number in row.counts.items() if number
+        )
+
+    @admin.display(description="what came of it")
+    def outcome(self, row: Import) -> str:
+        """Show counts, examples, bad rows and how far the job is."""
+        job = Job.objects.filter(pk=row.job_id).first() if row.job_id else None
+        context = {
+            "row": row,
+            "job": job,
+            "link": job and reverse("admin:jobs_job_change", args=[job.pk]),
+        }
+        return render_to_string("admin/kb/import/_outcome.html", context)

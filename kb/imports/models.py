@@ -1,0 +1,161 @@
+from typing import Self
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.core.files.storage import Storage, storages
+from django.db import models
+
+from kb.audiences.models import Audience
+from kb.documents.models import KnowledgeBase
+from kb.tags.models import Tag
+
+
+def import_storage() -> Storage:
+    """Return where uploaded files are kept: the storage "imports" of the settings."""
+    return storages["imports"]
+
+
+class ImportQuerySet(models.QuerySet["Import"]):
+    """Reads over imports; each narrows and may be chained."""
+
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """The user's own imports, a superuser's all.
+
+        Their examples quote entries that who imported them could see.
+        """
+        rows = self.filter(audience__in=Audience.objects.visible_to(user))
+        if isinstance(user, User) and user.is_superuser:
+            return rows
+        return rows.filter(created_by_id=user.pk)
+
+
+class Import(models.Model):
+    """A file of knowledge, how it is to be read, and how far it was.
+
+    Counts, cursor and the entries of a batch are written in one transaction, so that
+    whoever goes on after a kill does nothing twice.
+    """
+
+    class State(models.TextChoices):
+        """What was done with the file."""
+
+        UPLOADED = "uploaded", "uploaded"
+        PLANNED = "planned", "planned"
+        APPLYING = "applying", "applying"
+        APPLIED = "applied", "applied"
+        FAILED = "failed", "failed"
+
+    class Format(models.TextChoices):
+        """What can be read."""
+
+        CSV = "csv", "CSV"
+        TSV = "tsv", "TSV"
+        JSON_LINES = "jsonl", "JSON Lines"
+        MARKDOWN = "markdown", "Markdown"
+        HTML = "html", "HTML"
+        TEXT = "text", "plain text"
+        PDF = "pdf", "PDF"
+        DOCX = "docx", "DOCX"
+
+    knowledge_base = models.ForeignKey(
+        KnowledgeBase, on_delete=models.PROTECT, related_name="imports"
+    )
+    audience = models.ForeignKey(
+        Audience,
+        on_delete=models.PROTECT,
+        related_name="imports",
+        help_text="The audience that new documents and entries get.",
+    )
+    product_line = models.ForeignKey(
+        Tag,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        limit_choices_to={"facet": Tag.Facet.PRODUCT_LINE},
+        help_text="The product line that new entries get.",
+    )
+    line_of_business = models.ForeignKey(
+        Tag,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        limit_choices_to={"facet": Tag.Facet.LINE_OF_BUSINESS},
+        help_text="The line of business that new entries get.",
+    )
+    file = models.FileField(upload_to="%Y/%m/", storage=import_storage, max_length=300)
+    file_name = models.CharField(max_length=200)
+    file_sha256 = models.CharField(max_length=64)
+    format = models.CharField(max_length=8, choices=Format.choices)
+    source = models.CharField(
+        max_length=500,
+        help_text="Names the document: a new version has the source of the old one.",
+    )
+    document_title = models.CharField(
+        max_length=300,
+        blank=True,
+        help_text="Empty takes the one in the file, or the file's name.",
+    )
+    verify_as = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="Who vouches for what it writes; nobody leaves it in review.",
+    )
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="imports",
+    )
+    state = models.CharField(
+        max_length=8, choices=State.choices, default=State.UPLOADED
+    )
+    job_id = models.UUIDField(
+        null=True, blank=True, help_text="The job that planned or applied it last."
+    )
+    cursor = models.JSONField(default=dict)
+    counts = models.JSONField(default=dict)
+    examples = models.JSONField(default=dict)
+    bad_rows = models.JSONField(default=list, help_text="The first of them.")
+    error = models.TextField(blank=True, help_text="Why the file could not be read.")
+    notes = models.JSONField(default=list)
+    created_at = models.DateTimeField(auto_now_add=True)
+    applied_at = models.DateTimeField(null=True, blank=True)
+
+    objects = ImportQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at", "-pk"]
+
+    def __str__(self) -> str:
+        return f"import {self.pk} of {self.file_name}"
+
+
+class ImportedKey(models.Model):
+    """A fact that an import came by, kept until the import ends.
+
+    Tells what stands twice in the file and what is no longer in it, without holding a
+    file's facts in memory.
+    """
+
+    import_run = models.ForeignKey(
+        Import, on_delete=models.CASCADE, related_name="keys"
+    )
+    source = models.CharField(max_length=500)
+    key = models.CharField(max_length=64)
+    digest = models.CharField(max_length=64)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["import_run", "source", "key"], name="imported_key_unique"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.source} {self.key[:12]}"

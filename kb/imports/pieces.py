@@ -1,0 +1,142 @@
+"""Which entries of a document a new version of it reworded."""
+
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import PurePath
+from typing import IO
+
+from kb.documents.models import Document
+from kb.documents.services import SECTIONS_LIMIT
+from kb.entries.models import Entry
+from kb.exceptions import InvalidKnowledgeError
+from kb.imports.models import Import
+from kb.imports.readers import BadRow, Fact, SourceDocument, read
+
+from .decisions import Located, Piece, Source, visible_audiences
+from .uploads import check_audience, limits
+from .writing import find_document
+
+LEAST_LIKENESS = 0.6
+"""Share of words that two wordings of one fact have in common (Dice's coefficient)."""
+
+MOST_COMPARISONS = 250_000
+"""Beyond it nothing is paired: so different a document is a new one."""
+
+
+def reworded(
+    facts: Sequence[Fact], document: Document, audiences: frozenset[int] | None
+) -> dict[str, int]:
+    """Return entries by the keys of the facts that take their place.
+
+    Facts that an entry already stands for pair with it by their key and are left out.
+    The most alike pair first.
+
+    Args:
+        audiences: Whose entries may be touched; None for all.
+    """
+    keys = {fact.key for fact in facts}
+    standing = Entry.objects.filter(document=document).exclude(source_key="")
+    rows = standing.values_list(
+        "source_key", "pk", "source_digest", "state", "audience_id"
+    )
+    known, gone = set(), []
+    for key, pk, digest, state, audience in rows:
+        known.add(key)
+        is_mine = audiences is None or audience in audiences
+        if key not in keys and digest and is_mine and state != Entry.State.RETIRED:
+            gone.append(pk)
+    new = {fact.key: fact for fact in facts if not fact.id and fact.key not in known}
+    if not new or not gone or len(new) * len(gone) > MOST_COMPARISONS:
+        return {}
+    texts = Entry.objects.filter(pk__in=gone).values_list("pk", "question", "text")
+    return pair(
+        {pk: f"{question} {text}" for pk, question, text in texts},
+        {key: f"{fact.question} {fact.text}" for key, fact in new.items()},
+    )
+
+
+def pair(old: Mapping[int, str], new: Mapping[str, str]) -> dict[str, int]:
+    """Return the old text that each new one rewords, each at most once.
+
+    Args:
+        old: Texts by entry.
+        new: Texts by key.
+    """
+    words = {pk: Counter(text.lower().split()) for pk, text in old.items()}
+    candidates = []
+    for key, text in new.items():
+        mine = Counter(text.lower().split())
+        for pk, theirs in words.items():
+            likeness = 2 * (mine & theirs).total() / (mine.total() + theirs.total())
+            if likeness >= LEAST_LIKENESS:
+                candidates.append((-likeness, pk, key))
+    pairs: dict[str, int] = {}
+    taken: set[int] = set()
+    for _, pk, key in sorted(candidates):
+        if pk not in taken and key not in pairs:
+            pairs[key] = pk
+            taken.add(pk)
+    return pairs
+
+
+# A file taken apart: every fact with the document that it belongs to.
+
+
+def pieces(of: Import, stream: IO[bytes]) -> Generator[Piece]:
+    """Yield every fact of the file with its document; the same ones each time."""
+    title = of.document_title or PurePath(of.file_name).stem
+    rows = Source(name=of.source, title=title, headings=None, pairs={})
+    met: set[str] = set()
+    for item in read(
+        stream, of.format, language=of.knowledge_base.language, limits=limits()
+    ):
+        if isinstance(item, Fact):
+            yield Located(rows, item)
+        elif isinstance(item, SourceDocument):
+            yield from _of_document(of, item, rows, met)
+        else:
+            yield item
+
+
+def _of_document(
+    of: Import, item: SourceDocument, rows: Source, met: set[str]
+) -> Iterator[Piece]:
+    name = item.source or rows.name
+    if name in met:
+        yield BadRow(
+            item.place,
+            f"The document {name!r} stands above already; give it a source of its own.",
+        )
+        return
+    met.add(name)
+    if len(item.headings) > SECTIONS_LIMIT:
+        yield BadRow(
+            item.place,
+            f"It has {len(item.headings)} headings and may have {SECTIONS_LIMIT}; split "
+            "it.",
+        )
+        return
+    try:
+        check_audience(of.knowledge_base, name, of.audience, of.created_by)
+    except InvalidKnowledgeError as error:
+        yield BadRow(item.place, str(error))
+        return
+    title = item.title or rows.title
+    if not item.source:  # the file's only one, which may be given another title
+        title = of.document_title or title
+    document = find_document(of, name)
+    audiences = visible_audiences(of.created_by)
+    source = Source(
+        name=name,
+        title=title,
+        headings=item.headings,
+        pairs=reworded(item.facts, document, audiences) if document else {},
+    )
+    for fact in item.facts:
+        yield Located(source, fact)
+
+
+def batches(found: Iterator[Piece], size: int) -> Iterator[list[Piece]]:
+    while batch := list(islice(found, size)):
+        yield batch

@@ -1,0 +1,160 @@
+"""What a text is made of, and how it becomes facts."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kb.text.sentences import split_into_facts
+
+from .values import Fact, SourceDocument
+
+LONGEST_WHOLE = 4_000
+"""Characters of a list or table that is kept whole; a longer one is cut between items."""
+
+_HEADING_LIMIT = 300
+_DEEPEST = 8
+_MARKS = "*-•◦▪·"
+# What programs leave in a text and no entry may hold.
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\ufeff\ud800-\udfff]")
+
+
+class Kind(StrEnum):
+    """What a block is."""
+
+    HEADING = "heading"
+    PARAGRAPH = "paragraph"
+    LIST = "list"
+    TABLE = "table"
+    CODE = "code"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A part of a text that stands for itself.
+
+    Attributes:
+        lines: The lines of a paragraph, the items of a list, the rows of a table.
+        place: Where it stands, such as "page 3".
+        level: Of a heading, from 1.
+    """
+
+    kind: Kind
+    lines: tuple[str, ...]
+    place: str
+    level: int = 1
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+
+def as_document(
+    blocks: Iterable[Block], *, language: str, title: str = "", source: str = ""
+) -> SourceDocument:
+    """Make a document of blocks: headings its tree, the rest its facts.
+
+    A list or table takes the sentence along that leads to it by a colon.
+
+    Args:
+        language: As for `split_into_facts`.
+    """
+    path: list[tuple[int, str]] = []
+    paths: list[tuple[str, ...]] = []
+    facts: list[Fact] = []
+    first = ""
+    for block in _joined(blocks):
+        if block.kind is Kind.HEADING:
+            heading = _clean(" ".join(block.text.split()))[:_HEADING_LIMIT].strip()
+            if not heading:
+                continue
+            first = first or heading
+            while path and path[-1][0] >= block.level:
+                path.pop()
+            path.append((block.level, heading))
+            del path[_DEEPEST:]
+            paths.append(tuple(name for _, name in path))
+        else:
+            headings = tuple(name for _, name in path)
+            facts += [
+                Fact(text, block.place, headings=headings)
+                for text in map(_clean, _texts(block, language))
+                if any(map(str.isalnum, text))
+            ]
+    return SourceDocument(
+        title=_clean(title) or first,
+        source=source,
+        headings=tuple(dict.fromkeys(paths)),
+        facts=tuple(facts),
+    )
+
+
+def bullet(item: str) -> str:
+    """Return a list's item with one mark."""
+    return f"- {' '.join(item.split()).lstrip(_MARKS).strip()}"
+
+
+def table_row(cells: Iterable[str]) -> str:
+    return " | ".join(" ".join(cell.split()) for cell in cells)
+
+
+def _clean(text: str) -> str:
+    """Return `text` as it may be kept: it is read again the same."""
+    return unicodedata.normalize("NFC", _UNPRINTABLE.sub("", text)).strip()
+
+
+def _joined(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Let a list or table begin with the words that lead to it."""
+    lead: Block | None = None
+    for block in blocks:
+        whole = block.kind in (Kind.LIST, Kind.TABLE)
+        if lead is not None and whole:
+            *before, last = lead.text.rsplit(". ", 1)
+            if before:
+                yield Block(lead.kind, (f"{before[0]}.",), lead.place)
+            yield Block(block.kind, (last, *block.lines), lead.place)
+            lead = None
+            continue
+        if lead is not None:
+            yield lead
+            lead = None
+        if block.kind is Kind.PARAGRAPH and block.text.rstrip().endswith(":"):
+            lead = block
+        else:
+            yield block
+    if lead is not None:
+        yield lead
+
+
+def _texts(block: Block, language: str) -> Iterator[str]:
+    if block.kind is Kind.PARAGRAPH:
+        for text in split_into_facts(block.text, language):
+            yield from _cut(text.split(" "), joint=" ", head="")
+    else:
+        head = block.lines[0] if len(block.lines) > 1 else ""
+        if block.kind is Kind.LIST and not head.rstrip().endswith(":"):
+            head = ""
+        yield from _cut(block.lines, joint="\n", head=head)
+
+
+def _cut(parts: Iterable[str], *, joint: str, head: str) -> Iterator[str]:
+    """Yield `parts` joined, in pieces of at most `LONGEST_WHOLE`, each under `head`."""
+    head = head[: LONGEST_WHOLE // 2]
+    piece: list[str] = []
+    size = 0
+    for part in _bounded(parts):
+        if piece and size + len(part) > LONGEST_WHOLE:
+            yield joint.join(piece)
+            piece = [head] if head else []
+            size = len(head)
+        piece.append(part)
+        size += len(part) + len(joint)
+    if piece:
+        yield joint.join(piece)
+
+
+def _bounded(parts: Iterable[str]) -> Iterator[str]:
+    for part in parts:
+        for start in range(0, max(len(part), 1), LONGEST_WHOLE):
+            yield part[start : start + LONGEST_WHOLE]

@@ -1,0 +1,115 @@
+"""Which format a file has: by its content where that tells, else by its name."""
+
+import zipfile
+from pathlib import PurePath
+from typing import IO
+
+from kb.imports.models import Import
+
+from .values import ImportFileError, Limits
+
+Format = Import.Format
+
+HEAD_BYTES = 4096
+_MOST_MEMBERS = 10_000
+_BY_SUFFIX = {
+    ".csv": Format.CSV,
+    ".tsv": Format.TSV,
+    ".tab": Format.TSV,
+    ".jsonl": Format.JSON_LINES,
+    ".ndjson": Format.JSON_LINES,
+    ".md": Format.MARKDOWN,
+    ".markdown": Format.MARKDOWN,
+    ".html": Format.HTML,
+    ".htm": Format.HTML,
+    ".txt": Format.TEXT,
+    ".text": Format.TEXT,
+    ".pdf": Format.PDF,
+    ".docx": Format.DOCX,
+}
+SUFFIXES = tuple(_BY_SUFFIX)
+"""The endings of file names that are understood."""
+
+_PACKED = {Format.PDF, Format.DOCX}
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+# What a text may hold below the space: tab, line ends, form feed, escape of old terminals.
+_CONTROL = bytes(set(range(32)) - {9, 10, 12, 13, 27}) + b"\x7f"
+
+
+def detect_format(name: str, stream: IO[bytes], limits: Limits) -> Format:
+    """Return the format of a file, whose content must agree with its name.
+
+    Args:
+        name: Its name, whose ending says what kind of text it is.
+        stream: Seekable; left at its beginning.
+
+    Raises:
+        ImportFileError: It is empty or too large, of no format that is read, or not
+            what its name says; or it unpacks to too much.
+    """
+    _check_size(stream, limits)
+    head = stream.read(HEAD_BYTES)
+    stream.seek(0)
+    suffix = PurePath(name).suffix.lower()
+    named = _BY_SUFFIX.get(suffix)
+    if named is None:
+        raise ImportFileError(
+            f"{name!r} ends in {suffix or 'nothing'}, which is not read; take one of "
+            f"{', '.join(SUFFIXES)}."
+        )
+    found = _packed_format(head)
+    if found is not None or named in _PACKED:
+        if found is not named:
+            raise ImportFileError(
+                f"{name!r} is no {named.label} by its content"
+                f"{f', but {found.label}' if found else ''}; give it the right ending."
+            )
+    elif not head.startswith(_UTF_16) and head.translate(None, _CONTROL) != head:
+        raise ImportFileError(f"{name!r} holds bytes that are no text.")
+    if named is Format.DOCX:
+        check_archive(stream, limits)
+    return named
+
+
+def check_archive(stream: IO[bytes], limits: Limits) -> None:
+    """Refuse an archive that is no DOCX or unpacks to too much; unpacks nothing.
+
+    The sizes that the archive declares are also the most that is ever read of it.
+
+    Raises:
+        ImportFileError: See above.
+    """
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            members = archive.infolist()
+    except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
+        raise ImportFileError(f"The file is damaged: {error}.") from error
+    finally:
+        stream.seek(0)
+    total = sum(member.file_size for member in members)
+    if total > limits.unpacked_bytes or len(members) > _MOST_MEMBERS:
+        raise ImportFileError(
+            f"The file unpacks to {total:,} bytes in {len(members):,} parts and may to "
+            f"{limits.unpacked_bytes:,} in {_MOST_MEMBERS:,}; split it, or raise "
+            "NESCIO_IMPORT_MAX_UNPACKED_MIB."
+        )
+    if "word/document.xml" not in {member.filename for member in members}:
+        raise ImportFileError("The file is an archive, but no DOCX.")
+
+
+def _check_size(stream: IO[bytes], limits: Limits) -> None:
+    size = stream.seek(0, 2)
+    stream.seek(0)
+    if size == 0:
+        raise ImportFileError("The file is empty.")
+    if size > limits.file_bytes:
+        raise ImportFileError(
+            f"The file has {size:,} bytes and may have {limits.file_bytes:,}; split it, "
+            "or raise NESCIO_IMPORT_MAX_MIB."
+        )
+
+
+def _packed_format(head: bytes) -> Format | None:
+    if head.startswith(b"PK\x03\x04"):
+        return Format.DOCX
+    return Format.PDF if b"%PDF-" in head[:1024] else None

@@ -1,0 +1,147 @@
+"""Bytes into text: UTF-8 with or without a mark, UTF-16 with one, else what is detected."""
+
+import codecs
+import io
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import IO
+
+from charset_normalizer import from_bytes
+
+from .blocks import Block, Kind, as_document, bullet
+from .values import ImportFileError, SourceDocument
+
+_SAMPLE_BYTES = 256 * 1024
+
+
+@contextmanager
+def open_text(stream: IO[bytes], *, newline: str | None = None) -> Iterator[IO[str]]:
+    """Open a file as text, decoded as it is read; the file itself stays open.
+
+    Args:
+        newline: As for `io.TextIOWrapper`.
+
+    Raises:
+        ImportFileError: On reading, where a byte is none of the encoding's.
+    """
+    encoding = encoding_of(stream)
+    stream.seek(0)
+    text = io.TextIOWrapper(stream, encoding=encoding, newline=newline)
+    try:
+        yield text
+    except UnicodeDecodeError as error:
+        raise ImportFileError(
+            f"The file is no {encoding}: {error.reason} after {error.start} bytes of the "
+            "part that was read. Save it as UTF-8."
+        ) from error
+    finally:
+        text.detach()
+
+
+def encoding_of(stream: IO[bytes]) -> str:
+    """Return the encoding's name, by its mark, by trying UTF-8, or by detection.
+
+    Raises:
+        ImportFileError: Nothing fits.
+    """
+    stream.seek(0)
+    sample = stream.read(_SAMPLE_BYTES)
+    if sample.startswith(codecs.BOM_UTF8):
+        return "utf-8-sig"
+    if sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        decoder.decode(sample)  # a character may be cut off at the sample's end
+    except UnicodeDecodeError:
+        best = from_bytes(sample).best()
+        if best is None:
+            msg = "The file's encoding is unknown; save it as UTF-8."
+            raise ImportFileError(msg) from None
+        return best.encoding
+    return "utf-8"
+
+
+# Plain text: paragraphs between empty lines, lists by their marks, headings by their
+# look.
+
+
+_ITEM = re.compile(r"\s*(?:[*\-•◦▪·]|\d{1,3}[.)]|[a-z][.)])\s+\S")
+_NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2})*)\.?\s+\S")
+_UNDERLINE = re.compile(r"(=+|-{3,})\s*$")
+_LONGEST_HEADING = 100
+
+
+def read_text(stream: IO[bytes], language: str) -> SourceDocument:
+    """Read a plain text."""
+    with open_text(stream) as text:
+        return as_document(text_blocks(text), language=language)
+
+
+def text_blocks(lines: Iterator[str] | IO[str], *, page: str = "") -> Iterator[Block]:
+    """Yield the blocks of a text.
+
+    A heading is a short line that was broken on purpose: the next line's first word
+    would have fitted into it, by the measure of its paragraph's longest line.
+
+    Args:
+        page: Prefixed to each place.
+    """
+    for number, paragraph in _paragraphs(lines):
+        place = f"{page}, line {number}" if page else f"line {number}"
+        yield from _blocks(paragraph, place)
+
+
+def _paragraphs(lines: Iterator[str] | IO[str]) -> Iterator[tuple[int, list[str]]]:
+    paragraph: list[str] = []
+    begin = 1
+    for number, line in enumerate(lines, start=1):
+        stripped = line.replace("\f", " ").rstrip()
+        if stripped:
+            if not paragraph:
+                begin = number
+            paragraph.append(stripped)
+        elif paragraph:
+            yield begin, paragraph
+            paragraph = []
+    if paragraph:
+        yield begin, paragraph
+
+
+def _blocks(lines: Sequence[str], place: str) -> Iterator[Block]:
+    lines = list(lines)
+    if len(lines) > 1 and _UNDERLINE.match(lines[1]):
+        yield Block(Kind.HEADING, (lines[0],), place, 1 if lines[1][0] == "=" else 2)
+        lines = lines[2:]
+    elif _is_heading(lines):
+        numbered = _NUMBERED.match(lines[0])
+        level = numbered[1].count(".") + 1 if numbered else 1
+        yield Block(Kind.HEADING, (lines[0].strip(),), place, level)
+        lines = lines[1:]
+    plain: list[str] = []
+    items: list[str] = []
+    for line in lines:
+        if _ITEM.match(line):
+            items.append(line)
+        elif items:
+            items[-1] += f" {line.strip()}"
+        else:
+            plain.append(line)
+    if len(items) == 1 and not plain:
+        plain, items = items, []
+    if plain:
+        yield Block(Kind.PARAGRAPH, tuple(plain), place)
+    if items:
+        yield Block(Kind.LIST, tuple(map(bullet, items)), place)
+
+
+def _is_heading(lines: Sequence[str]) -> bool:
+    line = lines[0].strip()
+    if len(line) > _LONGEST_HEADING or line[-1] in ".,;:!" or len(line.split()) > 14:
+        return False
+    if len(lines) == 1:
+        return line[0].isupper() or bool(_NUMBERED.match(line))
+    following = lines[1].strip()
+    fits = len(line) + 1 + len(following.split()[0]) < max(map(len, lines))
+    return fits and not _ITEM.match(following) and following[0].isupper()

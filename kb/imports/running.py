@@ -1,0 +1,311 @@
+"""An import from its file to its end, in batches; a plan is the same without the writing.
+
+While one batch is written, the next one is read and embedded: the embedder never waits
+for the database.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass
+from itertools import islice
+
+from django.db.models import Exists, OuterRef, QuerySet
+from django.utils import timezone
+
+from accounts.exceptions import ConflictError
+from kb.documents.models import Document
+from kb.embedding.embedder import embedder_of
+from kb.embedding.models import EmbeddingModel
+from kb.embedding.services import PreparedVectors, active_model
+from kb.entries.models import Entry
+from kb.entries.states import retire_entry
+from kb.exceptions import InvalidKnowledgeError
+from kb.imports.models import Import, ImportedKey
+from kb.imports.readers import BadRow
+
+from . import decisions as tally
+from .decisions import (
+    Action,
+    Decision,
+    Located,
+    Piece,
+    decide,
+    known_entries,
+    seen_before,
+    visible_audiences,
+)
+from .pieces import batches, pieces
+from .writing import carry_out, find_document
+
+BATCH = 256
+"""Facts that are written in one transaction: what a killed worker does again."""
+
+_RETIRED_AT_ONCE = 200
+_TURN_SECONDS = 0.0002
+_WRITTEN = (Action.CREATED, Action.CHANGED, Action.RESTORED)
+
+Writing = Callable[[int, int | None], AbstractContextManager[None]]
+"""A transaction; told how many facts will be done with it, and of how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What the run works with from batch to batch."""
+
+    import_id: int
+    applies: bool
+    audiences: frozenset[int] | None
+    model: EmbeddingModel | None
+    writing: Writing
+    total: int | None
+
+
+def run_import(import_id: int, *, apply: bool, writing: Writing) -> Import:
+    """Plan or apply an import from where it was left, and return its row.
+
+    Args:
+        writing: Makes a transaction for each batch; also for what else is done in step.
+
+    Raises:
+        ImportFileError: The file can not be read; the row says so.
+        ConflictError: It is applied already, or by somebody else at the same time.
+        InvalidKnowledgeError: A title or heading that may not be written.
+        EmbedderUnavailableError: The embedding model cannot be loaded.
+    """
+    row = Import.objects.select_related("created_by").get(pk=import_id)
+    total = row.counts.get("read") if row.state == Import.State.PLANNED else None
+    total = row.cursor.get("total", total)
+    with writing(0, total):
+        row = _begin(import_id, apply=apply, total=total)
+    step = _Step(
+        import_id=row.pk,
+        applies=apply,
+        audiences=visible_audiences(row.created_by),
+        model=active_model() if apply else None,
+        writing=writing,
+        total=total,
+    )
+    try:
+        taken = _go_over(row, step)
+        return _finish(step, taken)
+    except InvalidKnowledgeError as error:  # a file that can't be read among them
+        Import.objects.filter(pk=row.pk).update(
+            state=Import.State.FAILED, error=str(error)
+        )
+        raise
+
+
+def _begin(import_id: int, *, apply: bool, total: int | None) -> Import:
+    """Take the import up where it was, or begin it anew."""
+    row = _locked(import_id)
+    if row.state == Import.State.APPLIED:
+        raise ConflictError(
+            f"Import {row.pk} is applied already; upload the file anew."
+        )
+    mode = "apply" if apply else "plan"
+    if row.state == Import.State.APPLYING and not apply:
+        raise ConflictError(f"Import {row.pk} is being applied.")
+    if row.cursor.get("mode") != mode:
+        row.keys.all().delete()
+        row.cursor = {"mode": mode, "taken": 0, "total": total}
+        row.counts, row.examples, row.bad_rows, row.notes = {}, {}, [], []
+        row.error = ""
+        tally.add(row)
+    if apply:
+        row.state = Import.State.APPLYING
+    row.save()
+    return row
+
+
+def _locked(import_id: int) -> Import:
+    return (
+        Import.objects.select_for_update(of=("self",), no_key=True)
+        .select_related("knowledge_base", "audience", "created_by", "verify_as")
+        .get(pk=import_id)
+    )
+
+
+def _own(step: _Step, taken: int) -> Import:
+    """Return the row, locked, if it still stands where this run left it.
+
+    Raises:
+        ConflictError: Another run has begun it anew, or gone on with it.
+    """
+    row = _locked(step.import_id)
+    mode = "apply" if step.applies else "plan"
+    if (row.cursor.get("mode"), row.cursor.get("taken")) != (mode, taken):
+        raise ConflictError(f"Import {row.pk} is gone on with by somebody else.")
+    return row
+
+
+def _go_over(row: Import, step: _Step) -> int:
+    """Go over the file behind the cursor; return how many pieces it has in all."""
+    taken: int = row.cursor["taken"]
+    with (
+        row.file.open("rb") as stream,
+        closing(pieces(row, stream)) as found,
+        _short_turns(),
+        ThreadPoolExecutor(max_workers=1, thread_name_prefix="embed") as pool,
+    ):
+        left = islice(found, taken, None)
+        waiting: tuple[list[Piece], Future[PreparedVectors]] | None = None
+        for batch in batches(left, BATCH):
+            vectors = pool.submit(_embed, _texts(row, batch, step), step.model)
+            if waiting:
+                taken = _write(waiting[0], waiting[1].result(), taken, step)
+            waiting = (batch, vectors)
+        if waiting:
+            taken = _write(waiting[0], waiting[1].result(), taken, step)
+    return taken
+
+
+@contextmanager
+def _short_turns() -> Iterator[None]:
+    """Let the thread that embeds have the interpreter sooner.
+
+    It asks for it between any two of the model's operations, hundreds of times a batch,
+    and by default whoever writes keeps it for 5 ms: a tenth of the embedder's rate.
+    """
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(_TURN_SECONDS)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+def _texts(row: Import, batch: Sequence[Piece], step: _Step) -> list[str]:
+    """Return what of a batch will want a vector, by what the database says now."""
+    if not step.applies:
+        return []
+    decisions, _ = _decide(row, _facts(batch), step)
+    facts = (each.located.fact for each in decisions if each.action in _WRITTEN)
+    return list(dict.fromkeys(fact.question or fact.text for fact in facts))
+
+
+def _embed(texts: Sequence[str], model: EmbeddingModel | None) -> PreparedVectors:
+    if model is None or not texts:
+        return PreparedVectors("", {})
+    embedder = embedder_of(model)
+    vectors = embedder.encode(texts)
+    return PreparedVectors(embedder.fingerprint, dict(zip(texts, vectors, strict=True)))
+
+
+def _facts(batch: Sequence[Piece]) -> list[Located]:
+    return [each for each in batch if isinstance(each, Located)]
+
+
+def _decide(
+    row: Import, facts: Sequence[Located], step: _Step
+) -> tuple[list[Decision], list[BadRow]]:
+    names = {each.source.name for each in facts}
+    found = {name: find_document(row, name) for name in names}
+    documents = {name: document for name, document in found.items() if document}
+    known = known_entries(facts, documents, step.audiences)
+    return decide(facts, known, seen_before(row, facts))
+
+
+def _write(
+    batch: Sequence[Piece], prepared: PreparedVectors, taken: int, step: _Step
+) -> int:
+    """Write a batch with the cursor behind it; return where that is."""
+    facts = _facts(batch)
+    bad = [each for each in batch if isinstance(each, BadRow)]
+    after = taken + len(batch)
+    with step.writing(after, step.total):
+        row = _own(step, taken)
+        if step.applies:
+            active_model(for_share=True)
+        decisions, unfit = _decide(row, facts, step)
+        if step.applies:
+            carry_out(row, decisions, prepared)
+        ImportedKey.objects.bulk_create(_keys(row, decisions))
+        tally.add(row, read=len(batch), decisions=decisions, bad=[*bad, *unfit])
+        row.cursor = {**row.cursor, "taken": after}
+        row.save(update_fields=["cursor", "counts", "examples", "bad_rows"])
+    return after
+
+
+def _keys(row: Import, decisions: Sequence[Decision]) -> list[ImportedKey]:
+    """Return what the batch brought: no entry that has one of these keys is gone.
+
+    An entry that is only planned to be reworded still has the key of its old wording.
+    """
+    return [
+        ImportedKey(
+            import_run=row,
+            source=each.located.source.name,
+            key=key,
+            digest=each.located.fact.digest,
+        )
+        for each in decisions
+        if each.action is not Action.REPEATED
+        for key in {each.located.fact.key, each.known.key if each.known else ""} - {""}
+    ]
+
+
+def _finish(step: _Step, taken: int) -> Import:
+    """Retire what the source no longer holds, and end the import."""
+    while step.applies and _retire(step, taken):
+        pass
+    with step.writing(taken, taken):
+        row = _own(step, taken)
+        gone = _gone(row, step.audiences)
+        if row.counts[Action.BAD] and gone.exists():
+            row.notes = [
+                "Nothing was retired: what is missing may stand in the bad rows."
+            ]
+        elif not step.applies:
+            texts = gone.values_list("text", flat=True)[: tally.MOST_EXAMPLES]
+            tally.add_retired(row, gone.count(), list(texts))
+        row.keys.all().delete()
+        row.cursor = {}
+        row.state = Import.State.PLANNED
+        if step.applies:
+            row.state, row.applied_at = Import.State.APPLIED, timezone.now()
+        row.save()
+    return row
+
+
+def _retire(step: _Step, taken: int) -> bool:
+    """Retire some of what is gone, if every row could be read; tell whether any was."""
+    with step.writing(taken, taken):
+        row = _own(step, taken)
+        if row.counts[Action.BAD]:
+            return False
+        some = dict(
+            _gone(row, step.audiences).values_list("pk", "text")[:_RETIRED_AT_ONCE]
+        )
+        for entry_id in some:
+            retire_entry(
+                entry_id=entry_id,
+                by=row.verify_as or row.created_by,
+                reason=f"No longer in {row.file_name}: import {row.pk}"[:300],
+            )
+        Entry.objects.filter(pk__in=some).update(source_digest="")
+        tally.add_retired(row, len(some), list(some.values()))
+        row.save(update_fields=["counts", "examples"])
+    return bool(some)
+
+
+def _gone(row: Import, audiences: frozenset[int] | None) -> QuerySet[Entry]:
+    """Return the entries of the file's documents that the file does not bring."""
+    keys = ImportedKey.objects.filter(import_run=row)
+    documents = Document.objects.filter(
+        knowledge_base_id=row.knowledge_base_id,
+        audience_id=row.audience_id,
+        source__in=keys.values("source"),
+    )
+    brought = keys.filter(
+        source=OuterRef("document__source"), key=OuterRef("source_key")
+    )
+    gone = (
+        Entry.objects.filter(~Exists(brought), document__in=documents)
+        .exclude(source_key="")
+        .exclude(source_digest="")
+        .exclude(state=Entry.State.RETIRED)
+        .order_by("pk")
+    )
+    return gone if audiences is None else gone.filter(audience__in=audiences)

@@ -1,0 +1,235 @@
+"""The documents that an import writes into: found, made, and given their sections."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from kb.documents.models import Document, KnowledgeBase, Section
+from kb.documents.services import (
+    SectionNode,
+    create_document,
+    edit_document,
+    section_tree,
+)
+from kb.embedding.services import PreparedVectors
+from kb.entries.models import Entry
+from kb.entries.revisions import record
+from kb.entries.services import EntryChanges, NewEntry, create_entries, edit_entry
+from kb.entries.states import restore_entry, verify_entry
+from kb.imports.models import Import
+
+from .decisions import Action, Decision, Known, Source
+
+Path = tuple[str, ...]
+
+
+def find_document(of: Import, source: str) -> Document | None:
+    """Return the document that the source's earlier version became, if any."""
+    return (
+        Document.objects.filter(
+            knowledge_base_id=of.knowledge_base_id,
+            audience_id=of.audience_id,
+            source=source,
+        )
+        .order_by("pk")
+        .first()
+    )
+
+
+def locked_documents(of: Import, sources: Iterable[Source]) -> dict[str, Document]:
+    """Return the documents by the sources' names, locked; those that lack are made.
+
+    A document keeps the title that a curator gave it.
+    """
+    found: dict[str, Document] = {}
+    by_name = {source.name: source for source in sources}
+    rows = Document.objects.select_for_update(no_key=True).filter(
+        knowledge_base_id=of.knowledge_base_id,
+        audience_id=of.audience_id,
+        source__in=by_name,
+    )
+    for document in rows.order_by("-pk"):
+        found[document.source] = document
+    if missing := [name for name in by_name if name not in found]:
+        # Two imports that make one document wait for each other here.
+        KnowledgeBase.objects.select_for_update(no_key=True).get(
+            pk=of.knowledge_base_id
+        )
+        for name in missing:
+            found[name] = find_document(of, name) or create_document(
+                knowledge_base=of.knowledge_base,
+                title=by_name[name].title,
+                source=name,
+                audience=of.audience,
+                author=of.created_by,
+            )
+    return found
+
+
+def sections_of(
+    of: Import, document: Document, headings: tuple[Path, ...] | None
+) -> Mapping[Path, Section]:
+    """Bring the document's tree in step with its headings; return the sections by path.
+
+    Siblings with one heading are one section. A heading that is no longer there goes;
+    the entries below it stay with the document.
+    """
+    if headings is None:
+        return {}
+    known = _by_path(document)
+    if tuple(known) != headings and set(known) != set(headings):
+        edit_document(
+            document_id=document.pk,
+            author=of.created_by,
+            sections=_grow(headings, known, ()),
+        )
+        known = _by_path(document)
+    return known
+
+
+def _by_path(document: Document) -> dict[Path, Section]:
+    sections = {section.pk: section for section in document.sections.all()}
+    found: dict[Path, Section] = {}
+
+    def walk(nodes: Iterable[SectionNode], above: Path) -> None:
+        for node in nodes:
+            path = (*above, node.heading)
+            if node.id is not None:
+                found.setdefault(path, sections[node.id])
+            walk(node.children, path)
+
+    walk(section_tree(list(sections.values())), ())
+    return found
+
+
+def _grow(
+    headings: tuple[Path, ...], known: Mapping[Path, Section], above: Path
+) -> tuple[SectionNode, ...]:
+    below: dict[Path, None] = {}
+    for path in headings:
+        if len(path) > len(above) and path[: len(above)] == above:
+            below[path[: len(above) + 1]] = None
+    return tuple(
+        SectionNode(
+            path[-1],
+            _grow(headings, known, path),
+            known[path].pk if path in known else None,
+        )
+        for path in below
+    )
+
+
+# A batch's decisions carried out, inside the transaction of its step.
+
+
+Sections = Mapping[str, Mapping[Path, Section]]
+
+
+def carry_out(
+    of: Import, decisions: Sequence[Decision], prepared: PreparedVectors
+) -> None:
+    """Create, change and restore entries as decided; those that moved are told so.
+
+    Args:
+        prepared: The vectors of what is new.
+    """
+    sources = {each.located.source.name: each.located.source for each in decisions}
+    documents = locked_documents(of, sources.values())
+    sections = {
+        name: sections_of(of, documents[name], source.headings)
+        for name, source in sources.items()
+    }
+    create_entries(
+        [
+            NewEntry(
+                knowledge_base=of.knowledge_base,
+                audience=of.audience,
+                document=documents[each.located.source.name],
+                section=_section(each, sections),
+                question=each.located.fact.question,
+                text=each.located.fact.text,
+                origin=Entry.Origin.IMPORTED,
+                state=Entry.State.IN_REVIEW,
+                verify=of.verify_as is not None,
+                place=each.located.fact.place,
+                source_key=each.located.fact.key,
+                source_digest=each.located.fact.digest,
+                product_line=of.product_line,
+                line_of_business=of.line_of_business,
+                reason=_reason(of),
+            )
+            for each in decisions
+            if each.action is Action.CREATED
+        ],
+        author=of.verify_as or of.created_by,
+        prepared=prepared,
+    )
+    for each in decisions:
+        if each.known and each.action in (Action.CHANGED, Action.RESTORED):
+            _change(of, each, each.known, _section(each, sections), prepared)
+    _move(of, [each for each in decisions if each.action is Action.UNCHANGED], sections)
+
+
+def _change(
+    of: Import,
+    decision: Decision,
+    known: Known,
+    section: Section | None,
+    prepared: PreparedVectors,
+) -> None:
+    author = of.verify_as or of.created_by
+    located = decision.located
+    fact = located.fact
+    if decision.action is Action.RESTORED:
+        restore_entry(entry_id=known.id, by=author, reason=_reason(of))
+    changes: EntryChanges = {
+        "text": fact.text,
+        "question": fact.question,
+        "place": fact.place,
+        "source_key": fact.key,
+        "source_digest": fact.digest,
+    }
+    # A table knows of no sections: an entry stays in the one that a curator gave it.
+    if located.source.headings is not None:
+        changes["section"] = section
+    entry = edit_entry(
+        entry_id=known.id,
+        author=author,
+        may_verify=of.verify_as is not None,
+        reason=_reason(of),
+        prepared=prepared,
+        **changes,
+    )
+    if of.verify_as is not None and entry.state != Entry.State.VERIFIED:
+        verify_entry(entry_id=entry.pk, by=of.verify_as, reason=_reason(of))
+
+
+def _move(of: Import, decisions: Sequence[Decision], sections: Sections) -> None:
+    """Keep where unchanged entries stand now; another section is another revision."""
+    places: dict[int, tuple[str, int | None]] = {}
+    for each in decisions:
+        known = each.known
+        if known is None or not known.is_visible:
+            continue
+        section_id = known.section_id
+        if each.located.source.headings is not None:
+            section = _section(each, sections)
+            section_id = section.pk if section else None
+        if (known.place, known.section_id) != (each.located.fact.place, section_id):
+            places[known.id] = (each.located.fact.place, section_id)
+    rows = Entry.objects.select_for_update(of=("self",), no_key=True).defer(
+        "search_vector"
+    )
+    moved = list(rows.filter(pk__in=places).order_by("pk")) if places else []
+    elsewhere = [entry for entry in moved if entry.section_id != places[entry.pk][1]]
+    for entry in moved:
+        entry.place, entry.section_id = places[entry.pk]
+    Entry.objects.bulk_update(moved, ["place", "section"], batch_size=500)
+    record(elsewhere, author=of.verify_as or of.created_by, reason=_reason(of))
+
+
+def _section(decision: Decision, sections: Sections) -> Section | None:
+    located = decision.located
+    return sections[located.source.name].get(located.fact.headings)
+
+
+def _reason(of: Import) -> str:
+    return f"Import {of.pk} of {of.file_name}"[:300]

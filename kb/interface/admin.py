@@ -1,0 +1,130 @@
+from collections.abc import Callable
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.db import IntegrityError, connection, transaction
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from unfold.admin import ModelAdmin
+
+from accounts.exceptions import NescioError
+from kb.documents.models import KnowledgeBase
+from kb.exceptions import InvalidKnowledgeError
+
+
+def caller(request: HttpRequest) -> User:
+    """Return who is signed in.
+
+    Raises:
+        PermissionDenied: Nobody is.
+    """
+    if not isinstance(request.user, User):
+        raise PermissionDenied
+    return request.user
+
+
+class RefusedDeletionAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+    """Says so where something that the user may not see still needs what is deleted.
+
+    Django lists what needs it as far as the user sees that; the rest only the database
+    knows of.
+    """
+
+    def delete_model(self, request: HttpRequest, obj: Model) -> None:
+        self.delete_queryset(request, type(obj)._default_manager.filter(pk=obj.pk))
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        with transaction.atomic(), connection.cursor() as cursor:
+            queryset.delete()
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+            cursor.execute("SET CONSTRAINTS ALL DEFERRED")
+
+    def delete_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        try:
+            response: HttpResponse = super().delete_view(
+                request, object_id, extra_context
+            )
+        except IntegrityError:
+            return self._refused(request)
+        return response
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        try:
+            with transaction.atomic():
+                response: HttpResponse = super().changelist_view(request, extra_context)
+        except IntegrityError:
+            return self._refused(request)
+        return response
+
+    def _refused(self, request: HttpRequest) -> HttpResponse:
+        self.message_user(
+            request,
+            "Nothing was deleted: knowledge that you may not see still belongs to it. "
+            "Somebody of its audience must move that first.",
+            level=messages.ERROR,
+        )
+        return HttpResponseRedirect(request.path)
+
+
+# Forms whose services say what is wrong before anything is saved.
+
+
+class ServiceForm(forms.ModelForm):  # type: ignore[type-arg]  # not at run time
+    """A form whose `write` calls services, and is rehearsed when the form is cleaned.
+
+    The knowledge base is chosen beforehand where there is but one.
+
+    The rehearsal is rolled back: what a service refuses becomes an error of the form,
+    with all that was typed kept, and the checks stand in the services alone. `lock`
+    holds what another writer could change between rehearsal and saving.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
+        super().__init__(*arguments, **options)
+        if "knowledge_base" in self.fields and not self.instance.pk:
+            bases = KnowledgeBase.objects.values_list("pk", flat=True)[:2]
+            if len(bases) == 1:
+                self.initial.setdefault("knowledge_base", bases[0])
+
+    def write(self) -> Any:  # noqa: ANN401  # a row of the form's model
+        """Write what the form holds and return the row."""
+        raise NotImplementedError
+
+    def lock(self) -> None:
+        """Lock what is written until the view's transaction ends."""
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if not self.errors:
+            self.lock()
+            rehearse(self.write, self.add_error, self.fields)
+        return cleaned
+
+    def _post_clean(self) -> None:
+        """Leave the instance as it was read; the services change the row."""
+
+
+def rehearse(
+    write: Callable[[], object],
+    add_error: Callable[[str | None, str], None],
+    fields: dict[str, Any],
+) -> None:
+    """Run `write`, roll it back, and put what it refused where it belongs."""
+    try:
+        with transaction.atomic():
+            write()
+            transaction.set_rollback(True)
+    except InvalidKnowledgeError as error:
+        add_error(error.field if error.field in fields else None, str(error))
+    except NescioError as error:
+        add_error(None, str(error))

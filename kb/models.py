@@ -1,0 +1,37 @@
+"""The rows of what is known."""
+
+from kb.audiences.models import Audience, AudienceQuerySet
+from kb.conflicts.models import Conflict, ConflictQuerySet, JudgedEntry
+from kb.documents.models import Document, KnowledgeBase, Section
+from kb.embedding.models import EmbeddingModel, EntryEmbedding, HalfVector
+from kb.enrichment.models import Proposal, ProposalQuerySet
+from kb.entries.models import Entry, EntryQuerySet, EntryWords, Revision
+from kb.imports.models import Import, ImportedKey
+from kb.tags.models import Tag, TagQuerySet
+from kb.upkeep.models import Reminder, Upkeep
+
+__all__ = [
+    "Audience",
+    "AudienceQuerySet",
+    "Conflict",
+    "ConflictQuerySet",
+    "Document",
+    "EmbeddingModel",
+    "Entry",
+    "EntryEmbedding",
+    "EntryQuerySet",
+    "EntryWords",
+    "HalfVector",
+    "Import",
+    "ImportedKey",
+    "JudgedEntry",
+    "KnowledgeBase",
+    "Proposal",
+    "ProposalQuerySet",
+    "Reminder",
+    "Revision",
+    "Section",
+    "Tag",
+    "TagQuerySet",
+    "Upkeep",
+]

@@ -1,0 +1,89 @@
+from typing import Any, ClassVar
+
+from django.contrib import admin
+from django.contrib.auth.models import User
+from django.db.models import Count, QuerySet
+from django.http import HttpRequest
+from unfold.decorators import display
+
+from accounts.roles import Role
+from kb.interface.admin import RefusedDeletionAdmin
+from kb.tags.models import Tag
+
+_FACETS = {Tag.Facet.PRODUCT_LINE: "info", Tag.Facet.LINE_OF_BUSINESS: "success"}
+_EXPERT_ROLES = [role.value for role in (Role.SME, Role.CURATOR, Role.ADMIN)]
+
+
+class _ExpertFilter(admin.SimpleListFilter):
+    title = "experts"
+    parameter_name = "experts"
+
+    def lookups(
+        self, _request: HttpRequest, _model_admin: object
+    ) -> list[tuple[str, str]]:
+        return [("none", "nobody"), ("some", "somebody")]
+
+    def queryset(self, _request: HttpRequest, tags: QuerySet[Tag]) -> QuerySet[Tag]:
+        lone = Tag.objects.without_expert().values("pk")
+        if self.value() == "none":
+            return tags.filter(pk__in=lone)
+        return tags.exclude(pk__in=lone) if self.value() == "some" else tags
+
+
+@admin.register(Tag)
+class TagAdmin(RefusedDeletionAdmin):
+    """Product lines and lines of business, and who knows of each."""
+
+    list_display: ClassVar = ["name", "slug", "shown_facet", "entries", "who_knows"]
+    list_filter: ClassVar = ["facet", _ExpertFilter]
+    search_fields: ClassVar = ["name", "slug"]
+    prepopulated_fields: ClassVar = {"slug": ["name"]}
+    fields: ClassVar = ["name", "slug", "facet", "experts"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Tag]:
+        tags: QuerySet[Tag] = super().get_queryset(request)
+        return tags.annotate(
+            as_product=Count("entries_of_product_line", distinct=True),
+            as_business=Count("entries_of_line_of_business", distinct=True),
+        ).prefetch_related("experts")
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: Tag | None = None
+    ) -> list[str]:
+        return ["facet"] if obj else []
+
+    def get_prepopulated_fields(
+        self, request: HttpRequest, obj: Tag | None = None
+    ) -> dict[str, Any]:
+        """Make the slug of a new tag alone of its name."""
+        return {} if obj else self.prepopulated_fields
+
+    def formfield_for_manytomany(
+        self,
+        db_field: Any,  # noqa: ANN401  # Django's
+        request: HttpRequest,
+        **options: Any,  # noqa: ANN401  # Django's
+    ) -> Any:  # noqa: ANN401  # Django's
+        """Offer as experts who may review."""
+        if db_field.name == "experts":
+            experts = User.objects.filter(
+                is_active=True, groups__name__in=_EXPERT_ROLES
+            )
+            superusers = User.objects.filter(is_active=True, is_superuser=True)
+            options["queryset"] = (experts | superusers).distinct().order_by("username")
+        return super().formfield_for_manytomany(db_field, request, **options)
+
+    @display(description="facet", ordering="facet", label=_FACETS)  # type: ignore[untyped-decorator]  # unfold ships no types
+    def shown_facet(self, tag: Tag) -> tuple[str, str]:
+        return tag.facet, tag.get_facet_display()
+
+    @admin.display(description="entries")
+    def entries(self, tag: Any) -> int:  # noqa: ANN401  # with annotations
+        counted: int = tag.as_product + tag.as_business
+        return counted
+
+    @admin.display(description="experts")
+    def who_knows(self, tag: Tag) -> str:
+        """Show who reviews what is asked of it."""
+        experts = [user for user in tag.experts.all() if user.is_active]
+        return ", ".join(sorted(user.get_username() for user in experts)) or "nobody"

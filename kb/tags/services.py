@@ -1,0 +1,63 @@
+"""Writing tags: what knowledge is divided by, and who knows of it."""
+
+from collections.abc import Sequence
+from typing import TypedDict, Unpack
+
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+
+from accounts.roles import Role, has_role
+from kb.exceptions import InvalidKnowledgeError, TagExistsError
+from kb.tags.models import Tag
+from kb.text.cleaning import clean_line
+
+NAME_LIMIT = 100
+
+
+class TagChanges(TypedDict, total=False):
+    """What an edit may change; a key that is absent stays as it is."""
+
+    name: str
+    experts: Sequence[User]
+
+
+@transaction.atomic
+def create_tag(
+    *, slug: str, name: str, facet: str, experts: Sequence[User] = ()
+) -> Tag:
+    """Make a tag of one facet.
+
+    Raises:
+        TagExistsError: The slug is taken.
+    """
+    cleaned = clean_line(name, field="name", limit=NAME_LIMIT)
+    try:
+        with transaction.atomic():
+            tag = Tag.objects.create(slug=slug, name=cleaned, facet=facet)
+    except IntegrityError as error:
+        raise TagExistsError(
+            f"There is a tag {slug!r} already; take another slug."
+        ) from error
+    tag.experts.set(_experts(experts))
+    return tag
+
+
+@transaction.atomic
+def edit_tag(tag: Tag, **changes: Unpack[TagChanges]) -> Tag:
+    """Rename a tag, or say who knows of it."""
+    if "name" in changes:
+        tag.name = clean_line(changes["name"], field="name", limit=NAME_LIMIT)
+        tag.save(update_fields=["name"])
+    if "experts" in changes:
+        tag.experts.set(_experts(changes["experts"]))
+    return tag
+
+
+def _experts(users: Sequence[User]) -> Sequence[User]:
+    for user in users:
+        if not has_role(user, Role.SME):
+            raise InvalidKnowledgeError(
+                "experts",
+                f"{user.get_username()} may not review; give them the role sme first.",
+            )
+    return users

@@ -1,0 +1,275 @@
+"""The quantities of a sentence: amounts with their units, moments, what is counted.
+
+Two quantities can be compared where they are of one dimension: money of one currency,
+percent, durations, masses, clock times, days, weekdays, or numbers of the same thing.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kb.text.words import Span
+
+from .word_lists import (
+    DESIGNATED,
+    MONTHS,
+    NUMBER_WORDS,
+    ORDINALS,
+    SCALES,
+    STOP_WORDS,
+    UNITS,
+    WEEKDAYS,
+)
+from .words import Word, starts_with_digit
+
+_SAME: Final = 0.04  # of the larger: 30 days are one month, 4 weeks are not
+_MOST_DIGITS: Final = 16  # what a longer one counts, nobody compares
+_NOON: Final = {"noon": 720.0, "midday": 720.0, "mittag": 720.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A value with its dimension.
+
+    Attributes:
+        dimension: Such as "money:euro", "percent", "duration" (days), "clock" (minutes
+            since midnight), "weekday" (0 is Monday), "date", "ordinal", "count".
+        value: In the dimension's common unit. A date is year * 10,000 + month * 100 +
+            day, with 0 for what is not said.
+        counted: Stem of what a count counts, "" elsewhere.
+        words: Positions of the words that say it.
+    """
+
+    dimension: str
+    value: float
+    counted: str
+    span: Span
+    words: tuple[int, ...]
+
+    def agrees(self, other: "Quantity") -> bool:
+        """Tell whether both say the same, of one dimension."""
+        if self.dimension == "date":
+            return _same_date(int(self.value), int(other.value))
+        largest = max(abs(self.value), abs(other.value))
+        tolerance = _SAME if self.dimension == "duration" else 1e-9
+        return abs(self.value - other.value) <= tolerance * largest
+
+
+def quantities_of(words: Sequence[Word]) -> list[Quantity]:
+    """Return the quantities of one sentence in order."""
+    found: list[Quantity] = []
+    at = 0
+    while at < len(words):
+        quantity = next(
+            (q for read in _READERS for q in [read(words, at)] if q is not None), None
+        )
+        if quantity is None:
+            at += 1
+            continue
+        found.append(quantity)
+        at = max(quantity.words) + 1
+    return found
+
+
+def number_of(said: str) -> float | None:
+    """Return the number that a token writes: "1,000.50", "1.000,50" and "ten" alike.
+
+    A single separator before exactly three digits groups thousands in both languages.
+    """
+    if said in NUMBER_WORDS:
+        return NUMBER_WORDS[said]
+    if (
+        not starts_with_digit(said)
+        or ":" in said
+        or said.count("-") == 2
+        or len(said) > _MOST_DIGITS
+    ):
+        return None
+    plain = said.replace("\u00a0", "").replace("\u202f", "").rstrip(".")
+    separators = [c for c in plain if c in ".,"]
+    if separators:
+        last = max(plain.rfind("."), plain.rfind(","))
+        whole, fraction = plain[:last], plain[last + 1 :]
+        groups = len(fraction) == 3 and len(set(separators)) == 1 and whole != "0"
+        digits = "".join(c for c in whole if c.isdigit()) or "0"
+        plain = digits + (fraction if groups else f".{fraction}")
+    return float(plain)
+
+
+def _made(
+    words: Sequence[Word],
+    positions: Sequence[int],
+    dimension: str,
+    value: float,
+    counted: str = "",
+) -> Quantity:
+    span = Span(words[positions[0]].span.start, words[positions[-1]].span.end)
+    return Quantity(dimension, value, counted, span, tuple(positions))
+
+
+def _said(words: Sequence[Word], at: int) -> str:
+    return words[at].said if 0 <= at < len(words) else ""
+
+
+def _date(words: Sequence[Word], at: int) -> Quantity | None:
+    said = words[at].said
+    if said.count("-") == 2 and starts_with_digit(said):
+        year, month, day = (int(part) for part in said.split("-"))
+        return _made(words, [at], "date", year * 10_000 + month * 100 + day)
+    parts = said.split(".")
+    if len(parts) == 3 and starts_with_digit(said) and int(parts[1]) <= 12:
+        year = int(parts[2] or 0)
+        year += 2_000 if 0 < year < 100 else 0
+        number = year * 10_000 + int(parts[1]) * 100 + int(parts[0])
+        return _made(words, [at], "date", number)
+    return _written_date(words, at)
+
+
+def _written_date(words: Sequence[Word], at: int) -> Quantity | None:
+    """Read "31 July 2025", "July 31st" and "in July"; "may" alone is the verb."""
+    before, after = _day(words, at), _month(words, at)
+    if before and (month := _month(words, at + before[1])):
+        positions = list(range(at, at + before[1] + 1))
+        day = before[0]
+    elif after and (later := _day(words, at + 1)) and _said(words, at) != "may":
+        month, day = after, later[0]
+        positions = list(range(at, at + 1 + later[1]))
+    elif after and (words[at].is_name or words[at].said not in {"may", "march"}):
+        month, day, positions = after, 0, [at]
+    else:
+        return _year(words, at)
+    year = _said(words, positions[-1] + 1)
+    if _is_year(year):
+        positions.append(positions[-1] + 1)
+    number = (int(year) * 10_000 if _is_year(year) else 0) + month * 100 + day
+    return _made(words, positions, "date", number)
+
+
+def _day(words: Sequence[Word], at: int) -> tuple[int, int] | None:
+    """Return a day of a month and how many words write it."""
+    said = _said(words, at).rstrip(".")
+    if not (_is_plain(said) and 1 <= int(said) <= 31):
+        return None
+    length = 2 if _said(words, at + 1) in {"st", "nd", "rd", "th"} else 1
+    return int(said), length + (_said(words, at + length) == "of")
+
+
+def _month(words: Sequence[Word], at: int) -> int:
+    return MONTHS.get(_said(words, at), 0)
+
+
+def _is_plain(said: str) -> bool:
+    return said.isascii() and said.isdigit() and len(said) < _MOST_DIGITS
+
+
+def _is_year(said: str) -> bool:
+    return _is_plain(said) and len(said) == 4 and 1900 <= int(said) <= 2100
+
+
+def _year(words: Sequence[Word], at: int) -> Quantity | None:
+    led = {"in", "since", "until", "before", "from", "after", "by", "seit", "bis", "ab"}
+    if _is_year(words[at].said) and _said(words, at - 1) in led:
+        return _made(words, [at], "date", int(words[at].said) * 10_000)
+    return None
+
+
+def _clock(words: Sequence[Word], at: int) -> Quantity | None:
+    said, after = words[at].said, _said(words, at + 1)
+    if said in _NOON:
+        return _made(words, [at], "clock", _NOON[said])
+    if not starts_with_digit(said):
+        return None
+    hours, _, minutes = said.replace(".", ":").partition(":")
+    if not (_is_plain(hours) and int(hours) <= 24) or (
+        minutes and not (_is_plain(minutes) and len(minutes) == 2)
+    ):
+        return None
+    half = {"am": 0, "a.m": 0, "pm": 12, "p.m": 12}.get(after)
+    is_clock = ":" in said or after in {"uhr", "o'clock"} or half is not None
+    if not is_clock:
+        return None
+    hour = int(hours) if half is None else int(hours) % 12 + half
+    positions = (
+        [at] if ":" in said and half is None and after != "uhr" else [at, at + 1]
+    )
+    return _made(words, positions, "clock", hour * 60 + int(minutes or 0))
+
+
+def _weekday(words: Sequence[Word], at: int) -> Quantity | None:
+    if words[at].said not in WEEKDAYS:
+        return None
+    return _made(words, [at], "weekday", WEEKDAYS[words[at].said])
+
+
+def _ordinal(words: Sequence[Word], at: int) -> Quantity | None:
+    said = words[at].said
+    if said in ORDINALS:
+        return _made(words, [at], "ordinal", ORDINALS[said])
+    if _is_plain(said) and _said(words, at + 1) in {"st", "nd", "rd", "th"}:
+        return _made(words, [at, at + 1], "ordinal", float(said))
+    return None
+
+
+def _amount(words: Sequence[Word], at: int) -> Quantity | None:
+    """Read a number with the unit that follows it, or the currency before it."""
+    positions = [at]
+    currency = UNITS.get(words[at].said, ("", 0.0))
+    if currency[0].startswith("money") and at + 1 < len(words):
+        value = number_of(_said(words, at + 1))
+        if value is None:
+            return None
+        positions.append(at + 1)
+    else:
+        if _is_designator(words, at):
+            return None
+        value = number_of(words[at].said)
+        currency = ("", 0.0)
+    if value is None:
+        return None
+    if (scale := SCALES.get(_said(words, positions[-1] + 1))) is not None:
+        value *= scale
+        positions.append(positions[-1] + 1)
+    if currency[0]:
+        return _made(words, positions, currency[0], value)
+    return _with_unit(words, positions, value)
+
+
+def _with_unit(
+    words: Sequence[Word], positions: list[int], value: float
+) -> Quantity | None:
+    after = positions[-1] + 1
+    while _said(words, after) in {"a", "an", "of", "working", "calendar"}:
+        after += 1  # "half an hour", "five working days"
+    unit = UNITS.get(_said(words, after))
+    if unit is not None:
+        return _made(words, [*positions, after], unit[0], value * unit[1])
+    said = words[positions[0]].said
+    if said in {"half", "quarter", "halbe", "halben", "viertel"}:
+        return _made(words, positions, "percent", value * 100)
+    if said in {"twice", "zweimal", "thrice", "dreimal"}:
+        return _made(words, positions, "times", value)
+    return _made(words, positions, "count", value, _counted(words, positions))
+
+
+def _counted(words: Sequence[Word], positions: Sequence[int]) -> str:
+    following = (w for w in words[positions[-1] + 1 : positions[-1] + 4])
+    stems = [w.stem for w in following if w.said not in STOP_WORDS and not w.is_number]
+    return stems[0] if stems else ""
+
+
+def _is_designator(words: Sequence[Word], at: int) -> bool:
+    return _said(words, at - 1) in DESIGNATED
+
+
+def _same_date(one: int, other: int) -> bool:
+    """Tell whether two dates agree in all that both of them say."""
+    pairs: Iterator[tuple[int, int]] = zip(_parts(one), _parts(other), strict=True)
+    both = [(a, b) for a, b in pairs if a and b]
+    return bool(both) and all(a == b for a, b in both)
+
+
+def _parts(date: int) -> tuple[int, int, int]:
+    return date // 10_000, date // 100 % 100, date % 100
+
+
+_READERS: Final = (_date, _clock, _weekday, _ordinal, _amount)

@@ -1,0 +1,188 @@
+"""Text into facts: one sentence, or a few that only stand together."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from sentencex import segment
+
+from kb.text.words import Span
+
+from .quantities import Quantity, quantities_of
+from .word_lists import (
+    AXES,
+    DENYING,
+    DESIGNATED,
+    FRONTING,
+    LEADS,
+    NEGATIONS,
+    STOP_WORDS,
+)
+from .words import Word, words_of
+
+LONGEST = 1_200
+"""Characters of a group; a longer sentence stays whole."""
+
+_UNKNOWN_LANGUAGE = "en"  # its rules are the library's fallback for most languages
+# A sentence that begins so points at the one before it.
+_LEANING = re.compile(
+    r"(?:it|its|this|that|these|those|they|their|them|he|she|his|her|such|there|then|"
+    r"however|therefore|otherwise|also|but|and|or|so|if so|if not|instead|in this case|"
+    r"in that case|after that|for example|for instance|note that|"
+    r"er|sie|es|dies\w*|das|dabei|dann|damit|dafür|dazu|jedoch|aber|und|oder|sonst|"
+    r"deshalb|daher|außerdem|auch|hierfür|hierzu|andernfalls|in diesem fall|"
+    r"zum beispiel)\b",
+    re.IGNORECASE,
+)
+_SHORT = 25
+
+
+def split_into_facts(text: str, language: str) -> Iterator[str]:
+    """Yield the facts of a paragraph, each at most a few sentences.
+
+    A sentence that leans on the one before it (by a pronoun or a connective), or is too
+    short to say anything, is kept with it, up to `LONGEST` characters.
+
+    Args:
+        language: Two letters as of a knowledge base; others than those known are split
+            by the most general rules.
+    """
+    group = ""
+    for sentence in _sentences(text, language):
+        leans = _LEANING.match(sentence) or min(len(sentence), len(group)) < _SHORT
+        if group and leans and len(group) + 1 + len(sentence) <= LONGEST:
+            group = f"{group} {sentence}"
+        else:
+            if group:
+                yield group
+            group = sentence
+    if group:
+        yield group
+
+
+def _sentences(text: str, language: str) -> list[str]:
+    known = language if language != "xx" else _UNKNOWN_LANGUAGE
+    parts = (" ".join(part.split()) for part in segment(known, " ".join(text.split())))
+    return [part for part in parts if part]
+
+
+# One sentence, read for comparing: quantities, denials, poles of axes, what it is
+# about.
+
+
+_FRONT_WORDS: Final = 9
+_VERBLIKE: Final = frozenset().union(*(p | n for p, n in AXES.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """What of a sentence is compared.
+
+    Attributes:
+        words: All of them in order.
+        content: Positions of the words that carry matter: no quantities, stop words,
+            denials, or words of an axis.
+        denials: Positions of negations and denying words; an odd number denies.
+        poles: By axis, 1 or -1 as the sentence says it (a negation turned it), and where.
+        front: Positions of a fronted phrase that says when or for whom it holds.
+    """
+
+    words: tuple[Word, ...]
+    quantities: tuple[Quantity, ...]
+    content: tuple[int, ...]
+    denials: tuple[int, ...]
+    poles: dict[str, tuple[int, int]]
+    front: tuple[int, ...]
+
+    @property
+    def is_denied(self) -> bool:
+        return len(self.denials) % 2 == 1
+
+    @property
+    def stems(self) -> frozenset[str]:
+        """The stems of its content words."""
+        return frozenset(self.words[at].stem for at in self.content)
+
+    @property
+    def span(self) -> Span:
+        """From its first word to its last."""
+        return Span(self.words[0].span.start, self.words[-1].span.end)
+
+
+@lru_cache(maxsize=256)  # one entry is compared with all of its neighbours
+def read_sentence(
+    text: str, language: str, span: Span | None = None
+) -> Sentence | None:
+    words = words_of(text, language, span)
+    if not words:
+        return None
+    quantities = quantities_of(words)
+    taken = {at for quantity in quantities for at in quantity.words}
+    denials = tuple(
+        at for at, word in enumerate(words) if _denies(words, at) and word.said
+    )
+    content = tuple(
+        at
+        for at, word in enumerate(words)
+        if at not in taken and at not in denials and _is_content(words, at)
+    )
+    return Sentence(
+        tuple(words),
+        tuple(quantities),
+        content,
+        denials,
+        _poles(words, denials),
+        _front(words),
+    )
+
+
+def _denies(words: Sequence[Word], at: int) -> bool:
+    said = words[at].said
+    if said in {"no", "nein"}:  # "no. 5" and a lead are none
+        return at > 0 or len(words) > 1
+    return said in NEGATIONS or said in DENYING or said.endswith("-free")
+
+
+def _is_content(words: Sequence[Word], at: int) -> bool:
+    word = words[at]
+    if (
+        at
+        and words[at - 1].said in DESIGNATED
+        and (word.is_number or len(word.said) == 1)
+    ):
+        return True
+    if word.said in STOP_WORDS or word.said in LEADS or word.said in _VERBLIKE:
+        return False
+    return not word.is_number and (len(word.said) > 1 or word.is_name)
+
+
+def _poles(words: Sequence[Word], denials: Sequence[int]) -> dict[str, tuple[int, int]]:
+    """Return on which side of each axis the sentence stands.
+
+    A negation turns the word that follows it within four words, or stands right before
+    or after ("need not").
+    """
+    turning = [at for at in denials if words[at].said in NEGATIONS]
+    found: dict[str, tuple[int, int]] = {}
+    for axis, (positive, negative) in AXES.items():
+        for at, word in enumerate(words):
+            side = (word.said in positive) - (word.said in negative)
+            if side and axis not in found:
+                turned = sum(-1 <= at - n <= 4 and at != n for n in turning) % 2
+                found[axis] = (-side if turned else side, at)
+    return found
+
+
+def _front(words: Sequence[Word]) -> tuple[int, ...]:
+    """Return a phrase before the subject: up to a comma, or else its first words."""
+    if words[0].said not in FRONTING:
+        return ()
+    for at in range(1, min(_FRONT_WORDS, len(words))):
+        gap = words[at].span.start - words[at - 1].span.end
+        if gap > 1:  # a comma stands there
+            return tuple(range(at))
+        if words[at].said in {"the", "a", "an", "you", "we", "no"} and at > 1:
+            return tuple(range(at))
+    return tuple(range(min(3, len(words))))

@@ -1,0 +1,217 @@
+"""What a person makes of a conflict: merged, both kept, or one overrides the other.
+
+Each function is one transaction. Locks are taken in the order of `entries`: the active
+model, the entries by id, then the conflict.
+"""
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.roles import Role, has_role
+from kb.conflicts.finding import find_conflicts_of, other_entry
+from kb.conflicts.models import Conflict
+from kb.embedding.services import active_model
+from kb.entries.models import Entry
+from kb.entries.revisions import lock_all
+from kb.entries.services import edit_entry
+from kb.entries.states import mark_for_review, retire_entry, verify_entry
+from kb.entries.values import REASON_LIMIT
+from kb.exceptions import (
+    ConflictNotFoundError,
+    ConflictResolvedError,
+    InvalidKnowledgeError,
+)
+from kb.text.cleaning import clean_line
+
+ACTIONS = ("merge", "keep_both", "override", "retire_other")
+
+
+@transaction.atomic
+def merge_conflict(
+    *, conflict_id: int, keep: int, by: User, reason: str = "", text: str = ""
+) -> Conflict:
+    """Keep one of two entries and retire the other with a note.
+
+    Args:
+        keep: Id of the entry that stays.
+        text: What it says from now on, with what only the other one said; "" leaves it
+            as it is. A verified entry stays verified if `by` may verify.
+    """
+    conflict, other = _taken_up(conflict_id, keep, by)
+    note = _clean(reason)
+    if text.strip():
+        edit_entry(
+            entry_id=keep,
+            author=by,
+            may_verify=has_role(by, Role.CURATOR),
+            reason=note or f"Merged with entry {other}.",
+            text=text,
+        )
+    retire_entry(entry_id=other, by=by, reason=note or f"Merged into entry {keep}.")
+    return _close(conflict, Conflict.State.MERGED, by, note, kept=keep)
+
+
+@transaction.atomic
+def keep_both(*, conflict_id: int, by: User, reason: str) -> Conflict:
+    """Say that both entries are right; they are not asked about until a text changes."""
+    conflict = _lock(conflict_id, by)
+    return _close(conflict, Conflict.State.KEPT, by, _clean(reason, required=True))
+
+
+@transaction.atomic
+def override_conflict(
+    *, conflict_id: int, keep: int, by: User, reason: str, retire: bool = False
+) -> Conflict:
+    """Say that one entry is right: the other is sent to review, or retired.
+
+    That vouches for the right one, if it waited for a review.
+    """
+    conflict, other = _taken_up(conflict_id, keep, by)
+    note = _clean(reason, required=True)
+    change = retire_entry if retire else mark_for_review
+    change(
+        entry_id=other,
+        by=by,
+        reason=f"Entry {keep} is right: {note}"[:REASON_LIMIT],
+    )
+    if Entry.objects.filter(pk=keep, state=Entry.State.NEEDS_REVIEW).exists():
+        verify_entry(entry_id=keep, by=by, reason=note)
+    return _close(conflict, Conflict.State.OVERRIDDEN, by, note, kept=keep)
+
+
+def resolve_conflict(
+    *,
+    conflict_id: int,
+    action: str,
+    keep: int | None,
+    by: User,
+    reason: str,
+    text: str = "",
+) -> Conflict:
+    """Do what a person chose: one of `ACTIONS`, each as its own function says.
+
+    Raises:
+        InvalidKnowledgeError: The action is unknown, it needs an entry to keep, or there
+            is a text and nothing is merged.
+    """
+    if action not in ACTIONS:
+        raise InvalidKnowledgeError(
+            "action",
+            f"action {action[:40]!r} is unknown; take one of {', '.join(ACTIONS)}.",
+        )
+    if text.strip() and action != "merge":
+        raise InvalidKnowledgeError(
+            "text", f"text goes with merge, not with {action}; leave it out."
+        )
+    if action == "keep_both":
+        return keep_both(conflict_id=conflict_id, by=by, reason=reason)
+    if keep is None:
+        raise InvalidKnowledgeError(
+            "keep", f"keep is missing; {action} needs the id of the entry that stays."
+        )
+    if action == "merge":
+        return merge_conflict(
+            conflict_id=conflict_id, keep=keep, by=by, reason=reason, text=text
+        )
+    return override_conflict(
+        conflict_id=conflict_id,
+        keep=keep,
+        by=by,
+        reason=reason,
+        retire=action == "retire_other",
+    )
+
+
+@transaction.atomic
+def settle_written(
+    entry_id: int, *, by: User, override: str = ""
+) -> tuple[Conflict, ...]:
+    """Look for conflicts of what a person has just written, and act on contradictions.
+
+    An entry that contradicts a verified one does not stay verified beside it: it goes to
+    review, unless `override` says why it is right; then the other one does. Entries that
+    `by` may not see have no part in it, since the effect would tell that they exist.
+
+    Args:
+        override: Why what was written is right, against what contradicts it.
+
+    Returns:
+        Its open conflicts that `by` may see, contradictions first.
+    """
+    find_conflicts_of(entry_id, is_complete=False)
+    for conflict in _contradictions(entry_id, by):
+        if override.strip():
+            override_conflict(
+                conflict_id=conflict.pk, keep=entry_id, by=by, reason=override
+            )
+        else:
+            other = other_entry(conflict, entry_id)
+            mark_for_review(
+                entry_id=entry_id,
+                by=by,
+                reason=f"Contradicts verified entry {other}; see conflict {conflict.pk}.",
+            )
+            break
+    visible = Conflict.objects.open().of_entry(entry_id).visible_to(by)
+    return tuple(visible.order_by("kind", "-score").select_related("first", "second"))
+
+
+def _contradictions(entry_id: int, by: User) -> list[Conflict]:
+    """Return the open contradictions of a verified entry with verified ones."""
+    verified = Entry.State.VERIFIED
+    rows = Conflict.objects.open().of_entry(entry_id).visible_to(by)
+    return list(
+        rows.filter(
+            kind=Conflict.Kind.CONTRADICTION,
+            first__state=verified,
+            second__state=verified,
+        ).order_by("pk")
+    )
+
+
+def _taken_up(conflict_id: int, keep: int, by: User) -> tuple[Conflict, int]:
+    """Return the locked conflict and the id of the entry that is not kept."""
+    conflict = _lock(conflict_id, by)
+    if keep not in (conflict.first_id, conflict.second_id):
+        raise InvalidKnowledgeError(
+            "keep",
+            f"keep {keep} is no entry of conflict {conflict_id}; take "
+            f"{conflict.first_id} or {conflict.second_id}.",
+        )
+    return conflict, other_entry(conflict, keep)
+
+
+def _lock(conflict_id: int, by: User) -> Conflict:
+    """Lock a conflict as edits of its entries do: after the model and the entries."""
+    visible = Conflict.objects.visible_to(by).filter(pk=conflict_id)
+    active_model(for_share=True)
+    for pair in visible.values_list("first", "second"):
+        lock_all(pair)
+    conflict = visible.select_for_update(of=("self",), no_key=True).first()
+    if conflict is None:
+        raise ConflictNotFoundError(
+            f"There is no conflict {conflict_id} that you may see."
+        )
+    if conflict.state != Conflict.State.OPEN:
+        raise ConflictResolvedError(
+            f"Conflict {conflict_id} is {conflict.get_state_display()} already; there is "
+            "nothing to resolve."
+        )
+    return conflict
+
+
+def _clean(reason: str, *, required: bool = False) -> str:
+    return clean_line(reason, field="reason", limit=REASON_LIMIT, required=required)
+
+
+def _close(
+    conflict: Conflict, state: str, by: User, reason: str, kept: int | None = None
+) -> Conflict:
+    conflict.state = state
+    conflict.kept_id = kept
+    conflict.resolved_by = by
+    conflict.resolved_at = timezone.now()
+    conflict.reason = reason
+    conflict.save()
+    return conflict

@@ -1,0 +1,125 @@
+from datetime import datetime
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Case, F, GeneratedField, Q, Value, When
+from django.db.models.functions import Greatest, Least
+
+from kb.entries.due import EXPIRY_NOTICE, Due, Reason
+from kb.entries.models import Entry
+
+
+class Upkeep(models.Model):
+    """How an entry fares: how it is used, and from when on it wants a person.
+
+    One row for each entry. The dates follow from the entry and are kept by triggers,
+    whoever writes it; the counts are added by `kb.upkeep.services`. Beside the entry, so
+    that neither rewrites it nor changes its age.
+    """
+
+    entry = models.OneToOneField(
+        Entry, primary_key=True, on_delete=models.CASCADE, related_name="upkeep"
+    )
+    uses = models.PositiveIntegerField(
+        db_default=0, help_text="Answered questions that cited it."
+    )
+    last_used_at = models.DateTimeField(null=True)
+    up = models.IntegerField(
+        db_default=0, help_text="Votes for the answers that cited it."
+    )
+    down = models.IntegerField(db_default=0, help_text="Votes against them.")
+    waiting_since = models.DateTimeField(
+        null=True, help_text="Since when it is in review or needs one."
+    )
+    review_due = models.DateTimeField(
+        null=True, help_text="Verified: when it is to be verified again."
+    )
+    expiry_notice_at = models.DateTimeField(
+        null=True, help_text="So long before its expiry that there is time to act."
+    )
+    postponed_until = models.DateTimeField(null=True)
+    postponed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="+",
+    )
+    due_at = GeneratedField(
+        # The database's least and greatest leave out what is null.
+        expression=Case(
+            When(
+                Q(waiting_since__isnull=True)
+                & Q(review_due__isnull=True)
+                & Q(expiry_notice_at__isnull=True),
+                then=Value(None),
+            ),
+            default=Greatest(
+                Least(F("waiting_since"), F("review_due"), F("expiry_notice_at")),
+                F("postponed_until"),
+            ),
+        ),
+        output_field=models.DateTimeField(null=True),
+        db_persist=True,
+    )
+
+    class Meta:
+        indexes = [
+            # What stands first in the queue: the most used, then the longest due.
+            models.Index(
+                fields=["-uses", "due_at", "entry"],
+                condition=Q(due_at__isnull=False),
+                name="upkeep_queue",
+            ),
+            models.Index(fields=["due_at"], name="upkeep_due"),
+            models.Index(fields=["review_due"], name="upkeep_review"),
+            models.Index(fields=["expiry_notice_at"], name="upkeep_expiry"),
+        ]
+
+    def __str__(self) -> str:
+        return f"upkeep of entry {self.entry_id}"
+
+    @property
+    def valid_until(self) -> datetime | None:
+        """When the entry expires, unless nobody is answered with it anyway."""
+        notice = self.expiry_notice_at
+        return None if notice is None else notice + EXPIRY_NOTICE
+
+    def is_overdue(self, at: datetime) -> bool:
+        """Tell whether a verified entry should have been verified again by `at`."""
+        return self.review_due is not None and self.review_due <= at
+
+    def reasons(self, at: datetime) -> tuple[Due, ...]:
+        """Return why the entry is due at `at`, the gravest first."""
+        found = []
+        if self.valid_until and self.valid_until <= at:
+            found.append(Due(Reason.EXPIRED, self.valid_until))
+        if self.review_due and self.review_due <= at:
+            found.append(Due(Reason.OVERDUE, self.review_due))
+        if self.valid_until and at < self.valid_until <= at + EXPIRY_NOTICE:
+            found.append(Due(Reason.EXPIRING, self.valid_until))
+        if self.waiting_since:
+            found.append(Due(Reason(self.entry.state), self.waiting_since))
+        return tuple(found)
+
+
+class Reminder(models.Model):
+    """That an owner was told that an entry came due; once for each time it did."""
+
+    entry = models.ForeignKey(Entry, on_delete=models.CASCADE, related_name="reminders")
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+"
+    )
+    due_at = models.DateTimeField(
+        help_text="The entry's at that time: tells the event."
+    )
+    sent_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["owner", "entry", "due_at"], name="reminder_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"reminder of entry {self.entry_id} to user {self.owner_id}"

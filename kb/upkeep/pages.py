@@ -1,0 +1,179 @@
+"""The page of what is due for review: each entry with its reasons, and what to do."""
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts.exceptions import NescioError
+from accounts.roles import Role, has_role
+from kb.entries.due import LABELS, Place, Reason
+from kb.entries.models import Entry
+from kb.entries.services import edit_entry
+from kb.entries.states import retire_entry, verify_entry
+from kb.exceptions import InvalidKnowledgeError
+from kb.interface.admin import caller
+from kb.upkeep.services import COUNTED, due_entries, postpone_review, read_page, sizes
+
+PAGE = 25
+PERIODS = ((7, "a week"), (30, "a month"), (90, "a quarter"))
+_OFFERED_OWNERS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """What a request asks to see of the queue."""
+
+    mine: bool
+    reason: Reason | None
+    after: Place | None
+
+    def query(self, **changes: object) -> str:
+        """Return it, changed, as the query of an address; from the queue's top."""
+        chosen = {
+            "whose": "mine" if self.mine else "all",
+            "reason": self.reason.value if self.reason else "",
+            **changes,
+        }
+        return "?" + urlencode(chosen)
+
+
+def due_page(model_admin: Any, request: HttpRequest) -> HttpResponse:  # noqa: ANN401  # unfold ships no types
+    """Show the queue; a posted form does something to one entry and comes back."""
+    if not model_admin.has_view_permission(request):
+        raise PermissionDenied
+    user = caller(request)
+    choice = _choice_of(request)
+    if request.method == "POST":
+        if not model_admin.has_change_permission(request):
+            raise PermissionDenied
+        return _act(model_admin, request, user)
+    now = timezone.now()
+    entries = due_entries(user, at=now, mine=choice.mine, reason=choice.reason)
+    page = read_page(entries, size=PAGE, after=choice.after)
+    counts = sizes(user, at=now, mine=choice.mine)
+    may_change = model_admin.has_change_permission(request)
+    following = page.following
+    context = {
+        **model_admin.admin_site.each_context(request),
+        "opts": model_admin.model._meta,
+        "title": "Due for review",
+        "rows": [(entry, entry.upkeep.reasons(now)) for entry in page.entries],
+        "choice": choice,
+        "whose": [
+            ("All", choice.query(whose="all"), not choice.mine),
+            ("Mine", choice.query(whose="mine"), choice.mine),
+        ],
+        "reasons": [
+            ("any reason", None, choice.query(reason=""), choice.reason is None),
+            *(
+                (
+                    LABELS[reason],
+                    f"{count}+" if count == COUNTED else str(count),
+                    choice.query(reason=reason.value),
+                    choice.reason == reason,
+                )
+                for reason, count in counts.items()
+            ),
+        ],
+        "next": choice.query(after=following.token()) if following else "",
+        "first": choice.query() if choice.after else "",
+        "may_change": may_change,
+        "may_verify": has_role(user, Role.CURATOR),
+        "periods": PERIODS,
+        "owners": _owners() if may_change else [],
+    }
+    return TemplateResponse(request, "admin/kb/entry/due.html", context)
+
+
+def _choice_of(request: HttpRequest) -> _Choice:
+    asked = request.GET
+    reason = asked.get("reason", "")
+    if reason and reason not in LABELS:
+        raise Http404(f"There is no reason {reason[:20]!r}.")
+    after = asked.get("after", "")
+    try:
+        place = Place.read(after) if after else None
+    except ValueError as error:
+        raise Http404(str(error)) from error
+    return _Choice(
+        asked.get("whose") == "mine", Reason(reason) if reason else None, place
+    )
+
+
+def _owners() -> list[str]:
+    """Return user names to offer; any other may be typed."""
+    staff = User.objects.filter(is_active=True, is_staff=True).order_by("username")
+    return list(staff.values_list("username", flat=True)[:_OFFERED_OWNERS])
+
+
+def _act(model_admin: Any, request: HttpRequest, user: User) -> HttpResponse:  # noqa: ANN401  # unfold ships no types
+    """Do what was asked to the entry, and go back to where the queue was."""
+    asked = request.POST
+    entry = _entry_of(user, asked.get("entry", ""))
+    try:
+        done = _do(user, entry, asked)
+    except NescioError as error:
+        model_admin.message_user(request, str(error), level=messages.ERROR)
+    else:
+        said = f"{done}: {entry.said}"
+        model_admin.message_user(request, said, level=messages.SUCCESS)
+    query = request.META.get("QUERY_STRING", "")
+    here = reverse("admin:kb_entry_due")
+    return HttpResponseRedirect(f"{here}?{query}" if query else here)
+
+
+def _entry_of(user: User, key: str) -> Entry:
+    is_key = key.isascii() and key.isdecimal() and len(key) < 19
+    found = Entry.objects.visible_to(user).filter(pk=int(key)) if is_key else None
+    entry = found.defer("search_vector").first() if found is not None else None
+    if entry is None:
+        raise Http404(f"There is no entry {key[:20]!r}.")
+    return entry
+
+
+def _do(user: User, entry: Entry, asked: Any) -> str:  # noqa: ANN401  # a QueryDict
+    """Call the service that `action` names; return what that is called."""
+    action = asked.get("action", "")
+    expected = _number(asked.get("revision", ""), "revision")
+    if action == "verify":
+        if not has_role(user, Role.CURATOR):
+            raise InvalidKnowledgeError("action", "Verifying needs the role curator.")
+        verify_entry(entry_id=entry.pk, by=user, expected_revision=expected)
+        return "Still true"
+    if action == "retire":
+        retire_entry(entry_id=entry.pk, by=user, expected_revision=expected)
+        return "Retired"
+    if action == "postpone":
+        days = _number(asked.get("days", ""), "days")
+        postpone_review(entry_id=entry.pk, by=user, days=days)
+        return f"Postponed by {days} days"
+    if action == "hand_over":
+        name = asked.get("owner", "").strip()
+        owner = User.objects.filter(username=name, is_active=True).first()
+        if owner is None:
+            raise InvalidKnowledgeError(
+                "owner", f"There is no user {name!r}; give the name of an active one."
+            )
+        edit_entry(
+            entry_id=entry.pk,
+            author=user,
+            may_verify=False,
+            expected_revision=expected,
+            owner=owner,
+        )
+        return f"Handed over to {name}"
+    raise InvalidKnowledgeError("action", f"There is no action {action[:20]!r}.")
+
+
+def _number(value: str, field: str) -> int:
+    if not (value.isascii() and value.isdecimal() and len(value) < 10):
+        raise InvalidKnowledgeError(field, f"{field} {value[:20]!r} is no number.")
+    return int(value)

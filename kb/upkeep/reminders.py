@@ -1,0 +1,118 @@
+"""Mails that tell owners what came due: one digest each, every event once.
+
+What was told is written in the transaction that sends the mail. A mail server that fails
+leaves nothing written, and the job tries again; a worker killed just between sending and
+committing may send one digest twice, none is lost.
+"""
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+from smtplib import SMTPException, SMTPRecipientsRefused
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.mail import EmailMessage
+from django.db.models import Exists, OuterRef
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts.acting import acting_for
+from jobs.exceptions import RetryableJobError
+from jobs.run import JobRun
+from kb.entries.models import Entry, EntryQuerySet
+from kb.upkeep.models import Reminder
+
+logger = logging.getLogger(__name__)
+
+KIND = "kb.remind_owners"
+NAMED = 20
+"""Entries that a mail names; it counts the others."""
+
+_MOST = 10_000  # events of one mail; what is beyond comes with the next
+
+
+def remind_owners(run: JobRun) -> dict[str, object]:
+    """Send each owner one mail on what came due since the last, a step each.
+
+    The handler of jobs of the kind "kb.remind_owners". Owners without an address, and
+    what an owner may not see, are left out.
+
+    Returns:
+        How many mails were sent on how many entries.
+    """
+    after: int = run.cursor.get("after", 0)
+    mails: int = run.cursor.get("mails", 0)
+    told: int = run.cursor.get("told", 0)
+    owners = User.objects.filter(is_active=True, pk__gt=after).exclude(email="")
+    owners = owners.filter(Exists(Entry.objects.filter(owner=OuterRef("pk"))))
+    for owner in owners.order_by("pk"):
+        with run.step() as step, acting_for(owner):
+            count = remind(owner, at=timezone.now())
+            mails, told = mails + bool(count), told + count
+            cursor = {"after": owner.pk, "mails": mails, "told": told}
+            step.advance(done=mails, cursor=cursor)
+    return {"mails": mails, "entries": told}
+
+
+def remind(owner: User, *, at: datetime) -> int:
+    """Send `owner` one mail on what came due by `at` and was not told yet.
+
+    To be called in a transaction, which the mail is a part of.
+
+    An address that the mail server refuses for good is logged, and counts as told.
+
+    Returns:
+        How many entries it tells of; 0 sends nothing.
+
+    Raises:
+        RetryableJobError: The mail server did not take it.
+    """
+    rows = _untold(owner, at).in_queue_order().select_related("upkeep")
+    entries = list(rows.defer("search_vector")[:_MOST])
+    if not entries:
+        return 0
+    made = Reminder.objects.bulk_create(
+        [
+            Reminder(entry=entry, owner=owner, due_at=entry.upkeep.due_at)
+            for entry in entries
+        ],
+        batch_size=1_000,
+    )
+    try:
+        _mail(owner, entries, at).send()
+    except SMTPRecipientsRefused:
+        # No reason to keep all other owners waiting.
+        logger.warning("The mail server refuses the address of user %d.", owner.pk)
+        return 0
+    except (SMTPException, OSError) as error:
+        raise RetryableJobError(
+            f"The mail to user {owner.pk} could not be sent: {error}"
+        ) from error
+    return len(made)
+
+
+def _untold(owner: User, at: datetime) -> EntryQuerySet:
+    told = Reminder.objects.filter(
+        entry=OuterRef("pk"), owner=owner, due_at=OuterRef("upkeep__due_at")
+    )
+    mine = Entry.objects.visible_to(owner).filter(~Exists(told), owner=owner)
+    return mine.due(at)
+
+
+def _mail(owner: User, entries: Sequence[Entry], at: datetime) -> EmailMessage:
+    queue = f"{settings.PUBLIC_URL}{reverse('admin:kb_entry_due')}?whose=mine"
+    context = {
+        "owner": owner,
+        "lines": [(entry.said, entry.upkeep.reasons(at)) for entry in entries[:NAMED]],
+        "more": max(len(entries) - NAMED, 0),
+        "queue": queue,
+    }
+    noun = "entry is" if len(entries) == 1 else "entries are"
+    return EmailMessage(
+        subject=f"{len(entries)} {noun} due for review",
+        body=render_to_string("kb/reminder.txt", context),
+        from_email=settings.DEFAULT_FROM_EMAIL,
+        to=[owner.email],
+    )

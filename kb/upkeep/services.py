@@ -1,0 +1,263 @@
+"""Postponing what is due, and the nightly round that keeps dates and policies true."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.contrib.auth.models import User
+from django.db import connection, transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from jobs.run import JobRun
+from jobs.services import enqueue
+from kb.documents.models import KnowledgeBase
+from kb.entries.bulk import BATCH, Action, BulkChange, change_entries
+from kb.entries.due import Place, Reason
+from kb.entries.models import Entry, EntryQuerySet
+from kb.exceptions import EntryNotFoundError, InvalidKnowledgeError
+from kb.upkeep.models import Upkeep
+
+KIND = "kb.keep_upkeep"
+POSTPONE_MOST_DAYS = 365
+
+_RECKON_ENTRIES = 5_000
+# Both rows are locked, and entries first as everywhere: a verification that commits
+# meanwhile is waited for and read as it then stands.
+_RECKON = """
+WITH span AS (
+    SELECT id FROM kb_entry WHERE id > %(after)s ORDER BY id LIMIT %(limit)s
+), stale AS (
+    SELECT e.id,
+           kb_review_due(e.state, e.verified_at, coalesce(
+               e.review_interval_days, b.review_interval_days)) AS review_due,
+           kb_expiry_notice(e.state, e.valid_until) AS expiry_notice_at
+    FROM kb_entry e
+    JOIN kb_knowledgebase b ON b.id = e.knowledge_base_id
+    JOIN kb_upkeep k ON k.entry_id = e.id
+    WHERE e.id > %(after)s AND e.id <= (SELECT max(id) FROM span)
+          AND (k.review_due, k.expiry_notice_at) IS DISTINCT FROM (
+              kb_review_due(e.state, e.verified_at, coalesce(
+                  e.review_interval_days, b.review_interval_days)),
+              kb_expiry_notice(e.state, e.valid_until))
+    ORDER BY e.id FOR NO KEY UPDATE OF e, k
+), moved AS (
+    UPDATE kb_upkeep k
+    SET review_due = s.review_due, expiry_notice_at = s.expiry_notice_at
+    FROM stale s WHERE k.entry_id = s.id
+    RETURNING 1
+)
+SELECT (SELECT max(id) FROM span), (SELECT count(*) FROM moved)
+"""
+
+
+@transaction.atomic
+def postpone_review(*, entry_id: int, by: User, days: int) -> Upkeep:
+    """Keep an entry out of the queue for `days`; what it says and answers stays.
+
+    It ends early when the entry is verified or gets another state.
+
+    Raises:
+        EntryNotFoundError: There is no such entry.
+        InvalidKnowledgeError: `days` is not from 1 to 365, or the entry is never due.
+    """
+    if not 1 <= days <= POSTPONE_MOST_DAYS:
+        raise InvalidKnowledgeError(
+            "days", f"days {days} is not in 1 to {POSTPONE_MOST_DAYS}; give one in it."
+        )
+    row = Upkeep.objects.select_for_update(no_key=True).filter(entry=entry_id).first()
+    if row is None:
+        raise EntryNotFoundError(f"There is no entry {entry_id}.")
+    if row.due_at is None:
+        raise InvalidKnowledgeError(
+            "days", f"Entry {entry_id} is never due; there is nothing to postpone."
+        )
+    row.postponed_until = timezone.now() + timedelta(days=days)
+    row.postponed_by = by
+    row.save(update_fields=["postponed_until", "postponed_by"])
+    row.refresh_from_db(fields=["due_at"])
+    return row
+
+
+def enqueue_round() -> None:
+    """Let a worker bring all dates in step with the knowledge bases' intervals."""
+    enqueue(KIND, {}, idempotency_key=KIND)
+
+
+def keep_upkeep(run: JobRun) -> dict[str, object]:
+    """Bring every entry's dates in step, then doubt what is overdue for too long.
+
+    The handler of jobs of the kind "kb.keep_upkeep". Triggers keep the dates of single
+    entries; a changed interval of a knowledge base reaches its entries here.
+
+    Returns:
+        How many dates moved and how many entries fell to needs_review.
+    """
+    after: int | None = run.cursor.get("after", 0)
+    moved: int = run.cursor.get("moved", 0)
+    while after is not None:
+        with run.step() as step, connection.cursor() as sql:
+            sql.execute(_RECKON, {"after": after, "limit": _RECKON_ENTRIES})
+            after, count = sql.fetchone()
+            moved += count
+            step.advance(done=moved, cursor={"after": after, "moved": moved})
+    doubted: int = run.cursor.get("doubted", 0)
+    for knowledge_base in KnowledgeBase.objects.filter(
+        when_overdue=KnowledgeBase.Overdue.DOUBT
+    ):
+        while True:
+            with run.step() as step:
+                count = doubt_overdue(knowledge_base)
+                doubted += count
+                step.advance(
+                    done=moved + doubted,
+                    cursor={"after": None, "moved": moved, "doubted": doubted},
+                )
+            if not count:
+                break
+    return {"moved": moved, "doubted": doubted}
+
+
+def doubt_overdue(knowledge_base: KnowledgeBase, *, limit: int = BATCH) -> int:
+    """Take back verifications whose review is overdue beyond the grace period.
+
+    What was postponed is spared for as long.
+
+    Returns:
+        How many of the at most `limit` entries that were looked at.
+    """
+    now = timezone.now()
+    grace = timedelta(days=knowledge_base.overdue_grace_days)
+    awake = Q(upkeep__postponed_until__isnull=True) | Q(
+        upkeep__postponed_until__lte=now
+    )
+    rows = Entry.objects.filter(
+        awake,
+        knowledge_base=knowledge_base,
+        state=Entry.State.VERIFIED,
+        upkeep__review_due__lte=now - grace,
+    )
+    ids = list(rows.order_by("upkeep__review_due").values_list("pk", flat=True)[:limit])
+    reason = (
+        f"Its review was overdue by more than {knowledge_base.overdue_grace_days} days."
+    )
+    change = BulkChange(Action.MARK, reason=reason)
+    return change_entries(ids, change, by=None, may_verify=False).changed
+
+
+# What is due for review, as a person may see it: pages of the queue and its sizes.
+
+
+COUNTED = 1_000
+"""How far sizes are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePage:
+    """Some of what is due, the first to look at first.
+
+    Attributes:
+        entries: Each with its `upkeep`, owner, verifier and `revision_number`.
+        following: Where the next page begins; None for the last.
+    """
+
+    entries: tuple[Entry, ...]
+    following: Place | None
+
+
+def due_entries(
+    user: User, *, at: datetime, mine: bool = False, reason: Reason | None = None
+) -> EntryQuerySet:
+    """Return what `user` may see and is due at `at`, in the order of the queue.
+
+    Args:
+        mine: Only what `user` owns.
+        reason: Only what is due for it, among others.
+    """
+    entries = Entry.objects.visible_to(user).due(at)
+    if mine:
+        entries = entries.filter(owner=user)
+    if reason is not None:
+        entries = entries.due_for(reason, at)
+    return entries.in_queue_order()
+
+
+def read_page(entries: EntryQuerySet, *, size: int, after: Place | None) -> QueuePage:
+    """Return the `size` entries of the queue that stand behind `after`."""
+    if after is not None:
+        entries = entries.after(after)
+    rows = entries.with_revision_number().select_related(
+        "upkeep", "owner", "verified_by", "knowledge_base", "audience",
+        "document", "section", "product_line", "line_of_business",
+    )  # fmt: skip
+    found = tuple(rows.defer("search_vector")[: size + 1])
+    page = found[:size]
+    following = None
+    if len(found) > size:
+        kept = page[-1].upkeep
+        following = Place(kept.uses, kept.due_at, kept.entry_id)
+    return QueuePage(page, following)
+
+
+def sizes(user: User, *, at: datetime, mine: bool) -> dict[Reason, int]:
+    """Return how many are due for each reason; what is `COUNTED` may be more."""
+    return {
+        reason: due_entries(user, at=at, mine=mine, reason=reason)
+        .order_by()[:COUNTED]
+        .count()
+        for reason in Reason
+    }
+
+
+# What is counted of an entry's use; who knows the answers hands the counts in.
+
+
+_ADD = """
+UPDATE kb_upkeep k SET
+    uses = k.uses + n.uses,
+    last_used_at = greatest(k.last_used_at, n.last_used_at),
+    up = k.up + n.up,
+    down = k.down + n.down
+FROM unnest(%s::bigint[], %s::int[], %s::timestamptz[], %s::int[], %s::int[])
+    AS n (entry_id, uses, last_used_at, up, down)
+WHERE k.entry_id = n.entry_id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryUse:
+    """What came to an entry's counts.
+
+    Attributes:
+        uses: Answered questions that cited it.
+        last_used_at: When the last of them was decided; None where there is none.
+        up: Votes for such answers; below 0 where more were taken back than given.
+        down: Votes against them, likewise.
+    """
+
+    entry_id: int
+    uses: int = 0
+    last_used_at: datetime | None = None
+    up: int = 0
+    down: int = 0
+
+
+@transaction.atomic
+def add_uses(additions: Sequence[EntryUse]) -> None:
+    """Add to the counts of entries, each named once; those erased since are left out.
+
+    Counts are no change of an entry: neither a revision nor `updated_at` is written.
+    """
+    ids = [each.entry_id for each in additions]
+    # In the order in which bulk changes of entries come to these rows.
+    locked = Upkeep.objects.select_for_update(no_key=True).order_by("pk")
+    list(locked.filter(pk__in=ids).values_list("pk"))
+    columns: tuple[list[int] | list[datetime | None], ...] = (
+        ids,
+        [each.uses for each in additions],
+        [each.last_used_at for each in additions],
+        [each.up for each in additions],
+        [each.down for each in additions],
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(_ADD, columns)

@@ -1,0 +1,96 @@
+"""A name for each request, in its response and on every log line written meanwhile."""
+
+import logging
+import re
+import uuid
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+
+from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
+from csp.middleware import CSPMiddleware, PolicyParts
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+
+HEADER = "X-Request-ID"
+
+_current: ContextVar[str] = ContextVar("request_id", default="-")
+_PLAIN = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+def current_request_id() -> str:
+    """Return the name of the request in progress, "-" outside of one."""
+    return _current.get()
+
+
+class RequestIdMiddleware:
+    """Takes the caller's X-Request-ID where it is plain, else makes one."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Answer the request under its name."""
+        given = request.headers.get(HEADER, "")
+        name = given if _PLAIN.fullmatch(given) else uuid.uuid4().hex
+        token = _current.set(name)
+        try:
+            response = self._get_response(request)
+        finally:
+            _current.reset(token)
+        response[HEADER] = name
+        return response
+
+
+class RequestIdFilter(logging.Filter):
+    """Puts the request's name on each record."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Let every record through, named."""
+        record.request_id = current_request_id()
+        return True
+
+
+# Content-Security-Policy: strict for our pages, looser by path for what needs more.
+
+
+STRICT: Mapping[str, list[str]] = {
+    "default-src": [NONE],
+    "script-src": [SELF],
+    "style-src": [SELF],
+    "img-src": [SELF],
+    "connect-src": [SELF],
+    "form-action": [SELF],
+    "base-uri": [NONE],
+    "frame-ancestors": [NONE],
+}
+_BY_PREFIX: tuple[tuple[str, Mapping[str, list[str]]], ...] = (
+    (
+        "/admin/",
+        {
+            "script-src": [SELF, UNSAFE_EVAL],
+            "style-src": [SELF, UNSAFE_INLINE],
+            "img-src": [SELF, "data:"],
+            "font-src": [SELF],
+        },
+    ),
+    (
+        "/api/v1/docs",
+        {"style-src": [SELF, UNSAFE_INLINE], "img-src": [SELF, "data:"]},
+    ),
+)
+
+
+class ContentSecurityMiddleware(CSPMiddleware):
+    """Sends the strict policy, loosened by path."""
+
+    def get_policy_parts(
+        self,
+        request: HttpRequest,
+        response: HttpResponseBase,
+        report_only: bool = False,
+    ) -> PolicyParts:
+        """Return the parts of the policy, with the path's replacements."""
+        parts = super().get_policy_parts(request, response, report_only)
+        for prefix, replacements in _BY_PREFIX:
+            if request.path_info.startswith(prefix):
+                parts.replace = {**replacements, **(parts.replace or {})}
+        return parts

@@ -1,0 +1,172 @@
+"""JSON bodies, bounded in bytes and in depth, whose text the database can hold."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import IO, TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
+from django.core.files.uploadhandler import FileUploadHandler
+from django.http import QueryDict
+from django.utils.datastructures import MultiValueDict
+from rest_framework import status
+from rest_framework.exceptions import APIException, ParseError
+from rest_framework.metadata import BaseMetadata
+from rest_framework.parsers import JSONParser
+from rest_framework.request import Request
+
+from accounts.exceptions import NescioError
+
+MAX_DEPTH = 50
+
+# Only an escape can bring in what PostgreSQL's text can't hold: a raw NUL is no JSON and
+# a raw surrogate no UTF-8.
+_SUSPECT_ESCAPE = re.compile(r"\\u(0000|d[89a-f])", re.IGNORECASE)
+
+
+class BodyTooLargeError(APIException):
+    """The request's body is larger than any that is accepted."""
+
+    status_code = status.HTTP_413_REQUEST_ENTITY_TOO_LARGE
+    default_code = "too_large"
+
+    def __init__(self) -> None:
+        limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        super().__init__(f"The body is larger than {limit} bytes; send less at a time.")
+
+
+class BoundedJSONParser(JSONParser):
+    """UTF-8 JSON of at most DATA_UPLOAD_MAX_MEMORY_SIZE bytes and MAX_DEPTH levels.
+
+    The library's parser reads a body of any size and fails on deep nesting with
+    whatever the interpreter's stack gives.
+    """
+
+    def parse(
+        self,
+        stream: IO[Any],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> Any:  # noqa: ANN401  # whatever JSON holds
+        """Return the parsed body.
+
+        Raises:
+            BodyTooLargeError: It has too many bytes.
+            ParseError: It is no JSON, nested too deeply, or holds NUL or half a
+                surrogate pair.
+        """
+        limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        body = stream.read(limit + 1)
+        if len(body) > limit:
+            raise BodyTooLargeError
+        try:
+            text = body.decode("utf-8")
+            parsed = json.loads(text, parse_constant=_refuse_constant)
+        except RecursionError as error:
+            raise _too_deep() from error
+        except ValueError as error:
+            msg = f"The body is no JSON in UTF-8: {error}."
+            raise ParseError(msg) from error
+        _check_depth(parsed)
+        if _SUSPECT_ESCAPE.search(text):
+            _check_strings(parsed)
+        return parsed
+
+
+def _refuse_constant(name: str) -> None:
+    msg = f"{name} is no JSON number"
+    raise ValueError(msg)
+
+
+def _too_deep() -> ParseError:
+    return ParseError(f"The body is nested more than {MAX_DEPTH} levels deep.")
+
+
+def _check_depth(parsed: object) -> None:
+    level = [parsed]
+    for _ in range(MAX_DEPTH + 1):
+        level = [
+            child
+            for each in level
+            if isinstance(each, dict | list)
+            for child in (each.values() if isinstance(each, dict) else each)
+            if isinstance(child, dict | list)
+        ]
+        if not level:
+            return
+    raise _too_deep()
+
+
+def _check_strings(parsed: object) -> None:
+    if isinstance(parsed, str):
+        if "\0" in parsed or any("\ud800" <= each <= "\udfff" for each in parsed):
+            msg = (
+                f"The text {parsed[:60]!a} holds U+0000 or half a surrogate pair; "
+                "leave it out."
+            )
+            raise ParseError(msg)
+    elif isinstance(parsed, dict):
+        for name, value in parsed.items():
+            _check_strings(name)
+            _check_strings(value)
+    elif isinstance(parsed, list):
+        for value in parsed:
+            _check_strings(value)
+
+
+_FORM_BYTES = 1024 * 1024  # what the fields beside the file may take
+
+
+class UploadTooLargeError(NescioError, RequestDataTooBig):
+    """A form with a file is larger than any that is accepted."""
+
+    code = "too_large"
+    status = 413
+
+
+class BoundedUploadHandler(FileUploadHandler):
+    """Refuses an upload that is too large before any of it is read."""
+
+    def handle_raw_input(
+        self,
+        input_data: IO[bytes],
+        META: dict[str, str],  # noqa: N803  # Django's
+        content_length: int,
+        boundary: str,
+        encoding: str | None = None,
+    ) -> tuple[QueryDict, MultiValueDict[str, Any]] | None:
+        """Let the other handlers do it, unless it is too large.
+
+        Raises:
+            UploadTooLargeError: It is.
+        """
+        limit = settings.IMPORT_MAX_MIB * 1024 * 1024
+        if content_length > limit + _FORM_BYTES:
+            raise UploadTooLargeError(
+                f"The upload has {content_length:,} bytes and a file may have {limit:,}; "
+                "split it, or raise NESCIO_IMPORT_MAX_MIB."
+            )
+        return None
+
+    def receive_data_chunk(self, raw_data: bytes, start: int) -> bytes:
+        return raw_data
+
+    def file_complete(self, file_size: int) -> None:
+        """Leave the file to the other handlers."""
+
+
+if TYPE_CHECKING:  # the library's views import this module by settings
+    from rest_framework.views import APIView
+
+
+class MethodsOnly(BaseMetadata):
+    """What OPTIONS tells: the methods; the schema tells the rest.
+
+    The library's own looks rows up to tell which fields could be written.
+    """
+
+    def determine_metadata(
+        self, request: Request, view: "APIView"
+    ) -> dict[str, list[str]]:
+        return {"allow": view.allowed_methods}

@@ -1,0 +1,266 @@
+"""Logistic regression over named signals, which is calibrated by how it is fitted.
+
+A signal that was not measured says nothing: it counts as its mean, and a weight of its
+own tells what it means that it is missing, where that happened often enough to be learnt.
+
+References:
+    Platt, "Probabilistic outputs for support vector machines" (1999): a logistic curve
+    over scores. Hastie, Tibshirani and Friedman, "The elements of statistical learning"
+    (2009), sections 4.4 and 9.6: the fit, and missing predictors.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from probes.cards import Json, ProbeCard, ProbeFiles, ProbeKind, card_bytes
+from probes.fitting import fit_logistic, require_labels
+
+Signals = Mapping[str, float | None]
+Numbers = NDArray[np.float64]
+
+# (answers, of these right and of these wrong)
+_LEAST_TO_FIT: Final = (100, 20)
+# A share of missing values from which on being missing has a weight of its own.
+_OFTEN: Final = 0.005
+# Probabilities nearer to 0 and 1 than this count as this.
+_NEAREST: Final = 1e-6
+# Beyond so many deviations a signal says no more than at that many.
+_FURTHEST: Final = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class JointSettings:
+    """How a joint probe is fitted; the fit is convex, so that no seed is needed.
+
+    Attributes:
+        signals: What is read, by name; each at most once.
+        log_odds: Those of them that are probabilities and are read as log-odds.
+        strength: Penalty on the squared weights, in answers: a weight of 1 deviation
+            costs as much as half of `strength` answers' log-likelihood units.
+    """
+
+    signals: tuple[str, ...]
+    log_odds: frozenset[str] = frozenset()
+    strength: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """What one signal adds to the log-odds that an answer is right.
+
+    Attributes:
+        is_log_odds: Whether the signal is a probability that is read as log-odds.
+        mean: Of the measured values, after that.
+        deviation: Their standard deviation, above 0.
+        weight: Log-odds for each deviation above the mean.
+        missing: Log-odds where the signal was not measured.
+    """
+
+    is_log_odds: bool
+    mean: float
+    deviation: float
+    weight: float
+    missing: float
+
+    def log_odds(self, value: float | None) -> float:
+        read = _read(value, is_log_odds=self.is_log_odds)
+        if math.isnan(read):
+            return self.missing
+        return self.weight * float(_standardised(read, self.mean, self.deviation))
+
+
+@dataclass(frozen=True, slots=True)
+class JointProbe:
+    """Confidence in [0, 1] that an answer is right, from its signals.
+
+    Attributes:
+        language_model: Fingerprint of the model whose signals it was fitted on; it
+            never serves another.
+        intercept: Log-odds where every signal is at its mean.
+        terms: By the signal's name.
+        inputs: Fingerprints of the probes whose confidences are among the signals, by
+            kind.
+    """
+
+    language_model: str
+    intercept: float
+    terms: Mapping[str, Term]
+    inputs: Mapping[str, str]
+
+    def confidence(self, signals: Signals) -> float:
+        """Return the confidence; signals that it does not know are left out."""
+        total = self.intercept + sum(
+            term.log_odds(signals.get(name)) for name, term in self.terms.items()
+        )
+        return float(expit(total))
+
+
+def fit_joint(
+    rows: Sequence[Signals],
+    is_right: Sequence[bool],
+    *,
+    language_model: str,
+    settings: JointSettings,
+    inputs: Mapping[str, str] | None = None,
+) -> JointProbe:
+    """Fit on labelled answers, given by their signals.
+
+    A signal that was never measured, or never differs, is left out.
+    """
+    require_labels(is_right, "to fit on", *_LEAST_TO_FIT)
+    measured = {
+        name: np.array(
+            [
+                _read(row.get(name), is_log_odds=name in settings.log_odds)
+                for row in rows
+            ]
+        )
+        for name in settings.signals
+    }
+    scales = {
+        name: scale
+        for name, values in measured.items()
+        if (scale := _scale_of(values)) is not None
+    }
+    columns: dict[tuple[str, bool], Numbers] = {}
+    for name, (mean, deviation) in scales.items():
+        values = measured[name]
+        is_missing = np.isnan(values)
+        scaled = _standardised(values, mean, deviation)
+        columns[name, False] = np.where(is_missing, 0.0, scaled)
+        if _OFTEN <= is_missing.mean() <= 1 - _OFTEN:
+            columns[name, True] = is_missing.astype(np.float64)
+    table = np.column_stack([*columns.values()] or [np.zeros((len(rows), 0))])
+    labels = np.array(is_right, dtype=np.float64)
+    intercept, weights = fit_logistic(table, labels, settings.strength)
+    found = dict(zip(columns, weights.tolist(), strict=True))
+    terms = {
+        name: Term(
+            name in settings.log_odds,
+            mean,
+            deviation,
+            found[name, False],
+            found.get((name, True), 0.0),
+        )
+        for name, (mean, deviation) in scales.items()
+    }
+    return JointProbe(language_model, intercept, terms, dict(inputs or {}))
+
+
+def _scale_of(values: Numbers) -> tuple[float, float] | None:
+    held = values[~np.isnan(values)]
+    if not len(held) or np.ptp(held) < 1e-9:
+        return None
+    return float(held.mean()), float(held.std())
+
+
+def _standardised(
+    values: Numbers | float, mean: float, deviation: float
+) -> Numbers | float:
+    scaled: Numbers = np.clip(
+        (np.asarray(values) - mean) / deviation, -_FURTHEST, _FURTHEST
+    )
+    return scaled
+
+
+def _read(value: float | None, *, is_log_odds: bool) -> float:
+    """Return a signal as it is standardised; NaN where it was not measured."""
+    if value is None or math.isnan(value):
+        return math.nan
+    if not is_log_odds:
+        return max(-1e9, min(1e9, value))
+    share = min(max(value, _NEAREST), 1 - _NEAREST)
+    return math.log(share / (1 - share))
+
+
+# A joint probe as files, and back: its weights are JSON that anybody can read.
+
+
+def joint_files(
+    probe: JointProbe, settings: JointSettings, card: ProbeCard
+) -> ProbeFiles:
+    """Return a fitted probe as files.
+
+    Args:
+        settings: What it was fitted with.
+        card: What the probe does not know of itself; the rest is filled in here.
+    """
+    said = {
+        "intercept": probe.intercept,
+        "terms": {name: asdict(term) for name, term in probe.terms.items()},
+    }
+    text = json.dumps(said, indent=2, sort_keys=True, allow_nan=False)
+    weights = f"{text}\n".encode()
+    chosen: dict[str, Json] = {
+        "signals": [*settings.signals],
+        "log_odds": [*sorted(settings.log_odds)],
+        "strength": settings.strength,
+    }
+    filled = replace(
+        card,
+        kind=ProbeKind.JOINT,
+        language_model=probe.language_model,
+        layer=None,
+        part="",
+        temperature=1.0,
+        inputs=probe.inputs,
+        settings=chosen,
+    )
+    return ProbeFiles("joint probe", card_bytes(filled, weights), weights)
+
+
+def joint_from(files: ProbeFiles, *, language_model: str) -> JointProbe:
+    """Return the probe for the model of that fingerprint."""
+    card = files.checked(language_model=language_model)
+    if card.kind is not ProbeKind.JOINT:
+        raise files.damaged(f"a {card.kind.value} probe reads no signals")
+    try:
+        said = json.loads(files.weights.decode())
+        terms = {str(name): _term(term) for name, term in said["terms"].items()}
+        intercept = _number(said["intercept"])
+    except (
+        AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError,
+    ) as error:  # fmt: skip
+        raise files.damaged(f"{type(error).__name__}: {error}") from error
+    return JointProbe(card.language_model, intercept, terms, card.inputs)
+
+
+def _term(said: Mapping[str, object]) -> Term:
+    deviation = _number(said["deviation"])
+    if deviation <= 0:
+        msg = f"a deviation is {deviation}"
+        raise ValueError(msg)
+    is_log_odds = said["is_log_odds"]
+    if not isinstance(is_log_odds, bool):
+        msg = f"is_log_odds is {is_log_odds!r}"
+        raise TypeError(msg)
+    return Term(
+        is_log_odds,
+        _number(said["mean"]),
+        deviation,
+        _number(said["weight"]),
+        _number(said["missing"]),
+    )
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        msg = f"{value!r} is no number"
+        raise TypeError(msg)
+    if not math.isfinite(value):
+        msg = f"{value!r} is not finite"
+        raise ValueError(msg)
+    return float(value)
+
+
+# The joint probe: one confidence from all signals of an answer together.
+
+
+__all__ = ["JointProbe", "JointSettings", "fit_joint", "joint_files", "joint_from"]

@@ -1,0 +1,152 @@
+from typing import Self
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from probes.cards import ANSWER_KINDS, ProbeCard, ProbeFiles, ProbeKind
+
+
+class ProbeQuerySet(models.QuerySet["Probe"]):
+    """Reads over probes."""
+
+    def light(self) -> Self:
+        """Without the weights, which no list needs."""
+        return self.defer("weights")
+
+    def serving(self) -> Self:
+        """Those that are asked of every answer: active ones and those in shadow."""
+        return self.filter(
+            kind__in=ANSWER_KINDS, state__in=[Probe.State.ACTIVE, Probe.State.SHADOW]
+        )
+
+    def active_for(self, *language_models: str) -> Self:
+        """Those in force for the models of these fingerprints."""
+        return self.filter(state=Probe.State.ACTIVE, language_model__in=language_models)
+
+
+class Probe(models.Model):
+    """A fitted probe with its files, and whether it decides.
+
+    The files never change: what an answer was decided by can be read again.
+    """
+
+    class State(models.TextChoices):
+        """What a probe is used for.
+
+        A candidate is kept and asked nothing; one in shadow is asked of every answer and
+        refuses none; of each kind and language model one at most is active.
+        """
+
+        CANDIDATE = "candidate", "candidate"
+        SHADOW = "shadow", "shadow"
+        ACTIVE = "active", "active"
+        RETIRED = "retired", "retired"
+
+    kind = models.CharField(
+        max_length=10, choices=[(kind.value, kind.value) for kind in ProbeKind]
+    )
+    language_model = models.CharField(
+        max_length=64,
+        help_text="Fingerprint of the model whose activations or signals it reads.",
+    )
+    language_model_name = models.CharField(max_length=200, blank=True)
+    form = models.CharField(
+        max_length=50, blank=True, help_text="The form of prompt that was read."
+    )
+    layer = models.PositiveSmallIntegerField(null=True, help_text="0-based block.")
+    part = models.CharField(max_length=5, blank=True, help_text="block or ffn")
+    data_sha256 = models.CharField(
+        max_length=64, help_text="Of the labelled answers that it was fitted on."
+    )
+    sizes = models.JSONField(default=dict, help_text="{answers, groups, width}")
+    metrics = models.JSONField(
+        default=dict, help_text="Measured on answers that no fit behind it saw."
+    )
+    temperature = models.FloatField(
+        help_text="Divides its logits; fitted on held-out answers."
+    )
+    state = models.CharField(
+        max_length=9, choices=State.choices, default=State.CANDIDATE
+    )
+    fingerprint = models.CharField(
+        max_length=64, unique=True, help_text="Of card and weights."
+    )
+    card = models.TextField(help_text="probe.json, as it was written.")
+    weights = models.BinaryField(help_text="The other file.")
+    note = models.CharField(max_length=300, blank=True)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="probes",
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = ProbeQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at", "-pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["kind", "language_model"],
+                condition=Q(state="active"),
+                name="probe_one_active",
+            ),
+            models.CheckConstraint(
+                condition=Q(kind__in=["joint", "directions"], layer__isnull=True)
+                | (~Q(kind__in=["joint", "directions"]) & Q(layer__isnull=False)),
+                name="probe_layer_by_kind",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} probe {self.fingerprint[:8]}"
+
+    @property
+    def files(self) -> ProbeFiles:
+        return ProbeFiles(str(self), self.card.encode(), bytes(self.weights))
+
+    @property
+    def parsed_card(self) -> ProbeCard:
+        """What the card says; the weights are not read for it."""
+        return ProbeFiles(str(self), self.card.encode(), b"").parsed()
+
+    @property
+    def signal(self) -> str:
+        """The name under which answers store what it says in shadow."""
+        return f"{self.kind}_{self.fingerprint[:8]}"
+
+
+class ProbeChange(models.Model):
+    """That a probe came into another state; rows are only ever added."""
+
+    probe = models.ForeignKey(Probe, on_delete=models.CASCADE, related_name="changes")
+    before = models.CharField(max_length=9, choices=Probe.State.choices, blank=True)
+    after = models.CharField(max_length=9, choices=Probe.State.choices)
+    replaced = models.ForeignKey(
+        Probe,
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="+",
+        help_text="The one that was active until then, if any was.",
+    )
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="probe_changes",
+    )
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-at", "-pk"]
+
+    def __str__(self) -> str:
+        return f"{self.before or 'new'} to {self.after} at {self.at:%Y-%m-%d %H:%M}"
+
+
+# The registry: probes with their files, and who let which of them decide when.
+
+
+__all__ = ["Probe", "ProbeChange", "ProbeQuerySet"]

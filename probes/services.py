@@ -1,0 +1,181 @@
+"""The registry of probes: kept, tried in shadow, put in force, taken out again."""
+
+from pathlib import Path
+from typing import Final
+
+from django.contrib.auth.models import AbstractBaseUser, User
+from django.db import IntegrityError, connection, transaction
+
+import probes
+from probes.cards import ANSWER_KINDS, CARD, ProbeCard, ProbeFiles
+from probes.exceptions import ProbeNotFoundError, ProbeStateError
+from probes.loading import load_probe
+from probes.models import Probe, ProbeChange
+
+State = Probe.State
+_LOCKS = 0x50524F42  # the class of this module's advisory locks
+
+
+def register(
+    files: ProbeFiles, *, by: AbstractBaseUser | None = None, note: str = ""
+) -> Probe:
+    """Keep a probe as a candidate; one that is kept already is returned as it is.
+
+    It is loaded once, so that what can't be used is refused here and not by a question.
+    """
+    card = files.checked()
+    load_probe(files, language_model=card.language_model)
+    found = Probe.objects.light().filter(fingerprint=files.fingerprint).first()
+    if found is not None:
+        return found
+    try:
+        with transaction.atomic():
+            probe = Probe.objects.create(
+                **_columns(card),
+                fingerprint=files.fingerprint,
+                card=files.card.decode(),
+                weights=files.weights,
+                note=note[:300],
+                created_by=_user(by),
+            )
+            _note(probe, before="", by=by)
+    except IntegrityError:
+        # Another process was faster.
+        return Probe.objects.light().get(fingerprint=files.fingerprint)
+    return probe
+
+
+def promote(probe_id: int, state: str, *, by: AbstractBaseUser | None) -> Probe:
+    """Let a probe run in shadow, or put it in force in place of the one that is.
+
+    Putting the former one in force again undoes it.
+
+    Raises:
+        ProbeStateError: It is in that state already, or can't be brought into it.
+    """
+    if state not in (State.SHADOW, State.ACTIVE):
+        raise ProbeStateError(f"A probe is promoted to shadow or active, not {state}.")
+    with transaction.atomic():
+        probe = _locked(probe_id)
+        if probe.state == state:
+            raise ProbeStateError(f"{probe} is {probe.state} already.")
+        if state == State.SHADOW and probe.kind not in ANSWER_KINDS:
+            raise ProbeStateError(
+                f"{probe} is asked of no answer, so that it has no shadow: put it in "
+                "force, or leave it."
+            )
+        load_probe(probe.files, language_model=probe.language_model)
+        replaced = None
+        if state == State.ACTIVE:
+            in_force = Probe.objects.active_for(probe.language_model)
+            replaced = in_force.light().filter(kind=probe.kind).first()
+        if replaced is not None:
+            _move(replaced, State.RETIRED, by=by)
+        _move(probe, State(state), by=by, replaced=replaced)
+    return probe
+
+
+def retire(probe_id: int, *, by: AbstractBaseUser | None) -> Probe:
+    """Ask a probe no more; it is kept, and can be promoted again.
+
+    Raises:
+        ProbeStateError: It is retired already.
+    """
+    with transaction.atomic():
+        probe = _locked(probe_id)
+        if probe.state == State.RETIRED:
+            raise ProbeStateError(f"{probe} is retired already.")
+        _move(probe, State.RETIRED, by=by)
+    return probe
+
+
+def _columns(card: ProbeCard) -> dict[str, object]:
+    return {
+        "kind": card.kind.value,
+        "language_model": card.language_model,
+        "language_model_name": card.language_model_name,
+        "form": card.form,
+        "layer": card.layer,
+        "part": card.part,
+        "data_sha256": card.data_sha256,
+        "sizes": dict(card.sizes),
+        "metrics": dict(card.metrics),
+        "temperature": card.temperature,
+    }
+
+
+def _locked(probe_id: int) -> Probe:
+    """Return the probe; nobody else changes the registry in this transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s, 0)", [_LOCKS])
+    probe = Probe.objects.filter(pk=probe_id).first()
+    if probe is None:
+        raise ProbeNotFoundError(f"There is no probe {probe_id}.")
+    return probe
+
+
+def _move(
+    probe: Probe,
+    state: Probe.State,
+    *,
+    by: AbstractBaseUser | None,
+    replaced: Probe | None = None,
+) -> None:
+    before, probe.state = probe.state, state
+    probe.save(update_fields=["state"])
+    _note(probe, before=before, by=by, replaced=replaced)
+
+
+def _note(
+    probe: Probe,
+    *,
+    before: str,
+    by: AbstractBaseUser | None,
+    replaced: Probe | None = None,
+) -> None:
+    ProbeChange.objects.create(
+        probe=probe,
+        before=before,
+        after=probe.state,
+        replaced=replaced,
+        by=_user(by),
+    )
+
+
+def _user(by: AbstractBaseUser | None) -> User | None:
+    return by if isinstance(by, User) else None
+
+
+# The probes that come along with the product.
+
+
+DIRECTORY: Final = Path(probes.__file__).parent / "shipped"
+NOTE: Final = "Comes with the product."
+
+
+def unregistered(directory: Path = DIRECTORY) -> list[ProbeFiles]:
+    """Return the probes below `directory` that are not registered (one query)."""
+    found = [
+        ProbeFiles.read(card.parent) for card in sorted(directory.glob(f"*/{CARD}"))
+    ]
+    names = [files.fingerprint for files in found]
+    rows = Probe.objects.filter(fingerprint__in=names)
+    known = set(rows.values_list("fingerprint", flat=True))
+    return [files for files in found if files.fingerprint not in known]
+
+
+def register_shipped(directory: Path = DIRECTORY) -> list[Probe]:
+    """Register the probes below `directory` that are not, and return them.
+
+    Each is put in force for its own language model, and serves no other, unless one of
+    its kind is in force there. What was done with it afterwards stands: it is looked at
+    once.
+    """
+    made = []
+    for files in unregistered(directory):
+        probe = register(files, note=NOTE)
+        in_force = Probe.objects.active_for(probe.language_model)
+        if not in_force.filter(kind=probe.kind).exists():
+            probe = promote(probe.pk, Probe.State.ACTIVE, by=None)
+        made.append(probe)
+    return made

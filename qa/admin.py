@@ -1,0 +1,29 @@
+"""Answers to look at, policies and probes to make and activate, the words of refusals."""
+
+from qa.answers.admin import AnswerAdmin
+from qa.calibration.admin import DriftReadingAdmin
+from qa.evaluation.admin import EvaluationRunAdmin
+from qa.gaps.admin import GapAdmin
+from qa.gaps.escalation_admin import EscalationAdmin
+from qa.policies.admin import PolicyAdmin, RefusalWordingAdmin
+from qa.reviews.admin import ReviewAdmin
+from qa.reviews.sample_admin import ReviewSampleAdmin
+from qa.training.probe_admin import ProbeAdmin
+from qa.training.retraining_admin import RetrainingAdmin
+from qa.votes.admin import ConfidenceMoveAdmin, VoteAdmin
+
+__all__ = [
+    "AnswerAdmin",
+    "ConfidenceMoveAdmin",
+    "DriftReadingAdmin",
+    "EscalationAdmin",
+    "EvaluationRunAdmin",
+    "GapAdmin",
+    "PolicyAdmin",
+    "ProbeAdmin",
+    "RefusalWordingAdmin",
+    "RetrainingAdmin",
+    "ReviewAdmin",
+    "ReviewSampleAdmin",
+    "VoteAdmin",
+]

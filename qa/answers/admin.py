@@ -1,0 +1,214 @@
+import json
+from functools import partial
+from typing import ClassVar
+
+from django.contrib import admin, messages
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from unfold.decorators import display
+
+from kb.enrichment.admin_forms import to_seeds
+from kb.enrichment.background import SEED_LIMIT
+from kb.enrichment.services import MOST_SEEDS
+from qa.answers.models import Answer, AnswerQuerySet, fetch_evidence
+from qa.answers.readable import token_confidences
+from qa.answers.waterfall import stage_times
+from qa.dashboard.admin import dashboard_page
+
+from .admin_parts import (
+    EstimatingPaginator,
+    ReadOnlyAdmin,
+    evidence_table,
+    gates_table,
+    rounded,
+    table,
+)
+
+_MOST_ASKERS = 50
+_WITHHELD = "withheld: it was written from entries that you may not see"
+
+
+@admin.register(Answer)
+class AnswerAdmin(ReadOnlyAdmin):
+    """Every question with all that it was decided by; nobody rewrites history."""
+
+    list_display: ClassVar = [
+        "question", "shown_outcome", "gate", "reason", "thumbs", "asker",
+        "knowledge_base", "channel", "created_at",
+    ]  # fmt: skip
+    list_filter: ClassVar = [
+        "outcome", "gate", "reason", "channel", "knowledge_base", "created_at",
+        "votes__is_up",
+    ]  # fmt: skip
+    list_select_related = ["asker", "knowledge_base"]
+    search_fields: ClassVar = ["question", "asker__username"]
+    search_help_text = "Words of the question as they begin, or who asked"
+    list_per_page = 25
+    show_full_result_count = False
+    paginator = EstimatingPaginator
+    actions: ClassVar = ["propose"]
+    fieldsets: ClassVar = [
+        (None, {"fields": ["question", "shown_outcome", "words", "reasons"]}),
+        ("How it was decided", {"fields": ["gates", "sureness", "times"]}),
+        ("Evidence", {"fields": ["pieces"]}),
+        ("Votes", {"fields": ["voters"]}),
+        (
+            "Record",
+            {
+                "fields": [
+                    "id", "asker", "channel", "knowledge_base", "language", "gate",
+                    "reason", "shown_reason", "policy", "calibration", "embedder",
+                    "language_model", "probes", "draft", "error", "created_at",
+                    "decided_at",
+                ]
+            },
+        ),
+    ]  # fmt: skip
+
+    def get_urls(self) -> list[URLPattern]:
+        page = self.admin_site.admin_view(partial(dashboard_page, self))
+        urls: list[URLPattern] = super().get_urls()
+        return [path("dashboard/", page, name="qa_dashboard"), *urls]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Answer]:
+        answers: AnswerQuerySet = super().get_queryset(request)
+        return answers.visible_to(request.user).prefetch_related("votes__user")
+
+    def has_propose_permission(self, request: HttpRequest) -> bool:
+        """Whether a model may be asked to fill the gaps."""
+        return request.user.has_perm("kb.change_proposal")
+
+    @admin.action(
+        description="Let the model propose answers to these", permissions=["propose"]
+    )
+    def propose(
+        self, request: HttpRequest, chosen: QuerySet[Answer]
+    ) -> HttpResponse | None:
+        """Take the refused ones among the chosen questions as seeds."""
+        refused = chosen.filter(outcome=Answer.Outcome.REFUSED).order_by("-created_at")
+        questions = list(
+            dict.fromkeys(refused.values_list("question", flat=True)[:MOST_SEEDS])
+        )
+        if not questions:
+            self.message_user(
+                request,
+                "None of these was refused; choose unanswered ones.",
+                level=messages.WARNING,
+            )
+            return None
+        return to_seeds(request, (text[:SEED_LIMIT] for text in questions), per_seed=0)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Answer], search_term: str
+    ) -> tuple[QuerySet[Answer], bool]:
+        if not search_term.strip() or not isinstance(queryset, AnswerQuerySet):
+            return queryset, False
+        named = User.objects.filter(username__icontains=search_term.strip())
+        askers = list(named.values_list("pk", flat=True)[:_MOST_ASKERS])
+        in_text = request.user.is_superuser
+        return queryset.with_words(search_term, in_text=in_text, askers=askers), False
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Answer | None:
+        answer: Answer | None = super().get_object(request, object_id, from_field)
+        if answer is not None:
+            fetch_evidence(answer, request.user)
+        return answer
+
+    @admin.display(description="text")
+    def words(self, answer: Answer) -> str:
+        return answer.shown_text
+
+    @admin.display(description="reasoning")
+    def reasons(self, answer: Answer) -> str:
+        """Show why the model said so."""
+        return answer.shown_reasoning
+
+    @admin.display(description="generation")
+    def draft(self, answer: Answer) -> str:
+        """Show what the model wrote, shown to the asker or not."""
+        if answer.is_draft_withheld:
+            return _WITHHELD
+        return json.dumps(answer.generation, ensure_ascii=False)
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: Answer | None = None
+    ) -> list[str]:
+        return [name for _, options in self.fieldsets for name in options["fields"]]
+
+    @display(  # type: ignore[untyped-decorator]  # unfold ships no types
+        description="outcome",
+        ordering="outcome",
+        label={
+            "answered": "success",
+            "refused": "warning",
+            "pending": "info",
+            "failed": "danger",
+        },
+    )
+    def shown_outcome(self, answer: Answer) -> str:
+        return answer.outcome
+
+    @admin.display(description="votes")
+    def thumbs(self, answer: Answer) -> str:
+        """Show how many thumbs point up and down."""
+        ups = [vote.is_up for vote in answer.votes.all()]
+        return f"{ups.count(True)} up, {ups.count(False)} down" if ups else ""
+
+    @admin.display(description="signals")
+    def gates(self, answer: Answer) -> SafeString:
+        """Show every measured number beside its threshold, in order."""
+        return gates_table(answer)
+
+    @admin.display(description="confidence along the draft")
+    def sureness(self, answer: Answer) -> str:
+        """Show how sure a probe was after each token, or why none was."""
+        if answer.is_draft_withheld:
+            return _WITHHELD
+        tokens = token_confidences(answer)
+        if not tokens:
+            return answer.confidence.get("missing", "") or "none"
+        rows = ((token.text, rounded(token.confidence)) for token in tokens)
+        return table(("written", "confidence after it"), rows)
+
+    @admin.display(description="times")
+    def times(self, answer: Answer) -> SafeString:
+        """Show the stages as a waterfall: each bar begins where the last one ended."""
+        rows = []
+        for line in stage_times(answer.milliseconds):
+            bar = format_html(
+                '<div style="margin-left:{}%;width:{}%;min-width:2px;height:.75rem;'
+                'background:var(--color-primary-600,#0b6663)"></div>',
+                f"{line.bar.start:.1f}",
+                f"{line.bar.width:.1f}",
+            )
+            rows.append((line.name, line.time, bar))
+        return table(("stage", "time", "from begin to end"), rows)
+
+    @admin.display(description="what was found")
+    def pieces(self, answer: Answer) -> SafeString:
+        """Show the evidence and near misses as they were measured."""
+        return evidence_table(answer)
+
+    @admin.display(description="votes")
+    def voters(self, answer: Answer) -> SafeString:
+        """Show who thumbed which way, and what they said."""
+        rows = (
+            (
+                vote.user,
+                "up" if vote.is_up else "down",
+                ", ".join(vote.reason_words),
+                *(
+                    ("", "")
+                    if answer.is_withheld
+                    else (vote.comment, vote.expected_answer)
+                ),
+            )
+            for vote in answer.votes.all()
+        )
+        return table(("user", "thumb", "reasons", "comment", "expected"), rows)

@@ -1,0 +1,238 @@
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import QuerySet
+from django.http import HttpResponseBase, StreamingHttpResponse
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.generics import GenericAPIView, ListAPIView
+from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.pagination import NewestFirstPagination
+from accounts.roles import IsAgent
+from accounts.strict_fields import StrictCharField, StrictSerializer, StrictSlugField
+from jobs.api import EVENT_SCHEMA, EventStreamRenderer
+from kb.documents.models import KnowledgeBase
+from kb.tags.models import Tag
+from qa.answers import asking
+from qa.answers.event_stream import stream
+from qa.answers.filters import AnswerFilter
+from qa.answers.models import Answer, fetch_evidence
+from qa.answers.serializers import AnswerSerializer, AnswerSummarySerializer, as_json
+from qa.exceptions import AnswerNotFoundError
+from qa.votes.models import Vote
+from qa.votes.services import COMMENT_LIMIT, EXPECTED_LIMIT
+
+
+class QuestionSerializer(StrictSerializer):
+    """A question, and whom to ask it."""
+
+    question = StrictCharField(
+        max_length=settings.QUESTION_MAX_CHARACTERS,
+        help_text="With at least one letter or digit.",
+    )
+    knowledge_base = StrictCharField(
+        max_length=50,
+        default="",
+        allow_blank=True,
+        help_text="Its slug; without it, the first one.",
+    )
+    language = serializers.ChoiceField(
+        KnowledgeBase.Language.choices,
+        default=None,
+        allow_null=True,
+        help_text="Of the answer; without it, the knowledge base's.",
+    )
+
+
+class TaggedQuestionSerializer(QuestionSerializer):
+    """A question that is kept, and what it is about."""
+
+    tags = serializers.ListField(
+        child=StrictSlugField(slug_field="slug", queryset=Tag.objects.all()),
+        default=list,
+        max_length=len(Tag.Facet),
+        help_text="Slugs of what it is about: a product line, a line of business. Without "
+        "them, that follows from the evidence.",
+    )
+
+    def validate_tags(self, tags: list[Tag]) -> list[Tag]:
+        """Take one of each facet."""
+        facets = [tag.facet for tag in tags]
+        if len(set(facets)) < len(facets):
+            raise serializers.ValidationError(
+                f"Both are a {tags[0].get_facet_display()}; name one of each kind."
+            )
+        return tags
+
+
+class VoteSerializer(StrictSerializer):
+    """A thumb, and what is wrong."""
+
+    rating = serializers.ChoiceField(
+        ["up", "down"], allow_null=True, help_text="null takes the vote back."
+    )
+    reasons = serializers.ListField(
+        child=serializers.ChoiceField(Vote.Reason.choices),
+        default=list,
+        max_length=len(Vote.Reason),
+        help_text="Of a thumb down. Of an answer: wrong, incomplete, outdated, "
+        "off_topic, not_in_evidence, unclear, other; of a refusal: should_be_known, "
+        "entry_exists, wrong_reason, other.",
+    )
+    comment = StrictCharField(max_length=COMMENT_LIMIT, default="", allow_blank=True)
+    expected_answer = StrictCharField(
+        max_length=EXPECTED_LIMIT,
+        default="",
+        allow_blank=True,
+        help_text="Of a thumb down: what should have been said.",
+    )
+
+
+class AnswerListView(ListAPIView[Answer]):
+    """Past questions."""
+
+    permission_classes = [IsAgent]
+    throttle_scope = "user"
+    serializer_class = AnswerSummarySerializer
+    pagination_class = NewestFirstPagination
+    filterset_class = AnswerFilter
+
+    def get_queryset(self) -> QuerySet[Answer]:
+        user = self.request.user
+        return Answer.objects.visible_to(user).with_vote_of(user)
+
+    @extend_schema(operation_id="answers_list")
+    def get(self, request: Request) -> Response:
+        """List one's own questions, newest first; sme and above see everybody's."""
+        return self.list(request)
+
+
+class AnswerView(GenericAPIView[Answer]):
+    """One past question."""
+
+    permission_classes = [IsAgent]
+    throttle_scope = "user"
+    serializer_class = AnswerSerializer
+
+    @extend_schema(operation_id="answers_read")
+    def get(self, request: Request, answer_id: UUID) -> Response:
+        """Read an answer or refusal with its evidence and how it was decided."""
+        user = request.user
+        answers = Answer.objects.visible_to(user).with_vote_of(user)
+        answer = answers.with_evidence(user).filter(pk=answer_id).first()
+        if answer is None:
+            msg = f"There is no answer {answer_id}."
+            raise AnswerNotFoundError(msg)
+        return Response(as_json(answer))
+
+
+_RESPONSES: dict[Any, Any] = {
+    (200, "application/json"): AnswerSerializer,
+    (200, "text/event-stream"): OpenApiResponse(
+        EVENT_SCHEMA,
+        "Events `stage` as they pass, `decision` before any text, `message` "
+        "with pieces of the text, `end` with the whole answer; or `error`.",
+    ),
+    503: OpenApiResponse(
+        description="A model is down. The question is kept; `detail` has its `id`, by "
+        "which it can be decided again (`POST /api/v1/answers/{id}/retry`)."
+    ),
+}
+
+
+class _DecidingView(GenericAPIView[Answer]):
+    permission_classes = [IsAgent]
+    throttle_scope = "ask"
+    serializer_class = AnswerSerializer
+    renderer_classes = [JSONRenderer, EventStreamRenderer]
+
+    def _is_streamed(self) -> bool:
+        renderer = self.request.accepted_renderer
+        return renderer.format == EventStreamRenderer.format
+
+
+class AskView(_DecidingView):
+    """Where questions are asked."""
+
+    @extend_schema(
+        operation_id="ask",
+        request=TaggedQuestionSerializer,
+        responses={
+            **_RESPONSES,
+            404: OpenApiResponse(description="There is no such knowledge base."),
+        },
+    )
+    def post(self, request: Request) -> HttpResponseBase:
+        """Ask a question; get an answer with its evidence, or a refusal that says why.
+
+        A refusal is a decision and no error: status 200 with `answered` false. With
+        `Accept: text/event-stream` the stages come as they pass, and no text before
+        every gate let it through.
+        """
+        asked = read_question(request, TaggedQuestionSerializer)
+        if self._is_streamed():
+            answer = asking.keep_question(**asked, channel=Answer.Channel.API)
+            return _streamed(answer)
+        answer = asking.ask(**asked, channel=Answer.Channel.API)
+        return _whole(answer, request)
+
+
+class RetryView(_DecidingView):
+    """A question whose first try failed."""
+
+    @extend_schema(
+        operation_id="answers_retry",
+        request=None,
+        responses={
+            **_RESPONSES,
+            409: OpenApiResponse(description="It was decided, or is being decided."),
+        },
+    )
+    def post(self, request: Request, answer_id: UUID) -> HttpResponseBase:
+        """Decide one's own question again that failed; the same response as to `ask`."""
+        answer = asking.find_failed(answer_id, asker=request.user)
+        if self._is_streamed():
+            return _streamed(answer)
+        for _ in asking.decide(answer):
+            pass
+        return _whole(answer, request)
+
+
+def read_question(
+    request: Request, body: type[QuestionSerializer] = QuestionSerializer
+) -> dict[str, Any]:
+    """Return the validated question as the services' keyword arguments.
+
+    Args:
+        body: As what it is read.
+    """
+    asked = body(data=request.data)
+    asked.is_valid(raise_exception=True)
+    given = asked.validated_data
+    knowledge_base: KnowledgeBase = asking.find_knowledge_base(
+        given["knowledge_base"], asker=request.user
+    )
+    return {
+        "text": given["question"],
+        "asker": request.user,
+        "knowledge_base": knowledge_base,
+        "language": given["language"],
+        **({"tags": given["tags"]} if "tags" in given else {}),
+    }
+
+
+def _whole(answer: Answer, request: Request) -> Response:
+    if not hasattr(answer, "pieces"):
+        fetch_evidence(answer, request.user)
+    return Response(as_json(answer))
+
+
+def _streamed(answer: Answer) -> StreamingHttpResponse:
+    response = StreamingHttpResponse(stream(answer), content_type="text/event-stream")
+    response["Cache-Control"] = "no-cache"
+    response["X-Accel-Buffering"] = "no"
+    return response

@@ -1,0 +1,313 @@
+"""Asking: keep the question, decide it by the pipeline, store what it came to."""
+
+import logging
+import re
+from collections.abc import Callable, Generator, Iterator, Sequence
+from datetime import timedelta
+from functools import partial
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.exceptions import UnavailableError
+from kb.documents.models import KnowledgeBase
+from kb.tags.models import Tag
+from qa import pipeline
+from qa.answers.models import Answer
+from qa.exceptions import (
+    AnswerDecidedError,
+    AnswerNotFoundError,
+    AnswerPendingError,
+    InvalidQuestionError,
+    KnowledgeBaseNotFoundError,
+)
+from qa.inference.active_probes import probes_in_force
+from qa.pipeline.gates import Decision
+from qa.pipeline.language_model import LanguageModel, Probes
+from qa.pipeline.policy import RetrievalTiming, Scope
+from qa.pipeline.values import Outcome, Question, StageValue, clean_question
+from qa.policies.ask_prefetch import read_grounds
+from qa.policies.models import Policy
+from qa.policies.services import active_policy
+
+from .model_loading import (
+    configured_model,
+    configured_reranker,
+    own_mind,
+    release_connection,
+    verdict_debiaser,
+)
+from .recording import record_failure, record_outcome
+from .retriever import KnowledgeRetriever, PastExamples, scope_of
+
+logger = logging.getLogger(__name__)
+
+# Far beyond what deciding takes at worst: every try of a language server at its time
+# limit, behind a queue of questions before it.
+ABANDONED_AFTER = timedelta(minutes=15)
+
+_NO_TEXT = re.compile("[\x00\ud800-\udfff]")
+
+
+def ask(
+    text: str,
+    *,
+    asker: AbstractBaseUser | AnonymousUser,
+    knowledge_base: KnowledgeBase | None = None,
+    language: str | None = None,
+    channel: str,
+    tags: Sequence[Tag] = (),
+) -> Answer:
+    """Ask and wait for the outcome.
+
+    A hard refusal and a verbatim answer are written once, decided. What goes on to the
+    language model is kept first, so that the question outlives a model that is down.
+    """
+    answer = new_question(text, asker, knowledge_base, language, channel, tags)
+    for _ in decide(answer):
+        pass
+    return answer
+
+
+def keep_question(
+    text: str,
+    *,
+    asker: AbstractBaseUser | AnonymousUser,
+    knowledge_base: KnowledgeBase | None = None,
+    language: str | None = None,
+    channel: str,
+    tags: Sequence[Tag] = (),
+) -> Answer:
+    """Keep a question that `decide` will take up: for who wants the stages as they come."""
+    answer = new_question(text, asker, knowledge_base, language, channel, tags)
+    answer.save(force_insert=True)
+    return answer
+
+
+def decide(
+    answer: Answer,
+    *,
+    language_model: Callable[[], LanguageModel] | None = None,
+    probes: Callable[[LanguageModel], Probes] | None = None,
+    policy: Policy | None = None,
+) -> Generator[StageValue]:
+    """Yield each stage's value; the outcome is stored before it is yielded, last.
+
+    Args:
+        answer: Pending or failed; carries the stored outcome afterwards.
+        language_model: Loads the model; the configured one if None.
+        probes: Returns those of a model; those in force if None.
+        policy: Decides; the knowledge base's active one if None.
+
+    Raises:
+        AnswerDecidedError: It was decided before.
+        UnavailableError: A model is down; the row, whose id is in `detail`, is kept as
+            failed.
+    """
+    if answer.outcome not in (Answer.Outcome.PENDING, Answer.Outcome.FAILED):
+        raise _decided_before(answer)
+    policy = policy or active_policy(answer.knowledge_base)
+    load = language_model or configured_model
+
+    def load_without_connection() -> LanguageModel:
+        release_connection()
+        return load()
+
+    stages = stages_of(answer, policy, load_without_connection, probes)
+    failure = "It was broken off; ask again."
+    try:
+        for value in stages:
+            if isinstance(value, Outcome):
+                record_outcome(answer, value, policy)
+                failure = ""
+            elif _goes_on_to_a_model(value, policy):
+                _keep(answer)
+            yield value
+    except AnswerDecidedError:
+        failure = ""  # somebody else's outcome stands
+        raise
+    except UnavailableError as error:
+        logger.warning("Question %s was not decided: %s", answer.pk, error)
+        _keep(answer)
+        failure = str(error)
+        error.detail = {"id": str(answer.pk)}
+        raise
+    finally:
+        # Also when the caller hung up, or something of ours broke.
+        if failure and not answer._state.adding:
+            record_failure(answer, failure)
+
+
+def find_failed(answer_id: UUID, *, asker: AbstractBaseUser | AnonymousUser) -> Answer:
+    """Return the asker's own question whose first try failed: `decide` may take it up.
+
+    Raises:
+        AnswerNotFoundError: There is none, or it is another user's.
+        AnswerPendingError: Somebody is deciding it now.
+    """
+    answer = Answer.objects.asked_by(asker).filter(pk=answer_id).first()
+    if answer is None:
+        raise AnswerNotFoundError(f"There is no answer {answer_id}.")
+    if answer.outcome == Answer.Outcome.PENDING:
+        raise AnswerPendingError(
+            f"Question {answer_id} is being decided; read it again in a moment."
+        )
+    if answer.outcome != Answer.Outcome.FAILED:
+        raise _decided_before(answer)
+    return answer
+
+
+def fail_abandoned() -> int:
+    """Mark questions that nobody decides any more as failed; return how many.
+
+    Their process was killed in mid-answer; now they can be decided again. One that is
+    decided after all is stored as usual.
+    """
+    rows = Answer.objects.filter(
+        outcome=Answer.Outcome.PENDING, created_at__lt=timezone.now() - ABANDONED_AFTER
+    )
+    return rows.update(
+        outcome=Answer.Outcome.FAILED,
+        error="The process that decided it ended before it was done. Ask again.",
+    )
+
+
+def stages_of(
+    answer: Answer,
+    policy: Policy,
+    language_model: Callable[[], LanguageModel],
+    probes: Callable[[LanguageModel], Probes] | None = None,
+) -> Iterator[StageValue]:
+    """Run the pipeline on a question on behalf of its asker; writes nothing."""
+    asker = answer.asker or AnonymousUser()
+    frozen = policy.as_value()
+    load = probes or probes_in_force
+    scope = scope_of(asker, answer.knowledge_base, frozen)
+    history = PastExamples(scope, release=release_connection)
+
+    def load_and_release(model: LanguageModel) -> Probes:
+        found = load(model)
+        release_connection()  # the model writes next
+        return found
+
+    return pipeline.answer(
+        answer.question,
+        language=answer.language,
+        retriever=KnowledgeRetriever(
+            scope,
+            # Between two looks of these the model writes.
+            release=release_connection
+            if frozen.retrieval_timing is RetrievalTiming.MONITORED
+            else None,
+        ),
+        language_model=language_model,
+        probes=load_and_release,
+        policy=frozen,
+        mind=own_mind(frozen.retrieval_timing, history),
+        reranker=configured_reranker,
+        debiaser=partial(verdict_debiaser, history),
+    )
+
+
+def find_knowledge_base(
+    slug: str = "", *, asker: AbstractBaseUser | AnonymousUser | None = None
+) -> KnowledgeBase:
+    """Return the knowledge base `slug`, or the oldest one if none is named.
+
+    Args:
+        slug: Its slug; "" names none.
+        asker: Who is about to ask it: what deciding needs to know is read along with
+            it, and stays as it is for as long as the instance is used.
+
+    Raises:
+        KnowledgeBaseNotFoundError: There is no such one, or none at all.
+    """
+    rows = KnowledgeBase.objects.order_by("pk")
+    if asker is None:
+        found = (rows.filter(slug=slug) if slug else rows).first()
+    else:
+        found = read_grounds(slug, asker)
+    if found is None:
+        known = ", ".join(rows.values_list("slug", flat=True)[:10])
+        named = f"no knowledge base {slug[:80]!r}" if slug else "no knowledge base yet"
+        remedy = f"there are: {known}." if known else "make one in the admin first."
+        raise KnowledgeBaseNotFoundError(f"There is {named}; {remedy}")
+    return found
+
+
+def new_question(
+    text: str,
+    asker: AbstractBaseUser | AnonymousUser,
+    knowledge_base: KnowledgeBase | None,
+    language: str | None,
+    channel: str,
+    tags: Sequence[Tag] = (),
+) -> Answer:
+    """Return a question as a row that is not written yet.
+
+    Args:
+        tags: What it is about, at most one of each facet; without one of a facet that
+            follows from the evidence, some minutes later.
+    """
+    question = _validated(text)
+    asked = knowledge_base or find_knowledge_base()
+    return Answer(
+        knowledge_base=asked,
+        asker=asker if isinstance(asker, User) else None,
+        channel=Answer.Channel(channel),
+        question=question,
+        language=_language(language or asked.language),
+        **{tag.facet: tag for tag in tags},
+    )
+
+
+def _validated(text: str) -> str:
+    limit = settings.QUESTION_MAX_CHARACTERS
+    if len(text) > limit:
+        raise InvalidQuestionError(
+            f"The question has {len(text)} characters and may have {limit}; shorten it."
+        )
+    found = _NO_TEXT.search(text)
+    if found:
+        raise InvalidQuestionError(
+            f"The question holds U+{ord(found[0]):04X} at position {found.start()}, "
+            "which is no text; take it out."
+        )
+    question = clean_question(text, "").text
+    if not any(character.isalnum() for character in question):
+        raise InvalidQuestionError(
+            f"The question {question[:80]!r} has no words; write what you want to know."
+        )
+    return question
+
+
+def _language(code: str) -> str:
+    if code not in KnowledgeBase.Language.values:
+        known = ", ".join(KnowledgeBase.Language.values)
+        raise InvalidQuestionError(
+            f"The language {code[:20]!r} is not known; use one of {known}."
+        )
+    return code
+
+
+def _decided_before(answer: Answer) -> AnswerDecidedError:
+    return AnswerDecidedError(
+        f"Question {answer.pk} was decided before; ask it again as a new one."
+    )
+
+
+def _goes_on_to_a_model(value: StageValue, policy: Policy) -> bool:
+    """Tell whether a language model is asked next, which takes long and may be down."""
+    if isinstance(value, Question):
+        return policy.scope == Scope.ADAPTIVE
+    return isinstance(value, Decision) and not value.refused
+
+
+def _keep(answer: Answer) -> None:
+    """Write the pending row, so that the question outlives what may fail from here on."""
+    if answer._state.adding:
+        with transaction.atomic():
+            answer.save(force_insert=True)

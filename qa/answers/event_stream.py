@@ -1,0 +1,119 @@
+"""A question being decided, as server-sent events of JSON.
+
+A thread decides and the response only passes on what it says: a caller who hangs up ends
+the stream, never the work, so a kept question is always decided or failed; and while a
+language model thinks, a comment keeps the connection alive.
+"""
+
+import contextvars
+import logging
+import queue
+import re
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from django.contrib.auth.models import AnonymousUser
+from django.db import connections
+from rest_framework.renderers import JSONRenderer
+
+from accounts.exceptions import NescioError, error_envelope
+from qa.answers import asking
+from qa.answers import model_loading as loading
+from qa.answers.models import Answer, fetch_evidence
+from qa.answers.recording import record_failure
+from qa.answers.serializers import as_json
+from qa.pipeline.evidence import Retrieval
+from qa.pipeline.gates import Decision
+from qa.pipeline.values import Outcome, StageValue, stage_of
+
+logger = logging.getLogger(__name__)
+
+HEARTBEAT_SECONDS = 10.0
+
+Event = tuple[str, dict[str, Any]]
+
+_AFTER_SPACE = re.compile(r"(?<=\s)(?=\S)")
+
+
+def stream(
+    answer: Answer, *, heartbeat_seconds: float = HEARTBEAT_SECONDS
+) -> Iterator[str]:
+    """Decide a kept question and yield its events as text, ready to send.
+
+    Args:
+        answer: Kept and pending.
+        heartbeat_seconds: Silence after which a comment is sent.
+    """
+    loading.release_connection()  # the deciding thread has its own
+    inbox: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
+    context = contextvars.copy_context()  # carries the request's id into the log
+    threading.Thread(
+        target=context.run, args=(_work, answer, inbox), name=f"ask {answer.pk}"
+    ).start()
+    while True:
+        try:
+            event = inbox.get(timeout=heartbeat_seconds)
+        except queue.Empty:
+            yield ": still working\n\n"
+            continue
+        if event is None:
+            return
+        yield _as_text(*event)
+
+
+def events(answer: Answer) -> Iterator[Event]:
+    """Decide a kept question and yield (event, data): stages, decision, text, end.
+
+    Nothing that a model wrote is in an event before the decision.
+    """
+    began = time.perf_counter()
+    yield "stage", {"stage": "kept", "id": str(answer.pk), "milliseconds": 0.0}
+    try:
+        for value in asking.decide(answer):
+            if not isinstance(value, Outcome):
+                elapsed = round((time.perf_counter() - began) * 1000, 3)
+                yield "stage", {**_told(value), "milliseconds": elapsed}
+    except NescioError as error:
+        yield "error", error_envelope(error.code, str(error), {"id": str(answer.pk)})
+        return
+    except Exception as error:
+        logger.exception("Question %s could not be decided", answer.pk)
+        message = "Something broke here; it is logged, and the question is kept."
+        yield "error", error_envelope("internal_error", message, {"id": str(answer.pk)})
+        # Last: it fails too where it is the database that broke.
+        record_failure(answer, error)
+        return
+    fetch_evidence(answer, answer.asker or AnonymousUser())
+    whole = as_json(answer)
+    decided = ("id", "outcome", "answered", "unsourced", "gate", "reason")
+    yield "decision", {name: whole[name] for name in decided}
+    for piece in _AFTER_SPACE.split(whole["text"]):
+        yield "message", {"delta": piece}
+    yield "end", whole
+
+
+def _work(answer: Answer, inbox: "queue.SimpleQueue[Event | None]") -> None:
+    try:
+        for event in events(answer):
+            inbox.put(event)
+    finally:
+        inbox.put(None)
+        connections.close_all()
+
+
+def _told(value: StageValue) -> dict[str, Any]:
+    """Return what a stage may tell: never a true reason that the policy hides."""
+    told: dict[str, Any] = {"stage": stage_of(value)}
+    if isinstance(value, Retrieval):
+        distances = [piece.distance for piece in value.evidence]
+        told |= {"evidence": len(distances), "nearest": min(distances, default=None)}
+    elif isinstance(value, Decision):
+        told["passed"] = not value.refused
+    return told
+
+
+def _as_text(name: str, data: dict[str, Any]) -> str:
+    # JSON escapes line ends, so that one event is always one line of data.
+    return f"event: {name}\ndata: {JSONRenderer().render(data).decode()}\n\n"

@@ -1,0 +1,77 @@
+"""Loading the models that a question turns out to need, one by one.
+
+Each pulls in torch, which takes 400 MiB and seconds: a process that only refuses never
+pays for it. None is loaded, nor waited for, while a connection of the database is held.
+"""
+
+from functools import partial
+
+from django.db import connection
+
+from qa.pipeline.closed_book import OwnMind
+from qa.pipeline.history import History, VerdictDebiaser
+from qa.pipeline.language_model import LanguageModel
+from qa.pipeline.monitored import SegmentWriter
+from qa.pipeline.policy import RetrievalTiming
+from qa.pipeline.retrieve import Reranker
+from qa.pipeline.self_knowledge import OwnKnowledge
+
+
+def release_connection() -> None:
+    """Give this thread's database connection back to the pool until it is needed again.
+
+    A language model may take a minute; whoever waits for it keeps no connection from
+    those who are refused in milliseconds.
+    """
+    if not connection.in_atomic_block:
+        connection.close()
+
+
+def configured_model() -> LanguageModel:
+    """Return the language model that answers from evidence."""
+    from qa.inference.configured import load_language_model  # noqa: PLC0415
+
+    return load_language_model()
+
+
+def own_mind(timing: RetrievalTiming, history: History) -> OwnMind:
+    """Return what loads the model that is asked by itself.
+
+    Args:
+        history: The past questions that the asker may be judged by.
+    """
+    return OwnMind(partial(_own_knowledge, timing, history), _segment_writer)
+
+
+def configured_reranker() -> Reranker | None:
+    """Return the reranker that the settings name; None if it is another model's."""
+    from qa.inference import reranker as reranking  # noqa: PLC0415
+
+    release_connection()
+    return reranking.configured_reranker()
+
+
+def verdict_debiaser(history: History) -> VerdictDebiaser:
+    """Return what corrects the model's verdicts by past ones."""
+    from qa.inference import closed_book_models as selection  # noqa: PLC0415
+
+    release_connection()
+    return selection.verdict_debiaser(history)
+
+
+def _own_knowledge(timing: RetrievalTiming, history: History) -> OwnKnowledge:
+    from qa.inference.closed_book_models import own_knowledge_of  # noqa: PLC0415
+
+    release_connection()
+    own = own_knowledge_of(timing, history=history)
+    release_connection()  # the model reads next
+    return own
+
+
+def _segment_writer() -> SegmentWriter:
+    from qa.inference.monitored_writer import monitored_writer  # noqa: PLC0415
+
+    release_connection()
+    writer = monitored_writer()
+    release_connection()
+    return writer

@@ -1,0 +1,370 @@
+import re
+import uuid
+from collections.abc import Sequence
+from typing import Self
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchQuery, SearchVector
+from django.db import models
+from django.db.models import (
+    Exists,
+    F,
+    FilteredRelation,
+    OuterRef,
+    Prefetch,
+    Q,
+    Subquery,
+    prefetch_related_objects,
+)
+from django.db.models.lookups import IsNull
+
+from accounts.roles import Role, has_role
+from kb.documents.models import KnowledgeBase
+from kb.entries.models import Entry, Revision
+from kb.tags.models import Tag
+from qa.pipeline.gates import Gate, Reason
+from qa.pipeline.values import Calibration
+from qa.policies.models import Policy
+
+_WORD = re.compile(r"\w+")
+# Words as they stand: questions come in any language.
+QUESTION_WORDS = SearchVector("question", config="simple")
+TEXT_WORDS = SearchVector("text", config="simple")
+
+WITHHELD = "This answer rests on entries that you may not see."
+
+
+class AnswerQuerySet(models.QuerySet["Answer"]):
+    """Reads over answers."""
+
+    def asked_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """The answers to this user's own questions."""
+        return self.filter(asker_id=user.pk)
+
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """One's own answers; who reviews answers sees everybody's."""
+        rows = self.all() if has_role(user, Role.SME) else self.asked_by(user)
+        return rows.seen_by(user)
+
+    def decided_live_by(self, policy: Policy) -> Self:
+        """Those asked by people that this very version answered or refused."""
+        decided = (Answer.Outcome.ANSWERED, Answer.Outcome.REFUSED)
+        return self.filter(policy=policy, outcome__in=decided).live()
+
+    def live(self) -> Self:
+        """Those that somebody asked: no evaluation's, none that we asked again."""
+        return self.filter(channel__in=Answer.LIVE_CHANNELS)
+
+    def seen_by(self, viewer: AbstractBaseUser | AnonymousUser) -> Self:
+        """Add `is_withheld`: whether it cites an entry that the viewer may not see."""
+        return self.annotate(is_withheld=withholds(viewer, "pk"))
+
+    def with_words(
+        self, words: str, *, in_text: bool = False, askers: Sequence[int] = ()
+    ) -> Self:
+        """Those whose question holds words that begin so, in any order.
+
+        Args:
+            words: Without any, only `askers` are looked for.
+            in_text: Whether the answer's own text may hold them instead.
+            askers: Ids of users whose questions are found whatever they say.
+        """
+        hit = Q(asker__in=askers)
+        begun = [f"{word}:*" for word in _WORD.findall(words)]
+        if begun:
+            query = SearchQuery(" & ".join(begun), config="simple", search_type="raw")
+            hit |= Q(question_words=query)
+            hit |= Q(text_words=query) if in_text else Q()
+        rows = self.alias(question_words=QUESTION_WORDS, text_words=TEXT_WORDS)
+        return rows.filter(hit)
+
+    def with_vote_of(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """Fetch the asker, and as `own_vote` whether this user's vote is up, or None."""
+        own = FilteredRelation("votes", condition=Q(votes__user_id=user.pk))
+        return self.select_related("asker").annotate(own=own, own_vote=F("own__is_up"))
+
+    def with_evidence(self, viewer: AbstractBaseUser | AnonymousUser) -> Self:
+        """Fetch the policy, and the evidence with what it was taken from."""
+        return self.select_related("policy").prefetch_related(_evidence(viewer))
+
+
+class AnswerEvidenceQuerySet(models.QuerySet["AnswerEvidence"]):
+    """Reads over evidence."""
+
+    def seen_by(self, viewer: AbstractBaseUser | AnonymousUser) -> Self:
+        """Add `is_withheld`: whether the viewer may not read its words."""
+        return self.annotate(is_withheld=_is_outside(viewer))
+
+
+def withholds(viewer: AbstractBaseUser | AnonymousUser, answer: str) -> IsNull:
+    """Whether the answer that the row's field `answer` names is withheld from the viewer.
+
+    A value for each row and no EXISTS: that the planner would answer for all the answers
+    there are at once, however few rows are shown.
+    """
+    cited = AnswerEvidence.objects.filter(
+        _is_outside(viewer), answer=OuterRef(answer), role=AnswerEvidence.Role.CITED
+    )
+    return IsNull(Subquery(cited.order_by().values("pk")[:1]), False)
+
+
+def _is_outside(viewer: AbstractBaseUser | AnonymousUser) -> Q:
+    """Evidence in somebody else's answer, of an entry that the viewer may not see.
+
+    Its words are withheld wherever answers are shown; one's own stay as one got them.
+    What is not among the visible is outside: row-level security hides it from both sides
+    of a comparison.
+    """
+    visible = Entry.objects.visible_to(viewer).filter(pk=OuterRef("entry_id"))
+    return ~Q(answer__asker_id=viewer.pk) & ~Q(Exists(visible))
+
+
+def fetch_evidence(answer: "Answer", viewer: AbstractBaseUser | AnonymousUser) -> None:
+    """Fetch what `with_evidence` and `seen_by` do for an answer at hand (one query)."""
+    prefetch_related_objects([answer], _evidence(viewer))
+    cited = [
+        piece for piece in answer.pieces if piece.role == AnswerEvidence.Role.CITED
+    ]
+    answer.is_withheld = any(piece.is_withheld for piece in cited)
+
+
+def _evidence(viewer: AbstractBaseUser | AnonymousUser) -> "Prefetch[str]":
+    rows = AnswerEvidence.objects.seen_by(viewer).select_related(
+        "revision", "entry__document", "entry__section"
+    )
+    unread = ("entry__search_vector", "entry__text", "entry__question")
+    return Prefetch("evidence", queryset=rows.defer(*unread), to_attr="pieces")
+
+
+class Answer(models.Model):
+    """One question with all that was measured and decided on it.
+
+    Append-only once decided: only a pending row (kept before a stream starts or while
+    the language model's server is down) is ever completed. What it is about is added
+    afterwards, from the entry of its first piece of evidence, where it was not said.
+    """
+
+    class Outcome(models.TextChoices):
+        """What became of the question."""
+
+        PENDING = "pending", "pending"
+        ANSWERED = "answered", "answered"
+        REFUSED = "refused", "refused"
+        FAILED = "failed", "failed"
+
+    class Channel(models.TextChoices):
+        """Where it was asked."""
+
+        API = "api", "REST"
+        PAGE = "page", "ask page"
+        COMMAND = "command", "command line"
+        EVALUATION = "evaluation", "evaluation"
+        REPEAT = "repeat", "asked again by us"
+
+    LIVE_CHANNELS = (Channel.API, Channel.PAGE, Channel.COMMAND)
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    knowledge_base = models.ForeignKey(
+        KnowledgeBase, on_delete=models.PROTECT, related_name="answers"
+    )
+    asker = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="answers",
+    )
+    channel = models.CharField(max_length=10, choices=Channel.choices)
+    question = models.TextField()
+    language = models.CharField(max_length=2, default="en")
+    outcome = models.CharField(
+        max_length=8, choices=Outcome.choices, default=Outcome.PENDING
+    )
+    gate = models.CharField(
+        max_length=12, blank=True, choices=[(g.value, g.value) for g in Gate]
+    )
+    reason = models.CharField(
+        max_length=20, blank=True, choices=[(r.value, r.value) for r in Reason]
+    )
+    shown_reason = models.CharField(
+        max_length=20, blank=True, choices=[(r.value, r.value) for r in Reason]
+    )
+    text = models.TextField(blank=True, help_text="What was shown.")
+    reasoning = models.TextField(blank=True)
+    policy = models.ForeignKey(
+        Policy, on_delete=models.PROTECT, null=True, related_name="answers"
+    )
+    calibration = models.CharField(
+        max_length=8, blank=True, choices=[(c.value, c.value) for c in Calibration]
+    )
+    signals = models.JSONField(
+        default=list, help_text="[{gate, name, value, threshold, passed}]"
+    )
+    milliseconds = models.JSONField(default=dict, help_text="{stage: milliseconds}")
+    generation = models.JSONField(
+        default=dict, help_text="What the language model returned."
+    )
+    confidence = models.JSONField(
+        default=dict,
+        help_text="{along: confidence after each of the generation's tokens, "
+        "missing: why there is none}; the numbers are among the signals.",
+    )
+    contradictions = models.JSONField(
+        default=list,
+        blank=True,
+        help_text="Between its evidence: [{conflict_id, entries, quotes}]; not shown to "
+        "who may not see both entries.",
+    )
+    boundary = models.JSONField(
+        default=dict,
+        blank=True,
+        help_text="Where the model was asked what it knows by itself: {fingerprint, "
+        "examples: ids of the past questions that it was decided by, segments: the "
+        "sentences that were watched while it was written}.",
+    )
+    embedder = models.CharField(max_length=64, blank=True)
+    language_model = models.CharField(max_length=200, blank=True)
+    probes = models.TextField(
+        blank=True,
+        help_text="Fingerprints of those in force, where the model was asked.",
+    )
+    error = models.TextField(blank=True)
+    product_line = models.ForeignKey(
+        Tag,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        db_index=False,  # `answer_by_product_line` serves it
+        related_name="answers_of_product_line",
+        limit_choices_to={"facet": Tag.Facet.PRODUCT_LINE},
+    )
+    line_of_business = models.ForeignKey(
+        Tag,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        db_index=False,  # `answer_by_line_of_business` serves it
+        related_name="answers_of_line_of_business",
+        limit_choices_to={"facet": Tag.Facet.LINE_OF_BUSINESS},
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    decided_at = models.DateTimeField(null=True, blank=True)
+
+    objects = AnswerQuerySet.as_manager()
+
+    is_withheld: (
+        bool  # from `seen_by` or `fetch_evidence`, without which nothing is shown
+    )
+    pieces: "list[AnswerEvidence]"  # from `with_evidence` or `fetch_evidence`
+
+    class Meta:
+        ordering = ["-created_at"]
+        indexes = [
+            models.Index(fields=["asker", "-created_at"], name="answer_by_asker"),
+            models.Index(fields=["-created_at"], name="answer_by_time"),
+            # What is rare, or not there at all, is not looked for among all answers.
+            models.Index(fields=["outcome", "-created_at"], name="answer_by_outcome"),
+            models.Index(fields=["gate", "-created_at"], name="answer_by_gate"),
+            models.Index(fields=["reason", "-created_at"], name="answer_by_reason"),
+            GinIndex(QUESTION_WORDS, name="answer_question_words"),
+            GinIndex(TEXT_WORDS, name="answer_text_words"),
+            models.Index(
+                fields=["created_at"],
+                name="answer_pending",
+                condition=Q(outcome="pending"),
+            ),
+            models.Index(
+                fields=["decided_at"],
+                name="answer_refused",
+                condition=Q(outcome="refused"),
+            ),
+            models.Index(
+                fields=["product_line", "-created_at"],
+                name="answer_by_product_line",
+                condition=Q(product_line__isnull=False),
+            ),
+            models.Index(
+                fields=["line_of_business", "-created_at"],
+                name="answer_by_line_of_business",
+                condition=Q(line_of_business__isnull=False),
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=(Q(outcome="refused") & ~Q(reason="") & ~Q(gate=""))
+                | (~Q(outcome="refused") & Q(reason="")),
+                name="answer_refusal_has_reason",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.question[:80]
+
+    @property
+    def is_unsourced(self) -> bool:
+        """Whether it rests on what the language model knows by itself."""
+        return self.outcome == self.Outcome.ANSWERED and self.gate == Gate.BOUNDARY
+
+    @property
+    def shown_text(self) -> str:
+        """What the viewer of `seen_by` may read of the text."""
+        return WITHHELD if self.is_withheld else self.text
+
+    @property
+    def shown_reasoning(self) -> str:
+        """What the viewer of `with_evidence` may read of the reasoning."""
+        return "" if self.is_draft_withheld else self.reasoning
+
+    @property
+    def is_draft_withheld(self) -> bool:
+        """Whether the model may repeat an entry that the viewer may not see."""
+        return any(piece.is_withheld for piece in self.pieces)
+
+
+class AnswerEvidence(models.Model):
+    """One piece of evidence of an answer, as it was measured then.
+
+    Always of an entry and a revision; None to whom row-level security hides them, as a
+    revision is from all but who may see its entry and who asked.
+    """
+
+    class Role(models.TextChoices):
+        """What the piece did: cited, read by the model and unused, or a near miss.
+
+        A near miss is within the horizon of a refused question, read by the model or not.
+        """
+
+        CITED = "cited", "cited"
+        UNUSED = "unused", "not used"
+        NEAR_MISS = "near_miss", "near miss"
+
+    answer = models.ForeignKey(
+        Answer, on_delete=models.CASCADE, related_name="evidence"
+    )
+    entry = models.ForeignKey(
+        Entry, on_delete=models.CASCADE, null=True, related_name="uses"
+    )
+    revision = models.ForeignKey(
+        Revision, on_delete=models.CASCADE, null=True, related_name="uses"
+    )
+    rank = models.PositiveSmallIntegerField(help_text="1-based, best first.")
+    role = models.CharField(max_length=9, choices=Role.choices)
+    quote = models.TextField(blank=True)
+    distance = models.FloatField()
+    confidence = models.FloatField()
+
+    objects = AnswerEvidenceQuerySet.as_manager()
+
+    is_withheld: bool  # from `seen_by`, without which nothing is shown
+
+    class Meta:
+        ordering = ["answer", "rank"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["answer", "rank"], name="answer_evidence_rank_unique"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.role} {self.rank}: entry {self.entry_id}"

@@ -1,0 +1,119 @@
+from collections.abc import Sequence
+from typing import Self
+
+from django.db import models
+from pgvector.django import L2Distance, VectorField
+
+from kb.documents.models import KnowledgeBase
+from kb.embedding.models import EmbeddingModel
+
+from .models import Answer
+
+
+class PastQuestionQuerySet(models.QuerySet["PastQuestion"]):
+    """Reads over past questions."""
+
+    def nearest_to(
+        self,
+        vector: Sequence[float],
+        *,
+        knowledge_base_id: int,
+        model_id: int,
+        language_model: str,
+    ) -> Self:
+        """Add `distance` (Euclidean, in [0, 2]) and order by it, the nearest first.
+
+        Only those of one knowledge base that this language model answered, under the
+        embedding model of the vector: others never meet.
+        """
+        rows = self.filter(
+            knowledge_base_id=knowledge_base_id,
+            embedding_model_id=model_id,
+            language_model=language_model,
+        )
+        return rows._by_distance(vector)
+
+    def nearest_known(
+        self,
+        vector: Sequence[float],
+        *,
+        knowledge_base_id: int,
+        model_id: int,
+        own_model: str,
+    ) -> Self:
+        """Do the same with those of which `is_known` tells what this own form knows."""
+        rows = self.filter(
+            knowledge_base_id=knowledge_base_id,
+            embedding_model_id=model_id,
+            own_model=own_model,
+            is_known__isnull=False,
+        )
+        return rows._by_distance(vector)
+
+    def unasked_of(self, own_model: str) -> Self:
+        """Those of which nobody has found out yet what this own form knows."""
+        return self.exclude(own_model=own_model)
+
+    def _by_distance(self, vector: Sequence[float]) -> Self:
+        rows = self.annotate(distance=L2Distance("vector", vector))
+        return rows.order_by("distance", "pk")
+
+
+class PastQuestion(models.Model):
+    """A question that experts judged: an example for the questions to come (DH-ICL).
+
+    Follows the reviews: it comes with them, changes with them, and goes when they are
+    taken back or do not agree. Holds no text; who shows one asks whether its answer may
+    be seen.
+    """
+
+    answer = models.OneToOneField(
+        Answer, primary_key=True, on_delete=models.CASCADE, related_name="past_question"
+    )
+    knowledge_base = models.ForeignKey(
+        KnowledgeBase, on_delete=models.CASCADE, related_name="past_questions"
+    )
+    embedding_model = models.ForeignKey(
+        EmbeddingModel, on_delete=models.CASCADE, related_name="+"
+    )
+    vector = VectorField(help_text="Of the question, of unit length.")
+    language_model = models.CharField(
+        max_length=200, help_text="Fingerprint of the model that judged it then."
+    )
+    verdict = models.FloatField(
+        null=True, help_text="What it said then: the probability that it can answer."
+    )
+    can_be_answered = models.BooleanField(
+        help_text="What experts said: a right answer, or a refusal that was false."
+    )
+    is_known = models.BooleanField(
+        null=True,
+        help_text="Whether the language model answers it rightly by itself; nothing "
+        "where no right answer is known.",
+    )
+    own_model = models.CharField(
+        max_length=64,
+        blank=True,
+        help_text="Fingerprint of model and form that `is_known` was found out with.",
+    )
+    labelled_at = models.DateTimeField(help_text="When the last of them said so.")
+
+    objects = PastQuestionQuerySet.as_manager()
+
+    distance: float  # from `nearest_to`
+
+    class Meta:
+        indexes = [
+            models.Index(
+                fields=["knowledge_base", "embedding_model", "language_model"],
+                name="past_question_scope",
+            ),
+            models.Index(
+                fields=["knowledge_base", "embedding_model", "own_model"],
+                name="past_question_known",
+                condition=models.Q(is_known__isnull=False),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"past question {self.answer_id}"

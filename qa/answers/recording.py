@@ -1,0 +1,179 @@
+"""Store what a question came to, whole, so that it can be explained and replayed."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from typing import Any
+
+from django.db import DatabaseError, transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from qa.answers.models import Answer, AnswerEvidence
+from qa.exceptions import AnswerDecidedError
+from qa.pipeline.language_model import Confidence, Generation
+from qa.pipeline.values import Boundary, Outcome, Segment
+from qa.policies.ask_prefetch import grounds_of
+from qa.policies.models import Policy, RefusalWording
+from qa.policies.wording import refusal_text
+
+# What is shown as shading; an answer may have hundreds of tokens.
+_ALONG_DECIMALS = 4
+_OPEN = (Answer.Outcome.PENDING, Answer.Outcome.FAILED)
+
+
+def record_outcome(answer: Answer, outcome: Outcome, policy: Policy) -> None:
+    """Write the decided row and its evidence in one transaction.
+
+    A question that was not kept before is inserted as it was decided; one that was kept
+    is completed, once.
+
+    Raises:
+        AnswerDecidedError: Somebody else decided it meanwhile; theirs stands.
+    """
+    fields = _fields(answer, outcome, policy)
+    rows = list(_evidence_rows(answer, outcome))
+    if not rows:  # one statement needs no transaction, and nothing is left to fetch
+        _write(answer, fields)
+        answer.pieces, answer.is_withheld = [], False
+        return
+    is_new = answer._state.adding
+    try:
+        with transaction.atomic():
+            _write(answer, fields)
+            AnswerEvidence.objects.bulk_create(rows)
+    except DatabaseError:
+        answer._state.adding = is_new  # an insert that was rolled back is none
+        raise
+
+
+def record_failure(answer: Answer, error: Exception | str) -> None:
+    """Keep a question that could not be decided, with the reason, to be tried again."""
+    _write(answer, {"outcome": Answer.Outcome.FAILED, "error": str(error)})
+
+
+def shown_text(answer: Answer, outcome: Outcome) -> str:
+    """Return what the asker reads: the answer, or why there is none.
+
+    One query, or none where the wordings were read with the knowledge base.
+    """
+    if outcome.shown_reason is None:
+        return outcome.answer
+    grounds = grounds_of(answer.knowledge_base)
+    if grounds:
+        return refusal_text(outcome.shown_reason, answer.language, grounds.wordings)
+    own = RefusalWording.objects.filter(
+        Q(reason=outcome.shown_reason.value) | Q(reason=""),
+        knowledge_base_id=answer.knowledge_base_id,
+        language=answer.language,
+    ).values_list("language", "reason", "text")
+    overrides = {(language, reason): text for language, reason, text in own}
+    return refusal_text(outcome.shown_reason, answer.language, overrides)
+
+
+def _write(answer: Answer, fields: dict[str, Any]) -> None:
+    is_new = answer._state.adding
+    if not is_new:
+        rows = Answer.objects.filter(pk=answer.pk, outcome__in=_OPEN)
+        if not rows.update(**fields):
+            raise AnswerDecidedError(
+                f"Question {answer.pk} was decided by another request meanwhile."
+            )
+    for name, value in fields.items():
+        setattr(answer, name, value)
+    if is_new:
+        answer.save(force_insert=True)
+
+
+def _fields(answer: Answer, outcome: Outcome, policy: Policy) -> dict[str, Any]:
+    is_answered = outcome.answered
+    return {
+        "outcome": Answer.Outcome.ANSWERED if is_answered else Answer.Outcome.REFUSED,
+        "gate": outcome.gate.value if outcome.gate else "",
+        "reason": outcome.reason.value if outcome.reason else "",
+        "shown_reason": outcome.shown_reason.value if outcome.shown_reason else "",
+        "text": shown_text(answer, outcome),
+        "reasoning": outcome.reasoning if is_answered else "",
+        "policy": policy,
+        "calibration": outcome.calibration.value,
+        "signals": [asdict(signal) for signal in outcome.signals],
+        "milliseconds": {t.stage: round(t.milliseconds, 3) for t in outcome.times},
+        "generation": _generation(outcome.generation),
+        "confidence": _confidence(outcome.confidence),
+        "contradictions": [
+            {
+                "conflict_id": each.conflict_id,
+                "entries": list(each.entries),
+                "quotes": list(each.quotes),
+            }
+            for each in outcome.contradictions
+        ],
+        "boundary": _boundary(outcome.boundary),
+        "embedder": outcome.embedder,
+        "language_model": outcome.language_model,
+        "probes": outcome.probes,
+        "error": "",
+        "decided_at": timezone.now(),
+    }
+
+
+def _generation(generation: Generation | None) -> dict[str, Any]:
+    """Return all that the model gave back but the arrays of its insides."""
+    if generation is None:
+        return {}
+    fields = asdict(replace(generation, trace=None))
+    fields.pop("trace")
+    return fields
+
+
+def _confidence(confidence: Confidence | None) -> dict[str, Any]:
+    if confidence is None:
+        return {}
+    along = [round(value, _ALONG_DECIMALS) for value in confidence.along]
+    return {"along": along, "missing": confidence.missing}
+
+
+def _boundary(boundary: Boundary | None) -> dict[str, Any]:
+    if boundary is None:
+        return {}
+    return {
+        "fingerprint": boundary.fingerprint,
+        "examples": list(boundary.examples),
+        "segments": [_segment(segment) for segment in boundary.segments],
+    }
+
+
+def _segment(segment: Segment) -> dict[str, Any]:
+    """Return one sentence, its evidence by id."""
+    fields = asdict(replace(segment, evidence=()))
+    confidences = [round(value, _ALONG_DECIMALS) for value in segment.confidences]
+    return {
+        **fields,
+        "confidences": confidences,
+        "evidence": [piece.entry_id for piece in segment.evidence],
+    }
+
+
+def _evidence_rows(answer: Answer, outcome: Outcome) -> Iterator[AnswerEvidence]:
+    """Yield one row for each piece that was read or is near, best first.
+
+    A refusal cites nothing. Of what a hard refusal looked at beyond the horizon, only
+    the distances are kept, among the signals.
+    """
+    quotes = {citation.entry_id: citation.quote for citation in outcome.citations}
+    # What the model saw and what was near overlap where it was asked and refused.
+    read = outcome.evidence if outcome.answered or outcome.generation else ()
+    pieces = {piece.entry_id: piece for piece in (*read, *outcome.near_misses)}
+    near = {piece.entry_id for piece in outcome.near_misses}
+    role = AnswerEvidence.Role
+    for rank, piece in enumerate(pieces.values(), start=1):
+        what = role.NEAR_MISS if piece.entry_id in near else role.UNUSED
+        yield AnswerEvidence(
+            answer=answer,
+            entry_id=piece.entry_id,
+            revision_id=piece.revision_id,
+            rank=rank,
+            role=role.CITED if piece.entry_id in quotes else what,
+            quote=quotes.get(piece.entry_id, ""),
+            distance=piece.distance,
+            confidence=piece.confidence,
+        )

@@ -1,0 +1,348 @@
+"""Gates in shadow: what they measured, and whether they would have refused."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from qa.answers.models import Answer
+from qa.pipeline.agree import DISAGREEING
+from qa.pipeline.gates import CONFIDENCES, Gate
+from qa.pipeline.policy import Policy
+from qa.pipeline.replay import flat, replay
+
+from . import wording
+
+# The policy's switches of a gate, with the signals that each one judges by.
+_SWITCHES: Mapping[Gate, Mapping[str, tuple[str, ...]]] = {
+    Gate.HARD_REFUSAL: {"hard_refusal": ("distance_over_confidence",)},
+    Gate.SOFT_REFUSAL: {
+        "soft_refusal": ("verdict", "verdict_probability", "not_a_refusal_in_prose"),
+        "support_check": ("citations_verified", "unsupported_facts"),
+    },
+    Gate.ABSTENTION: {"abstention": tuple(CONFIDENCES)},
+    Gate.AGREEMENT: {"sources_must_agree": (DISAGREEING,)},
+}
+# Recorded beside a probability, the model's word decides nothing.
+_BESIDE = {"verdict": "verdict_probability"}
+
+
+def shadow_verdict(gate: Gate, answer: Answer) -> bool | None:
+    """Tell whether the gate would have let the question pass, had it been enforced.
+
+    None where it was enforced, or is not all in shadow and its shadow would not refuse.
+    """
+    if answer.policy is None:
+        return None
+    policy = answer.policy.as_value()
+    switches = _SWITCHES.get(gate, {})
+    off = [switch for switch in switches if not getattr(policy, switch)]
+    if not off:
+        return None
+    refused = replay(flat(answer.signals), _alone(gate, policy)).gate is gate
+    if refused:
+        return False
+    return True if len(off) == len(switches) else None
+
+
+def in_shadow(answer: Answer) -> frozenset[str]:
+    """Return the names of the signals that a gate in shadow would have judged by."""
+    if answer.policy is None:
+        return frozenset()
+    names = {
+        name
+        for switches in _SWITCHES.values()
+        for switch, signals in switches.items()
+        if not getattr(answer.policy, switch)
+        for name in signals
+        # A least confidence of 0 is none.
+        if name not in CONFIDENCES or getattr(answer.policy, CONFIDENCES[name]) > 0
+    }
+    measured = flat(answer.signals)
+    return frozenset(
+        name
+        for name in names
+        if measured.get(name) is not None
+        and measured.get(_BESIDE.get(name, "")) is None
+    )
+
+
+def _alone(gate: Gate, policy: Policy) -> Policy:
+    """Return the policy with this gate enforced and the others in shadow."""
+    is_soft = gate is Gate.SOFT_REFUSAL
+    return replace(
+        policy,
+        hard_refusal=gate is Gate.HARD_REFUSAL,
+        soft_refusal=is_soft,
+        support_check=is_soft,
+        abstention=gate is Gate.ABSTENTION,
+        sources_must_agree=gate is Gate.AGREEMENT,
+    )
+
+
+# The search and the gates of an answer, one after another, with what each measured.
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar of a chart 100 units wide."""
+
+    start: float
+    width: float
+    limit: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SignalLine:
+    """One measured number in words.
+
+    `passed` is None where no gate judges by it; in shadow it is what would have been.
+    """
+
+    label: str
+    value: str
+    rule: str
+    passed: bool | None
+    bar: Bar | None
+    is_shadow: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of the waterfall.
+
+    Its state is passed, answered, refused, shadow (would have refused), none (went on)
+    or skipped.
+    """
+
+    name: str
+    question: str
+    state: str
+    verdict: str
+    signals: tuple[SignalLine, ...]
+    time: str
+    bar: Bar | None
+
+
+@dataclass(frozen=True, slots=True)
+class StageTimeLine:
+    """How long a stage took, as a bar that starts where the one before ended."""
+
+    name: str
+    time: str
+    bar: Bar
+
+
+# The stages whose time a gate takes: what it waits for and its own judgement.
+_STAGES_OF_GATE = {
+    Gate.BOUNDARY: ("boundary_load", "boundary", "recall", "monitored"),
+    Gate.VERBATIM: ("verbatim",),
+    Gate.HARD_REFUSAL: ("hard_refusal",),
+    Gate.SOFT_REFUSAL: (
+        "rerank",
+        "load",
+        "generate",
+        "debias",
+        "support",
+        "soft_refusal",
+    ),
+    Gate.ABSTENTION: ("abstention",),
+    Gate.AGREEMENT: ("agreement",),
+}
+# An answer that was ended before it began was judged by nothing else.
+_STAGES_OF_ENDING = ("load", "generate", "abstention")
+_SEARCH_STAGES = ("question", "retrieve")
+# Gates that stand only where they measured something.
+_ONLY_WHERE_MEASURED = (Gate.BOUNDARY, Gate.AGREEMENT)
+# Gates that answer, or let the question go on.
+_ANSWERING = (Gate.BOUNDARY, Gate.VERBATIM)
+# The one signal that belongs to the search; it refuses nothing.
+_VISIBLE = "visible_entries"
+
+
+def waterfall(answer: Answer) -> tuple[Step, ...]:
+    """Return the search and the gates after it, each where the one before ended."""
+    total = _total(answer.milliseconds) or 1.0
+    steps: list[Step] = []
+    start = 0.0
+    shadow = in_shadow(answer)
+    for gate in Gate:
+        if gate is Gate.VERBATIM:  # the first that looks at what was found
+            steps.append(_search(answer, start, total))
+            start += _spent(answer, _SEARCH_STAGES)
+        signals = [s for s in answer.signals if s["gate"] == gate]
+        if gate is Gate.ABSTENTION and not _has_probes(answer):
+            continue
+        if gate in _ONLY_WHERE_MEASURED and not signals:
+            continue
+        spent = _spent(answer, _stages_of(gate, answer))
+        state, verdict = _gate_state(gate, answer, bool(signals))
+        judged = [
+            s
+            for s in signals
+            if (s["passed"] is not None or s["name"] in shadow)
+            # Without any question to compare there is nothing to tell.
+            and not (gate is Gate.VERBATIM and s["value"] is None)
+        ]
+        reached = state != "skipped" and spent > 0
+        steps.append(
+            Step(
+                name=wording.GATES[gate].name,
+                question=wording.GATES[gate].question,
+                state=state,
+                verdict=verdict,
+                signals=tuple(_signal_line(signal, shadow) for signal in judged),
+                time=wording.time_in_words(spent) if reached else "",
+                bar=_share(start, spent, total) if reached else None,
+            )
+        )
+        start += spent
+    return tuple(steps)
+
+
+def _search(answer: Answer, start: float, total: float) -> Step:
+    spent = _spent(answer, _SEARCH_STAGES)
+    if answer.gate == Gate.BOUNDARY:  # reading the question is all that was done of it
+        spent = 0.0
+    searched = [s for s in answer.signals if s["name"] == _VISIBLE]
+    return Step(
+        name="Search",
+        question="What is known about it?",
+        state="passed" if spent else "skipped",
+        verdict="" if spent else "Not reached",
+        signals=tuple(_signal_line(signal) for signal in searched),
+        time=wording.time_in_words(spent) if spent else "",
+        bar=_share(start, spent, total) if spent else None,
+    )
+
+
+def _has_probes(answer: Answer) -> bool:
+    """Tell whether abstention is enforced, or a probe said something."""
+    is_enforced = answer.policy is not None and answer.policy.abstention
+    return is_enforced or any(
+        signal["name"] in CONFIDENCES and signal["value"] is not None
+        for signal in answer.signals
+    )
+
+
+def _stages_of(gate: Gate, answer: Answer) -> tuple[str, ...]:
+    if "soft_refusal" in answer.milliseconds or "abstention" not in answer.milliseconds:
+        return _STAGES_OF_GATE[gate]
+    late = {Gate.SOFT_REFUSAL: (), Gate.ABSTENTION: _STAGES_OF_ENDING}
+    return late.get(gate, _STAGES_OF_GATE[gate])
+
+
+def _spent(answer: Answer, stages: tuple[str, ...]) -> float:
+    return float(sum(answer.milliseconds.get(stage, 0.0) for stage in stages))
+
+
+def _gate_state(gate: Gate, answer: Answer, measured: bool) -> tuple[str, str]:
+    decided_here = answer.gate == gate or (
+        gate is Gate.BOUNDARY
+        and not answer.gate
+        and bool(answer.boundary.get("segments"))
+    )
+    if decided_here and answer.outcome == Answer.Outcome.REFUSED:
+        return "refused", "No: refused here"
+    if decided_here and answer.outcome == Answer.Outcome.ANSWERED:
+        return "answered", "Yes: answered here"
+    if not measured:
+        return "skipped", "Not reached"
+    if gate in _ANSWERING:
+        return "none", "No: went on"
+    if gate is Gate.ABSTENTION and not _has_least(answer):
+        return "none", "Measured only"
+    match shadow_verdict(gate, answer):
+        case False:
+            return "shadow", "Would have refused; in shadow"
+        case True:
+            return "passed", "Would have passed; in shadow"
+    return "passed", "Yes: passed"
+
+
+def _has_least(answer: Answer) -> bool:
+    """Tell whether any confidence is held against anything, enforced or in shadow."""
+    policy = answer.policy
+    return policy is not None and any(
+        getattr(policy, field) > 0 for field in CONFIDENCES.values()
+    )
+
+
+def _signal_line(
+    signal: dict[str, object], shadow: frozenset[str] = frozenset()
+) -> SignalLine:
+    value, threshold, passed = signal["value"], signal["threshold"], signal["passed"]
+    name = str(signal["name"])
+    words = wording.SIGNALS.get(name) or wording.SignalWords(name.replace("_", " "))
+    number = float(value) if isinstance(value, int | float) else None
+    limit = float(threshold) if isinstance(threshold, int | float) else None
+    is_shadow = name in shadow and passed is None
+    if is_shadow:
+        passed = wording.meets(number, limit, words)
+    is_judged = isinstance(passed, bool)
+    shows_limit = is_judged and limit is not None and bool(words.rule)
+    return SignalLine(
+        label=words.label,
+        value=wording.number_in_words(number, words.kind),
+        rule=f"{words.rule} {wording.number_in_words(limit, words.kind)}"
+        if shows_limit
+        else "",
+        passed=passed if isinstance(passed, bool) else None,
+        bar=_signal_bar(number, limit)
+        if shows_limit and words.kind is wording.Kind.NUMBER
+        else None,
+        is_shadow=is_shadow,
+    )
+
+
+def _signal_bar(value: float | None, limit: float | None) -> Bar | None:
+    if value is None or limit is None:
+        return None
+    scale = max(1.0, 1.5 * limit, value)
+    return Bar(0.0, round(100 * value / scale, 2), round(100 * limit / scale, 2))
+
+
+def total_time(milliseconds: Mapping[str, float]) -> str:
+    """Return the time of all stages in words."""
+    return wording.time_in_words(_total(milliseconds))
+
+
+def _total(milliseconds: Mapping[str, float]) -> float:
+    """Return the time of all stages; "retrieve.sql" is a part of "retrieve"."""
+    return float(sum(ms for stage, ms in milliseconds.items() if "." not in stage))
+
+
+def stage_times(milliseconds: Mapping[str, float]) -> tuple[StageTimeLine, ...]:
+    """Return every stage's time as a bar that starts where the one before ended."""
+    total = _total(milliseconds) or 1.0
+    lines: list[StageTimeLine] = []
+    start = 0.0
+    # JSON keeps no order of its own; the pipeline's order is that of the words.
+    for stage in sorted(milliseconds, key=_stage_order):
+        spent = milliseconds[stage]
+        name = wording.STAGES[stage][1] if stage in wording.STAGES else stage
+        bar = _share(start, spent, total)
+        lines.append(StageTimeLine(name, wording.time_in_words(spent), bar))
+        # A part comes before its stage and begins where the stage does.
+        start += 0.0 if "." in stage else spent
+    return tuple(lines)
+
+
+def _stage_order(stage: str) -> int:
+    order = list(wording.STAGES)
+    return order.index(stage) if stage in order else len(order)
+
+
+def _share(start: float, spent: float, total: float) -> Bar:
+    return Bar(round(100 * start / total, 2), max(0.75, round(100 * spent / total, 2)))
+
+
+def recorded_signals(answer: Answer) -> tuple[SignalLine, ...]:
+    """Return what was measured and not held against anything."""
+    shadow = in_shadow(answer)
+    return tuple(
+        _signal_line(signal)
+        for signal in answer.signals
+        if signal["passed"] is None
+        and signal["name"] != _VISIBLE
+        and signal["name"] not in shadow
+        and signal["value"] is not None
+    )

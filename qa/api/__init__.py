@@ -1,1 +1,0 @@
-"""The REST interface of asking: questions, answers, votes, the playground, policies."""

@@ -1,0 +1,270 @@
+"""How signals are distributed, in a form that is small enough to keep with a promise."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import chdtrc, kolmogorov
+
+from qa.calibration.thresholds.bounds import FloatArray
+from qa.evaluation.cases import LabelledAnswer
+from qa.evaluation.metrics.paired import holm
+from qa.pipeline.gates import EARLY, SCORES, Gate
+from qa.pipeline.policy import Policy
+from qa.pipeline.replay import Signals, ends_early, replay
+
+STEPS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """A signal on many answers that reached the gate which measures it.
+
+    Attributes:
+        measured: Answers that have a value.
+        missing: Answers that have none.
+        quantiles: At 0, 1 / STEPS, ..., 1.
+    """
+
+    measured: int
+    missing: int
+    quantiles: FloatArray
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "measured": self.measured,
+            "missing": self.missing,
+            "quantiles": self.quantiles.tolist(),
+        }
+
+    def at(self, values: FloatArray, *, side: str) -> FloatArray:
+        """Return the share of values at most (side "right") or below ("left") each."""
+        q = self.quantiles
+        after = np.searchsorted(q, values, side=side)  # type: ignore[call-overload]  # one of two words
+        inside = np.clip(after, 1, STEPS)
+        width = q[inside] - q[inside - 1]
+        part = (values - q[inside - 1]) / np.where(width > 0, width, 1.0)
+        level = (inside - 1 + np.clip(part, 0.0, 1.0)) / STEPS
+        return np.where(after == 0, 0.0, np.where(after > STEPS, 1.0, level))
+
+
+def distribution_from(stored: Mapping[str, Any]) -> Distribution:
+    """Return what `as_json` was made from."""
+    return Distribution(
+        measured=int(stored["measured"]),
+        missing=int(stored["missing"]),
+        quantiles=np.array(stored["quantiles"], np.float64),
+    )
+
+
+def distributions_of(
+    labelled: Sequence[LabelledAnswer], policy: Policy
+) -> dict[str, Distribution]:
+    """Return how each signal is distributed where `policy` lets a question reach it.
+
+    Live questions are measured under enforced gates, so that labelled ones, measured in
+    shadow, count for a gate only where the one before would have let them pass.
+    """
+    found = {}
+    for name in SCORES:
+        reached = [
+            answer.signals
+            for answer in labelled
+            if reaches(answer.signals, name) and _lets_reach(answer, policy, name)
+        ]
+        values = values_of(reached, name)
+        if len(values):
+            found[name] = distribution_of(values, len(reached) - len(values))
+    return found
+
+
+def distribution_of(values: FloatArray, missing: int) -> Distribution:
+    """Return how values are distributed, of which there is one at least.
+
+    Quantiles are values that occur: between two that are frequent there is nothing.
+    """
+    levels = np.linspace(0, 1, STEPS + 1)
+    quantiles = np.quantile(values, levels, method="inverted_cdf")
+    return Distribution(len(values), missing, quantiles)
+
+
+def reaches(signals: Signals, name: str) -> bool:
+    """Tell whether a question got as far as the gate that measures this signal."""
+    match SCORES[name].gate:
+        case Gate.HARD_REFUSAL:
+            return "distance_over_confidence" in signals or "verified_ratio" in signals
+        case Gate.ABSTENTION if name != EARLY:
+            return name in signals and signals.get("readable") is not None
+        case Gate.ABSTENTION:
+            return name in signals
+        case _:
+            return signals.get("readable") is not None
+
+
+def _lets_reach(answer: LabelledAnswer, policy: Policy, name: str) -> bool:
+    """Tell whether the gates before this signal's would let the question pass."""
+    gate = SCORES[name].gate
+    if gate is Gate.HARD_REFUSAL:
+        return True
+    stops = {
+        Gate.HARD_REFUSAL,
+        *([Gate.SOFT_REFUSAL] if gate is Gate.ABSTENTION else []),
+    }
+    if replay(answer.signals, policy).gate in stops:
+        return False
+    return name == EARLY or not ends_early(answer.signals, policy)
+
+
+def values_of(signals: Sequence[Signals], name: str) -> FloatArray:
+    found = [each.get(name) for each in signals]
+    return np.array([value for value in found if value is not None], np.float64)
+
+
+# Whether live signals are still distributed as the labelled ones were.
+
+
+LEAST_LIVE = 100
+LEAST_REFERENCE = 50
+# At most so often is drift seen anywhere where there is none.
+ALPHA = 0.01
+# And a shift this small is none to act on, however surely it is seen: PSI's customary
+# mark of a moderate one, and as much of the distribution on another side.
+LEAST_PSI = 0.1
+LEAST_DISTANCE = 0.1
+_BINS = 10
+_EMPTY = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """One signal, live against labelled.
+
+    Attributes:
+        reference: Labelled answers that reached its gate.
+        live: Live answers that did.
+        distance: Kolmogorov-Smirnov distance of the measured values, in [0, 1]; None
+            where too few have a value.
+        psi: Population stability index, with "not measured" as a bin of its own.
+        p_distance: p-value of the distance, adjusted for all tests made at once.
+        p_psi: p-value of the index, adjusted likewise.
+        has_drifted: Whether one is both significant and large enough to act on.
+    """
+
+    reference: int
+    live: int
+    distance: float | None
+    psi: float
+    p_distance: float | None
+    p_psi: float
+    has_drifted: bool
+
+
+def compare(
+    references: Mapping[str, Distribution], live: Sequence[Signals]
+) -> dict[str, Drift]:
+    """Compare each signal that enough live answers reached; {} where none was."""
+    measured = {
+        name: found
+        for name, reference in references.items()
+        if name in SCORES and (found := _measure(name, reference, live)) is not None
+    }
+    tests = [
+        (name, which, p)
+        for name, found in measured.items()
+        for which, p in (("distance", found.p_distance), ("psi", found.p_psi))
+        if p is not None
+    ]
+    adjusted = dict(
+        zip(
+            [(name, which) for name, which, _ in tests],
+            holm([p for *_, p in tests]),
+            strict=True,
+        )
+    )
+    return {
+        name: _judged(found, adjusted.get((name, "distance")), adjusted[name, "psi"])
+        for name, found in measured.items()
+    }
+
+
+def ks_distance(reference: Distribution, values: FloatArray) -> float:
+    """Return the largest gap between the two distribution functions.
+
+    The reference is known at its quantiles, to 1 / STEPS, by which the gap is lessened.
+    """
+    live = np.sort(values)
+    points = np.union1d(live, reference.quantiles)
+    gaps = [
+        np.abs(
+            np.searchsorted(live, points, side=side) / len(live)
+            - reference.at(points, side=side)
+        ).max()
+        for side in ("left", "right")
+    ]
+    return max(float(max(gaps)) - 1 / STEPS, 0.0)
+
+
+def psi(reference: Distribution, values: FloatArray, missing: int) -> tuple[float, int]:
+    """Return the population stability index and how many bins it is of.
+
+    The bins are tenths of the reference, and one for what is not measured; an empty one
+    counts as half an answer.
+    """
+    edges = np.unique(reference.quantiles[STEPS // _BINS : -1 : STEPS // _BINS])
+    below = np.concatenate(([0.0], reference.at(edges, side="right"), [1.0]))
+    expected = np.append(np.diff(below) * reference.measured, reference.missing)
+    bins = np.searchsorted(edges, values, side="left")
+    actual = np.append(np.bincount(bins, minlength=len(edges) + 1), missing)
+    is_used = (expected > 0) | (actual > 0)
+    shares = [
+        np.maximum(counts[is_used], _EMPTY) / np.maximum(counts[is_used], _EMPTY).sum()
+        for counts in (expected, actual)
+    ]
+    index = ((shares[1] - shares[0]) * np.log(shares[1] / shares[0])).sum()
+    return float(index), int(is_used.sum())
+
+
+def _measure(
+    name: str, reference: Distribution, live: Sequence[Signals]
+) -> Drift | None:
+    reached = [signals for signals in live if reaches(signals, name)]
+    labelled = reference.measured + reference.missing
+    if len(reached) < LEAST_LIVE or labelled < LEAST_REFERENCE:
+        return None
+    values = values_of(reached, name)
+    index, bins = psi(reference, values, len(reached) - len(values))
+    scale = 1 / len(reached) + 1 / labelled
+    distance = p_distance = None
+    if min(len(values), reference.measured) >= LEAST_REFERENCE:
+        distance = ks_distance(reference, values)
+        size = 1 / (1 / len(values) + 1 / reference.measured)
+        p_distance = float(kolmogorov(distance * size**0.5))
+    return Drift(
+        reference=labelled,
+        live=len(reached),
+        distance=distance,
+        psi=index,
+        p_distance=p_distance,
+        p_psi=float(chdtrc(max(bins - 1, 1), index / scale)),
+        has_drifted=False,
+    )
+
+
+def _judged(found: Drift, p_distance: float | None, p_psi: float) -> Drift:
+    is_far = (
+        found.distance is not None
+        and p_distance is not None
+        and p_distance <= ALPHA
+        and found.distance >= LEAST_DISTANCE
+    )
+    is_shifted = p_psi <= ALPHA and found.psi >= LEAST_PSI
+    return Drift(
+        reference=found.reference,
+        live=found.live,
+        distance=found.distance,
+        psi=found.psi,
+        p_distance=p_distance,
+        p_psi=p_psi,
+        has_drifted=is_far or is_shifted,
+    )

@@ -1,0 +1,149 @@
+"""The curves of a run's signals: each a drawing, and its numbers as a table."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from qa.answers.wording import SIGNALS, SignalWords
+from qa.evaluation.cases import LabelledAnswer
+from qa.evaluation.metrics.calibration_error import reliability
+from qa.evaluation.metrics.selective import aurc, auroc, precision_recall, risk_coverage
+from qa.evaluation.report.gates import FrozenThresholds, alpha_sweep
+from qa.evaluation.report.plots import (
+    precision_recall_svg,
+    refusals_against_alpha_svg,
+    reliability_svg,
+    risk_coverage_svg,
+)
+from qa.evaluation.report.signals import PROBABILITIES, probabilities_of, scores_of
+
+from .wording import share
+
+Answers = Sequence[LabelledAnswer]
+Cells = tuple[str, ...]
+_SHARES = tuple(step / 10 for step in range(1, 11))
+_SWEPT = ("hard refusal alone", "all gates")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A drawing's address part, what it shows in words, and its numbers."""
+
+    name: str
+    title: str
+    alternative: str
+    heads: Cells
+    rows: tuple[Cells, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Curve:
+    title: str
+    alternative: str
+    draw: Callable[[Answers, FrozenThresholds], bytes]
+    heads: Cells
+    tabulate: Callable[[Answers, FrozenThresholds], Iterable[Cells]]
+
+
+def figures(answers: Answers, policy: FrozenThresholds) -> tuple[Figure, ...]:
+    """Return the figures that these answers have numbers for."""
+    found = []
+    for name, curve in _CURVES.items():
+        rows = tuple(curve.tabulate(answers, policy)) if answers else ()
+        if rows:
+            text = f"{curve.alternative} The numbers are in the table below."
+            found.append(Figure(name, curve.title, text, curve.heads, rows))
+    return tuple(found)
+
+
+def draw(name: str, answers: Answers, policy: FrozenThresholds) -> bytes | None:
+    """Return the drawing as SVG; None if there is no such one."""
+    curve = _CURVES.get(name)
+    return curve.draw(answers, policy) if curve else None
+
+
+def _refusals(answers: Answers, policy: FrozenThresholds) -> Iterable[Cells]:
+    for part in alpha_sweep(answers, policy):
+        own = " (own)" if part["is_own"] else ""
+        cells = [f"{part['alpha']:g}{own}"]
+        for gates in _SWEPT:
+            cells += [f"{part[gates]['refused']:,}", share(part[gates]["accuracy"])]
+        yield tuple(cells)
+
+
+def _precision(answers: Answers, _policy: FrozenThresholds) -> Iterable[Cells]:
+    wrong = [answer.is_wrong_if_shown for answer in answers]
+    for name, values in scores_of(answers).items():
+        curve, area = precision_recall(values, wrong), auroc(values, wrong)
+        if curve is None or area is None:
+            return  # all right or all wrong: nothing to tell apart
+        steps = list(zip(curve.recall, curve.precision, strict=True))
+        reached = (next(p for r, p in steps if r >= least - 1e-12) for least in _SHARES)
+        yield _words(name), f"{area:.3f}", *(share(precision) for precision in reached)
+
+
+def _risk(answers: Answers, _policy: FrozenThresholds) -> Iterable[Cells]:
+    wrong = [answer.is_wrong_if_shown for answer in answers]
+    for name, values in scores_of(answers).items():
+        curve = risk_coverage(values, wrong)
+        risks = (share(curve.risk_at(shown)) for shown in _SHARES)
+        yield _words(name), f"{aurc(values, wrong):.3f}", *risks
+
+
+def _reliable(answers: Answers, _policy: FrozenThresholds) -> Iterable[Cells]:
+    for name in PROBABILITIES:
+        values, right = probabilities_of(answers, name)
+        for one in reliability(values, right) if values else ():
+            yield (
+                _words(name),
+                f"{one.low:.2f} to {one.high:.2f}",
+                f"{one.count:,}",
+                f"{one.probability:.2f}",
+                share(one.accuracy),
+            )
+
+
+def _words(name: str) -> str:
+    return SIGNALS.get(name, SignalWords(name.replace("_", " "))).label
+
+
+def _tenths(of: str) -> Cells:
+    return tuple(f"{of} {at:.0%}" for at in _SHARES)
+
+
+_CURVES: Mapping[str, _Curve] = {
+    "refusals": _Curve(
+        "Refusals and accuracy against alpha",
+        "Two curves over alpha: how many questions are refused, and the share of the "
+        "answers that is right.",
+        lambda answers, policy: refusals_against_alpha_svg(answers, policy=policy),
+        (
+            "alpha", "refused, hard refusal alone", "right, hard refusal alone",
+            "refused, all gates", "right, all gates",
+        ),
+        _refusals,
+    ),
+    "risk-coverage": _Curve(
+        "Risk against coverage, every signal",
+        "For each signal the share of wrong answers as more are shown, the most trusted "
+        "first.",
+        lambda answers, _: risk_coverage_svg(answers),
+        ("signal", "AURC", *_tenths("risk at")),
+        _risk,
+    ),
+    "precision-recall": _Curve(
+        "Precision against recall, every signal",
+        "For each signal the share of right answers among the shown, as more of the "
+        "right ones are shown.",
+        lambda answers, _: precision_recall_svg(answers),
+        ("signal", "AUROC", *_tenths("precision at recall")),
+        _precision,
+    ),
+    "reliability": _Curve(
+        "Reliability of the probabilities",
+        "How often answers are right that a verdict or a probe gives a certain "
+        "probability.",
+        lambda answers, _: reliability_svg(answers),
+        ("signal", "probability", "answers", "mean", "right"),
+        _reliable,
+    ),
+}  # fmt: skip

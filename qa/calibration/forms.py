@@ -1,0 +1,277 @@
+"""What the calibration pages ask for: thresholds to try, and a promise to certify."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeVar
+from urllib.parse import urlencode
+
+from django import forms
+from django.contrib.auth.models import User
+from django.http import Http404, HttpRequest, QueryDict
+from django.shortcuts import get_object_or_404
+
+from kb.documents.models import KnowledgeBase
+from qa.calibration.threshold_effects import Labelled, has_drifted, runs_of
+from qa.evaluation.cases import LabelledAnswer
+from qa.evaluation.models import EvaluationRun
+from qa.evaluation.runs import labelled_of
+from qa.pipeline.policy import Policy as PolicyValue
+from qa.policies.models import Policy
+from qa.policies.services import PolicyChanges, active_policy
+
+_BOUND = 2.0  # the greatest distance of two unit vectors
+_SLIDERS = (
+    "alpha", "alpha_unverified", "min_verdict", "min_confidence",
+    "min_early_confidence", "min_joint_confidence",
+)  # fmt: skip
+# A field of the form: the policy's switch that it is the opposite of.
+_SHADOWS = {
+    "hard_shadow": "hard_refusal",
+    "soft_shadow": "soft_refusal",
+    "support_shadow": "support_check",
+    "abstention_shadow": "abstention",
+}
+
+
+def _slider(label: str, help_text: str, *, most: float) -> forms.FloatField:
+    # Any step: a certificate's threshold has more places than a slider.
+    widget = forms.NumberInput(attrs={"step": "any"})
+    return forms.FloatField(
+        label=label, help_text=help_text, min_value=0.0, max_value=most, widget=widget
+    )
+
+
+class ThresholdsForm(forms.Form):
+    """Thresholds to try, and which gates are in shadow; starts from a version."""
+
+    alpha = _slider(
+        "alpha",
+        "Refused unless the best distance / confidence is below it. Smaller refuses "
+        "more.",
+        most=_BOUND,
+    )
+    alpha_unverified = _slider(
+        "alpha for unverified evidence",
+        "The same for evidence that nobody verified, where it is the lower one.",
+        most=_BOUND,
+    )
+    min_verdict = _slider(
+        "least verdict",
+        "Refused unless the model is this sure that the evidence answers. Greater "
+        "refuses more.",
+        most=1.0,
+    )
+    min_confidence = _slider(
+        "least confidence by activations",
+        "Refused unless the probe that reads the answer's activations is this sure.",
+        most=1.0,
+    )
+    min_early_confidence = _slider(
+        "least early confidence",
+        "Ended before the first word unless the probe that reads question and evidence "
+        "is this sure.",
+        most=1.0,
+    )
+    min_joint_confidence = _slider(
+        "least joint confidence",
+        "Refused unless the probe that weighs all signals is this sure.",
+        most=1.0,
+    )
+    hard_shadow = forms.BooleanField(
+        label="Hard refusal in shadow",
+        help_text="The distance is measured and refuses nothing.",
+        required=False,
+    )
+    soft_shadow = forms.BooleanField(
+        label="Soft refusal in shadow",
+        help_text="The model's verdict is measured and refuses nothing.",
+        required=False,
+    )
+    support_shadow = forms.BooleanField(
+        label="Support check in shadow",
+        help_text="What the evidence does not carry is found and shown all the same.",
+        required=False,
+    )
+
+    abstention_shadow = forms.BooleanField(
+        label="Abstention in shadow",
+        help_text="The confidences are measured and refuse nothing.",
+        required=False,
+    )
+
+    def __init__(self, data: Any, *, base: Policy) -> None:  # noqa: ANN401  # a QueryDict
+        # Nothing tried yet: the version as it is.
+        tried = data.copy() if "alpha" in data else None
+        if tried is not None:
+            for name in _SLIDERS:  # an address kept from before has fewer
+                tried.setdefault(name, getattr(base, name))
+        super().__init__(tried, initial=_initial(base))
+        # What is near enough to answer may not count as unrelated.
+        field = self.fields["alpha"]
+        field.widget.attrs["max"] = field.max_value = base.horizon  # type: ignore[attr-defined]
+        self.horizon = base.horizon
+        for name in self.errors:
+            self.fields[name].widget.attrs["aria-invalid"] = "true"
+
+    @property
+    def sliders(self) -> list[forms.BoundField]:
+        return [self[name] for name in _SLIDERS]
+
+    @property
+    def switches(self) -> list[forms.BoundField]:
+        return [self[name] for name in _SHADOWS]
+
+    def clean_alpha(self) -> float:
+        """Hold alpha against the horizon, beyond which everything is unrelated."""
+        alpha: float = self.cleaned_data["alpha"]
+        if alpha > self.horizon:
+            msg = (
+                f"{alpha:g} is above this version's horizon {self.horizon:g}: what is "
+                "near enough to answer would count as unrelated. Make a version with a "
+                "wider horizon first."
+            )
+            raise forms.ValidationError(msg)
+        return alpha
+
+    def tried(self) -> PolicyChanges | None:
+        """Return what is tried, or None where it makes no sense."""
+        if not self.is_bound:
+            values = dict(self.initial)
+        elif self.is_valid():
+            values = self.cleaned_data
+        else:
+            return None
+        return PolicyChanges(
+            alpha=values["alpha"],
+            alpha_unverified=values["alpha_unverified"],
+            min_verdict=values["min_verdict"],
+            min_confidence=values["min_confidence"],
+            min_early_confidence=values["min_early_confidence"],
+            min_joint_confidence=values["min_joint_confidence"],
+            hard_refusal=not values["hard_shadow"],
+            soft_refusal=not values["soft_shadow"],
+            support_check=not values["support_shadow"],
+            abstention=not values["abstention_shadow"],
+        )
+
+
+class PromiseForm(forms.Form):
+    """A promise: at most this share wrong, with this certainty."""
+
+    epsilon = forms.FloatField(
+        label="Wrong answers, at most (epsilon)",
+        help_text="Share of the shown answers: 0.05 is one in twenty.",
+        min_value=0.001,
+        max_value=0.5,
+        initial=0.05,
+        widget=forms.NumberInput(attrs={"step": "any"}),
+    )
+    delta = forms.FloatField(
+        label="Doubt (delta)",
+        help_text="How often such a promise may fail: 0.05 is 95 % certainty.",
+        min_value=0.001,
+        max_value=0.5,
+        initial=0.05,
+        widget=forms.NumberInput(attrs={"step": "any"}),
+    )
+
+
+def _initial(base: Policy) -> dict[str, Any]:
+    numbers = {name: getattr(base, name) for name in _SLIDERS}
+    switches = {name: not getattr(base, gate) for name, gate in _SHADOWS.items()}
+    return numbers | switches
+
+
+# What a request to the calibration pages chose, read from its query or its form.
+
+
+Row = TypeVar("Row", Policy, EvaluationRun)
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What a request chose: a run of labelled answers, a version, thresholds to try."""
+
+    knowledge_base: KnowledgeBase
+    runs: tuple[EvaluationRun, ...]
+    policies: tuple[Policy, ...]
+    run: EvaluationRun | None
+    base: Policy
+    form: ThresholdsForm
+
+    @cached_property
+    def tried(self) -> PolicyValue | None:
+        """The base with the thresholds to try; None where they make no sense."""
+        tried = self.form.tried()
+        return None if tried is None else replace(self.base.as_value(), **tried)
+
+    @cached_property
+    def answers(self) -> tuple[LabelledAnswer, ...]:
+        """The run's labelled answers; none without a run."""
+        return tuple(labelled_of(self.run)) if self.run else ()
+
+    @cached_property
+    def labelled(self) -> Labelled | None:
+        """The same as columns; None without any."""
+        return Labelled(self.answers) if self.answers else None
+
+    def changes(self) -> PolicyChanges | None:
+        """Return what a version of the tried thresholds sets otherwise than the base.
+
+        They hold for the models that measured what they were tried on.
+        """
+        changes = self.form.tried()
+        if changes is not None and self.run:
+            changes["calibrated_embedder"] = self.run.embedder
+            changes["calibrated_language_model"] = self.run.language_model
+            changes["calibrated_retrieval"] = self.run.retrieval
+            changes["calibrated_probes"] = self.run.probes
+        return changes
+
+    def query(self, **changes: object) -> str:
+        """Return the choice as the query of an address."""
+        chosen = {"run": self.run.pk if self.run else "", "base": self.base.pk}
+        return urlencode(chosen | changes)
+
+
+def read_desk(request: HttpRequest, pk: int) -> Desk:
+    """Read what was chosen; without a choice the newest run and what decides now."""
+    knowledge_base = get_object_or_404(KnowledgeBase, pk=pk)
+    chosen: QueryDict = request.POST if request.method == "POST" else request.GET
+    rows = knowledge_base.policies.annotate(has_drifted=has_drifted())
+    rows = rows.select_related("certificate", "created_by")
+    policies: tuple[Policy, ...] = tuple(rows.order_by("-created_at", "-pk"))
+    if not policies:
+        policies = (active_policy(knowledge_base),)
+    runs = tuple(runs_of(knowledge_base))
+    finished = (run for run in runs if run.state == EvaluationRun.State.FINISHED)
+    newest = next(finished, None) or next(iter(runs), None)
+    active = next((policy for policy in policies if policy.is_active), policies[0])
+    base = chosen_of(policies, chosen.get("base", "")) or active
+    return Desk(
+        knowledge_base=knowledge_base,
+        runs=runs,
+        policies=policies,
+        run=chosen_of(runs, chosen.get("run", "")) or newest,
+        base=base,
+        form=ThresholdsForm(chosen, base=base),
+    )
+
+
+def chosen_of(rows: tuple[Row, ...], asked: str) -> Row | None:
+    """Return the row of this key; None if none is asked for.
+
+    Raises:
+        Http404: There is no such row.
+    """
+    if not asked:
+        return None
+    found = next((row for row in rows if str(row.pk) == asked), None)
+    if found is None:
+        raise Http404(f"There is no {asked[:20]!r} here.")
+    return found
+
+
+def author_of(request: HttpRequest) -> User | None:
+    """Return who asks, to be named as the author."""
+    return request.user if isinstance(request.user, User) else None

@@ -1,0 +1,256 @@
+"""Policy versions from labelled answers: with a certificate, or why none is earned."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+
+from qa.calibration.drift import distributions_of
+from qa.calibration.models import Certificate
+from qa.calibration.thresholds import (
+    CALIBRATABLE,
+    Certified,
+    CostChoice,
+    Method,
+    NotCertified,
+    calibrate,
+    choose_by_cost,
+)
+from qa.calibration.thresholds.choice import measured_of
+from qa.evaluation.cases import LabelledAnswer
+from qa.evaluation.models import EvaluationRun
+from qa.evaluation.runs import labelled_of
+from qa.exceptions import CalibrationError
+from qa.pipeline.gates import CONFIDENCES
+from qa.pipeline.policy import Policy as PolicyValue
+from qa.pipeline.policy import Scope
+from qa.policies.models import Policy
+from qa.policies.services import CHANGEABLE, PolicyChanges, new_version
+
+from .current_fingerprints import what_runs
+
+# What stored signals were measured under, and no replay can change.
+_MEASURED_UNDER = (
+    "top_k", "unverified_floor", "answer_from_enriched", "enriched_floor",
+    "verbatim_distance", "scope", "retrieval_timing", "rerank", "debias_verdict",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """Labelled answers, and by what they were measured.
+
+    Attributes:
+        source: Where the labels come from, for people.
+        policy: The version that they were measured under.
+        embedder: Fingerprint.
+        language_model: Fingerprint; several are separated by spaces.
+        retrieval: The way of searching, and its metric.
+        probes: Fingerprints of those in force, separated by spaces; "" for none.
+        run: The evaluation, where they are of one.
+    """
+
+    answers: Sequence[LabelledAnswer]
+    source: str
+    policy: Policy
+    embedder: str
+    language_model: str
+    retrieval: str
+    probes: str = ""
+    run: EvaluationRun | None = None
+
+    @property
+    def sha256(self) -> str:
+        """Digest of ids, groups, labels and signals, in whatever order they come."""
+        rows = sorted(
+            (a.id, a.group, a.is_answerable, a.is_correct, sorted(a.signals.items()))
+            for a in self.answers
+        )
+        return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+
+
+def labels_of_run(run: EvaluationRun) -> Labels:
+    """Return the labelled answers of an evaluation (one query).
+
+    Raises:
+        CalibrationError: It is not finished, or asked no knowledge base.
+    """
+    if run.state != EvaluationRun.State.FINISHED:
+        raise CalibrationError(f"Run {run.pk} ({run}) is not finished; go on with it.")
+    if run.policy is None or run.knowledge_base is None:
+        raise CalibrationError(
+            f"Run {run.pk} ({run}) asked no knowledge base under a policy; its signals "
+            "are not those that a policy is held against. Evaluate another suite."
+        )
+    return Labels(
+        answers=labelled_of(run),
+        source=f"run {run.pk}: {run}",
+        policy=run.policy,
+        embedder=run.embedder,
+        language_model=run.language_model,
+        retrieval=run.retrieval,
+        probes=run.probes,
+        run=run,
+    )
+
+
+def certify(
+    policy: Policy,
+    labels: Labels,
+    *,
+    epsilon: float,
+    delta: float,
+    by: AbstractBaseUser | None,
+    signals: Sequence[str] = CALIBRATABLE,
+    method: Method = Method.LEARN_THEN_TEST,
+    seed: int = 0,
+    name: str = "",
+) -> Policy | NotCertified:
+    """Make an inactive version with its certificate, or tell why none is earned.
+
+    Args:
+        policy: What the new version is made from, but for the chosen thresholds.
+        labels: Measured by what runs now.
+        epsilon: The promised risk, wrong among shown, in (0, 1).
+        delta: Probability that the promise is broken, in (0, 1).
+        by: Who makes it.
+        signals: Those whose thresholds are chosen.
+        method: How; learn-then-test for several thresholds.
+        seed: Of the split.
+        name: Of the new version; the policy's if empty.
+    """
+    _check(policy, labels, signals)
+    found = calibrate(
+        labels.answers,
+        base=policy.as_value(),
+        epsilon=epsilon,
+        delta=delta,
+        signals=signals,
+        method=method,
+        seed=seed,
+    )
+    if isinstance(found, NotCertified):
+        return found
+    with transaction.atomic():
+        made = _version(policy, labels, found.policy, by=by, name=name)
+        _certificate(made, labels, found).save(force_insert=True)
+    return made
+
+
+def make_by_cost(
+    policy: Policy,
+    labels: Labels,
+    *,
+    wrong_cost: float,
+    refused_cost: float,
+    by: AbstractBaseUser | None,
+    signals: Sequence[str] = CALIBRATABLE,
+    seed: int = 0,
+    name: str = "",
+) -> tuple[Policy, CostChoice]:
+    """Make an inactive version with the thresholds of the least cost; no certificate."""
+    _check(policy, labels, signals)
+    choice = choose_by_cost(
+        labels.answers,
+        base=policy.as_value(),
+        wrong_cost=wrong_cost,
+        refused_cost=refused_cost,
+        signals=signals,
+        seed=seed,
+    )
+    return _version(policy, labels, choice.policy, by=by, name=name), choice
+
+
+def _version(
+    policy: Policy,
+    labels: Labels,
+    chosen: PolicyValue,
+    *,
+    by: AbstractBaseUser | None,
+    name: str,
+) -> Policy:
+    fields = PolicyValue.__dataclass_fields__.keys() & CHANGEABLE
+    changes = {field: getattr(chosen, field) for field in fields} | {
+        "calibrated_embedder": labels.embedder,
+        "calibrated_language_model": labels.language_model,
+        "calibrated_retrieval": labels.retrieval,
+        "calibrated_probes": labels.probes if chosen.abstention else "",
+        "is_calibrated": True,
+        "name": name or policy.name,
+    }
+    return new_version(policy, by=by, **cast(PolicyChanges, changes))
+
+
+def _certificate(policy: Policy, labels: Labels, found: Certified) -> Certificate:
+    tested = found.tested
+    spread = distributions_of(measured_of(labels.answers), found.policy)
+    return Certificate(
+        policy=policy,
+        run=labels.run,
+        method=found.method.value,
+        epsilon=found.epsilon,
+        delta=found.delta,
+        learnt=found.learnt,
+        labelled=tested.labelled,
+        shown=tested.shown,
+        wrong=tested.wrong,
+        bound=tested.bound,
+        coverage=tested.coverage,
+        groups=found.groups,
+        group_bound=found.group_bound,
+        warnings=list(found.warnings),
+        thresholds=dict(found.thresholds),
+        labels_sha256=labels.sha256,
+        labels_source=labels.source[:200],
+        signal_quantiles={name: each.as_json() for name, each in spread.items()},
+        embedder=labels.embedder,
+        language_model=labels.language_model,
+        retrieval=labels.retrieval,
+        probes=policy.calibrated_probes,
+    )
+
+
+def _check(policy: Policy, labels: Labels, signals: Sequence[str]) -> None:
+    """Refuse labels that say nothing about this policy under what runs now."""
+    if policy.knowledge_base_id != labels.policy.knowledge_base_id:
+        raise CalibrationError(
+            f"The labelled answers are of {labels.policy.knowledge_base} and {policy} is "
+            f"of {policy.knowledge_base}; name a policy of the former."
+        )
+    if policy.scope == Scope.ADAPTIVE:
+        raise CalibrationError(
+            f"{policy} also shows what no evidence carries, which these thresholds do not "
+            "decide, so that nothing can be promised of all it shows. Calibrate a version "
+            "of the scope knowledge_base; min_known is chosen by "
+            "manage.py propose_min_known."
+        )
+    running = what_runs()
+    for what, measured_by, runs in (
+        ("embedding model", labels.embedder, running.embedder),
+        ("way of searching", labels.retrieval, running.retrieval),
+        ("language model", labels.language_model, running.language_model),
+    ):
+        if measured_by and runs and runs not in measured_by.split():
+            raise CalibrationError(
+                f"The labelled answers were measured by the {what} {measured_by}, and "
+                f"{runs} runs now; evaluate the suite again and calibrate on that run."
+            )
+    is_by_probes = policy.abstention or not CONFIDENCES.keys().isdisjoint(signals)
+    in_force = labels.probes if running.probes is None else running.probes
+    if is_by_probes and not set(labels.probes.split()) <= set(in_force.split()):
+        raise CalibrationError(
+            f"The labelled answers' confidences are of the probes {labels.probes}, and "
+            f"{in_force or 'none'} are in force now; evaluate the suite again and "
+            "calibrate on that run."
+        )
+    for field in _MEASURED_UNDER:
+        was, now = getattr(labels.policy, field), getattr(policy, field)
+        if was != now:
+            raise CalibrationError(
+                f"The labelled answers were measured with {field} {was}, and {policy} "
+                f"has {now}; calibrate {labels.policy}, or evaluate under {policy}."
+            )

@@ -1,0 +1,352 @@
+"""What thresholds do to answers that were measured before: labelled ones and logged ones.
+
+Nothing is asked again. What a gate in force kept from the language model can not be told,
+and is counted as that.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+from django.db.models import Exists, JSONField, OuterRef, QuerySet, Subquery
+from django.db.models.expressions import RawSQL
+from django.utils import timezone
+
+from kb.documents.models import KnowledgeBase
+from qa.answers.models import Answer
+from qa.calibration.models import DriftReading
+from qa.calibration.thresholds.bounds import upper_bound
+from qa.evaluation.cases import LabelledAnswer
+from qa.evaluation.decisions import BoolArray, Table, table_of
+from qa.evaluation.models import EvaluationRun
+from qa.pipeline.gates import CONFIDENCES, Reason
+from qa.pipeline.policy import Policy
+from qa.pipeline.replay import Played, Signals, Thresholds, replay
+from qa.votes.models import Vote
+
+CERTAINTY = 0.95
+# On the scale of distance / confidence; from 1.4 on (the root of 2) nothing is related.
+_RATIOS = tuple(step / 10 for step in range(15))
+_SHARES = tuple(step / 10 for step in range(10))
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledEffect:
+    """What thresholds make of labelled questions.
+
+    Attributes:
+        questions: All of them.
+        unknown: Those whose outcome can't be told; in none of the other counts.
+        shown: Answered.
+        wrong: Of the shown, wrong.
+        due_shown: To be answered, and answered.
+        due_refused: To be answered, and refused: false refusals.
+        undue_shown: To be refused, and answered: false answers.
+        undue_refused: To be refused, and refused.
+    """
+
+    questions: int
+    unknown: int
+    shown: int
+    wrong: int
+    due_shown: int
+    due_refused: int
+    undue_shown: int
+    undue_refused: int
+
+    @property
+    def due(self) -> int:
+        """Questions to be answered whose outcome is known."""
+        return self.due_shown + self.due_refused
+
+    @property
+    def undue(self) -> int:
+        """Questions to be refused whose outcome is known."""
+        return self.undue_shown + self.undue_refused
+
+    @property
+    def risk_bound(self) -> float:
+        """The exact 95 % upper bound on the wrong share of the shown; 1 if none is."""
+        return upper_bound(self.wrong, self.shown, 1 - CERTAINTY)
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdRow:
+    """What one value of one threshold does to labelled questions, the rest as it is.
+
+    Attributes:
+        threshold: The value.
+        is_own: Whether it is the policy's own.
+        shown: Questions that are answered.
+        wrong: Of these, wrong.
+        right_masked: Right drafts that are not shown.
+        questions: Those whose outcome is known.
+    """
+
+    threshold: float
+    is_own: bool
+    shown: int
+    wrong: int
+    right_masked: int
+    questions: int
+
+    @property
+    def precision(self) -> float | None:
+        """Right among the shown; None if none is."""
+        return (self.shown - self.wrong) / self.shown if self.shown else None
+
+    @property
+    def recall(self) -> float | None:
+        """Shown among the right; None if nothing is right."""
+        right = self.shown - self.wrong + self.right_masked
+        return (self.shown - self.wrong) / right if right else None
+
+    @property
+    def masked(self) -> float | None:
+        """Share that is not shown; None without a question."""
+        return 1 - self.shown / self.questions if self.questions else None
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedAnswer:
+    """One question as it was decided, with what its asker thought of that."""
+
+    signals: Signals
+    was_answered: bool
+    has_thumb_down: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedEffect:
+    """What thresholds would have made of logged questions, held against what happened.
+
+    Attributes:
+        questions: All that were played again.
+        more_refused: Were answered and would be refused.
+        more_refused_down: Of these, with a thumb down.
+        more_answered: Were refused and would be answered.
+        more_answered_down: Of these, with a thumb down: their askers wanted an answer.
+        unknown: Can't be told: a gate in force kept them from the model.
+    """
+
+    questions: int
+    more_refused: int
+    more_refused_down: int
+    more_answered: int
+    more_answered_down: int
+    unknown: int
+
+    @property
+    def same(self) -> int:
+        """Questions that would come out as they did."""
+        changed = self.more_refused + self.more_answered
+        return self.questions - changed - self.unknown
+
+
+class Labelled:
+    """Labelled answers as columns, so that many thresholds are tried in milliseconds."""
+
+    def __init__(self, answers: Sequence[LabelledAnswer]) -> None:
+        self._table: Table = table_of(answers)
+        self._due = np.array([a.is_answerable is True for a in answers], np.bool_)
+        self._undue = np.array([a.is_answerable is False for a in answers], np.bool_)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def effect(self, policy: Thresholds) -> LabelledEffect:
+        """Return what these thresholds do."""
+        decided = self._table.decide(policy)
+        shown, refused = decided.answered, ~decided.answered & ~decided.unknown
+        return LabelledEffect(
+            questions=len(self),
+            unknown=_count(decided.unknown),
+            shown=_count(shown),
+            wrong=_count(shown & self._table.wrong),
+            due_shown=_count(shown & self._due),
+            due_refused=_count(refused & self._due),
+            undue_shown=_count(shown & self._undue),
+            undue_refused=_count(refused & self._undue),
+        )
+
+    def by_alpha(self, policy: Policy) -> tuple[ThresholdRow, ...]:
+        """Return a row for each alpha in steps of 0.1 and for the policy's own."""
+        return tuple(
+            self._row(replace(policy, alpha=alpha), alpha, alpha == policy.alpha)
+            for alpha in sorted({*_RATIOS, policy.alpha})
+        )
+
+    def by_min_verdict(self, policy: Policy) -> tuple[ThresholdRow, ...]:
+        """Return a row for each least verdict from 0.0 to 0.9 and for the policy's own."""
+        return self._by_least(policy, "min_verdict")
+
+    def by_confidence(self, policy: Policy, name: str) -> tuple[ThresholdRow, ...]:
+        """Return such a row for each least value of one confidence, abstention enforced.
+
+        Empty where no answer has that confidence: there is nothing to try.
+
+        Args:
+            name: Of `qa.pipeline.gates.CONFIDENCES`.
+
+        References:
+            Huang et al. (2025), "Confidence-Based Response Abstinence", table 2.
+        """
+        if np.isnan(self._table.values[name]).all():
+            return ()
+        return self._by_least(replace(policy, abstention=True), CONFIDENCES[name])
+
+    def _by_least(self, policy: Policy, field: str) -> tuple[ThresholdRow, ...]:
+        own = getattr(policy, field)
+        changes: list[tuple[float, dict[str, Any]]] = [
+            (least, {field: least}) for least in sorted({*_SHARES, own})
+        ]
+        return tuple(
+            self._row(replace(policy, **change), least, least == own)
+            for least, change in changes
+        )
+
+    def _row(self, policy: Policy, threshold: float, is_own: bool) -> ThresholdRow:
+        decided = self._table.decide(policy)
+        right, shown = ~self._table.wrong, decided.answered
+        return ThresholdRow(
+            threshold=threshold,
+            is_own=is_own,
+            shown=_count(shown),
+            wrong=_count(shown & ~right),
+            right_masked=_count(right & ~shown & ~decided.unknown),
+            questions=_count(~decided.unknown),
+        )
+
+
+def logged_effect(answers: Iterable[LoggedAnswer], policy: Thresholds) -> LoggedEffect:
+    """Play logged questions again and count what would come out otherwise."""
+    counts = dict.fromkeys(LoggedEffect.__slots__, 0)
+    for answer in answers:
+        counts["questions"] += 1
+        played = replay(answer.signals, policy).outcome
+        if played is Played.UNKNOWN:
+            counts["unknown"] += 1
+        elif answer.was_answered and played is Played.REFUSED:
+            counts["more_refused"] += 1
+            counts["more_refused_down"] += answer.has_thumb_down
+        elif not answer.was_answered and played is Played.ANSWERED:
+            counts["more_answered"] += 1
+            counts["more_answered_down"] += answer.has_thumb_down
+    return LoggedEffect(**counts)
+
+
+def _count(rows: BoolArray) -> int:
+    return int(rows.sum())
+
+
+# Reads for trying thresholds: the runs that measured, and what agents really asked.
+
+
+PERIOD = timedelta(days=30)
+MOST_LOGGED = 20_000
+
+# Only names and values leave the database: a third of what is stored.
+_FLAT_SIGNALS = """(
+    SELECT jsonb_object_agg(s->>'name', s->'value')
+    FROM jsonb_array_elements(qa_answer.signals) s
+)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """What was asked of late and can be played again.
+
+    Attributes:
+        answers: Newest first.
+        since: When the period began.
+        asked: All questions decided in the period.
+        other_models: Of the newest, left out: other models or probes measured them, and
+            numbers of two of them can't be held against one threshold.
+        refused_stale: Of the newest, left out: refused for the policy was stale.
+    """
+
+    answers: tuple[LoggedAnswer, ...]
+    since: datetime
+    asked: int
+    other_models: int
+    refused_stale: int
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether the period holds more than was read."""
+        left_out = self.other_models + self.refused_stale
+        return self.asked > len(self.answers) + left_out
+
+
+def runs_of(knowledge_base: KnowledgeBase) -> QuerySet[EvaluationRun]:
+    """The runs that asked this knowledge base, newest first, without their reports."""
+    runs = EvaluationRun.objects.filter(knowledge_base=knowledge_base)
+    return runs.defer("report").select_related("policy")
+
+
+def has_drifted() -> Subquery:
+    """What the last look at live questions found of a policy's certificate, or NULL.
+
+    A look that had too few answers to compare found nothing.
+    """
+    looks = DriftReading.objects.filter(certificate__policy=OuterRef("pk"))
+    looks = looks.exclude(signals={})
+    return Subquery(looks.order_by("-checked_at", "-pk").values("has_drifted")[:1])
+
+
+def logged_of(knowledge_base: KnowledgeBase, *, most: int = MOST_LOGGED) -> Log:
+    """Return the newest questions of the last 30 days, evaluations left out.
+
+    One query, and a second one to count where there are more than `most`.
+
+    Args:
+        most: How many are read at most; 20,000 take some 0.4 seconds.
+    """
+    since = timezone.now() - PERIOD
+    rows = Answer.objects.live().filter(
+        knowledge_base=knowledge_base,
+        created_at__gte=since,
+        outcome__in=(Answer.Outcome.ANSWERED, Answer.Outcome.REFUSED),
+    )
+    read = list(_measured(rows.order_by("-created_at")[:most]))
+    asked = rows.count() if len(read) == most else len(read)
+    embedder = next((row.embedder for row in read if row.embedder), "")
+    model = next((row.language_model for row in read if row.language_model), "")
+    probes = next((row.probes for row in read if row.probes), "")
+    played = [
+        row for row in read
+        if row.embedder in ("", embedder)
+        and row.language_model in ("", model)
+        and row.probes in ("", probes)
+    ]  # fmt: skip
+    current = [row for row in played if row.reason != Reason.POLICY_STALE]
+    return Log(
+        answers=tuple(row.answer for row in current),
+        since=since,
+        asked=asked,
+        other_models=len(read) - len(played),
+        refused_stale=len(played) - len(current),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    answer: LoggedAnswer
+    reason: str
+    embedder: str
+    language_model: str
+    probes: str
+
+
+def _measured(rows: QuerySet[Answer]) -> Iterator[_Measured]:
+    down = Vote.objects.filter(answer=OuterRef("pk"), is_up=False)
+    flattened = RawSQL(_FLAT_SIGNALS, (), output_field=JSONField())  # noqa: S611  # own constant
+    found = rows.annotate(flat=flattened, has_down=Exists(down))
+    models = ("embedder", "language_model", "probes")
+    names = ("flat", "outcome", "has_down", "reason", *models)
+    for flat, outcome, has_down, reason, *by in found.values_list(*names):
+        was_answered = outcome == Answer.Outcome.ANSWERED
+        answer = LoggedAnswer(flat or {}, was_answered, has_down)
+        yield _Measured(answer, reason, *by)

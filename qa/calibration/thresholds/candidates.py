@@ -1,0 +1,132 @@
+"""Which combinations of thresholds are tried, and in which order they are tested."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+
+from qa.evaluation.decisions import FloatArray, IntArray, Table
+from qa.exceptions import CalibrationError
+from qa.pipeline.gates import THRESHOLDED, Gate, Score, Trust
+from qa.pipeline.policy import Policy
+
+from .bounds import p_values
+
+# Learning from more combinations takes longer and finds no better ones.
+_MOST_COMBINATIONS = 8_000
+_MOST_OF_ONE = 400
+_MOST_FINE = 3  # signals whose grid is fine enough
+_DECIMALS = 6
+
+
+def chosen_scores(table: Table, signals: Sequence[str]) -> dict[str, Score]:
+    """Return how the named signals are read, those that were measured at all.
+
+    Raises:
+        CalibrationError: A signal has no threshold, or none of them was ever measured.
+    """
+    for name in signals:
+        if name not in THRESHOLDED:
+            known = ", ".join(THRESHOLDED)
+            msg = f"The signal {name!r} has no threshold; those that have: {known}."
+            raise CalibrationError(msg)
+    measured = {
+        name: THRESHOLDED[name]
+        for name in signals
+        if not np.isnan(table.values[name]).all()
+    }
+    if not measured:
+        named = ", ".join(signals) or "none is named"
+        msg = f"No labelled answer has a signal to calibrate ({named})."
+        raise CalibrationError(msg)
+    return measured
+
+
+def candidates(table: Table, base: Policy, scores: Mapping[str, Score]) -> list[Policy]:
+    """Return `base` with every combination of thresholds that is worth trying.
+
+    The thresholds lie at quantiles of the signals in `table` and at the ends of what is
+    allowed. The gates of the signals are switched on; everything else stays. Where there
+    are many signals the grid of all is coarse, so that each pair and each one alone are
+    tried in finer steps too, the others letting all pass.
+    """
+    tried: dict[tuple[float, ...], None] = {}
+    counts = (len(scores), 2, 1) if len(scores) > _MOST_FINE else (len(scores),)
+    for count in counts:
+        chosen = [set(names) for names in combinations(scores, count)]
+        each = _MOST_COMBINATIONS / len(chosen)
+        size = min(_MOST_OF_ONE, int(each ** (1 / count)))
+        axes = {
+            name: thresholds_of(table.values[name], score, size)
+            for name, score in scores.items()
+        }
+        for names in chosen:
+            lines = (
+                axis if name in names else axis[-1:] for name, axis in axes.items()
+            )
+            tried.update(dict.fromkeys(product(*lines)))
+    fields = [score.threshold for score in scores.values()]
+    return [
+        with_thresholds(base, dict(zip(fields, values, strict=True)), scores)
+        for values in tried
+    ]
+
+
+def with_thresholds(
+    base: Policy, thresholds: Mapping[str, float], scores: Mapping[str, Score]
+) -> Policy:
+    """Return `base` with these thresholds, and with the gates of `scores` switched on."""
+    changes: dict[str, Any] = dict(thresholds)
+    gates = {score.gate for score in scores.values()}
+    if Gate.HARD_REFUSAL in gates:
+        changes["hard_refusal"] = True
+    if Gate.SOFT_REFUSAL in gates:
+        changes["soft_refusal"] = True
+    if Gate.ABSTENTION in gates:
+        changes["abstention"] = True
+    # What is near enough to answer may not count as unrelated.
+    changes["horizon"] = max(base.horizon, thresholds.get("alpha", base.alpha))
+    return replace(base, **changes)
+
+
+def thresholds_of(column: FloatArray, score: Score, size: int) -> list[float]:
+    """Return at most `size` thresholds, the strictest first."""
+    low, high = score.limits
+    measured = column[~np.isnan(column)]
+    shares = np.linspace(0, 1, max(size - 1, 1))
+    inside: list[float] = []
+    if len(measured):
+        inside = np.quantile(measured, shares, method="nearest").tolist()
+    lax = high if score.trust is Trust.LOW else low
+    rounded = np.clip(np.round([*inside, lax], _DECIMALS), low, high)
+    found: list[float] = np.unique(rounded).tolist()
+    return found if score.trust is Trust.LOW else found[::-1]
+
+
+def testing_order(
+    shown: IntArray, wrong: FloatArray, *, epsilon: float, scale: float
+) -> IntArray:
+    """Return which candidates to test, in which order, by what was learnt of them.
+
+    Of the Pareto frontier (nothing shows as many with fewer wrong) the one with the least
+    p-value comes first, then those that show more, by p-value (Pareto testing:
+    Laufer-Goldshtein et al. 2023, arXiv 2210.07913).
+
+    Args:
+        shown: How many each candidate shows of the answers that are learnt from.
+        wrong: How many of them are wrong, as well as it is known.
+        epsilon: The risk to be certified.
+        scale: How many times as many answers it is tested on.
+    """
+    # Among equals the first stays, which is the strictest.
+    by_shown = np.lexsort((np.arange(len(shown)), wrong, -shown))
+    best_so_far = np.minimum.accumulate(
+        np.concatenate(([np.inf], wrong[by_shown][:-1]))
+    )
+    frontier = by_shown[wrong[by_shown] < best_so_far]
+    p = p_values(wrong[frontier] * scale, shown[frontier] * scale, epsilon)
+    by_p = frontier[np.lexsort((-shown[frontier], p))]
+    most = np.maximum.accumulate(np.concatenate(([0], shown[by_p][:-1])))
+    return by_p[shown[by_p] > most]

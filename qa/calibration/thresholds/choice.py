@@ -1,0 +1,252 @@
+"""Answers of one group (an article) hang together: they are split and resampled as one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from qa.evaluation.cases import LabelledAnswer
+from qa.evaluation.decisions import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Table,
+    table_of,
+    was_measured,
+)
+from qa.exceptions import CalibrationError
+from qa.pipeline.gates import THRESHOLDED, Score
+from qa.pipeline.policy import Policy
+
+from .bounds import least_shown, shown_needed
+from .candidates import chosen_scores
+from .learn_then_test import (
+    LEARN_SHARE,
+    Course,
+    learn_then_test,
+    select_with_guaranteed_risk,
+)
+from .values import Certified, Method, NotCertified
+
+_RESAMPLES = 2_000
+
+
+def split(
+    groups: IntArray, *, learn_share: float, seed: int
+) -> tuple[BoolArray, BoolArray]:
+    """Return which rows to learn from and which to test on; no group is in both.
+
+    Groups are drawn in random order until the share of the rows is reached.
+
+    Args:
+        groups: Number of each row's group, from 0 without gaps.
+        learn_share: In (0, 1).
+        seed: The same one gives the same split.
+    """
+    sizes = np.bincount(groups)
+    order = np.random.default_rng(seed).permutation(len(sizes))
+    before = np.concatenate(([0], np.cumsum(sizes[order])[:-1]))
+    taken = order[before < learn_share * len(groups)]
+    learn = np.isin(groups, taken)
+    return learn, ~learn
+
+
+def group_bound(
+    shown: BoolArray, wrong: BoolArray, groups: IntArray, *, delta: float, seed: int
+) -> float | None:
+    """Return the 1 - delta quantile of the risk over resampled groups (bootstrap).
+
+    No guarantee, but it sees how groups hang together, which the exact bound does not.
+    None where nothing is wrong, for then resampling has nothing to show.
+    """
+    if not wrong.any():
+        return None
+    count = int(groups.max()) + 1
+    weights = resampled_groups(count, seed=seed, resamples=_RESAMPLES)
+    shows = weights @ np.bincount(groups, shown)
+    fails = weights @ np.bincount(groups, wrong)
+    risks = fails[shows > 0] / shows[shows > 0]
+    return float(np.quantile(risks, 1 - delta))
+
+
+def resampled_groups(count: int, *, seed: int, resamples: int) -> FloatArray:
+    """Return how often each resample holds each group, shape (resamples, count)."""
+    rng = np.random.default_rng(seed)
+    drawn = rng.multinomial(count, np.full(count, 1 / count), size=resamples)
+    return drawn.astype(np.float64)
+
+
+# From labelled answers to thresholds with a promise, or to why there are none.
+
+
+CALIBRATABLE = tuple(THRESHOLDED)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    base: Policy
+    signals: tuple[str, ...]
+    scores: Mapping[str, Score]
+    epsilon: float
+    delta: float
+    seed: int
+    method: Method
+
+
+def calibrate(
+    labelled: Sequence[LabelledAnswer],
+    *,
+    base: Policy,
+    epsilon: float,
+    delta: float,
+    signals: Sequence[str] = CALIBRATABLE,
+    method: Method = Method.LEARN_THEN_TEST,
+    seed: int = 0,
+) -> Certified | NotCertified:
+    """Choose the thresholds of `signals` that show most at a risk of at most epsilon.
+
+    Args:
+        labelled: Best measured with every gate in shadow; what a gate kept from being
+            measured counts as wrong where a candidate would show it.
+        base: All that is not chosen: other thresholds, the gates in shadow.
+        epsilon: The risk, wrong among shown, in (0, 1).
+        delta: Probability that the promise is broken, in (0, 1).
+        signals: By the name of `SCORES`. One that was never measured keeps the base's
+            threshold.
+        method: Selection with guaranteed risk finds one threshold only.
+        seed: Of the split and the resampling.
+
+    Raises:
+        CalibrationError: epsilon or delta is out of its range, ids are not unique, a
+            signal has no threshold, or nothing was measured.
+    """
+    for name, value in (("epsilon", epsilon), ("delta", delta)):
+        if not 0 < value < 1:
+            raise CalibrationError(f"{name} {value} is not between 0 and 1.")
+    measured = measured_of(labelled)
+    table = table_of(measured)
+    asked = _Asked(
+        base=base,
+        signals=tuple(signals),
+        scores=chosen_scores(table, signals),
+        epsilon=epsilon,
+        delta=delta,
+        seed=seed,
+        method=method,
+    )
+    unmeasured = len(labelled) - len(measured)
+    if method is Method.GUARANTEED_RISK:
+        course = select_with_guaranteed_risk(
+            table, base=base, scores=asked.scores, epsilon=epsilon, delta=delta
+        )
+        return _result(course, table, asked, learnt=0, unmeasured=unmeasured)
+    learn, test = split(table.groups, learn_share=LEARN_SHARE, seed=seed)
+    tested_on = table.at(test)
+    course = learn_then_test(
+        table.at(learn),
+        tested_on,
+        base=base,
+        scores=asked.scores,
+        epsilon=epsilon,
+        delta=delta,
+    )
+    learnt = int(learn.sum())
+    return _result(course, tested_on, asked, learnt=learnt, unmeasured=unmeasured)
+
+
+def measured_of(labelled: Sequence[LabelledAnswer]) -> list[LabelledAnswer]:
+    """Return those that were looked for; a question that failed was not.
+
+    Raises:
+        CalibrationError: None is left, or two have the same id.
+    """
+    if len({answer.id for answer in labelled}) < len(labelled):
+        raise CalibrationError("Two labelled answers have the same id.")
+    measured = [answer for answer in labelled if was_measured(answer)]
+    if not measured:
+        msg = f"Of {len(labelled)} labelled answers none has stored signals."
+        raise CalibrationError(msg)
+    return measured
+
+
+def _result(
+    course: Course, table: Table, asked: _Asked, *, learnt: int, unmeasured: int
+) -> Certified | NotCertified:
+    if course.chosen is None or course.result is None:
+        return _not_certified(course, table, asked, learnt, unmeasured)
+    shown, wrong = table.outcomes(course.chosen)
+    bound = group_bound(shown, wrong, table.groups, delta=asked.delta, seed=asked.seed)
+    groups = int(table.groups.max()) + 1
+    warnings = _warnings(table, asked, course.chosen, unmeasured)
+    if groups < len(table):
+        warnings.append(
+            f"The {len(table)} answers tested on are of {groups} groups. The exact bound "
+            "takes them as drawn one by one; answers of one group hang together, and the "
+            "bound over resampled groups is beside it."
+        )
+    if bound is not None and bound > asked.epsilon:
+        warnings.append(
+            f"The bound over resampled groups, {bound:.2%}, is above {asked.epsilon:.1%}:"
+            " label answers of more groups."
+        )
+    return Certified(
+        policy=course.chosen,
+        method=asked.method,
+        signals=asked.signals,
+        epsilon=asked.epsilon,
+        delta=asked.delta,
+        learnt=learnt,
+        tested=course.result,
+        sequence=course.sequence,
+        groups=groups,
+        group_bound=bound,
+        unmeasured=unmeasured,
+        warnings=tuple(warnings),
+    )
+
+
+def _not_certified(
+    course: Course, table: Table, asked: _Asked, learnt: int, unmeasured: int
+) -> NotCertified:
+    best = course.best_possible
+    return NotCertified(
+        method=asked.method,
+        signals=asked.signals,
+        epsilon=asked.epsilon,
+        delta=asked.delta,
+        labelled=len(table) + learnt,
+        learnt=learnt,
+        needed=least_shown(asked.epsilon, asked.delta),
+        best=min(course.sequence, key=lambda tested: tested.bound, default=None),
+        best_possible=best,
+        needed_at_best_risk=None
+        if best.risk is None
+        else shown_needed(best.risk, asked.epsilon, asked.delta),
+        sequence=course.sequence,
+        unmeasured=unmeasured,
+        warnings=tuple(_warnings(table, asked, None, unmeasured)),
+    )
+
+
+def _warnings(
+    table: Table, asked: _Asked, chosen: Policy | None, unmeasured: int
+) -> list[str]:
+    found = []
+    if unmeasured:
+        found.append(
+            f"{unmeasured} labelled answers have no signals and are left out. If they "
+            "failed for what they ask, those that are left are a selection."
+        )
+    missing = [name for name in asked.signals if name not in asked.scores]
+    if missing:
+        found.append(
+            f"No labelled answer has {', '.join(missing)}: the threshold stays as it "
+            "was, and the promise does not speak of answers that have it."
+        )
+    unknown = int(table.decide(chosen).unknown.sum()) if chosen else 0
+    if unknown:
+        found.append(
+            f"{unknown} of the shown answers were kept from the language model by an "
+            "enforced gate and count as wrong; measure with every gate in shadow."
+        )
+    return found

@@ -1,0 +1,207 @@
+"""The effect of thresholds as rows and sentences of the calibration pages."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from qa.calibration.threshold_effects import (
+    CERTAINTY,
+    PERIOD,
+    Labelled,
+    LabelledEffect,
+    Log,
+    LoggedEffect,
+    ThresholdRow,
+)
+from qa.pipeline.gates import CONFIDENCES
+from qa.pipeline.policy import Policy as PolicyValue
+
+# Field of a policy, and what the pages call it; in the order of comparing.
+FIELDS = (
+    ("alpha", "alpha"),
+    ("alpha_unverified", "alpha for unverified evidence"),
+    ("horizon", "horizon"),
+    ("top_k", "pieces of evidence"),
+    ("unverified_floor", "least confidence of unverified evidence"),
+    ("answer_from_enriched", "answers from what a model proposed"),
+    ("enriched_floor", "least confidence of what a model proposed"),
+    ("verbatim_distance", "largest distance of a word-for-word answer"),
+    ("min_verdict", "least verdict"),
+    ("min_confidence", "least confidence by activations"),
+    ("min_early_confidence", "least early confidence"),
+    ("min_joint_confidence", "least joint confidence"),
+    ("hard_refusal", "hard refusal"),
+    ("soft_refusal", "soft refusal"),
+    ("support_check", "support check"),
+    ("abstention", "abstention"),
+    ("answer_without_probe", "answers without a probe"),
+    ("sources_must_agree", "refuses where sources disagree"),
+    ("reveal_not_entitled", "tells of knowledge that the asker may not see"),
+    ("refuse_when_stale", "refuses while stale"),
+    ("calibrated_embedder", "set for the embedding model"),
+    ("calibrated_language_model", "set for the language model"),
+    ("calibrated_retrieval", "set for the way of searching"),
+    ("calibrated_probes", "set for the probes"),
+)
+_SPACE = "\u00a0"  # keeps a number and its sign on one line
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a table: a name, a cell for each thing compared."""
+
+    name: str
+    cells: tuple[str, ...]
+    differs: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdCells:
+    """One line of a threshold table in words."""
+
+    threshold: str
+    is_own: bool
+    cells: tuple[str, ...]
+
+
+THRESHOLD_HEADS = (
+    "answered", "of these wrong", "precision", "recall", "share refused",
+    "right ones refused",
+)  # fmt: skip
+
+
+def threshold_cells(rows: Iterable[ThresholdRow]) -> tuple[ThresholdCells, ...]:
+    """Return the lines of a threshold table."""
+    return tuple(
+        ThresholdCells(
+            threshold=f"{row.threshold:g}",
+            is_own=row.is_own,
+            cells=(
+                f"{row.shown:,}",
+                f"{row.wrong:,}",
+                share(row.precision),
+                share(row.recall),
+                share(row.masked),
+                f"{row.right_masked:,}",
+            ),
+        )
+        for row in rows
+    )
+
+
+def confidence_tables(
+    labelled: Labelled, policy: PolicyValue
+) -> tuple[tuple[str, tuple[ThresholdCells, ...]], ...]:
+    """Return (name, lines) of the threshold table of each confidence that is measured."""
+    names = dict(FIELDS)
+    tables = (
+        (names[field], threshold_cells(labelled.by_confidence(policy, signal)))
+        for signal, field in CONFIDENCES.items()
+    )
+    return tuple((name, lines) for name, lines in tables if lines)
+
+
+def labelled_rows(effects: Sequence[LabelledEffect]) -> tuple[Row, ...]:
+    """Return the figures of several effects side by side."""
+    rows = (
+        ("answered", "", [part(e.shown, e.questions) for e in effects]),
+        (
+            "wrong among the answered",
+            "not right, or not to be answered at all",
+            [part(e.wrong, e.shown) for e in effects],
+        ),
+        (
+            "wrong among the answered, at most",
+            f"exact bound, {CERTAINTY:.0%} certain for thresholds fixed beforehand",
+            [share(e.risk_bound) if e.shown else "nothing is shown" for e in effects],
+        ),
+        (
+            "false answers",
+            "of the questions to be refused",
+            [part(e.undue_shown, e.undue) for e in effects],
+        ),
+        (
+            "false refusals",
+            "of the questions to be answered",
+            [part(e.due_refused, e.due) for e in effects],
+        ),
+        ("can't be told", "a gate was in force", [f"{e.unknown:,}" for e in effects]),
+    )
+    return tuple(
+        Row(name, tuple(cells), len(set(cells)) > 1, note)
+        for name, note, cells in rows
+        if name != "can't be told" or any(e.unknown for e in effects)
+    )
+
+
+def labelled_sentence(effect: LabelledEffect) -> str:
+    return (
+        f"Of {effect.questions:,} labelled questions {effect.shown:,} are answered, "
+        f"{effect.wrong:,} of them wrongly; {effect.undue_shown:,} false answers, "
+        f"{effect.due_refused:,} false refusals."
+    )
+
+
+def logged_rows(effects: Sequence[LoggedEffect]) -> tuple[Row, ...]:
+    """Return what several versions would have changed, side by side."""
+    rows = (
+        (
+            "more refused",
+            [_thumbs(e.more_refused, e.more_refused_down) for e in effects],
+        ),
+        (
+            "more answered",
+            [_thumbs(e.more_answered, e.more_answered_down) for e in effects],
+        ),
+        ("can't be told", [f"{e.unknown:,}" for e in effects]),
+        ("as it was", [f"{e.same:,}" for e in effects]),
+    )
+    return tuple(Row(name, tuple(cells), len(set(cells)) > 1) for name, cells in rows)
+
+
+def logged_sentences(effect: LoggedEffect) -> tuple[str, ...]:
+    """Say what thresholds would have changed, one sentence each."""
+    kept = "because the gate in force kept them from the model"
+    return (
+        f"{_thumbs(effect.more_refused, effect.more_refused_down, 'more refused')}",
+        f"{_thumbs(effect.more_answered, effect.more_answered_down, 'more answered')}",
+        f"{effect.unknown:,} can't be told, {kept}" if effect.unknown else "",
+        f"{effect.same:,} would come out as they did",
+    )
+
+
+def log_notes(log: Log) -> tuple[str, ...]:
+    """Say what of the traffic was read, and what was left out."""
+    notes = [
+        f"{len(log.answers):,} questions of the last {PERIOD.days} days, evaluations "
+        "left out."
+    ]
+    if log.is_sample:
+        read = len(log.answers) + log.other_models + log.refused_stale
+        notes.append(f"Only the newest {read:,} of {log.asked:,} were read.")
+    if log.other_models:
+        notes.append(
+            f"{log.other_models:,} more were measured by other models and left out: "
+            "their numbers are on another scale."
+        )
+    if log.refused_stale:
+        notes.append(
+            f"{log.refused_stale:,} more were refused because the policy was stale; "
+            "thresholds do not change that."
+        )
+    return tuple(notes)
+
+
+def share(value: float | None) -> str:
+    return "none" if value is None else f"{100 * value:.1f}{_SPACE}%"
+
+
+def part(count: int, total: int) -> str:
+    if not total:
+        return f"{count:,}"
+    return f"{count:,} of {total:,} ({share(count / total)})"
+
+
+def _thumbs(count: int, down: int, what: str = "") -> str:
+    said = f"{count:,} {what}".strip()
+    return f"{said}, {down:,} of them had thumbs down" if count else said

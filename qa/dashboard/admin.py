@@ -1,0 +1,164 @@
+"""The dashboard: how much was asked, how it was decided, how fast and how well."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from unfold.widgets import UnfoldAdminSelectWidget
+
+from kb.documents.models import KnowledgeBase
+from kb.interface.admin import caller
+from kb.tags.models import Tag
+from qa.answers.wording import time_in_words
+from qa.dashboard.services import Dashboard, read_dashboard
+from qa.dashboard.traffic import Scope, last_days
+
+from .charts import (
+    Chart,
+    decided_chart,
+    drift_chart,
+    interval,
+    latency_chart,
+    percent,
+    quality_chart,
+    volume_chart,
+    votes_chart,
+)
+
+PERIODS = ((7, "7 days"), (30, "30 days"), (90, "90 days"), (365, "a year"))
+_DEFAULT_DAYS = 30
+_NOT_REVIEWED = "not reviewed"
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One number, and what it means."""
+
+    label: str
+    value: str
+    note: str
+
+
+class ScopeForm(forms.Form):
+    """What the dashboard is narrowed to."""
+
+    days = forms.TypedChoiceField(
+        label="Last",
+        choices=PERIODS,
+        coerce=int,
+        required=False,
+        empty_value=None,
+        initial=_DEFAULT_DAYS,
+        widget=UnfoldAdminSelectWidget,
+    )
+    knowledge_base = forms.ModelChoiceField(
+        KnowledgeBase.objects.order_by("name"),
+        to_field_name="slug",
+        required=False,
+        empty_label="all",
+        widget=UnfoldAdminSelectWidget,
+    )
+    tag = forms.ModelChoiceField(
+        Tag.objects.all(),
+        to_field_name="slug",
+        required=False,
+        empty_label="all",
+        widget=UnfoldAdminSelectWidget,
+    )
+
+    def scope(self) -> Scope:
+        """Return what was chosen; of what can't be read, the default."""
+        chosen = self.cleaned_data if self.is_valid() else {}
+        return Scope(
+            last_days(chosen.get("days") or _DEFAULT_DAYS),
+            knowledge_base=chosen["knowledge_base"].pk
+            if chosen.get("knowledge_base")
+            else None,
+            tag=chosen["tag"].pk if chosen.get("tag") else None,
+        )
+
+
+def dashboard_page(model_admin: Any, request: HttpRequest) -> HttpResponse:  # noqa: ANN401  # unfold ships no types
+    """Show the figures of what was chosen."""
+    if not model_admin.has_view_permission(request):
+        raise PermissionDenied
+    form = ScopeForm(request.GET or {"days": _DEFAULT_DAYS})
+    scope = form.scope()
+    shown = read_dashboard(scope, reader=caller(request))
+    context = {
+        **model_admin.admin_site.each_context(request),
+        "opts": model_admin.model._meta,
+        "title": "Dashboard",
+        "form": form,
+        "shown": shown,
+        "tiles": _tiles(shown),
+        "charts": _charts(shown),
+    }
+    return TemplateResponse(request, "admin/qa/answer/dashboard.html", context)
+
+
+def _tiles(shown: Dashboard) -> list[Tile]:
+    traffic, quality = shown.traffic, shown.quality
+    asked = max(1, traffic.questions)
+    latency = traffic.latency.get("")
+    voted = traffic.up + traffic.down
+    wrong, refused = quality.false_answers, quality.false_refusals
+    kappa = quality.agreement
+    return [
+        Tile("Questions", f"{traffic.questions:,}", f"{traffic.failed:,} failed"),
+        Tile("Answered", percent(traffic.answered / asked), f"{traffic.answered:,}"),
+        Tile("Refused", percent(traffic.refused / asked), f"{traffic.refused:,}"),
+        Tile(
+            "False answers",
+            percent(wrong.share) if wrong else _NOT_REVIEWED,
+            f"{interval(wrong)}, {wrong.reviewed:,} reviews" if wrong else "",
+        ),
+        Tile(
+            "False refusals",
+            percent(refused.share) if refused else _NOT_REVIEWED,
+            f"{interval(refused)}, {refused.reviewed:,} reviews" if refused else "",
+        ),
+        Tile(
+            "Reviewers agree on answers",
+            f"κ {kappa.value:.2f}" if kappa.value is not None else "unknown",
+            f"{kappa.low:.2f} to {kappa.high:.2f}, {kappa.pairs} reviewed twice"
+            if kappa.low is not None and kappa.high is not None
+            else f"{kappa.pairs} reviewed twice",
+        ),
+        Tile(
+            "Time, 95 % within",
+            time_in_words(latency.p95) if latency else "none",
+            f"half within {time_in_words(latency.p50)}" if latency else "",
+        ),
+        Tile(
+            "Thumbs down",
+            percent(traffic.down / voted) if voted else "no votes",
+            f"{traffic.down:,} of {voted:,} votes" if voted else "",
+        ),
+    ]
+
+
+def _charts(shown: Dashboard) -> list[Chart]:
+    traffic, quality = shown.traffic, shown.quality
+    step = "week" if shown.scope.period.is_weekly else "day"
+    found: list[Chart | None] = []
+    if traffic.questions:
+        found += [
+            volume_chart(traffic, step),
+            decided_chart(traffic),
+            latency_chart(traffic, step),
+            votes_chart(traffic, step),
+        ]
+    found += [
+        quality_chart(
+            (
+                ("false answers", quality.false_answers),
+                ("false refusals", quality.false_refusals),
+            )
+        ),
+        drift_chart(shown.drift or ()),
+    ]
+    return [chart for chart in found if chart is not None]

@@ -1,0 +1,158 @@
+"""The dashboard's figures over REST."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.generics import GenericAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.roles import IsSME
+from kb.documents.models import KnowledgeBase
+from kb.interface.api import caller
+from kb.tags.models import Tag
+from qa.dashboard.services import read_dashboard
+from qa.dashboard.traffic import MOST_DAYS, Scope, last_days
+
+
+class DashboardQuerySerializer(serializers.Serializer[object]):
+    """What the figures are narrowed to."""
+
+    days = serializers.IntegerField(
+        default=30, min_value=1, max_value=MOST_DAYS, help_text="Up to today, in UTC."
+    )
+    knowledge_base = serializers.SlugRelatedField(
+        slug_field="slug", queryset=KnowledgeBase.objects.all(), required=False
+    )
+    tag = serializers.SlugRelatedField(
+        slug_field="slug", queryset=Tag.objects.all(), required=False
+    )
+
+
+class PercentilesSerializer(serializers.Serializer[object]):
+    """Milliseconds that so many of the questions did not exceed."""
+
+    p50 = serializers.FloatField()
+    p95 = serializers.FloatField()
+    p99 = serializers.FloatField()
+
+
+class DecidedShareSerializer(serializers.Serializer[object]):
+    """How many questions were decided alike."""
+
+    outcome = serializers.CharField()
+    gate = serializers.CharField(allow_blank=True)
+    reason = serializers.CharField(allow_blank=True)
+    answers = serializers.IntegerField()
+
+
+class StepSerializer(serializers.Serializer[object]):
+    """A day, or a week of a period of more than 35 days."""
+
+    begin = serializers.DateField()
+    answered = serializers.IntegerField()
+    refused = serializers.IntegerField()
+    failed = serializers.IntegerField()
+    up = serializers.IntegerField(help_text="Votes on what was asked then.")
+    down = serializers.IntegerField()
+    latency = PercentilesSerializer(allow_null=True)
+
+
+class TrafficSerializer(serializers.Serializer[object]):
+    """What was asked; evaluations are not counted."""
+
+    questions = serializers.IntegerField()
+    answered = serializers.IntegerField()
+    refused = serializers.IntegerField()
+    failed = serializers.IntegerField()
+    up = serializers.IntegerField()
+    down = serializers.IntegerField()
+    decided = DecidedShareSerializer(many=True)
+    latency = serializers.DictField(
+        child=PercentilesSerializer(),
+        help_text='By outcome; of all together under "".',
+    )
+    steps = StepSerializer(many=True)
+
+
+class EstimateSerializer(serializers.Serializer[object]):
+    """A share in [0, 1] with its 95 % interval, corrected for stratified sampling."""
+
+    share = serializers.FloatField()
+    low = serializers.FloatField()
+    high = serializers.FloatField()
+    reviewed = serializers.IntegerField()
+    population = serializers.IntegerField()
+    covered = serializers.IntegerField(
+        help_text="Answers of strata of which one was reviewed at least."
+    )
+
+
+class KappaSerializer(serializers.Serializer[object]):
+    """How far two reviewers agree: Cohen's kappa with its 95 % interval."""
+
+    value = serializers.FloatField(allow_null=True)
+    low = serializers.FloatField(allow_null=True)
+    high = serializers.FloatField(allow_null=True)
+    observed = serializers.FloatField(help_text="Share of equal judgements.")
+    pairs = serializers.IntegerField()
+
+
+class QualitySerializer(serializers.Serializer[object]):
+    """What reviews say of it; null where nothing was reviewed."""
+
+    false_answers = EstimateSerializer(allow_null=True)
+    false_refusals = EstimateSerializer(allow_null=True)
+    agreement = KappaSerializer()
+
+
+class SignalDriftSerializer(serializers.Serializer[object]):
+    """How far a signal is from where it was when its policy was certified."""
+
+    policy = serializers.CharField()
+    signal = serializers.CharField()
+    live = serializers.IntegerField()
+    distance = serializers.FloatField(allow_null=True)
+    psi = serializers.FloatField()
+    has_drifted = serializers.BooleanField()
+
+
+class DashboardSerializer(serializers.Serializer[object]):
+    """All figures of one period."""
+
+    first = serializers.DateField(source="scope.period.first")
+    last = serializers.DateField(source="scope.period.last")
+    counted_at = serializers.DateTimeField(allow_null=True)
+    traffic = TrafficSerializer()
+    quality = QualitySerializer()
+    drift = SignalDriftSerializer(
+        many=True, allow_null=True, help_text="Null below the role admin."
+    )
+    open_gaps = serializers.IntegerField(source="waiting.gaps")
+    waiting_escalations = serializers.IntegerField(source="waiting.escalations")
+
+
+class DashboardView(GenericAPIView[Any]):
+    """How much was asked, how it was decided, how fast and how well."""
+
+    permission_classes = [IsSME]
+    throttle_scope = "user"
+    serializer_class = DashboardSerializer
+    pagination_class = None
+    filter_backends = ()
+
+    @extend_schema(operation_id="dashboard_read", parameters=[DashboardQuerySerializer])
+    def get(self, request: Request) -> Response:
+        """Read the figures of the last days, of all or of one knowledge base or tag."""
+        # As a plain dictionary: a form's empty field would count as left out.
+        asked = DashboardQuerySerializer(data=request.query_params.dict())
+        asked.is_valid(raise_exception=True)
+        chosen = asked.validated_data
+        scope = Scope(
+            last_days(chosen["days"]),
+            knowledge_base=getattr(chosen.get("knowledge_base"), "pk", None),
+            tag=getattr(chosen.get("tag"), "pk", None),
+        )
+        shown = read_dashboard(scope, reader=caller(request))
+        return Response(DashboardSerializer(shown).data)

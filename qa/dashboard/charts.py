@@ -1,0 +1,287 @@
+"""The dashboard's charts: the same numbers as a drawing and as a table.
+
+The admin's theme brings the library that draws them, so nothing is fetched from elsewhere;
+who sees no drawing has the table.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from qa.answers.wording import GATES, REASONS, time_in_words
+from qa.dashboard.quality import Estimate
+from qa.dashboard.services import SignalDrift
+from qa.dashboard.traffic import Decided, Step, Traffic
+from qa.pipeline.gates import Gate, Reason
+
+# Each at least 3:1 on the theme's light and dark surfaces.
+_COLOURS = ("#2f9a91", "#c27a12", "#d4564a", "#5b83d6", "#9a6fd0", "#6f8a2f", "#c25590")
+_GOOD, _WARN, _BAD, _PLAIN = _COLOURS[:4]
+_TICKS = "#8b8f98"
+_LINE = 30
+
+Series = tuple[str, str, Callable[[Step], float | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """One chart and the table below it.
+
+    Attributes:
+        told: What it shows, for who does not see it.
+        kind: "bar" or "line".
+        data: Labels and series as JSON, as the library takes them.
+        options: How they are drawn, likewise.
+        rows: Of the table; the first cell of each is its head.
+    """
+
+    title: str
+    told: str
+    kind: str
+    data: str
+    options: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def volume_chart(traffic: Traffic, step: str) -> Chart:
+    """Draw how many questions were answered, refused and failed."""
+    series: tuple[Series, ...] = (
+        ("answered", _GOOD, lambda each: each.answered),
+        ("refused", _WARN, lambda each: each.refused),
+        ("failed", _BAD, lambda each: each.failed),
+    )
+    told = f"{traffic.answered:,} answered, {traffic.refused:,} refused, {traffic.failed:,} failed"
+    return _over_time(f"Questions by {step}", told, traffic.steps, series, str)
+
+
+def votes_chart(traffic: Traffic, step: str) -> Chart:
+    """Draw the thumbs up and down on what was asked then."""
+    series: tuple[Series, ...] = (
+        ("up", _GOOD, lambda each: each.up),
+        ("down", _BAD, lambda each: each.down),
+    )
+    told = f"{traffic.up:,} thumbs up, {traffic.down:,} down"
+    title = f"Votes, by the {step} of the question"
+    return _over_time(title, told, traffic.steps, series, str)
+
+
+def latency_chart(traffic: Traffic, step: str) -> Chart:
+    """Draw how long half, 95 % and 99 % of the questions took at most."""
+    series: tuple[Series, ...] = (
+        ("half within", _GOOD, lambda each: each.latency.p50 if each.latency else None),
+        ("95 % within", _WARN, lambda each: each.latency.p95 if each.latency else None),
+        ("99 % within", _BAD, lambda each: each.latency.p99 if each.latency else None),
+    )
+    told = ", ".join(
+        f"{name or 'all'}: half within {time_in_words(found.p50)}, 95 % within "
+        f"{time_in_words(found.p95)}, 99 % within {time_in_words(found.p99)}"
+        for name, found in sorted(traffic.latency.items())
+    )
+    title = f"Time to an answer or a refusal, by {step}, in milliseconds"
+    return _over_time(title, told, traffic.steps, series, _time, kind="line")
+
+
+def decided_chart(traffic: Traffic) -> Chart:
+    """Draw what was answered and refused, by gate and reason."""
+    whole = max(1, traffic.questions)
+    rows = [(decided_by(each), each.answers) for each in traffic.decided]
+    colours = {"answered": _GOOD, "refused": _WARN, "failed": _BAD}
+    bars = [colours[each.outcome] for each in traffic.decided]
+    data = {
+        "labels": [_lines(name) for name, _ in rows],
+        "datasets": [_bar("questions", bars, [count for _, count in rows])],
+    }
+    return Chart(
+        "Answered and refused, by gate and reason",
+        ", ".join(f"{name}: {count:,}" for name, count in rows[:3]),
+        "bar",
+        json.dumps(data),
+        json.dumps(_options(is_sideways=True, has_legend=False)),
+        ("decided", "questions", "share"),
+        tuple((name, f"{count:,}", percent(count / whole)) for name, count in rows),
+    )
+
+
+def quality_chart(estimates: Iterable[tuple[str, Estimate | None]]) -> Chart | None:
+    """Draw the intervals of shares in percent; None where nothing was reviewed."""
+    known = [(name, each) for name, each in estimates if each is not None]
+    if not known:
+        return None
+    spans = [[round(100 * e.low, 2), round(100 * e.high, 2)] for _, e in known]
+    points = [round(100 * e.share, 2) for _, e in known]
+    data = {
+        "labels": [name for name, _ in known],
+        "datasets": [
+            {**_bar("95 % interval", [_PLAIN] * len(spans), spans), "barThickness": 14},
+            {**_bar("estimate", [_BAD] * len(points),
+                    [[max(0, point - 0.15), point + 0.15] for point in points]),
+             "barThickness": 28},
+        ],
+    }  # fmt: skip
+    options = _options(is_sideways=True, has_legend=True)
+    options["scales"]["x"] |= {"beginAtZero": True, "suggestedMax": 10}
+    options["scales"]["y"]["stacked"] = True
+    return Chart(
+        "False answers and false refusals as reviewed, in percent",
+        "; ".join(f"{name} {percent(e.share)} ({interval(e)})" for name, e in known),
+        "bar",
+        json.dumps(data),
+        json.dumps(options),
+        ("share", "estimate", "95 % interval", "reviews", "stand for"),
+        tuple(
+            (
+                name,
+                percent(each.share),
+                interval(each),
+                f"{each.reviewed:,}",
+                f"{each.covered:,} of {each.population:,}",
+            )
+            for name, each in known
+        ),
+    )
+
+
+def drift_chart(drift: Sequence[SignalDrift]) -> Chart | None:
+    """Draw each signal's distance from the labelled ones over time; None of no signal."""
+    if not drift:
+        return None
+    days = sorted({day for each in drift for day, _ in each.history})
+    datasets = [
+        _line(
+            each.signal.replace("_", " "),
+            _COLOURS[place % len(_COLOURS)],
+            [dict(each.history).get(day) for day in days],
+        )
+        for place, each in enumerate(drift)
+    ]
+    drifted = [each.signal.replace("_", " ") for each in drift if each.has_drifted]
+    return Chart(
+        "Drift: distance of live signals from the certified ones",
+        f"Drifted: {', '.join(drifted) or 'none'}",
+        "line",
+        json.dumps({"labels": [day.isoformat() for day in days], "datasets": datasets}),
+        json.dumps(_options()),
+        ("signal", "policy", "live answers", "distance", "stability index", "state"),
+        tuple(
+            (
+                each.signal.replace("_", " "),
+                each.policy,
+                f"{each.live:,}",
+                "none" if each.distance is None else f"{each.distance:.3f}",
+                f"{each.psi:.3f}",
+                "drifted" if each.has_drifted else "as labelled",
+            )
+            for each in drift
+        ),
+    )
+
+
+def decided_by(each: Decided) -> str:
+    """Return how questions were decided, in words."""
+    gate = GATES[Gate(each.gate)].name if each.gate else ""
+    if each.outcome == "refused":
+        reason = REASONS[Reason(each.reason)].title if each.reason else ""
+        return f"Refused, {gate.lower()}: {reason}"
+    if each.outcome == "answered":
+        return f"Answered, {gate.lower()}" if gate else "Answered, all gates passed"
+    return each.outcome.capitalize()
+
+
+def percent(share: float) -> str:
+    """Return a share in [0, 1] as people read it."""
+    return f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
+
+
+def interval(each: Estimate) -> str:
+    """Return an estimate's interval in words."""
+    return f"{percent(each.low)} to {percent(each.high)}"
+
+
+def _over_time(
+    title: str,
+    told: str,
+    steps: Sequence[Step],
+    series: Sequence[Series],
+    say: Callable[[float], str],
+    *,
+    kind: str = "bar",
+) -> Chart:
+    is_bar = kind == "bar"
+    datasets = []
+    for name, colour, value in series:
+        values = [value(step) for step in steps]
+        datasets.append(
+            _bar(name, colour, values) if is_bar else _line(name, colour, values)
+        )
+    labels = [step.begin.isoformat() for step in steps]
+    return Chart(
+        title,
+        told,
+        kind,
+        json.dumps({"labels": labels, "datasets": datasets}),
+        json.dumps(_options(is_stacked=is_bar)),
+        ("from", *(name for name, _, _ in series)),
+        tuple(
+            (
+                step.begin.isoformat(),
+                *(
+                    "none" if (number := value(step)) is None else say(number)
+                    for _, _, value in series
+                ),
+            )
+            for step in steps
+        ),
+    )
+
+
+def _time(milliseconds: float) -> str:
+    return time_in_words(milliseconds)
+
+
+def _bar(name: str, colour: object, values: Sequence[object]) -> dict[str, Any]:
+    return {"label": name, "backgroundColor": colour, "data": values, "borderWidth": 0}
+
+
+def _line(name: str, colour: str, values: Sequence[float | None]) -> dict[str, Any]:
+    rounded = [None if value is None else round(value, 3) for value in values]
+    return {
+        "label": name, "borderColor": colour, "backgroundColor": colour, "data": rounded,
+        "borderWidth": 2, "pointRadius": 2, "spanGaps": True, "tension": 0,
+    }  # fmt: skip
+
+
+def _options(
+    *, is_stacked: bool = False, is_sideways: bool = False, has_legend: bool = True
+) -> dict[str, Any]:
+    def axis(*, has_lines: bool) -> dict[str, Any]:
+        ticks = {"color": _TICKS, "maxRotation": 0, "autoSkipPadding": 16}
+        return {"stacked": is_stacked, "ticks": ticks, "grid": {"display": has_lines}}
+
+    return {
+        "animation": False,
+        "responsive": True,
+        "maintainAspectRatio": False,
+        "indexAxis": "y" if is_sideways else "x",
+        "interaction": {"mode": "index", "intersect": False},
+        "plugins": {
+            "legend": {
+                "display": has_legend,
+                "position": "bottom",
+                "labels": {"color": _TICKS, "boxWidth": 12, "boxHeight": 12},
+            }
+        },
+        "scales": {
+            "x": axis(has_lines=is_sideways),
+            "y": {**axis(has_lines=not is_sideways), "beginAtZero": True},
+        },
+    }
+
+
+def _lines(name: str) -> list[str]:
+    """Return a label in lines that leave room for bars: what decided, then why."""
+    return [
+        line if len(line) <= _LINE else f"{line[: _LINE - 1]}…"
+        for line in name.split(": ")
+    ]

@@ -1,0 +1,118 @@
+from datetime import date, timedelta
+from typing import Self, TypeVar
+
+from django.db import models
+from django.db.models import F
+from django.db.models.functions import Cast
+
+from kb.documents.models import KnowledgeBase
+from kb.tags.models import Tag
+from qa.answers.models import Answer
+
+_Row = TypeVar("_Row", bound="Daily", covariant=True)
+
+
+class DailyQuerySet(models.QuerySet[_Row]):
+    """Reads over rows that are counted by day."""
+
+    def between(self, first: date, last: date) -> Self:
+        """Those of the days from `first` to `last`, both included."""
+        return self.filter(day__gte=first, day__lte=last)
+
+    def about(self, *, knowledge_base: int | None, tag: int | None) -> Self:
+        """Those of one knowledge base or all, and of one tag or all answers."""
+        rows = self.filter(tag=tag)
+        return rows.filter(knowledge_base=knowledge_base) if knowledge_base else rows
+
+
+class Daily(models.Model):
+    """Decided answers of one day that are alike; evaluations are not counted.
+
+    An answer is counted once without a tag and once under each of its tags, so that no
+    two tags may be added up.
+    """
+
+    day = models.DateField(help_text="On which it was asked, in UTC.")
+    knowledge_base = models.ForeignKey(
+        KnowledgeBase, on_delete=models.CASCADE, related_name="+"
+    )
+    tag = models.ForeignKey(Tag, on_delete=models.CASCADE, null=True, related_name="+")
+    outcome = models.CharField(max_length=8, choices=Answer.Outcome.choices)
+    answers = models.PositiveIntegerField()
+
+    objects = DailyQuerySet.as_manager()
+
+    class Meta:
+        abstract = True
+
+
+class DailyCount(Daily):
+    """How many answers of a day were decided alike, and how they were voted on."""
+
+    gate = models.CharField(max_length=12, blank=True)
+    reason = models.CharField(max_length=20, blank=True)
+    up = models.PositiveIntegerField(help_text="Thumbs up on them, whenever given.")
+    down = models.PositiveIntegerField(help_text="Thumbs down.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tag", "day", "knowledge_base", "outcome", "gate", "reason"],
+                name="daily_count_unique",
+                nulls_distinct=False,
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.day}: {self.answers} {self.outcome}"
+
+
+class DailyLatency(Daily):
+    """How many answers of a day took about as long; see `qa.dashboard.traffic`."""
+
+    bucket = models.SmallIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tag", "day", "knowledge_base", "outcome", "bucket"],
+                name="daily_latency_unique",
+                nulls_distinct=False,
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.day}: {self.answers} {self.outcome} in bucket {self.bucket}"
+
+
+class CountedDayQuerySet(models.QuerySet["CountedDay"]):
+    """Reads over the days that were counted."""
+
+    def settled(self, after: timedelta) -> Self:
+        """Those that were counted so long after they began that nothing is missing."""
+        began = Cast(F("day"), models.DateTimeField())
+        return self.filter(counted_at__gte=began + after)
+
+
+class CountedDay(models.Model):
+    """That a day's answers were counted, and when last."""
+
+    day = models.DateField(primary_key=True)
+    counted_at = models.DateTimeField()
+
+    objects = CountedDayQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return f"{self.day}"
+
+
+class ChangedDay(models.Model):
+    """That answers of a day, or votes on them, changed after it had ended.
+
+    Written by triggers on answers and votes, deleted when the day is counted again.
+    """
+
+    day = models.DateField()
+
+    def __str__(self) -> str:
+        return f"{self.day}"

@@ -1,0 +1,220 @@
+"""A question being decided, as server-sent events of ready-made HTML."""
+
+import logging
+import re
+from collections.abc import Iterator
+from uuid import UUID
+
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    StreamingHttpResponse,
+)
+from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from accounts.exceptions import NescioError
+from accounts.throttles import seconds_to_wait
+from kb.documents.models import KnowledgeBase
+from qa.answers import asking, wording
+from qa.answers.models import Answer
+from qa.pipeline.evidence import Retrieval
+from qa.pipeline.gates import Decision
+from qa.pipeline.language_model import Confidence
+from qa.pipeline.values import Boundary, Outcome, StageValue, stage_of
+
+from .parts import (
+    agents_only,
+    answer_part,
+    box_part,
+    find_answer,
+    is_live,
+    recent_part,
+    user_of,
+)
+
+logger = logging.getLogger(__name__)
+
+# The stage that comes after each; nothing names what is being waited for but this.
+_NEXT = {
+    "question": "retrieve",
+    "boundary": "retrieve",
+    "retrieve": "verbatim",
+    "verbatim": "hard_refusal",
+    "hard_refusal": "generate",
+    "generate": "support",
+    "support": "soft_refusal",
+    "soft_refusal": "abstention",
+}
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+def events(request: HttpRequest, answer: Answer, *, again: bool) -> Iterator[str]:
+    """Yield `stage` for each stage, then `result` with the whole answer, then `end`.
+
+    Nothing that a model wrote is in a stage: a later gate may reject it.
+    """
+    undecided = [Answer.Outcome.PENDING, *([Answer.Outcome.FAILED] if again else [])]
+    if answer.outcome in undecided:
+        try:
+            for value in asking.decide(answer):
+                # The decision on a confidence comes with it.
+                if not isinstance(value, Confidence | Outcome):
+                    yield _event("stage", _stage(value))
+        except NescioError as error:
+            logger.warning("Question %s could not be decided: %s", answer.pk, error)
+        except Exception:
+            # The last boundary: the browser would ask again for ever if it only saw
+            # the connection break.
+            logger.exception("Question %s could not be decided", answer.pk)
+            yield _event("result", render_to_string("qa/_broken.html", request=request))
+            yield _event("end", "")
+            return
+    context = answer_part(request, answer.pk)
+    yield _event("result", render_to_string("qa/_result.html", context, request))
+    yield _event("end", "")
+
+
+def follow(answer: Answer) -> None:
+    """Decide a kept question without telling of its stages; a failure is kept with it."""
+    try:
+        for _value in asking.decide(answer):
+            pass
+    except NescioError as error:
+        logger.warning("Question %s could not be decided: %s", answer.pk, error)
+
+
+def _stage(value: StageValue) -> str:
+    stage = stage_of(value)
+    refused = isinstance(value, Decision) and value.refused
+    ends = isinstance(value, Boundary) and (value.is_answered or value.segments)
+    following = "outcome" if refused or ends else _NEXT.get(stage, "outcome")
+    return render_to_string(
+        "qa/_stage.html",
+        {
+            "name": wording.STAGES.get(stage, (stage, stage))[1],
+            "detail": _detail(value),
+            "refused": refused,
+            "next": wording.STAGES[following][0],
+        },
+    )
+
+
+def _detail(value: StageValue) -> str:
+    match value:
+        case Boundary(is_answered=True):
+            return "answered"
+        case Boundary(segments=segments):
+            return "in doubt" if segments else "evidence is looked for"
+        case Retrieval(evidence=()):
+            return "nothing found"
+        case Retrieval(evidence=evidence):
+            nearest = min(piece.distance for piece in evidence)
+            pieces = "1 entry" if len(evidence) == 1 else f"{len(evidence)} entries"
+            return f"{pieces}, the nearest at distance {nearest:.2f}"
+        case Decision(reason=reason):
+            return "passed" if reason is None else "refused"
+        case _:
+            return ""
+
+
+def _event(name: str, html: str) -> str:
+    """Return one event; the only line ends in it are its own."""
+    lines = "".join(f"data: {line}\n" for line in _LINE_END.split(html))
+    return f"event: {name}\n{lines}\n"
+
+
+# Asking: the box, the stages while it works, and the same by a plain form.
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@agents_only
+def ask(request: HttpRequest) -> HttpResponseBase:
+    """Show the question box; keep and decide what is sent."""
+    if request.method == "POST":
+        return _ask(request)
+    context = {**box_part(request), **recent_part(user_of(request))}
+    return render(request, "qa/ask.html", context)
+
+
+@require_GET
+@agents_only
+def stream(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
+    """Decide a kept question and send its stages; a decided one is sent whole.
+
+    So a connection that broke and comes back loses nothing.
+    """
+    answer = find_answer(request, answer_id)
+    again = request.GET.get("again") == "1"
+    response = StreamingHttpResponse(
+        events(request, answer, again=again), content_type="text/event-stream"
+    )
+    response["Cache-Control"] = "no-store"
+    response["X-Accel-Buffering"] = "no"
+    return response
+
+
+@require_POST
+@agents_only
+def retry(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
+    """Decide a kept question again whose first try failed or never ended."""
+    answer = find_answer(request, answer_id)
+    if is_live(request):
+        return _working(request, answer, again=True)
+    if answer.outcome in (Answer.Outcome.PENDING, Answer.Outcome.FAILED):
+        follow(answer)
+    return redirect("answer", answer.pk)
+
+
+def _ask(request: HttpRequest) -> HttpResponseBase:
+    user = user_of(request)
+    text = request.POST.get("question", "")
+    wait = seconds_to_wait("ask", f"user {user.pk}")
+    if wait is not None:
+        message = f"Too many questions in a short time. Ask again in {wait:.0f} s."
+        return _refuse_to_keep(request, text, message, status=429)
+    slug = request.POST.get("knowledge_base", "")
+    knowledge_base = KnowledgeBase.objects.filter(slug=slug).first() if slug else None
+    if slug and knowledge_base is None:
+        message = f"There is no knowledge base “{slug}”. Choose one of the list."
+        return _refuse_to_keep(request, text, message, status=400)
+    try:
+        answer = asking.keep_question(
+            text,
+            asker=user,
+            knowledge_base=knowledge_base,
+            language=None,
+            channel=Answer.Channel.PAGE,
+        )
+    except NescioError as error:
+        return _refuse_to_keep(request, text, str(error), status=error.status)
+    if is_live(request):
+        return _working(request, answer)
+    follow(answer)
+    response = redirect("answer", answer.pk)
+    response.status_code = 303
+    return response
+
+
+def _refuse_to_keep(
+    request: HttpRequest, text: str, message: str, *, status: int
+) -> HttpResponse:
+    """Return the box with what was typed and what is wrong with it."""
+    context = box_part(request, question=text, error=message)
+    if not is_live(request):
+        return render(request, "qa/ask.html", context, status=status)
+    response = render(request, "qa/_box.html", context, status=status)
+    response["HX-Retarget"] = "#ask"
+    response["HX-Reswap"] = "outerHTML"
+    return response
+
+
+def _working(
+    request: HttpRequest, answer: Answer, *, again: bool = False
+) -> HttpResponse:
+    response = render(request, "qa/_working.html", {"answer": answer, "again": again})
+    response["HX-Push-Url"] = reverse("answer", args=[answer.pk])
+    return response

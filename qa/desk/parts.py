@@ -1,0 +1,195 @@
+"""Who may open the pages, and which answers they may see there."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Concatenate, ParamSpec
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+
+from accounts.roles import Role, has_role
+from kb.documents.models import KnowledgeBase
+from kb.entries.models import Entry, Revision
+from qa.answers.models import Answer, AnswerEvidence
+from qa.answers.presentation import present
+from qa.gaps.escalation_models import Escalation
+from qa.gaps.escalations import NOTE_LIMIT
+from qa.votes.models import Vote, reasons_against
+from qa.votes.services import COMMENT_LIMIT, EXPECTED_LIMIT
+
+P = ParamSpec("P")
+Page = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
+
+
+def is_live(request: HttpRequest) -> bool:
+    """Tell whether HTMX asks for a part of a page."""
+    return request.headers.get("HX-Request") == "true"
+
+
+def agents_only(page: Page[P]) -> Page[P]:
+    """Let agents and above in, send the anonymous to sign in, and keep it out of caches."""
+
+    @never_cache
+    @wraps(page)
+    def guarded(
+        request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs
+    ) -> HttpResponseBase:
+        if not request.user.is_authenticated:
+            return _to_login(request)
+        if not has_role(request.user, Role.AGENT):
+            msg = (
+                f"The account {request.user.get_username()} has no role yet. "
+                "Ask an administrator to give it the role agent."
+            )
+            raise PermissionDenied(msg)
+        return page(request, *args, **kwargs)
+
+    return guarded
+
+
+def user_of(request: HttpRequest) -> User:
+    """Return the signed-in user of a guarded page."""
+    if not isinstance(request.user, User):
+        raise PermissionDenied
+    return request.user
+
+
+def find_answer(request: HttpRequest, answer_id: UUID) -> Answer:
+    """Return an answer of the user, or of anybody for who reviews answers.
+
+    Raises:
+        Http404: There is none, or it is not theirs to see; the two look the same.
+    """
+    visible = Answer.objects.visible_to(request.user)
+    rows = visible.select_related("asker", "knowledge_base")
+    found = rows.filter(pk=answer_id).first()
+    if found is None:
+        msg = "This answer does not exist, or somebody else asked for it."
+        raise Http404(msg)
+    return found
+
+
+def _to_login(request: HttpRequest) -> HttpResponse:
+    if not is_live(request):
+        return redirect_to_login(request.get_full_path())
+    # A redirect would put the sign-in page into the middle of this one.
+    response = HttpResponse(status=401)
+    response["HX-Redirect"] = redirect_to_login("/").url
+    return response
+
+
+# What several pages show: the question box, recent questions, an answer.
+
+
+RECENT = 8
+
+
+def box_part(
+    request: HttpRequest, *, question: str = "", error: str = ""
+) -> dict[str, object]:
+    return {
+        "knowledge_bases": list(KnowledgeBase.objects.all()),
+        "chosen": request.POST.get("knowledge_base", ""),
+        "question": question,
+        "error": error,
+    }
+
+
+def recent_part(user: User) -> dict[str, object]:
+    """Return the user's last questions (one query)."""
+    return {"recent": list(past_answers(user)[:RECENT])}
+
+
+def past_answers(user: User) -> QuerySet[Answer]:
+    """Return the user's own questions, newest first, without what lists don't show.
+
+    Of what was asked again by itself, only what was answered.
+    """
+    unread = Escalation.objects.unread_by(user).filter(answer=OuterRef("pk"))
+    return (
+        Answer.objects.asked_by(user)
+        .exclude(~Q(outcome=Answer.Outcome.ANSWERED), channel=Answer.Channel.REPEAT)
+        .annotate(has_reply=Exists(unread))
+        .only("question", "outcome", "gate", "text", "created_at")
+    )
+
+
+def answer_part(request: HttpRequest, answer_id: UUID) -> dict[str, object]:
+    """Return what the page shows of one answer (five queries, whatever its length)."""
+    seen = Answer.objects.seen_by(request.user)
+    answer = seen.select_related("policy", "knowledge_base", "asker").get(pk=answer_id)
+    evidence = list(_evidence(answer_id, user_of(request)))
+    return {
+        "page": present(answer, evidence, at=timezone.now()),
+        "may_curate": request.user.is_staff and has_role(request.user, Role.CURATOR),
+        "is_own": answer.asker_id == request.user.pk,
+        **vote_part(request, answer),
+        **escalation_part(request, answer),
+    }
+
+
+def escalation_part(request: HttpRequest, answer: Answer) -> dict[str, object]:
+    """Return what is shown of sending a refusal to an expert (one query for a refusal)."""
+    if answer.outcome != Answer.Outcome.REFUSED:
+        return {"escalation": None, "may_escalate": False}
+    found = (
+        Escalation.objects.visible_to(request.user)
+        .filter(answer=answer)
+        .select_related("assignee", "replied_by", "entry")
+        .first()
+    )
+    is_own = answer.asker_id == request.user.pk
+    return {
+        "answer": answer,
+        "is_own": is_own,
+        "escalation": found,
+        "may_escalate": found is None and is_own,
+        "is_kept_verified": bool(
+            found and found.entry and found.entry.state == Entry.State.VERIFIED
+        ),
+        "note_limit": NOTE_LIMIT,
+    }
+
+
+def vote_part(request: HttpRequest, answer: Answer) -> dict[str, object]:
+    """Return what the thumbs show (one query)."""
+    user = user_of(request)
+    vote = Vote.objects.filter(answer=answer, user=user).first()
+    return {
+        "answer": answer,
+        "vote": vote,
+        "reasons": reasons_against(answer) if vote and not vote.is_up else (),
+        "said_more": bool(
+            vote and (vote.reasons or vote.comment or vote.expected_answer)
+        ),
+        "comment_limit": COMMENT_LIMIT,
+        "expected_limit": EXPECTED_LIMIT,
+    }
+
+
+def _evidence(answer_id: UUID, viewer: User) -> QuerySet[AnswerEvidence]:
+    latest = (
+        Revision.objects.filter(entry=OuterRef("entry"))
+        .order_by("-number")
+        .values("number")[:1]
+    )
+    return (
+        AnswerEvidence.objects.seen_by(viewer)
+        .filter(answer_id=answer_id)
+        .select_related(
+            "entry__document",
+            "entry__section",
+            "entry__verified_by",
+            "entry__upkeep",
+            "revision",
+        )
+        .defer("entry__search_vector", "entry__text", "entry__question")
+        .annotate(latest_number=Subquery(latest))
+        .order_by("rank")
+    )

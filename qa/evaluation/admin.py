@@ -1,0 +1,320 @@
+import json
+from pathlib import Path
+from typing import Any, ClassVar
+
+from django import forms
+from django.conf import settings
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import Count, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from unfold.decorators import action, display
+from unfold.widgets import (
+    UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextInputWidget,
+    UnfoldBooleanSwitchWidget,
+)
+
+from accounts.exceptions import NescioError
+from jobs.services import enqueue
+from kb.documents.models import KnowledgeBase
+from kb.interface.admin import caller
+from qa.answers.admin_parts import ReadOnlyAdmin, table
+from qa.evaluation.job import KIND
+from qa.evaluation.models import EvaluationRun
+from qa.evaluation.report import plots
+from qa.evaluation.runs import judged_of
+from qa.evaluation.suites.options import find_policy
+from qa.evaluation.suites.registry import suites
+from qa.exceptions import EvaluationDataError
+
+
+class EvaluationForm(forms.Form):
+    """What is asked, of what, and by which thresholds."""
+
+    suite = forms.ChoiceField(widget=UnfoldAdminSelectWidget)
+    data_set = forms.CharField(
+        required=False,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="A file or directory below NESCIO_EVALUATION_DATA; empty for all of it.",
+    )
+    limit = forms.IntegerField(
+        required=False,
+        min_value=1,
+        widget=UnfoldAdminIntegerFieldWidget,
+        help_text="A seeded sample of so many questions; empty for all.",
+    )
+    knowledge_base = forms.ModelChoiceField(
+        KnowledgeBase.objects.order_by("name"),
+        required=False,
+        to_field_name="slug",
+        widget=UnfoldAdminSelectWidget,
+        help_text="For suites that are asked against a knowledge base that is there.",
+    )
+    policy = forms.CharField(
+        required=False,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="NAME:VERSION; empty for the one that is active.",
+    )
+    shadow = forms.BooleanField(
+        required=False,
+        widget=UnfoldBooleanSwitchWidget,
+        help_text="Let all gates measure and none refuse: one run for every ablation.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401  # as forms are made
+        super().__init__(*args, **kwargs)
+        names = [(name, name) for name in sorted(suites())]
+        self.fields["suite"].choices = names  # type: ignore[attr-defined]  # a ChoiceField
+
+    def clean_data_set(self) -> str:
+        """Keep to the directory that is meant for it, links followed."""
+        named: str = self.cleaned_data["data_set"].strip()
+        if not settings.EVALUATION_DATA:
+            if named:
+                raise forms.ValidationError(
+                    "NESCIO_EVALUATION_DATA is not set, so that no file can be read."
+                )
+            return ""
+        root = Path(settings.EVALUATION_DATA).resolve()
+        path = (root / named).resolve()
+        if not path.is_relative_to(root) or not path.exists():
+            raise forms.ValidationError(f"There is no {named!r} below {root}.")
+        return str(path)
+
+    def clean_policy(self) -> str:
+        """Refuse a version that is not there before a worker does."""
+        named: str = self.cleaned_data["policy"].strip()
+        if named:
+            try:
+                find_policy(named)
+            except NescioError as error:
+                raise forms.ValidationError(str(error)) from error
+        return named
+
+    def parameters(self) -> dict[str, object]:
+        """Return the parameters of the job, without those that say nothing."""
+        chosen = dict(self.cleaned_data)
+        chosen["data"] = chosen.pop("data_set")
+        base = chosen["knowledge_base"]
+        given = {**chosen, "knowledge_base": base.slug if base else ""}
+        return {name: value for name, value in given.items() if value}
+
+
+_KEY_FIGURES = ("false_answers", "false_refusals", "wrong_answers")
+_PLOTS = ("risk_coverage", "precision_recall", "reliability", "refusals_against_alpha")
+
+
+@admin.register(EvaluationRun)
+class EvaluationRunAdmin(ReadOnlyAdmin):
+    """Runs of suites with what came of them, and where a run is started."""
+
+    list_display: ClassVar = [
+        "suite", "shown_state", "progress", "key_figures", "knowledge_base", "policy",
+        "started_by", "started_at",
+    ]  # fmt: skip
+    list_filter: ClassVar = ["suite", "state", "knowledge_base"]
+    list_select_related: ClassVar = ["knowledge_base", "policy", "started_by"]
+    search_fields: ClassVar = ["suite"]
+    date_hierarchy = "started_at"
+    actions_list: ClassVar = ["start"]
+    fieldsets: ClassVar = [
+        (None, {"fields": ["suite", "shown_state", "progress", "protocol"]}),
+        ("Report", {"fields": ["rates", "measures", "notes"]}),
+        ("Curves", {"fields": ["try_thresholds", "curves"]}),
+        (
+            "Record",
+            {
+                "fields": [
+                    "knowledge_base", "policy", "asked_with", "embedder",
+                    "language_model", "retrieval", "started_by", "started_at",
+                    "finished_at",
+                ]
+            },
+        ),
+    ]  # fmt: skip
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[EvaluationRun]:
+        rows: QuerySet[EvaluationRun] = super().get_queryset(request)
+        return rows.annotate(results_count=Count("results"))
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: EvaluationRun | None = None
+    ) -> list[str]:
+        return [name for _, options in self.fieldsets for name in options["fields"]]
+
+    def get_urls(self) -> list[URLPattern]:
+        wrap = self.admin_site.admin_view
+        own = [
+            path("start/", wrap(self.start_form), name="qa_evaluationrun_start_form"),
+            path(
+                "<int:pk>/curves/<slug:name>.svg",
+                wrap(self.curve),
+                name="qa_evaluationrun_curve",
+            ),
+        ]
+        urls: list[URLPattern] = super().get_urls()
+        return [*own, *urls]
+
+    def has_view_permission(
+        self, request: HttpRequest, obj: EvaluationRun | None = None
+    ) -> bool:
+        return request.user.has_perm("qa.view_policy")
+
+    def has_start_permission(
+        self, request: HttpRequest, object_id: str | None = None
+    ) -> bool:
+        """Whether runs may be started: by who steers the thresholds."""
+        return request.user.has_perms(["qa.add_policy", "qa.change_policy"])
+
+    @action(description="Start a run", permissions=["start"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    def start(self, request: HttpRequest) -> HttpResponse:
+        """Open the form of a new run."""
+        return redirect("admin:qa_evaluationrun_start_form")
+
+    def start_form(self, request: HttpRequest) -> HttpResponse:
+        """Ask what to run, and enqueue it."""
+        if not self.has_start_permission(request):
+            raise PermissionDenied
+        form = EvaluationForm(request.POST or None)
+        if request.method == "POST" and form.is_valid():
+            return self._enqueue(request, form.parameters())
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Start a run",
+            "form": form,
+            "form_id": "start-evaluation",
+            "back": reverse("admin:qa_evaluationrun_changelist"),
+        }
+        return render(request, "admin/qa/evaluation/start.html", context)
+
+    def _enqueue(
+        self, request: HttpRequest, parameters: dict[str, object]
+    ) -> HttpResponse:
+        """Let a worker do it; the same parameters twice are one job."""
+        job = enqueue(
+            KIND,
+            parameters,
+            owner=caller(request),
+            idempotency_key=f"{KIND} {json.dumps(parameters, sort_keys=True)}"[:200],
+        )
+        message = format_html(
+            'The questions are being asked; <a href="{}">the job</a> shows how far it is.',
+            reverse("admin:jobs_job_change", args=[job.pk]),
+        )
+        self.message_user(request, message, messages.SUCCESS)
+        return redirect("admin:qa_evaluationrun_changelist")
+
+    def curve(self, request: HttpRequest, pk: int, name: str) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        run = get_object_or_404(EvaluationRun.objects.select_related("policy"), pk=pk)
+        rows = judged_of(run)
+        policy = run.policy.as_value() if run.policy else None
+        try:
+            if name == "refusals_against_alpha":
+                drawn = plots.refusals_against_alpha_svg(rows, policy=policy)
+            elif name in _PLOTS:
+                drawn = getattr(plots, f"{name}_svg")(rows)
+            else:
+                raise Http404(f"There is no curve {name!r}.")
+        except EvaluationDataError as error:
+            raise Http404(str(error)) from error
+        return HttpResponse(drawn, content_type="image/svg+xml")
+
+    @display(  # type: ignore[untyped-decorator]  # unfold ships no types
+        description="state", label={"running": "warning", "finished": "success"}
+    )
+    def shown_state(self, run: EvaluationRun) -> str:
+        """Show how far it is as a badge."""
+        return run.state
+
+    @admin.display(description="progress")
+    def progress(self, run: EvaluationRun) -> str:
+        """Show how many questions were asked."""
+        return f"{getattr(run, 'results_count', 0):,} of {run.total:,}"
+
+    @admin.display(description="key figures")
+    def key_figures(self, run: EvaluationRun) -> str:
+        """Show the rates that a run is judged by first."""
+        rates: dict[str, Any] = run.report.get("rates", {})
+        shown = [
+            f"{name.replace('_', ' ')} {rates[name]['rate']:.1%}"
+            for name in _KEY_FIGURES
+            if rates.get(name, {}).get("rate") is not None
+        ]
+        return ", ".join(shown)
+
+    @admin.display(description="rates")
+    def rates(self, run: EvaluationRun) -> SafeString:
+        """Show every rate with its interval."""
+        rows = [
+            (name.replace("_", " "), *_cells(rate))
+            for name, rate in run.report.get("rates", {}).items()
+        ]
+        return table(("", "count", "of", "rate", "95 % interval"), rows)
+
+    @admin.display(description="measures")
+    def measures(self, run: EvaluationRun) -> SafeString:
+        """Show the means of the further measures."""
+        found: dict[str, Any] = run.report.get("measures", {})
+        rows = [
+            (name.replace("_", " "), _number(value)) for name, value in found.items()
+        ]
+        return table(("", "mean"), rows)
+
+    @admin.display(description="notes")
+    def notes(self, run: EvaluationRun) -> str:
+        """Show what a reader has to know."""
+        return "\n".join(run.report.get("notes", ()))
+
+    @admin.display(description="thresholds")
+    def try_thresholds(self, run: EvaluationRun) -> SafeString | str:
+        """Lead to the page where thresholds are tried on this run."""
+        if run.state != EvaluationRun.State.FINISHED or run.policy_id is None:
+            return "They can be tried once a run that a policy decides is finished."
+        page = reverse("admin:qa_policy_calibrate", args=[run.knowledge_base_id])
+        return format_html(
+            '<a href="{}?run={}">Try thresholds on this run</a>', page, run.pk
+        )
+
+    @admin.display(description="curves")
+    def curves(self, run: EvaluationRun) -> SafeString | str:
+        if run.state != EvaluationRun.State.FINISHED or run.policy_id is None:
+            return "There are none until a run that a policy decides is finished."
+        return format_html_join(
+            "",
+            '<img class="block max-w-full mb-4" loading="lazy" src="{}" alt="{}">',
+            (
+                (
+                    reverse("admin:qa_evaluationrun_curve", args=[run.pk, name]),
+                    name.replace("_", " "),
+                )
+                for name in _PLOTS
+            ),
+        )
+
+    @admin.display(description="parameters")
+    def asked_with(self, run: EvaluationRun) -> SafeString:
+        return table(("", ""), [(k, str(v)) for k, v in run.parameters.items()])
+
+
+def _cells(rate: dict[str, Any]) -> tuple[str, ...]:
+    interval = rate.get("wilson_95")
+    return (
+        f"{rate['count']:,}",
+        f"{rate['of']:,}",
+        "none" if rate["rate"] is None else f"{rate['rate']:.1%}",
+        f"{interval[0]:.1%} to {interval[1]:.1%}" if interval else "",
+    )
+
+
+def _number(value: object) -> str:
+    if isinstance(value, dict):
+        value = value.get("mean", value.get("value"))
+    return f"{value:.3f}" if isinstance(value, float | int) else str(value)

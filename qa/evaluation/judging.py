@@ -1,0 +1,187 @@
+"""What became of one labelled question, whatever suite it is of."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+
+from kb.documents.models import KnowledgeBase
+from qa.evaluation.metrics.text import contains_gold, exact_match, rouge_l, token_f1
+from qa.pipeline.values import Outcome
+from qa.policies.models import Policy
+
+from .cases import Case, LabelledAnswer
+
+Parameter = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Judged(LabelledAnswer):
+    """A labelled answer with what was decided on it and how long it took.
+
+    Attributes:
+        is_answered: Whether the run's own policy answered it.
+        gate: The gate that refused, or "verbatim"; "" for an answer of the model.
+        reason: Why it was refused; "" for an answer.
+        measures: Further numbers by name: exact_match, f1, rouge_l, accuracy, ...
+        milliseconds: Wall time of the whole question.
+        model_milliseconds: Of these, in the language model.
+        answer_id: The stored answer, where there is one.
+    """
+
+    is_answered: bool
+    gate: str
+    reason: str
+    measures: Mapping[str, float]
+    milliseconds: float
+    model_milliseconds: float
+    answer_id: UUID | None
+
+
+class Suite(Protocol):
+    """Labelled questions, ready to be asked here; results are joined by id alone."""
+
+    @property
+    def name(self) -> str:
+        """The suite's name on the command line."""
+        ...
+
+    @property
+    def protocol(self) -> str:
+        """What is asked against what, in sentences; says what is known to leak."""
+        ...
+
+    @property
+    def parameters(self) -> Mapping[str, Parameter]:
+        """All that makes two runs the same one: data digest, limit, seed, ratio, ..."""
+        ...
+
+    @property
+    def knowledge_base(self) -> KnowledgeBase | None:
+        """What is asked, if anything is."""
+        ...
+
+    @property
+    def policy(self) -> Policy | None:
+        """What decides, if anything does."""
+        ...
+
+    @property
+    def case_ids(self) -> Sequence[str]:
+        """The questions' ids, in the order in which they are asked; unique."""
+        ...
+
+    def judge(self, case_id: str) -> Judged:
+        """Ask one question, wait for its outcome and judge it.
+
+        Raises:
+            UnavailableError: A model is down; the run goes on later from here.
+        """
+        ...
+
+
+# Whether a draft is right: by references, by a label, or by what a case asks for.
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What was or would have been said, shown or not.
+
+    Attributes:
+        cited: The suite's keys of the entries that it rests on.
+        short: The words of it that answer; "" where they are not told from the rest.
+    """
+
+    text: str
+    cited: tuple[str, ...]
+    short: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Whether a draft is right, and how right by further measures."""
+
+    is_correct: bool
+    measures: Mapping[str, float]
+
+
+Scoring = Callable[[Case, Draft], Score]
+
+
+def draft_of(outcome: Outcome, key_of: Callable[[int], str]) -> Draft | None:
+    """Return what an outcome's draft says; None where no draft was written.
+
+    Args:
+        key_of: The suite's key of an entry, from the entry's id.
+    """
+    generation = outcome.generation
+    if generation is None:
+        if not outcome.answered:
+            return None
+        ids: Sequence[int] = [citation.entry_id for citation in outcome.citations]
+        return Draft(outcome.answer, tuple(map(key_of, ids)))
+    if not generation.answer.strip():
+        return None
+    ids = [citation.entry_id for citation in outcome.citations] or [
+        outcome.evidence[number - 1].entry_id
+        for number in generation.cited
+        if 1 <= number <= len(outcome.evidence)
+    ]
+    return Draft(
+        generation.answer, tuple(map(key_of, ids)), generation.short_answer.strip()
+    )
+
+
+def by_references(case: Case, draft: Draft) -> Score:
+    """Right if a reference stands in the draft, both normalised as for SQuAD.
+
+    The words that the model marks in it must share one with a reference too: whoever
+    reads them first may not be misled. To a question without an answer every draft is
+    wrong. Measures are those of the reference that fits best, on the marked words where
+    there are any.
+
+    References:
+        Rajpurkar et al., "SQuAD: 100,000+ Questions for Machine Comprehension of Text"
+        (EMNLP 2016): normalisation, exact match, F1.
+        Lin, "ROUGE" (2004): the longest common subsequence.
+    """
+    if case.is_answerable is False or not case.references:
+        return Score(is_correct=False, measures={})
+    said = draft.short or draft.text
+    f1 = token_f1(said, case.references)
+    return Score(
+        is_correct=contains_gold(draft.text, case.references) == 1.0 and f1 > 0,
+        measures={
+            "exact_match": exact_match(said, case.references),
+            "f1": f1,
+            "rouge_l": rouge_l(said, case.references),
+        },
+    )
+
+
+def by_label(case: Case, draft: Draft) -> Score:
+    """Right if the draft is one of the references, word for word."""
+    said = draft.text.strip()
+    return Score(
+        is_correct=case.is_answerable is not False and said in case.references,
+        measures={},
+    )
+
+
+def by_expectation(case: Case, draft: Draft) -> Score:
+    """Right if the draft holds and cites what the case asks for."""
+    said = _plain(draft.text)
+    wanted = [_plain(part) for part in case.answer_contains]
+    is_correct = (
+        case.is_answerable is not False
+        and (not wanted or any(part in said for part in wanted))
+        and (not case.evidence or bool(set(case.evidence) & set(draft.cited)))
+    )
+    if not case.references:
+        return Score(is_correct, {})
+    scored = by_references(case, draft)
+    return Score(is_correct and scored.is_correct, scored.measures)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())

@@ -1,0 +1,115 @@
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from kb.documents.models import KnowledgeBase
+from qa.answers.models import Answer
+from qa.policies.models import Policy
+
+
+class EvaluationRun(models.Model):
+    """A suite asked under one policy: what was asked, by what, and what came of it.
+
+    A run that was broken off goes on where it stopped: its results are kept one by one,
+    by the question's id.
+    """
+
+    class State(models.TextChoices):
+        """How far a run is."""
+
+        RUNNING = "running", "running"
+        FINISHED = "finished", "finished"
+
+    suite = models.CharField(max_length=60)
+    key = models.CharField(
+        max_length=64,
+        help_text="Digest of what is asked and by what; the same one goes on.",
+    )
+    state = models.CharField(max_length=8, choices=State.choices, default=State.RUNNING)
+    parameters = models.JSONField(
+        default=dict, help_text="Suite, data digest, limit, seed, gold ratio, shadow."
+    )
+    protocol = models.TextField(
+        blank=True, help_text="What is asked against what, and what is known to leak."
+    )
+    knowledge_base = models.ForeignKey(
+        KnowledgeBase, on_delete=models.PROTECT, null=True, related_name="evaluations"
+    )
+    policy = models.ForeignKey(
+        Policy, on_delete=models.PROTECT, null=True, related_name="evaluations"
+    )
+    total = models.PositiveIntegerField(help_text="Questions to be asked.")
+    embedder = models.CharField(max_length=64, blank=True)
+    language_model = models.CharField(max_length=200, blank=True)
+    retrieval = models.CharField(max_length=100, blank=True)
+    probes = models.TextField(
+        blank=True, help_text="Fingerprints of those in force, separated by spaces."
+    )
+    report = models.JSONField(default=dict)
+    started_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="evaluations",
+    )
+    started_at = models.DateTimeField(auto_now_add=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-started_at"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["key"],
+                condition=Q(state="running"),
+                name="evaluation_run_one_running",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.suite}, {self.started_at:%Y-%m-%d %H:%M}"
+
+
+class EvaluationResult(models.Model):
+    """What became of one labelled question of a run."""
+
+    run = models.ForeignKey(
+        EvaluationRun, on_delete=models.CASCADE, related_name="results"
+    )
+    case_id = models.CharField(max_length=200)
+    group = models.CharField(
+        max_length=200,
+        blank=True,
+        help_text="What resampling must not tear apart: an article, a category.",
+    )
+    answer = models.ForeignKey(
+        Answer, on_delete=models.SET_NULL, null=True, related_name="evaluations"
+    )
+    is_answerable = models.BooleanField(
+        null=True, help_text="Should it be answered? Unknown for multiple choice."
+    )
+    is_answered = models.BooleanField(help_text="Was it, by the run's own policy?")
+    gate = models.CharField(max_length=12, blank=True)
+    reason = models.CharField(max_length=20, blank=True)
+    is_correct = models.BooleanField(
+        null=True,
+        help_text="Is the draft right, shown or not? Unknown where none was written.",
+    )
+    signals = models.JSONField(default=dict, help_text="{name: value}")
+    measures = models.JSONField(
+        default=dict, help_text="{name: number}: f1, exact_match, rouge_l, rank, ..."
+    )
+    milliseconds = models.FloatField(help_text="The whole question.")
+    model_milliseconds = models.FloatField(
+        default=0.0, help_text="Of these, in the language model."
+    )
+
+    class Meta:
+        ordering = ["run", "pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["run", "case_id"], name="evaluation_result_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.case_id

@@ -1,1 +1,0 @@
-"""Multiple choice under refusal: Learn to Refuse's experiments, for any language model."""

@@ -1,1 +1,0 @@
-"""What verdicts by past questions are worth (DH-ICL), on public questions."""

@@ -1,0 +1,250 @@
+"""Preparing what comes next in a thread while the present item is worked on."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeVar
+
+from django.contrib.auth.models import User
+from django.db import connection
+
+from kb.documents.models import KnowledgeBase
+from qa.answers.asking import new_question, stages_of
+from qa.answers.model_loading import release_connection
+from qa.answers.models import Answer
+from qa.answers.recording import record_outcome
+from qa.exceptions import InvalidQuestionError
+from qa.pipeline.gates import Decision, Gate
+from qa.pipeline.language_model import LanguageModel
+from qa.pipeline.values import Outcome, StageValue
+from qa.policies.models import Policy
+
+from .cases import Case
+from .judging import Judged, Parameter, Scoring, draft_of
+from .knowledge import asked_of, evaluation_user
+
+Item = TypeVar("Item")
+Prepared = TypeVar("Prepared")
+
+_DEPTH = 2  # one is being prepared while one waits
+
+
+def prepared_ahead(
+    prepare: Callable[[Item], Prepared], items: Iterable[Item]
+) -> Iterator[Prepared]:
+    """Yield `prepare(item)` of every item, in order, made in a thread of its own.
+
+    Inside a caller's transaction, whose rows no other thread would see, each is made
+    when it is asked for. What `prepare` raises is raised in its item's place.
+    """
+    if connection.in_atomic_block:
+        yield from map(prepare, items)
+        return
+    waiting: deque[Future[Prepared]] = deque()
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="ahead") as thread:
+        try:
+            for item in items:
+                waiting.append(thread.submit(copy_context().run, prepare, item))
+                if len(waiting) > _DEPTH:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+            # A connection belongs to its thread, which ends here.
+            thread.submit(_close_connection)
+
+
+def _close_connection() -> None:
+    connection.close()
+
+
+# A suite whose questions are asked as everybody's are: retrieval, gates, language
+# model.
+
+
+_INVALID = "invalid_question"
+
+
+@dataclass(frozen=True, slots=True)
+class Considered:
+    """A question that was decided and judged, and not written yet.
+
+    Attributes:
+        write: Writes the answer, if there is one to write.
+    """
+
+    judged: Judged
+    write: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A question as far as it comes without a language model.
+
+    Attributes:
+        answer: Not written yet; None where the text can't be asked.
+        stages: Goes on behind the hard gate.
+        seconds: Time spent so far.
+    """
+
+    case: Case
+    answer: Answer | None
+    stages: Iterator[StageValue]
+    seconds: float
+
+
+@dataclass(kw_only=True, eq=False)
+class AskedSuite:
+    """`judged.Suite` over a knowledge base.
+
+    Attributes:
+        about: What makes two runs the same one beside knowledge, policy and models.
+        askers: Users by the name that cases give.
+        keys: The suite's key of an entry by what it says; others have their id.
+        language_model: Loads the model; the configured one if None.
+    """
+
+    name: str
+    protocol: str
+    knowledge_base: KnowledgeBase
+    policy: Policy
+    cases: Sequence[Case]
+    scoring: Scoring
+    about: Mapping[str, Parameter]
+    askers: Mapping[str, User] = field(default_factory=dict)
+    keys: Mapping[int, str] = field(default_factory=dict)
+    language_model: Callable[[], LanguageModel] | None = None
+
+    @cached_property
+    def parameters(self) -> Mapping[str, Parameter]:
+        """What makes two runs the same one, with what the knowledge base holds."""
+        return {**self.about, **asked_of(self.knowledge_base)}
+
+    @property
+    def case_ids(self) -> Sequence[str]:
+        """The ids in the order in which the questions are asked."""
+        return [case.id for case in self.cases]
+
+    def judge(self, case_id: str) -> Judged:
+        """Ask one question, write its answer and judge it."""
+        considered = next(self.consider([case_id]))
+        considered.write()
+        return considered.judged
+
+    def consider(self, case_ids: Iterable[str]) -> Iterator[Considered]:
+        """Ask questions, and leave it to the caller when their answers are written.
+
+        The evidence of the next ones is looked for while the model works on this one.
+        """
+        cases = (self._by_id[case_id] for case_id in case_ids)
+        for begun in prepared_ahead(self._begin, cases):
+            yield self._conclude(begun)
+
+    @cached_property
+    def _by_id(self) -> Mapping[str, Case]:
+        return {case.id: case for case in self.cases}
+
+    @cached_property
+    def _asker(self) -> User:
+        return evaluation_user()
+
+    def _begin(self, case: Case) -> _Begun:
+        """Do what needs no language model: everything up to the hard gate."""
+        began = time.perf_counter()
+        asker = self.askers[case.asker] if case.asker else self._asker
+        try:
+            answer = new_question(
+                case.question,
+                asker,
+                self.knowledge_base,
+                None,
+                Answer.Channel.EVALUATION,
+            )
+        except InvalidQuestionError:
+            return _Begun(case, None, iter(()), time.perf_counter() - began)
+        stages = stages_of(answer, self.policy, self._load)
+        for value in stages:
+            if isinstance(value, Decision) and value.gate is Gate.HARD_REFUSAL:
+                break
+        return _Begun(case, answer, stages, time.perf_counter() - began)
+
+    def _load(self) -> LanguageModel:
+        if self.language_model:
+            return self.language_model()
+        # Pulls in torch, which a suite that only refuses never pays for.
+        from qa.inference.configured import load_language_model  # noqa: PLC0415
+
+        return load_language_model()
+
+    def _conclude(self, begun: _Begun) -> Considered:
+        if begun.answer is None:
+            return Considered(_unaskable(begun), _nothing)
+        release_connection()
+        began = time.perf_counter()
+        *_, outcome = begun.stages
+        if not isinstance(outcome, Outcome):
+            msg = f"Question {begun.case.id} ended without an outcome."
+            raise TypeError(msg)
+        answer, policy = begun.answer, self.policy
+        judged = self._judged(begun.case, answer, outcome, begun.seconds, began)
+        return Considered(judged, lambda: record_outcome(answer, outcome, policy))
+
+    def _judged(
+        self, case: Case, answer: Answer, outcome: Outcome, before: float, began: float
+    ) -> Judged:
+        draft = draft_of(outcome, lambda entry: self.keys.get(entry, str(entry)))
+        score = self.scoring(case, draft) if draft else None
+        measures = dict(score.measures) if score else {}
+        model = outcome.generation.milliseconds if outcome.generation else 0.0
+        return Judged(
+            id=case.id,
+            group=case.group,
+            signals={signal.name: signal.value for signal in outcome.signals},
+            is_answerable=case.is_answerable,
+            is_correct=score.is_correct if score else None,
+            is_answered=outcome.answered,
+            gate=outcome.gate.value if outcome.gate else "",
+            reason=outcome.reason.value if outcome.reason else "",
+            measures={**measures, **_expected(case, outcome)},
+            milliseconds=(before + time.perf_counter() - began) * 1000,
+            model_milliseconds=model,
+            answer_id=answer.pk,
+        )
+
+
+def _expected(case: Case, outcome: Outcome) -> dict[str, float]:
+    """Tell whether it was decided where and why the case says, if it does."""
+    measures = {}
+    if case.gate is not None:
+        measures["expected_gate"] = float(outcome.gate is case.gate)
+    if case.reason is not None:
+        measures["expected_reason"] = float(outcome.reason is case.reason)
+    return measures
+
+
+def _unaskable(begun: _Begun) -> Judged:
+    """A text that the product does not take as a question is refused before any gate."""
+    return Judged(
+        id=begun.case.id,
+        group=begun.case.group,
+        signals={},
+        is_answerable=begun.case.is_answerable,
+        is_correct=None,
+        is_answered=False,
+        gate="",
+        reason=_INVALID,
+        measures={},
+        milliseconds=begun.seconds * 1000,
+        model_milliseconds=0.0,
+        answer_id=None,
+    )
+
+
+def _nothing() -> None:
+    """There is no answer to write."""

@@ -1,0 +1,249 @@
+"""How every plot is drawn: no colour, font or time of day depends on the machine.
+
+matplotlib is imported where something is drawn and nowhere else: a web server that never
+draws never loads it. Nothing of pyplot is used, which keeps every figure it has made.
+"""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import cycle
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from xml.sax.saxutils import escape
+
+import numpy as np
+
+from qa.evaluation.metrics.selective import Scores, aurc, least_aurc, risk_coverage
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Between black and white, so that they read on a light and on a dark page (at least 3:1
+# against both); told apart by colour-blind eyes, and by dash and marker without colour.
+INK = "#767b85"
+_COLOURS = ("#2e7fc2", "#d1651b", "#158f6b", "#b0589a", "#9a7d0a", "#8276d4", "#c4504a")
+_DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (2, 2)), (0, (7, 2, 1, 2)))
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_STYLE: dict[Any, Any] = {
+    "svg.hashsalt": "nescio",
+    "svg.fonttype": "none",  # text stays text: selectable, searchable, read aloud
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 10.0,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.titlecolor": INK,
+    "axes.titlesize": 11.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": INK,
+    "grid.alpha": 0.25,
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": 9.0,
+    "legend.labelcolor": INK,
+    "lines.linewidth": 1.7,
+    "lines.markersize": 5.0,
+    "path.simplify": True,
+}
+_ONE_AT_A_TIME = threading.Lock()
+SVG = "svg"
+PNG = "png"
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a plot shows, in words, for those who hear it.
+
+    Attributes:
+        title: One line.
+        text: What the curves come to, in sentences.
+    """
+
+    title: str
+    text: str
+
+
+def styles() -> Iterator[dict[str, Any]]:
+    """Yield line styles; no two of the first seven share colour or marker."""
+    marks = zip(cycle(_COLOURS), cycle(_DASHES), cycle(_MARKERS), strict=False)
+    for colour, dash, marker in marks:
+        yield {"color": colour, "linestyle": dash, "marker": marker}
+
+
+@contextmanager
+def house_style() -> Iterator[None]:
+    """Hold the style while a plot is drawn and saved; one plot at a time.
+
+    matplotlib's settings belong to the process: two threads would mix theirs.
+    """
+    import matplotlib as mpl  # noqa: PLC0415
+
+    with _ONE_AT_A_TIME, mpl.rc_context(_STYLE):
+        yield
+
+
+def panels(
+    *, rows: int = 1, width: float = 7.4, height: float = 4.4
+) -> tuple[Figure, list[Axes]]:
+    """Return an empty figure and its panels, one below the other; inches."""
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    grid = figure.subplots(rows, 1, sharex=True, squeeze=False)
+    return figure, [row[0] for row in grid]
+
+
+def saved(figure: Figure, kind: str, description: Description) -> bytes:
+    """Return the figure as bytes, the same for the same figure.
+
+    Args:
+        figure: What was drawn in the house's style.
+        kind: `SVG`, on a transparent ground, with the description inside; or `PNG`, on
+            white.
+        description: What to say of it.
+    """
+    held = io.BytesIO()
+    if kind == SVG:
+        figure.savefig(held, format=SVG, transparent=True, metadata={"Date": None})
+        return _described(held.getvalue(), description)
+    metadata = {"Software": None, "Title": description.title}
+    figure.savefig(held, format=PNG, dpi=144, facecolor="white", metadata=metadata)
+    return held.getvalue()
+
+
+def _described(svg: bytes, description: Description) -> bytes:
+    """Put title and description where screen readers look for them."""
+    text = svg.decode("utf-8")
+    start = text.index("<svg ")  # without the XML head, so that a page may hold it
+    end = text.index(">", start)
+    name = description.title.lower().replace(" ", "-")  # several may stand on one page
+    told = (
+        f' role="img" aria-labelledby="{name}-title {name}-text">\n'
+        f' <title id="{name}-title">{escape(description.title)}</title>\n'
+        f' <desc id="{name}-text">{escape(description.text)}</desc'
+    )
+    return (text[start:end] + told + text[end:]).encode("utf-8")
+
+
+# Curves of scores over labelled answers: drawing that several reports share.
+
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+
+Drawing = tuple["Figure", Description]
+_LEAST_SHARE = 0.01
+_MOST_POINTS = 400  # more can't be seen, and make a page heavy
+
+
+def risk_coverage_drawing(
+    scores: Mapping[str, Scores], wrong: Sequence[bool]
+) -> Drawing:
+    """Draw the risk of each score as it lets more through, beside the oracle's.
+
+    Call it, and save what it returns, in the house's style.
+    """
+    figure, (axes,) = panels(width=9.0)  # with room for the legend
+    told = []
+    named = enumerate(scores.items())
+    for (place, (name, values)), style in zip(named, styles(), strict=False):
+        curve = risk_coverage(values, wrong)
+        area = aurc(values, wrong)
+        label = f"{words(name)} ({area:.3f})"
+        draw_steps(
+            axes, curve.coverage, curve.risk, label=label, place=place, style=style
+        )
+        told.append(f"{words(name)} {area:.3f}")
+    total, bad = len(wrong), sum(wrong)
+    shown = np.arange(1, total + 1)
+    best = np.maximum(0, shown - (total - bad)) / shown
+    axes.plot(
+        shown / total,
+        best,
+        color=INK,
+        linestyle=":",
+        label=f"oracle ({least_aurc(wrong):.3f})",
+    )
+    axes.set_xlabel("coverage: share of all questions that is shown")
+    axes.set_ylabel("risk: share of the shown that is wrong")
+    share_axes(axes, top=max(0.05, min(1.0, 1.6 * bad / total)))
+    draw_legend(axes, "signal (AURC)")
+    text = (
+        f"Of {total:,} questions {bad / total:.1%} would be wrong if all were shown. Area "
+        f"under each signal's curve, lower is better: {', '.join(told)}; the oracle, "
+        f"{least_aurc(wrong):.3f}."
+    )
+    return figure, Description("Risk against coverage", text)
+
+
+def write_drawing(drawing: Drawing, name: str, directory: Path) -> list[Path]:
+    """Write a drawing as SVG and PNG; return the files."""
+    figure, description = drawing
+    files = []
+    for kind in (SVG, PNG):
+        file = directory / f"{name}.{kind}"
+        file.write_bytes(saved(figure, kind, description))
+        files.append(file)
+    return files
+
+
+def draw_steps(
+    axes: Axes,
+    across: Sequence[float],
+    up: Sequence[float],
+    *,
+    label: str,
+    place: int,
+    style: dict[str, Any],
+) -> None:
+    """Draw a curve by its steps, a marker now and then; like curves show both."""
+    # The first few answers are noise that would hide what follows.
+    begin = min(int(np.searchsorted(across, _LEAST_SHARE)), len(across) - 1)
+    spread = np.linspace(begin, len(across) - 1, _MOST_POINTS).round()
+    chosen = np.unique(spread.astype(int))
+    every = max(1, len(chosen) // 9)
+    axes.plot(
+        np.asarray(across)[chosen],
+        np.asarray(up)[chosen],
+        label=label,
+        markevery=(place * every // 7 % len(chosen), every),
+        **style,
+    )
+
+
+def share_axes(axes: Axes, *, top: float) -> None:
+    """Let both axes show shares: across from 0 to 1, up from 0 to `top`."""
+    axes.set_xlim(0, 1.01)
+    axes.set_ylim(0, top * 1.02)
+    percent_axis(axes.xaxis)
+    percent_axis(axes.yaxis)
+
+
+def percent_axis(axis: Axis) -> None:
+    """Write an axis's shares as percentages."""
+    from matplotlib.ticker import PercentFormatter  # noqa: PLC0415
+
+    axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+
+
+def draw_legend(axes: Axes, title: str) -> None:
+    """Put the legend beside the curves: over them it would hide some."""
+    axes.legend(title=title, loc="upper left", bbox_to_anchor=(1.01, 1.0))
+
+
+def words(name: str) -> str:
+    return name.replace("_", " ")

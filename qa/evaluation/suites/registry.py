@@ -1,0 +1,131 @@
+"""The suites by name."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import groupby
+from typing import Unpack
+
+from kb.documents.models import KnowledgeBase
+from qa.evaluation.judging import Judged, Parameter, Suite
+from qa.evaluation.question_suite import Considered
+from qa.evaluation.runs import considered_of, thresholds_of
+from qa.exceptions import EvaluationDataError
+from qa.policies.models import Policy
+
+from .clinc import open_clinc
+from .demo import open_demo
+from .open_domain import OPEN_DOMAIN
+from .options import SuiteFactory, SuiteOptions
+from .own import open_own
+from .scifact import open_scifact
+from .selfaware import open_selfaware
+from .squad2 import open_squad2
+
+_SUITES: dict[str, SuiteFactory] = {
+    "demo": open_demo,
+    "squad2": open_squad2,
+    "selfaware": open_selfaware,
+    "clinc-oos": open_clinc,
+    **OPEN_DOMAIN,
+    "scifact": open_scifact,
+    "own": open_own,
+}
+
+
+def suites() -> Mapping[str, SuiteFactory]:
+    """Return what opens each suite, by name."""
+    return _SUITES
+
+
+def register_suites(more: Mapping[str, SuiteFactory]) -> None:
+    """Add suites of a package that this one does not know, such as a study's."""
+    _SUITES.update(more)
+
+
+def open_suite(name: str, **options: Unpack[SuiteOptions]) -> Suite:
+    """Return the suite called `name`, ready to be asked.
+
+    Args:
+        name: Of one suite, or of several joined by "+", which are asked as one.
+        options: As of every suite; one that says nothing is left to the suite.
+    """
+    opened = [_factory(part)(**options) for part in name.split(JOIN)]
+    return opened[0] if len(opened) == 1 else Joined(opened)
+
+
+def _factory(name: str) -> SuiteFactory:
+    known = suites()
+    if name not in known:
+        raise EvaluationDataError(
+            f"There is no suite {name[:80]!r}; there are: {', '.join(sorted(known))}."
+        )
+    return known[name]
+
+
+# Several suites asked as one run.
+
+
+JOIN = "+"
+
+
+class Joined:
+    """`judged.Suite`: the questions of several, ids and groups marked by suite."""
+
+    def __init__(self, suites: Sequence[Suite]) -> None:
+        """Join suites with different names."""
+        self._suites = {suite.name: suite for suite in suites}
+        self.name = JOIN.join(self._suites)
+        self.protocol = "\n\n".join(f"{s.name}: {s.protocol}" for s in suites)
+
+    @cached_property
+    def parameters(self) -> Mapping[str, Parameter]:
+        """Those of every suite, and what decides in it."""
+        return {
+            f"{name}.{key}": value
+            for name, suite in self._suites.items()
+            for key, value in _parameters(suite).items()
+        }
+
+    @property
+    def knowledge_base(self) -> KnowledgeBase | None:
+        asked = {suite.knowledge_base for suite in self._suites.values()}
+        return asked.pop() if len(asked) == 1 else None
+
+    @property
+    def policy(self) -> Policy | None:
+        """What decides: the first suite's; the others' is in the parameters."""
+        return next(iter(self._suites.values())).policy
+
+    @cached_property
+    def case_ids(self) -> Sequence[str]:
+        """The ids of one suite after the other, each behind its suite's name."""
+        return [
+            f"{name}/{case_id}"
+            for name, suite in self._suites.items()
+            for case_id in suite.case_ids
+        ]
+
+    def judge(self, case_id: str) -> Judged:
+        """Ask one question as its suite does."""
+        name, _, own_id = case_id.partition("/")
+        return _marked(name, self._suites[name].judge(own_id))
+
+    def consider(self, case_ids: Iterable[str]) -> Iterator[Considered]:
+        """Ask questions as their suites do, writing nothing where these write nothing."""
+        for name, ids in groupby(case_ids, key=lambda case_id: case_id.split("/")[0]):
+            own_ids = [case_id.partition("/")[2] for case_id in ids]
+            for considered in considered_of(self._suites[name], own_ids):
+                judged = _marked(name, considered.judged)
+                yield Considered(judged, considered.write)
+
+
+def _marked(name: str, judged: Judged) -> Judged:
+    group = f"{name}/{judged.group}" if judged.group else ""
+    return replace(judged, id=f"{name}/{judged.id}", group=group)
+
+
+def _parameters(suite: Suite) -> Mapping[str, Parameter]:
+    thresholds = thresholds_of(suite.policy) or {}
+    says = {f"policy.{name}": value for name, value in thresholds.items()}
+    return {**suite.parameters, **says}

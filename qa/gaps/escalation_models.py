@@ -1,0 +1,191 @@
+from typing import Self
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db import models
+from django.db.models import Q
+
+from accounts.roles import Role, has_role
+from kb.entries.models import Entry
+from qa.answers.models import Answer
+
+from .models import Repeat
+
+
+class EscalationQuerySet(models.QuerySet["Escalation"]):
+    """Reads over escalations."""
+
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """One's own; experts see everybody's.
+
+        They do not see one whose reply became an entry that they may not see.
+        """
+        if not has_role(user, Role.SME):
+            return self.filter(raised_by=user.pk)
+        own = Q(raised_by=user.pk) | Q(replied_by=user.pk)
+        kept = Q(entry_id__isnull=True) | Q(entry__in=Entry.objects.visible_to(user))
+        return self.filter(own | kept)
+
+    def waiting(self) -> Self:
+        """Those that nobody replied to yet."""
+        return self.filter(state=Escalation.State.OPEN)
+
+    def unread_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """Replies that the asker has not opened yet."""
+        return self.filter(
+            raised_by=user.pk, replied_at__isnull=False, read_at__isnull=True
+        )
+
+
+class Escalation(models.Model):
+    """A refused question that an agent sent to an expert, and what came back."""
+
+    class State(models.TextChoices):
+        """Whether an expert replied; a closed one got a reason instead of an answer."""
+
+        OPEN = "open", "waiting"
+        ANSWERED = "answered", "answered"
+        CLOSED = "closed", "closed"
+
+    answer = models.OneToOneField(
+        Answer, on_delete=models.CASCADE, related_name="escalation"
+    )
+    raised_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="escalations",
+    )
+    note = models.TextField(blank=True, max_length=2000)
+    state = models.CharField(max_length=8, choices=State.choices, default=State.OPEN)
+    assignee = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="taken_escalations",
+        help_text="The expert who works on it.",
+    )
+    reply = models.TextField(
+        blank=True, max_length=8000, help_text="The answer, or why there is none."
+    )
+    replied_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="replied_escalations",
+    )
+    replied_at = models.DateTimeField(null=True)
+    read_at = models.DateTimeField(
+        null=True, help_text="When the asker opened the reply."
+    )
+    entry = models.ForeignKey(
+        Entry,
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="escalations",
+        help_text="What the reply became.",
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = EscalationQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at", "-pk"]
+        indexes = [
+            models.Index(fields=["-created_at", "-id"], name="escalation_newest"),
+            # The admin's list: what waits first, the longest before the others.
+            models.Index(
+                fields=["-state", "created_at", "-id"], name="escalation_queue"
+            ),
+            models.Index(
+                fields=["created_at"],
+                name="escalation_waiting",
+                condition=Q(state="open"),
+            ),
+            models.Index(
+                fields=["raised_by"],
+                name="escalation_unread",
+                condition=Q(replied_at__isnull=False, read_at__isnull=True),
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(state="open", replied_at__isnull=True, reply="")
+                | (~Q(state="open") & Q(replied_at__isnull=False) & ~Q(reply="")),
+                name="escalation_reply_ends_it",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return str(self.answer)
+
+
+class NoticeQuerySet(models.QuerySet["Notice"]):
+    """Reads over notices."""
+
+    def of(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """This user's own; nobody sees another's."""
+        return self.filter(user_id=user.pk)
+
+    def unread(self) -> Self:
+        """Those that were not opened yet."""
+        return self.filter(read_at__isnull=True)
+
+
+class Notice(models.Model):
+    """That something became of a question, for whoever asked it.
+
+    Shown in the page; `mailed_at` and `posted_at` say when it left by the other roads.
+    It holds no text of its own: what it tells of is read as its reader may read it.
+    """
+
+    class Kind(models.TextChoices):
+        """What happened."""
+
+        REPLY = "reply", "An expert replied"
+        ANSWERED = "answered", "Your question is answered now"
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="notices"
+    )
+    kind = models.CharField(max_length=8, choices=Kind.choices)
+    answer = models.ForeignKey(
+        Answer,
+        on_delete=models.CASCADE,
+        related_name="notices",
+        help_text="What they asked.",
+    )
+    escalation = models.OneToOneField(
+        Escalation, on_delete=models.CASCADE, null=True, related_name="notice"
+    )
+    repeat = models.OneToOneField(
+        Repeat, on_delete=models.CASCADE, null=True, related_name="notice"
+    )
+    read_at = models.DateTimeField(null=True)
+    mailed_at = models.DateTimeField(null=True)
+    posted_at = models.DateTimeField(null=True, help_text="When the webhook took it.")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = NoticeQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at", "-pk"]
+        indexes = [
+            models.Index(fields=["user", "-created_at", "-id"], name="notice_newest"),
+            models.Index(
+                fields=["user"],
+                name="notice_unread",
+                condition=Q(read_at__isnull=True),
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(kind="reply", escalation__isnull=False, repeat__isnull=True)
+                | Q(kind="answered", repeat__isnull=False, escalation__isnull=True),
+                name="notice_tells_of_one_thing",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} to {self.user_id}"

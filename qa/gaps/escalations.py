@@ -1,0 +1,175 @@
+"""From a refusal to an expert, whose reply reaches the agent and becomes knowledge."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.roles import Role, has_role
+from kb.audiences.models import Audience
+from kb.entries.models import Entry
+from kb.entries.services import create_entry
+from qa.answers.models import Answer
+from qa.answers.submitted_text import checked_text
+from qa.exceptions import (
+    AnswerNotFoundError,
+    EscalationClosedError,
+    EscalationExistsError,
+    EscalationNotFoundError,
+    InvalidEscalationError,
+)
+from qa.gaps.escalation_models import Escalation
+
+from .finding import adopt_replies
+from .notices import tell_replied
+from .repeats import start_asking_again
+
+NOTE_LIMIT = 2_000
+REPLY_LIMIT = 8_000
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """How a reply becomes an entry of the knowledge base that was asked.
+
+    Attributes:
+        audience: Who may see it.
+        verify: Whether whoever replies vouches for it at once, which curators may;
+            otherwise it waits for review.
+    """
+
+    audience: Audience
+    verify: bool = False
+
+
+@transaction.atomic
+def escalate(answer_id: UUID, *, user: User, note: str = "") -> Escalation:
+    """Send a refused question of one's own to the experts.
+
+    Raises:
+        AnswerNotFoundError: There is no such answer, or somebody else asked.
+        InvalidEscalationError: It was not refused, or the note is too long or no text.
+        EscalationExistsError: It was sent before.
+    """
+    asked = Answer.objects.select_for_update().filter(pk=answer_id, asker=user)
+    answer = asked.first()
+    if answer is None:
+        raise AnswerNotFoundError(f"There is no answer {answer_id}.")
+    if answer.outcome != Answer.Outcome.REFUSED:
+        raise InvalidEscalationError(
+            f"Question {answer_id} is {answer.outcome} and not refused; vote an answer "
+            "down to say that it is wrong."
+        )
+    if Escalation.objects.filter(answer=answer).exists():
+        raise EscalationExistsError(
+            f"Question {answer_id} was sent to the experts before; wait for the reply."
+        )
+    said = checked_text("note", note, NOTE_LIMIT, InvalidEscalationError)
+    return Escalation.objects.create(answer=answer, raised_by=user, note=said)
+
+
+@transaction.atomic
+def take(escalation_id: int, *, by: User) -> Escalation:
+    """Say that `by` works on it, whoever did before."""
+    escalation = _open(escalation_id, by)
+    escalation.assignee = by
+    escalation.save(update_fields=["assignee"])
+    return escalation
+
+
+@transaction.atomic
+def release(escalation_id: int, *, by: User) -> Escalation:
+    """Give it back to all experts."""
+    escalation = _open(escalation_id, by)
+    escalation.assignee = None
+    escalation.save(update_fields=["assignee"])
+    return escalation
+
+
+@transaction.atomic
+def reply(
+    escalation_id: int, *, by: User, text: str, keep: Kept | None = None
+) -> Escalation:
+    """Answer the asker, and keep the answer as a question-and-answer entry if wanted.
+
+    Once that entry is verified, the question is asked again on behalf of its asker.
+
+    Raises:
+        InvalidEscalationError: There is no text, it is too long, or `by` may not verify.
+    """
+    escalation = _open(escalation_id, by)
+    said = _said(text)
+    if keep is not None:
+        if keep.verify and not has_role(by, Role.CURATOR):
+            raise InvalidEscalationError(
+                "Only curators verify; keep it without, and it waits for review."
+            )
+        answer = escalation.answer
+        escalation.entry = create_entry(
+            knowledge_base=answer.knowledge_base,
+            audience=keep.audience,
+            question=answer.question,
+            text=said,
+            author=by,
+            origin=Entry.Origin.REVIEW,
+            state=Entry.State.IN_REVIEW,
+            verify=keep.verify,
+            owner=by,
+            reason=f"Reply to escalated question {answer.pk}.",
+        )
+    ended = _ended(escalation, Escalation.State.ANSWERED, said, by)
+    if keep is not None:
+        adopt_replies([ended.answer_id])
+        start_asking_again()
+    return ended
+
+
+@transaction.atomic
+def close(escalation_id: int, *, by: User, reason: str) -> Escalation:
+    """End it without an answer; the asker reads why."""
+    escalation = _open(escalation_id, by)
+    return _ended(escalation, Escalation.State.CLOSED, _said(reason), by)
+
+
+def mark_read(answer: Answer, *, by: User) -> None:
+    """Remember that the asker opened the reply."""
+    unread = Escalation.objects.unread_by(by).filter(answer=answer)
+    unread.update(read_at=timezone.now())
+
+
+def _open(escalation_id: int, by: User) -> Escalation:
+    """Return an escalation that waits for a reply, locked."""
+    found = (
+        Escalation.objects.select_for_update(of=("self",))
+        .select_related("answer__knowledge_base")
+        .filter(pk=escalation_id)
+        .first()
+    )
+    if found is None or not has_role(by, Role.SME):
+        raise EscalationNotFoundError(f"There is no escalation {escalation_id}.")
+    if found.state != Escalation.State.OPEN:
+        raise EscalationClosedError(
+            f"Escalation {escalation_id} is {found.get_state_display()} already."
+        )
+    return found
+
+
+def _said(text: str) -> str:
+    said = checked_text("reply", text, REPLY_LIMIT, InvalidEscalationError)
+    if not said:
+        raise InvalidEscalationError("The reply is empty; say something to the asker.")
+    return said
+
+
+def _ended(
+    escalation: Escalation, state: Escalation.State, said: str, by: User
+) -> Escalation:
+    escalation.state = state
+    escalation.reply = said
+    escalation.replied_by = by
+    escalation.replied_at = timezone.now()
+    escalation.save()
+    tell_replied(escalation)
+    return escalation

@@ -1,0 +1,339 @@
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Self
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db import models
+from django.db.models import Count, Exists, F, OuterRef, Q, Subquery
+from django.db.models.functions import Coalesce
+from pgvector.django import VectorField
+
+from accounts.roles import Role, has_role
+from kb.documents.models import KnowledgeBase
+from kb.embedding.models import EmbeddingModel
+from kb.entries.models import Entry
+from kb.types import Hit
+from qa.answers.models import Answer, AnswerEvidence
+
+if TYPE_CHECKING:  # it knows gaps itself
+    pass
+
+TREND_PERIOD = timedelta(days=14)
+
+
+class GapQuerySet(models.QuerySet["Gap"]):
+    """Reads over gaps."""
+
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """All to experts, who see everybody's questions; nobody else sees any.
+
+        Not a gap filled by an entry that they may not see: its questions are answered
+        from what is not theirs to know of.
+        """
+        if not has_role(user, Role.SME):
+            return self.none()
+        filled = Q(entry__in=Entry.objects.visible_to(user))
+        return self.filter(Q(entry_id__isnull=True) | filled)
+
+    def open(self) -> Self:
+        """Those that nobody has filled or dismissed."""
+        return self.filter(state__in=[Gap.State.OPEN, Gap.State.DRAFTED])
+
+    def ranked(self) -> Self:
+        """The one that matters most first."""
+        return self.order_by("-impact_score", "-pk")
+
+    def with_trend(self, at: datetime) -> Self:
+        """Add `recent` and `before`: questions of the last period and of that before."""
+        since = at - TREND_PERIOD
+        return self.annotate(
+            recent=_asked_between(since, at),
+            before=_asked_between(since - TREND_PERIOD, since),
+        )
+
+
+def _asked_between(since: datetime, until: datetime) -> Coalesce:
+    rows = (
+        GapQuestion.objects.filter(
+            gap=OuterRef("pk"), asked_at__gt=since, asked_at__lte=until
+        )
+        .order_by()
+        .values("gap")
+        .annotate(asked=Count("pk"))
+        .values("asked")
+    )
+    return Coalesce(Subquery(rows), 0)
+
+
+class Gap(models.Model):
+    """Questions of one meaning that were refused, or whose answers were voted down.
+
+    Found by the job `qa.find_gaps`, beside the ask path. What it counts is brought up to
+    date there; the questions themselves are its `GapQuestion`s.
+    """
+
+    class State(models.TextChoices):
+        """How far it is from being answered.
+
+        A filled gap whose questions are refused again is open again; a dismissed one
+        stays dismissed and goes on counting.
+        """
+
+        OPEN = "open", "open"
+        DRAFTED = "drafted", "waits for review"
+        FILLED = "filled", "filled"
+        DISMISSED = "dismissed", "dismissed"
+
+    knowledge_base = models.ForeignKey(
+        KnowledgeBase, on_delete=models.CASCADE, related_name="gaps"
+    )
+    question = models.TextField(
+        help_text="The one that was nearest to the middle when it was found."
+    )
+    embedding_model = models.ForeignKey(
+        EmbeddingModel, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    vector = VectorField(help_text="The middle: mean direction, of unit length.")
+    state = models.CharField(max_length=9, choices=State.choices, default=State.OPEN)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="gaps",
+        help_text="The expert who works on it.",
+    )
+    entry = models.ForeignKey(
+        Entry,
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="gaps",
+        help_text="What fills it, once verified.",
+    )
+    proposing_job_id = models.UUIDField(
+        null=True, help_text="The enrichment that was asked to propose entries for it."
+    )
+    reason = models.TextField(
+        blank=True, max_length=2000, help_text="Why it was dismissed."
+    )
+    questions = models.PositiveIntegerField(default=0)
+    askers = models.PositiveIntegerField(default=0)
+    first_seen = models.DateTimeField()
+    last_seen = models.DateTimeField()
+    impact_score = models.FloatField(
+        default=0.0,
+        help_text="Orders gaps by impact at any time; `qa.gaps.reading` makes a "
+        "number of it that people read.",
+    )
+    drafted_at = models.DateTimeField(
+        null=True,
+        help_text="Its questions are asked again if they were not since, once the entry "
+        "is verified.",
+    )
+    asked_again_at = models.DateTimeField(
+        null=True, help_text="When its questions were asked again last."
+    )
+    closed_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = GapQuerySet.as_manager()
+
+    recent: int  # from `with_trend`
+    before: int  # from `with_trend`
+    nearest_hits: "tuple[Hit, ...]"  # from `fetch_shown`
+    tried: "list[Tried]"  # from `fetch_shown`
+
+    class Meta:
+        ordering = ["-impact_score", "-pk"]
+        indexes = [
+            models.Index(
+                fields=["-impact_score", "-id"],
+                name="gap_open_ranked",
+                condition=Q(state__in=["open", "drafted"]),
+            ),
+            models.Index(fields=["state", "-impact_score", "-id"], name="gap_ranked"),
+            models.Index(
+                fields=["entry"],
+                name="gap_drafted",
+                condition=Q(state="drafted"),
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(state__in=["open", "drafted"], closed_at__isnull=True)
+                | Q(state__in=["filled", "dismissed"], closed_at__isnull=False),
+                name="gap_closed_has_time",
+            ),
+            models.CheckConstraint(
+                condition=~Q(state="dismissed") | ~Q(reason=""),
+                name="gap_dismissed_has_reason",
+            ),
+            models.CheckConstraint(
+                condition=~Q(state="drafted") | Q(drafted_at__isnull=False),
+                name="gap_drafted_has_time",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.question[:80]
+
+    def open_again(self) -> None:
+        """Take back what was to fill it, or did, not saved; what was asked stays."""
+        self.state, self.reason, self.closed_at = Gap.State.OPEN, "", None
+        self.entry = self.proposing_job_id = self.drafted_at = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody has filled or dismissed it."""
+        return self.state in (self.State.OPEN, self.State.DRAFTED)
+
+
+class GapQuestionQuerySet(models.QuerySet["GapQuestion"]):
+    """Reads over the questions of gaps."""
+
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """Those whose answers `user` may look up."""
+        answers = Answer.objects.visible_to(user).filter(pk=OuterRef("answer_id"))
+        return self.filter(Exists(answers))
+
+    def newest(self) -> Self:
+        """The one that was asked last first."""
+        return self.order_by(F("asked_at").desc(), F("pk").desc())
+
+
+class GapQuestion(models.Model):
+    """A question that belongs to a gap, and why it does."""
+
+    class Why(models.TextChoices):
+        """What went wrong with it."""
+
+        REFUSED = "refused", "refused"
+        VOTED_DOWN = "voted_down", "voted down"
+
+    gap = models.ForeignKey(Gap, on_delete=models.CASCADE, related_name="members")
+    answer = models.OneToOneField(
+        Answer, on_delete=models.CASCADE, related_name="gap_question"
+    )
+    asker = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="+",
+        help_text="As in the answer, so that askers are counted without it.",
+    )
+    why = models.CharField(max_length=10, choices=Why.choices)
+    distance = models.FloatField(
+        help_text="To the middle when it joined; Euclidean, unit vectors."
+    )
+    asked_at = models.DateTimeField()
+
+    objects = GapQuestionQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["gap", "-asked_at", "-pk"]
+        indexes = [
+            models.Index(fields=["gap", "-asked_at"], name="gap_question_by_gap"),
+            models.Index(
+                fields=["answer"],
+                name="gap_question_voted_down",
+                condition=Q(why="voted_down"),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"answer {self.answer_id} in gap {self.gap_id}"
+
+
+class GapCursor(models.Model):
+    """How far answers and votes have been looked through for gaps; there is one row."""
+
+    refused_to = models.DateTimeField(
+        null=True, help_text="Refusals decided up to then are in gaps."
+    )
+    voted_to = models.DateTimeField(
+        null=True, help_text="Votes changed up to then are in gaps."
+    )
+
+    def __str__(self) -> str:
+        return f"refusals to {self.refused_to}, votes to {self.voted_to}"
+
+
+class RepeatQuerySet(models.QuerySet["Repeat"]):
+    """Reads over questions that were asked again."""
+
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """Those whose first answer `user` may look up."""
+        answers = Answer.objects.visible_to(user).filter(pk=OuterRef("before_id"))
+        return self.filter(Exists(answers))
+
+
+class Repeat(models.Model):
+    """A question that was asked again on behalf of its asker: before and after.
+
+    Written before it is asked, so that a killed job neither forgets nor repeats it.
+    """
+
+    before = models.ForeignKey(Answer, on_delete=models.CASCADE, related_name="repeats")
+    after = models.OneToOneField(
+        Answer, on_delete=models.CASCADE, related_name="repeat_of"
+    )
+    gap = models.ForeignKey(
+        Gap, on_delete=models.SET_NULL, null=True, related_name="repeats"
+    )
+    entry = models.ForeignKey(
+        Entry,
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="+",
+        help_text="What is to answer it now.",
+    )
+    is_better = models.BooleanField(
+        null=True,
+        help_text="Whether it was answered: after a refusal by anything, after an answer "
+        "that was voted down by the entry. Empty until it is decided.",
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = RepeatQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at", "-pk"]
+        indexes = [
+            models.Index(fields=["before", "-created_at"], name="repeat_newest"),
+            models.Index(
+                fields=["created_at"],
+                name="repeat_undecided",
+                condition=models.Q(is_better__isnull=True),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.before_id} asked again as {self.after_id}"
+
+    def was_helped(self) -> bool:
+        """Tell whether what came after is better than what was before (one query)."""
+        after = self.after
+        if after.outcome != Answer.Outcome.ANSWERED or after.is_unsourced:
+            return False
+        if self.before.outcome != Answer.Outcome.ANSWERED:
+            return True
+        cited = AnswerEvidence.objects.filter(
+            answer=self.after, role=AnswerEvidence.Role.CITED
+        )
+        return cited.filter(entry=self.entry_id).exists()
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A question of a gap before its entry, and after where it was asked again.
+
+    Attributes:
+        before: With what `seen_by` adds, as `after`.
+        is_better: None where it was not asked again, or is not decided yet.
+    """
+
+    why: str
+    before: Answer
+    after: Answer | None = None
+    is_better: bool | None = None

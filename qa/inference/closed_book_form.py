@@ -1,0 +1,191 @@
+"""The own-knowledge form: a question, and what the model knows of it by itself.
+
+A white-box model as it came, without the adapter that taught it to write nothing where no
+note answers. Plain text with a few examples, so that any causal language model can fill it
+in, however small. Notes stand behind the question:
+
+    Question: ...
+    Note: ...          (only where something was retrieved)
+    Answer:
+"""
+
+import hashlib
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from probes.language_model import Context, Generated, WhiteBoxModel
+from probes.language_model.batch import Written
+from probes.language_model.taps import Tap
+from qa.inference.evidence_text import (
+    LONGEST_ENTRY_TOKENS,
+    LONGEST_QUESTION_TOKENS,
+    flatten,
+)
+from qa.inference.white_box import mean_of
+from qa.pipeline.language_model import Generation
+
+FORM: Final = "own-1"
+_INSTRUCTION: Final = (
+    "Answer each question in a few words. Notes may help; where they don't, answer from "
+    "what you know.\n\n"
+)
+# Question, notes, answer; far from any data set's own questions.
+_EXAMPLES: Final = (
+    ("What is the largest planet of the solar system?", (), "Jupiter"),
+    ("who wrote the novel don quixote", (), "Miguel de Cervantes"),
+    (
+        "How long does the ferry to Sark take?",
+        (
+            "Boats to Herm leave every hour.",
+            "The ferry to Sark takes fifty-five minutes and runs twice a day.",
+        ),
+        "fifty-five minutes",
+    ),
+    ("how many strings does a violin have", (), "four"),
+)
+_MOST_TOKENS: Final = 24
+_LINE_END: Final = "\n"
+
+
+class OwnKnowledgeForm:
+    """Reads questions, with notes or without, and writes short answers."""
+
+    def __init__(self, model: WhiteBoxModel) -> None:
+        """Take over a loaded model."""
+        self.model = model
+        self._start = _start()
+        form = f"{model.fingerprint}\n{FORM}\n{self._start}"
+        self._fingerprint = hashlib.sha256(form.encode()).hexdigest()
+
+    @property
+    def fingerprint(self) -> str:
+        """64 hex digits: the model's fingerprint and the form."""
+        return self._fingerprint
+
+    def prefix(self) -> Context:
+        """Return the instruction and its examples, read once per process."""
+        return self.model.read_prefix(self.model.tokens.encode_text(self._start))
+
+    def question_ids(self, question: str) -> tuple[int, ...]:
+        """Return the question's own tokens, up to where notes or the answer follow."""
+        asked = f"Question: {flatten(question).strip()}"
+        return self.model.tokens.encode_text(asked)[:LONGEST_QUESTION_TOKENS]
+
+    def notes_ids(self, notes: Sequence[str]) -> tuple[int, ...]:
+        """Return the notes' tokens, a line each, the line break before it among them."""
+        encode = self.model.tokens.encode_text
+        ids: list[int] = []
+        for note in notes:
+            ids += encode(_LINE_END)
+            ids += encode(f"Note: {flatten(note).strip()}")[:LONGEST_ENTRY_TOKENS]
+        return tuple(ids)
+
+    def ending_ids(self) -> tuple[int, ...]:
+        """Return what stands between question or notes and the answer."""
+        encode = self.model.tokens.encode_text
+        return (*encode(_LINE_END), *encode("Answer:"))
+
+    def prompt_ids(self, question: str, notes: Sequence[str] = ()) -> tuple[int, ...]:
+        """Return everything behind the prefix."""
+        asked = self.question_ids(question)
+        return (*asked, *self.notes_ids(notes), *self.ending_ids())
+
+    def open(self, question: str, notes: Sequence[str] = ()) -> Context:
+        """Read a question and its notes, best first, up to where its answer begins."""
+        return self.model.read(self.prompt_ids(question, notes), self.prefix())
+
+    def write(
+        self,
+        context: Context,
+        *,
+        max_tokens: int = _MOST_TOKENS,
+        taps: Sequence[Tap] = (),
+    ) -> Generated:
+        """Write the answer, one line, behind what `open` read.
+
+        Its text may begin with white space.
+        """
+        return self.model.generate(
+            context, max_tokens=max_tokens, stop=[_LINE_END], taps=taps
+        )
+
+    def write_each(
+        self,
+        questions: Sequence[str],
+        notes: Sequence[Sequence[str]] | None = None,
+    ) -> list[str]:
+        """Write an answer to each question, side by side; trimmed; as `draft_each`."""
+        return [each.text.strip() for each in self.draft_each(questions, notes)]
+
+    def draft_each(
+        self,
+        questions: Sequence[str],
+        notes: Sequence[Sequence[str]] | None = None,
+    ) -> tuple[Written, ...]:
+        """Write an answer to each question, side by side, with its tokens' likelihood.
+
+        Args:
+            notes: For each question those that stand behind it; by itself if None.
+        """
+        if not questions:
+            return ()
+        behind = notes if notes is not None else [()] * len(questions)
+        rows = [
+            self.prompt_ids(question, own)
+            for question, own in zip(questions, behind, strict=True)
+        ]
+        return self.model.write_each(
+            rows, self.prefix(), max_tokens=_MOST_TOKENS, stop=[_LINE_END]
+        )
+
+
+def _start() -> str:
+    return _INSTRUCTION + "".join(
+        "\n".join(
+            [
+                f"Question: {question}",
+                *(f"Note: {note}" for note in notes),
+                f"Answer: {answer}\n\n",
+            ]
+        )
+        for question, notes, answer in _EXAMPLES
+    )
+
+
+# A short answer that the model wrote by itself, as the pipeline takes it.
+
+
+def write_draft(form: OwnKnowledgeForm, context: Context) -> Generation:
+    """Write the answer behind a prompt that `form` has opened."""
+    began = time.perf_counter()
+    written = form.write(context)
+    return draft_of(
+        written,
+        prompt_tokens=len(context),
+        milliseconds=(time.perf_counter() - began) * 1000,
+    )
+
+
+def draft_of(
+    written: Generated, *, prompt_tokens: int, milliseconds: float
+) -> Generation:
+    """Return what was written as a draft that cites nothing."""
+    text = written.text.strip()
+    return Generation(
+        cited=(),
+        quotes=(),
+        reasoning="",
+        can_answer=bool(text),
+        verdict_probability=None,
+        answer=text,
+        malformed=False,
+        repaired=False,
+        log_probability=mean_of(written.log_probabilities),
+        raw=written.text,
+        prompt_tokens=prompt_tokens,
+        answer_tokens=len(written.ids),
+        milliseconds=milliseconds,
+        least_log_probability=min(written.log_probabilities, default=None),
+        entropy=mean_of(written.entropies),
+    )

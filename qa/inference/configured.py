@@ -1,0 +1,147 @@
+import logging
+import threading
+from typing import TYPE_CHECKING, Final
+
+import openai
+from django.conf import settings
+
+from kb.conflicts import Judge
+from kb.enrichment.forms import Writer
+from probes.exceptions import AdapterMismatchError
+from qa.exceptions import LanguageModelUnavailableError
+from qa.inference.server import ServerLanguageModel
+from qa.inference.server_judge import ServerJudge
+from qa.inference.server_writer import ServerWriter
+from qa.pipeline.language_model import LanguageModel
+
+if TYPE_CHECKING:
+    from probes.language_model import WhiteBoxModel
+
+logger = logging.getLogger(__name__)
+
+_lock: Final = threading.Lock()
+_loaded: dict[tuple[str, str, str], LanguageModel] = {}
+
+
+def load_language_model() -> LanguageModel:
+    """Return the language model that the settings name, made once per process.
+
+    A set `NESCIO_LANGUAGE_SERVER_URL` takes an OpenAI-compatible server, else the
+    white-box model `NESCIO_LANGUAGE_MODEL` is loaded.
+    """
+    key = (
+        settings.LANGUAGE_SERVER_URL,
+        settings.LANGUAGE_MODEL,
+        settings.LANGUAGE_ADAPTER,
+    )
+    with _lock:
+        model = _loaded.get(key)
+        if model is None:
+            model = _loaded[key] = _make(*key[:2])
+        return model
+
+
+def load_without_adapter() -> "ServerLanguageModel | WhiteBoxModel":
+    """Return the configured server, or the white-box model as it came.
+
+    For other tasks than answering: the adapter has taught the white-box model to write
+    nothing where no note answers.
+    """
+    if settings.LANGUAGE_SERVER_URL:
+        model = load_language_model()
+        if isinstance(model, ServerLanguageModel):
+            return model
+    # torch takes 400 MiB and seconds: a process that never asks never imports it.
+    from probes.language_model import load_model  # noqa: PLC0415
+
+    return load_model(settings.LANGUAGE_MODEL, adapter="none")
+
+
+def _make(server_url: str, name: str) -> LanguageModel:
+    if server_url:
+        key = settings.LANGUAGE_SERVER_KEY
+        return ServerLanguageModel(
+            url=server_url,
+            key=key,
+            model=_only_model(server_url, key) if name == "bundled" else name,
+            timeout_seconds=settings.LANGUAGE_SERVER_TIMEOUT_SECONDS,
+            retries=settings.LANGUAGE_SERVER_RETRIES,
+        )
+    # torch takes 400 MiB and seconds: a process that never asks never imports it.
+    from probes.language_model import load_model  # noqa: PLC0415
+    from qa.inference.grounded import GroundedLanguageModel  # noqa: PLC0415
+    from qa.inference.grounded_form import FORM  # noqa: PLC0415
+    from qa.inference.guided import GuidedLanguageModel  # noqa: PLC0415
+
+    model = load_model(name)
+    if model.adapter is None:
+        return GuidedLanguageModel(model)
+    if model.adapter.form != FORM:
+        raise AdapterMismatchError(
+            f"The adapter was fitted for the form {model.adapter.form!r} and this "
+            f"release asks in {FORM!r}. Fit it again (manage.py train_adapter), or set "
+            "NESCIO_LANGUAGE_ADAPTER to 'none'."
+        )
+    return GroundedLanguageModel(model)
+
+
+def _only_model(url: str, key: str) -> str:
+    """Return the one model that a server has, for whoever set no name."""
+    client = openai.OpenAI(
+        base_url=url, api_key=key or "none", max_retries=0, timeout=10
+    )
+    try:
+        names = [model.id for model in client.models.list()]
+    except openai.OpenAIError as error:
+        logger.exception("The language server %s does not list its models", url)
+        msg = (
+            "The language server does not tell which models it has. Check that it runs, "
+            "or set NESCIO_LANGUAGE_MODEL to the model's name."
+        )
+        raise LanguageModelUnavailableError(msg) from error
+    if len(names) != 1:
+        msg = (
+            f"The language server has {len(names)} models ({', '.join(names[:10])}). Set "
+            "NESCIO_LANGUAGE_MODEL to one of them."
+        )
+        raise LanguageModelUnavailableError(msg)
+    return names[0]
+
+
+# The judge of pairs that the settings name.
+
+
+def load_judge() -> Judge:
+    """Return what judges pairs: the configured server, or the white-box model."""
+    model = load_without_adapter()
+    if isinstance(model, ServerLanguageModel):
+        return ServerJudge(model)
+    # torch takes 400 MiB and seconds: a process that never asks never imports it.
+    from qa.inference.white_box_judge import WhiteBoxJudge  # noqa: PLC0415
+
+    return WhiteBoxJudge(model)
+
+
+def configured_judge() -> Judge | None:
+    """Return the judge if `NESCIO_CONFLICT_JUDGE` wants one; raises as `load_judge`."""
+    return load_judge() if settings.CONFLICT_JUDGE else None
+
+
+# The writer for enrichment that the settings name.
+
+
+def load_writer() -> Writer:
+    """Return what writes proposals: the configured server, or the white-box model."""
+    model = load_without_adapter()
+    if isinstance(model, ServerLanguageModel):
+        return ServerWriter(model)
+    # torch takes 400 MiB and seconds: a process that never asks never imports it.
+    from qa.inference.white_box_writer import WhiteBoxWriter  # noqa: PLC0415
+
+    return WhiteBoxWriter(model)
+
+
+# Language models behind one protocol: a local white-box model or a server.
+
+
+__all__ = ["load_language_model"]

@@ -1,0 +1,202 @@
+"""What people read of the grounded form."""
+
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from probes.language_model import Context, Generated, Tokens, WhiteBoxModel
+from probes.language_model.taps import Activations, Tap
+from probes.language_model.values import Look
+from qa.inference.evidence_text import LONGEST_ENTRY_TOKENS, flatten
+from qa.inference.grounded_form import (
+    FORM,
+    INSTRUCTION,
+    Span,
+    Spans,
+    instruction_ids,
+    notes_ids,
+)
+from qa.inference.guided import GuidedLanguageModel
+from qa.inference.white_box import by_place, mean_of, pieces_of, place_of, tap_of
+from qa.pipeline.language_model import NO_CAPTURE, Capture, Generation, Prompt, Trace
+
+_REASONING: Final = {
+    "en": (
+        "Of {pieces} pieces of evidence, number {number} holds the words that answer "
+        "the question best. {judged}",
+        "None of the {pieces} pieces of evidence holds words that answer the question.",
+        "It seems to answer it; the whole sentence is shown.",
+        "It seems to be about something else than what was asked.",
+    ),
+    "de": (
+        "Von {pieces} Belegen enthält Nummer {number} die Wörter, die am besten auf die "
+        "Frage antworten. {judged}",
+        "Keiner der {pieces} Belege enthält Wörter, die auf die Frage antworten.",
+        "Er scheint sie zu beantworten; gezeigt wird der ganze Satz.",
+        "Er scheint von etwas anderem zu handeln als dem Gefragten.",
+    ),
+}
+
+
+def reasoning(language: str, number: int | None, pieces: int, can_answer: bool) -> str:
+    """Say in words what was found; `number` is None where nothing was."""
+    found, lost, yes, no = _REASONING.get(language, _REASONING["en"])
+    if number is None:
+        return lost.format(pieces=pieces)
+    judged = yes if can_answer else no
+    return found.format(pieces=pieces, number=number, judged=judged)
+
+
+# The grounded form, filled in by a white-box model with an adapter fitted for it.
+
+
+_MOST_TOKENS: Final = 64
+# Changes when what is written changes: it is part of the fingerprint.
+_WRITING: Final = "whole words of one piece; 1"
+
+
+class GroundedLanguageModel:
+    """`qa.pipeline.language_model.LanguageModel` on a white-box model with an adapter."""
+
+    def __init__(self, model: WhiteBoxModel) -> None:
+        """Take over a loaded model, whose adapter was fitted for this form."""
+        self._model = model
+        self._reader = GuidedLanguageModel(model)
+        form = f"{self._reader.fingerprint}\n{FORM}\n{INSTRUCTION}\n{_WRITING}"
+        self._fingerprint = hashlib.sha256(form.encode()).hexdigest()
+
+    @property
+    def model(self) -> WhiteBoxModel:
+        return self._model
+
+    @property
+    def guided(self) -> GuidedLanguageModel:
+        """The step-by-step form on the same model, which gives the verdict."""
+        return self._reader
+
+    @property
+    def fingerprint(self) -> str:
+        """64 hex digits: the model's fingerprint and the form."""
+        return self._fingerprint
+
+    def generate(self, prompt: Prompt, capture: Capture = NO_CAPTURE) -> Generation:
+        """Write the words of the evidence that answer the question.
+
+        Raises:
+            ValueError: There is no evidence; a question without any is refused before.
+        """
+        if not prompt.evidence:
+            msg = "A question without evidence has no answer to generate."
+            raise ValueError(msg)
+        began = time.perf_counter()
+        tokens = self._model.tokens
+        notes = notes_ids(tokens, prompt.question, prompt.evidence)
+        with self._model.turn():
+            prefix = self._model.read_prefix(instruction_ids(tokens))
+            look = self._model.look(
+                notes,
+                prefix,
+                taps=[*map(tap_of, capture.prompt)],
+                watch=_watch(capture),
+            )
+            drafted = self._write(prompt, look, capture)
+        return replace(
+            drafted,
+            prompt_tokens=drafted.prompt_tokens + len(prefix) + len(notes),
+            milliseconds=(time.perf_counter() - began) * 1000,
+        )
+
+    def _write(self, prompt: Prompt, look: Look, capture: Capture) -> Generation:
+        """Draft the answer behind the prompt; nothing where the prompt was stopped."""
+        kept = by_place(look.states)
+        if look.context is None:
+            return replace(_NOTHING, trace=Trace(prompt=kept, is_stopped=True))
+        tokens = self._model.tokens
+        spans = Spans(prompt.evidence, tokens, limit=LONGEST_ENTRY_TOKENS)
+        written = self._model.generate(
+            look.context,
+            max_tokens=_MOST_TOKENS,
+            allowed=spans.allowed,
+            taps=[*map(tap_of, capture.answer)],
+            with_end=capture.ends,
+        )
+        question = flatten(prompt.question).strip()
+        reading = self._reader.read(question, prompt.evidence)
+        span = spans.span(written.ids)
+        drafted = _draft(
+            prompt,
+            written,
+            span,
+            verdict=reading.verdicts[span.number - 1] if span else 0.0,
+            willingness=_willingness(look.context, tokens),
+            tokens=tokens,
+        )
+        trace = Trace(
+            answer=by_place(written.activations),
+            end=by_place(written.end),
+            prompt=kept,
+        )
+        return replace(drafted, prompt_tokens=reading.tokens, trace=trace)
+
+
+_NOTHING: Final = Generation(
+    cited=(),
+    quotes=(),
+    reasoning="",
+    can_answer=False,
+    verdict_probability=None,
+    answer="",
+    malformed=False,
+    repaired=False,
+    log_probability=None,
+    raw="",
+    prompt_tokens=0,
+    answer_tokens=0,
+    milliseconds=0.0,
+)
+
+
+def _draft(
+    prompt: Prompt,
+    written: Generated,
+    span: Span | None,
+    *,
+    verdict: float,
+    willingness: float,
+    tokens: Tokens,
+) -> Generation:
+    can_answer = verdict >= 0.5
+    number = span.number if span else None
+    return replace(
+        _NOTHING,
+        cited=(span.number,) if span else (),
+        quotes=((span.number, span.sentences),) if span else (),
+        reasoning=reasoning(prompt.language, number, len(prompt.evidence), can_answer),
+        can_answer=can_answer,
+        verdict_probability=verdict,
+        willingness=willingness,
+        answer=span.sentences if span else "",
+        log_probability=mean_of(written.log_probabilities),
+        raw=f"Verdict: {verdict:.3f}\nWillingness: {willingness:.3f}\n"
+        f"Answer:{written.text}",
+        answer_tokens=len(written.ids),
+        short_answer=span.words if span else "",
+        tokens=pieces_of(written.ids, tokens),
+        least_log_probability=min(written.log_probabilities, default=None),
+        entropy=mean_of(written.entropies),
+    )
+
+
+def _willingness(context: Context, tokens: Tokens) -> float:
+    """Return how likely it is in [0, 1] that the answer does not end before it begins."""
+    ends = context.next_log_probabilities[sorted(tokens.end_ids)]
+    return 1.0 - float(ends.exp().sum().clamp(max=1.0))
+
+
+def _watch(capture: Capture) -> Callable[[Tap, Activations], bool] | None:
+    watch = capture.watch
+    if watch is None:
+        return None
+    return lambda tap, state: watch(place_of(tap), state)

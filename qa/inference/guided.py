@@ -1,0 +1,303 @@
+"""The guided form's words: examples that are read once, and what people read."""
+
+import hashlib
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from probes.language_model import (
+    Context,
+    Copied,
+    Passage,
+    WhiteBoxModel,
+    copy_span,
+    copy_whole,
+)
+from qa.inference.evidence_text import (
+    LONGEST_ENTRY_TOKENS,
+    LONGEST_QUESTION_TOKENS,
+    flatten,
+    note_of,
+    sentence_spans,
+)
+from qa.inference.white_box import mean_of
+from qa.pipeline.evidence import Evidence
+from qa.pipeline.language_model import NO_CAPTURE, Capture, Generation, Prompt
+
+# Far from any knowledge base's own subject, so that none of their words leak.
+EXAMPLES: Final = (
+    (
+        "The pool is open from 7 to 21 o'clock on weekdays, and from 9 to 18 o'clock on "
+        "Sundays.",
+        "When does the pool close on a Tuesday?",
+        "The pool is open from 7 to 21 o'clock on weekdays, and from 9 to 18 o'clock on "
+        "Sundays.",
+    ),
+    (
+        "A lost key is replaced within three days for a fee of 40 euros.",
+        "How much does a new key cost if I lose mine?",
+        "A lost key is replaced within three days for a fee of 40 euros.",
+    ),
+    (
+        "The museum does not sell tickets at the door. Guided tours begin at the fountain.",
+        "Can I buy a ticket at the entrance?",
+        "The museum does not sell tickets at the door.",
+    ),
+    (
+        "Parcels over 20 kg are collected only on Mondays.",
+        "On which day is my 30 kg parcel picked up?",
+        "Parcels over 20 kg are collected only on Mondays.",
+    ),
+    (
+        "Season tickets are ordered on the website under Account, Tickets. They arrive by "
+        "post within a week. The website also has a map.",
+        "How do I get a season ticket?",
+        "Season tickets are ordered on the website under Account, Tickets. They arrive by "
+        "post within a week.",
+    ),
+)
+NO_NOTE: Final = "-"
+
+_REASONING: Final = {
+    "en": (
+        "Of {pieces} pieces of evidence, number {number} fits the question best "
+        "({share:.0%} against the others). {verdict}",
+        "It seems to answer it; the answer is copied from it.",
+        "It seems to be about something else than what was asked.",
+    ),
+    "de": (
+        "Von {pieces} Belegen passt Nummer {number} am besten zur Frage ({share:.0%} "
+        "gegenüber den anderen). {verdict}",
+        "Er scheint sie zu beantworten; die Antwort ist daraus übernommen.",
+        "Er scheint von etwas anderem zu handeln als dem Gefragten.",
+    ),
+}
+
+
+def reasoning(
+    language: str, number: int, pieces: int, share: float, can_answer: bool
+) -> str:
+    """Say in words what the form's first two steps found."""
+    sentence, yes, no = _REASONING.get(language, _REASONING["en"])
+    return sentence.format(
+        pieces=pieces, number=number, share=share, verdict=yes if can_answer else no
+    )
+
+
+# The step-by-step form, filled in by a white-box model.
+
+
+# A logistic curve over the verdict's evidence, fitted on questions about a made-up card
+# issuer with as much weight on answerable as on unanswerable ones.
+_VERDICT_SLOPE: Final = 13.6
+_VERDICT_MIDDLE: Final = 0.227
+# The question's surprise after an unrelated note, as a share of that after none.
+_UNRELATED_SHARE: Final = 0.85
+_COMPARED_PIECES: Final = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """Which piece fits, and how well.
+
+    Attributes:
+        index: The piece that fits best, 0-based.
+        note: That piece after the fixed prefix, up to where the question begins.
+        share: Its probability in [0, 1] against the other pieces.
+        verdicts: For each piece the probability in [0, 1] that it answers the question.
+        tokens: How many tokens were read.
+    """
+
+    index: int
+    note: Context | Passage
+    share: float
+    verdicts: tuple[float, ...]
+    tokens: int
+
+    @property
+    def verdict(self) -> float:
+        """Probability in [0, 1] that the piece that fits best answers the question."""
+        return self.verdicts[self.index]
+
+
+class GuidedLanguageModel:
+    """`qa.pipeline.language_model.LanguageModel` on a white-box model.
+
+    Attributes:
+        examples: The fixed prefix, read once per process.
+    """
+
+    def __init__(self, model: WhiteBoxModel) -> None:
+        """Take over a loaded model."""
+        self._model = model
+        self.examples = "".join(
+            f"Note: {note}\nQuestion: {question}\nAnswer: {answer}\n\n"
+            for note, question, answer in EXAMPLES
+        )
+        form = f"{self.examples}\n{_VERDICT_SLOPE} {_VERDICT_MIDDLE} {_UNRELATED_SHARE}"
+        self._fingerprint = hashlib.sha256(
+            f"{model.fingerprint}\n{form}".encode()
+        ).hexdigest()
+
+    @property
+    def model(self) -> WhiteBoxModel:
+        return self._model
+
+    @property
+    def fingerprint(self) -> str:
+        """64 hex digits: the model's fingerprint and the form."""
+        return self._fingerprint
+
+    def generate(self, prompt: Prompt, capture: Capture = NO_CAPTURE) -> Generation:
+        """Fill in the form from the evidence alone.
+
+        Raises:
+            ValueError: There is no evidence; a question without any is refused before.
+        """
+        if not prompt.evidence:
+            msg = "A question without evidence has no answer to generate."
+            raise ValueError(msg)
+        began = time.perf_counter()
+        question = flatten(prompt.question).strip()
+        with self._model.turn():
+            reading = self.read(question, prompt.evidence)
+            piece = prompt.evidence[reading.index]
+            answer, copied = self._copy(question, piece, reading.note)
+        number = reading.index + 1
+        can_answer = reading.verdict >= 0.5
+        why = reasoning(
+            prompt.language, number, len(prompt.evidence), reading.share, can_answer
+        )
+        return Generation(
+            cited=(number,),
+            quotes=((number, answer),),
+            reasoning=why,
+            can_answer=can_answer,
+            verdict_probability=reading.verdict,
+            answer=answer,
+            malformed=False,
+            repaired=False,
+            log_probability=mean_of(copied.log_probabilities),
+            raw=f"Note: {number}\nVerdict: {reading.verdict:.3f}\nAnswer: {answer}",
+            prompt_tokens=reading.tokens,
+            answer_tokens=copied.end - copied.start,
+            milliseconds=(time.perf_counter() - began) * 1000,
+        )
+
+    def read(self, question: str, evidence: Sequence[Evidence]) -> Reading:
+        """Do the form's first two steps: which piece fits a question, and how well.
+
+        Args:
+            question: On one line.
+            evidence: At least one piece.
+        """
+        model = self._model
+        with model.turn():
+            prefix = model.read_prefix(model.tokens.encode_text(self.examples))
+            notes = [self.read_note(piece) for piece in evidence]
+            return self._compare(question, notes, prefix)
+
+    def read_note(self, piece: Evidence) -> Context | Passage:
+        """Read one piece after the fixed prefix, up to where the question begins."""
+        model = self._model
+        with model.turn():
+            prefix = model.read_prefix(model.tokens.encode_text(self.examples))
+            return model.read_passage(self._note(piece), prefix)
+
+    def _compare(
+        self, question: str, notes: Sequence[Context | Passage], prefix: Context
+    ) -> Reading:
+        tokens = self._model.tokens
+        compared_notes = [*notes]
+        if len(notes) < _COMPARED_PIECES:
+            none = tokens.encode_text(f"Note: {NO_NOTE}\nQuestion:")
+            compared_notes.append(self._model.read_passage(none, prefix))
+        asked = tokens.encode_text(f" {question}")[:LONGEST_QUESTION_TOKENS]
+        scored = self._model.score_each([asked] * len(compared_notes), compared_notes)
+        surprises = [-row.total for row in scored]
+        found = surprises[: len(notes)]
+        index = min(range(len(found)), key=found.__getitem__)
+        unrelated = surprises[-1] * _UNRELATED_SHARE
+        compared = [*found, *[unrelated] * (_COMPARED_PIECES - len(found))]
+        return Reading(
+            index=index,
+            note=notes[index],
+            share=1 / sum(math.exp(found[index] - surprise) for surprise in found),
+            verdicts=tuple(_verdict(surprise, compared) for surprise in found),
+            tokens=len(prefix)
+            + sum(
+                len(note) - (len(prefix) if isinstance(note, Context) else 0)
+                for note in compared_notes
+            )
+            + len(asked) * len(compared_notes),
+        )
+
+    def _copy(
+        self, question: str, piece: Evidence, note: Context | Passage
+    ) -> tuple[str, Copied]:
+        model, tokens = self._model, self._model.tokens
+        lead = (
+            *tokens.encode_text(f" {question}")[:LONGEST_QUESTION_TOKENS],
+            *tokens.encode_text("\nAnswer:"),
+        )
+        text = f" {flatten(piece.text)}"
+        source, offsets = tokens.encode_with_offsets(text)
+        source, offsets = (
+            source[:LONGEST_ENTRY_TOKENS],
+            offsets[:LONGEST_ENTRY_TOKENS],
+        )
+        spans = _sentences_within(text, offsets[-1][1])
+        first = [_token_at(offsets, start) for start, _ in spans]
+        last = [_token_before(offsets, end) for _, end in spans]
+        stops = sorted(tokens.end_ids | {tokens.encode_text("\n")[0]})
+        if len(spans) == 1:
+            (start, end), only = spans[0], source[first[0] : last[0]]
+            copied = copy_whole(model, note, lead, only, stops=stops)
+            return piece.text[start - 1 : end - 1], copied
+        copied = copy_span(
+            model,
+            model.read(lead, model.resume(note)),
+            source,
+            starts=first,
+            ends=last,
+            stops=stops,
+        )
+        start = spans[first.index(copied.start)][0]
+        end = spans[last.index(copied.end)][1]
+        return piece.text[start - 1 : end - 1], copied
+
+    def _note(self, piece: Evidence) -> tuple[int, ...]:
+        tokens = self._model.tokens
+        note = tokens.encode_text(f"Note: {note_of(piece)}")[:LONGEST_ENTRY_TOKENS]
+        return (*note, *tokens.encode_text("\nQuestion:"))
+
+
+def _verdict(own: float, surprises: Sequence[float]) -> float:
+    """Return the probability in [0, 1] that a piece answers, from the question's surprise.
+
+    The worse half of the pieces is what the question costs when nothing fits; the
+    better half may hold the same fact twice.
+    """
+    worse = sorted(surprises)[len(surprises) // 2 :]
+    saved = 1 - own * len(worse) / sum(worse) if sum(worse) > 0 else 0.0
+    return 1 / (1 + math.exp(-_VERDICT_SLOPE * (saved - _VERDICT_MIDDLE)))
+
+
+def _sentences_within(text: str, limit: int) -> list[tuple[int, int]]:
+    """Return the sentences that end by `limit`, or the words before it if none does."""
+    spans = [span for span in sentence_spans(text) if span[1] <= limit]
+    if spans:
+        return spans
+    words = text[:limit].rpartition(" ")[0].rstrip() or text[:limit]
+    return [(len(words) - len(words.lstrip()), len(words))]
+
+
+def _token_at(offsets: Sequence[tuple[int, int]], character: int) -> int:
+    return next(i for i, (_, end) in enumerate(offsets) if end > character)
+
+
+def _token_before(offsets: Sequence[tuple[int, int]], character: int) -> int:
+    """Return the index after the last token that begins before `character`."""
+    return sum(start < character for start, _ in offsets)

@@ -1,0 +1,207 @@
+"""What the model reads before past questions: an instruction, and examples that we wrote.
+
+They are all there is while a knowledge base has no history yet. Half of them ask what a
+model can't know: what changes, what is private, what hardly anybody wrote down.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kb.text.time_sensitive import asks_about_now
+from probes.language_model import Tokens, WhiteBoxModel
+from qa.inference.closed_book_form import OwnKnowledgeForm, write_draft
+from qa.inference.evidence_text import LONGEST_QUESTION_TOKENS, flatten
+from qa.inference.label_judge import LabelJudge, LabelJudgement, Labelled, LabelPair
+from qa.pipeline.history import History, KnownQuestion
+from qa.pipeline.language_model import Generation
+from qa.pipeline.values import Question
+
+
+def instruction(known: str, unknown: str) -> str:
+    """Say what the labels mean."""
+    return (
+        "Some questions can be answered rightly from memory, others can not. Write "
+        f"{known} for a question that you know the right answer to, and {unknown} for "
+        "one that you are not sure of, and for every question about what is recent, "
+        "latest or current.\n\n"
+    )
+
+
+# (question, whether it can be answered from memory)
+EXAMPLES: Final = (
+    ("What is the capital of France?", True),
+    ("What is the weather like in Lisbon today?", False),
+    ("Who was the second mayor of Alder Creek?", False),
+    ("How many days are there in a week?", True),
+    ("Who wrote Romeo and Juliet?", True),
+    ("Who won the most recent election in Ghent?", False),
+    ("What is the largest planet of the solar system?", True),
+    ("How many visitors came to the fair of Oberried in 1987?", False),
+    ("Which language is spoken in Brazil?", True),
+    ("What does a barrel of oil cost now?", False),
+    ("Who composed the school song of Hillcrest Primary?", False),
+    ("How many legs has a spider?", True),
+    ("Who painted the Mona Lisa?", True),
+    ("Which of my invoices is overdue?", False),
+    ("Which gas do plants take from the air?", True),
+    ("What is the latest version of the Tarn compiler?", False),
+    ("Who was the first president of the United States?", True),
+    ("What was the maiden name of the baker in Keld?", False),
+    ("Who is the current coach of the Lundby rowing club?", False),
+    ("In which year did the Second World War end?", True),
+)
+
+
+# Past questions as tokens: which of them the model knew, and does it know this one?
+
+
+# A past question is shown for what it is about, not for its every condition.
+_LONGEST_EXAMPLE_TOKENS: Final = 64
+
+
+class HistoryForm:
+    """Asks one model whether it knows a question's answer, after past questions."""
+
+    def __init__(
+        self,
+        model: WhiteBoxModel,
+        labels: LabelPair,
+        *,
+        examples: Sequence[tuple[str, bool]] = EXAMPLES,
+    ) -> None:
+        """Take a loaded model.
+
+        Args:
+            examples: What is shown whatever is asked: questions, and whether each can be
+                answered from memory.
+        """
+        fixed = [KnownQuestion(*example) for example in examples]
+        self._tokens = model.tokens
+        self._judge = LabelJudge(
+            model,
+            labels,
+            instruction=instruction(labels.known, labels.unknown),
+            fixed=self._labelled(fixed),
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        """64 hex digits: the model, the labels, what it is shown whatever is asked."""
+        return self._judge.fingerprint
+
+    def judge(
+        self, question: str, past: Sequence[KnownQuestion] = ()
+    ) -> LabelJudgement:
+        """Return how probable it is that the model knows the answer, in one pass.
+
+        Args:
+            past: The nearest first; the model reads it last, next to the question.
+        """
+        asked = question_ids(self._tokens, question, limit=LONGEST_QUESTION_TOKENS)
+        return self._judge.judge(self._labelled(past[::-1]), asked)
+
+    def _labelled(self, past: Sequence[KnownQuestion]) -> list[Labelled]:
+        return [
+            Labelled(
+                question_ids(
+                    self._tokens, each.question, limit=_LONGEST_EXAMPLE_TOKENS
+                ),
+                each.is_known,
+            )
+            for each in past
+        ]
+
+
+def question_ids(tokens: Tokens, question: str, *, limit: int) -> tuple[int, ...]:
+    """Return a question up to where its label stands; of its text at most `limit`."""
+    asked = tokens.encode_text(f"Question: {flatten(question).strip()}")
+    line = tokens.encode_text("\n")
+    return (*asked[:limit], *line, *tokens.encode_text("Answer:"))
+
+
+# DH-ICL: the model knows what is like the past questions that it knew.
+
+
+# The paper takes 20 of a history of 60,000; every one costs a prompt's tokens.
+EXAMPLES_SHOWN: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ConsideredByHistory:
+    """`qa.pipeline.self_knowledge.Considered` by past questions.
+
+    Attributes:
+        judgement: What the labels' scores tell.
+        past: The past questions that it was shown, the nearest first.
+        is_timely: Whether it asks about what changes.
+    """
+
+    form: OwnKnowledgeForm
+    question: str
+    judgement: LabelJudgement
+    past: tuple[KnownQuestion, ...]
+    is_timely: bool
+
+    @property
+    def sureness(self) -> float | None:
+        """The probability of "known" without the leaning; 0 of what changes."""
+        return 0.0 if self.is_timely else self.judgement.known
+
+    @property
+    def signals(self) -> tuple[tuple[str, float | None], ...]:
+        """The probability with and without the correction, and what it rests on."""
+        share = (
+            sum(each.is_known for each in self.past) / len(self.past)
+            if self.past
+            else None
+        )
+        return (
+            ("history_known", self.judgement.known),
+            ("history_uncorrected", self.judgement.uncorrected),
+            ("history_bias_known", self.judgement.bias.known),
+            ("history_bias_unknown", self.judgement.bias.unknown),
+            ("history_examples", float(len(self.past))),
+            ("history_known_share", share),
+            ("asks_about_now", float(self.is_timely)),
+        )
+
+    @property
+    def examples(self) -> tuple[str, ...]:
+        """Ids of the past questions, the nearest first."""
+        return tuple(each.id for each in self.past)
+
+    def answer(self) -> Generation:
+        """Read the question without any past one, and write the answer."""
+        with self.form.model.turn():
+            return write_draft(self.form, self.form.open(self.question))
+
+
+class OwnKnowledgeByHistory:
+    """`qa.pipeline.self_knowledge.OwnKnowledge` by past questions."""
+
+    def __init__(
+        self, form: OwnKnowledgeForm, asking: HistoryForm, history: History
+    ) -> None:
+        """Take over both forms of one model, and the history of one asker."""
+        self._form = form
+        self._asking = asking
+        self._history = history
+
+    @property
+    def fingerprint(self) -> str:
+        """That of the form which asks for the labels."""
+        return self._asking.fingerprint
+
+    def consider(self, question: Question) -> ConsideredByHistory:
+        """Read the question after its nearest past ones, in one pass."""
+        past: Sequence[KnownQuestion] = self._history.known(
+            question, own_model=self._form.fingerprint, limit=EXAMPLES_SHOWN
+        )
+        return ConsideredByHistory(
+            form=self._form,
+            question=question.text,
+            judgement=self._asking.judge(question.text, past),
+            past=tuple(past),
+            is_timely=asks_about_now(question.text, question.language),
+        )

@@ -1,0 +1,186 @@
+"""Retrieval where a probe says that the question lies beyond what the model knows.
+
+One pass over the question tells it, from the middle block's state of the prompt's last
+token; where the model knows, it goes on writing from that pass.
+
+References:
+    CBDR, sections 3.1 and 3.4; Ni et al. (2025).
+"""
+
+import hashlib
+import logging
+import math
+import threading
+from dataclasses import dataclass
+from time import monotonic
+from typing import Final
+
+import numpy as np
+
+from accounts.exceptions import NescioError
+from probes.abstention import AbstentionProbe
+from probes.cards import ProbeKind
+from probes.exceptions import ProbeFileError, ProbeMismatchError
+from probes.language_model import Context
+from probes.language_model.taps import Activations
+from probes.loading import load_probe
+from probes.models import Probe
+from qa.inference.closed_book_form import FORM, OwnKnowledgeForm, write_draft
+from qa.pipeline.language_model import Generation
+from qa.pipeline.values import Question
+
+logger = logging.getLogger(__name__)
+
+SIGNAL: Final = "boundary_confidence"
+
+_RETRY_SECONDS: Final = 60.0
+_lock: Final = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundaryProbe:
+    """A boundary probe in use.
+
+    Attributes:
+        fingerprint: Of its files.
+    """
+
+    fingerprint: str
+    probe: AbstentionProbe
+
+    def confidence(self, state: Activations) -> float | None:
+        """Return how sure it is in [0, 1]; None where it gives no number.
+
+        Args:
+            state: Of the prompt's last token at the probe's tap, shape (width,).
+        """
+        value = float(self.probe.confidences([state[np.newaxis]])[0])
+        return value if math.isfinite(value) else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Held:
+    """What was loaded for one language model.
+
+    Attributes:
+        fingerprint: Of the probe that is in force.
+        probe: None where it can't be used.
+        until: When to try again, on the monotonic clock.
+    """
+
+    fingerprint: str
+    probe: BoundaryProbe | None
+    until: float = math.inf
+
+
+_loaded: Final[dict[str, _Held]] = {}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ConsideredByProbe:
+    """`qa.pipeline.self_knowledge.Considered` of a question that was read once.
+
+    Attributes:
+        context: The prompt as it was read, to write on from.
+    """
+
+    form: OwnKnowledgeForm
+    context: Context
+    sureness: float | None
+    examples: tuple[str, ...] = ()
+
+    @property
+    def signals(self) -> tuple[tuple[str, float | None], ...]:
+        return ((SIGNAL, self.sureness),)
+
+    def answer(self) -> Generation:
+        """Write the answer behind what was read."""
+        return write_draft(self.form, self.context)
+
+
+class OwnKnowledgeByProbe:
+    """`qa.pipeline.self_knowledge.OwnKnowledge` by the boundary probe in force."""
+
+    def __init__(
+        self, form: OwnKnowledgeForm, probe: BoundaryProbe | None = None
+    ) -> None:
+        """Take over the form; without a probe the one in force is looked up (one query).
+
+        Where none can be used, nothing can be told, and every question is looked up.
+        """
+        self._form = form
+        self._probe = probe or probe_in_force(form)
+
+    @property
+    def fingerprint(self) -> str:
+        """64 hex digits: the form and the probe; what `min_known` belongs to."""
+        own = self._probe.fingerprint if self._probe else ""
+        return hashlib.sha256(f"{self._form.fingerprint}\n{own}".encode()).hexdigest()
+
+    def consider(self, question: Question) -> ConsideredByProbe:
+        """Read the question in one pass, and ask the probe."""
+        held = self._probe
+        taps = [held.probe.tap] if held else []
+        ids = self._form.prompt_ids(question.text)
+        with self._form.model.turn():
+            look = self._form.model.look(ids, self._form.prefix(), taps=taps)
+        if look.context is None:
+            # Only a watch stops a reading, and there is none.
+            raise RuntimeError("the reading of a question was stopped")
+        sureness = held.confidence(look.states[held.probe.tap]) if held else None
+        return ConsideredByProbe(self._form, look.context, sureness)
+
+
+def probe_in_force(form: OwnKnowledgeForm) -> BoundaryProbe | None:
+    """Return the boundary probe in force for the form's model (one query).
+
+    One that can't be used is logged, and is none until it is tried again in a minute.
+    """
+    in_force = Probe.objects.active_for(form.model.fingerprint)
+    row = in_force.filter(kind=ProbeKind.BOUNDARY).light().first()
+    if row is None:
+        return None
+    key = form.model.fingerprint
+    found = _loaded.get(key)
+    if found is None or _is_over(found, row):
+        with _lock:
+            found = _loaded.get(key)
+            if found is None or _is_over(found, row):
+                found = _loaded[key] = _load(row, form)
+    return found.probe
+
+
+def _is_over(found: _Held, row: Probe) -> bool:
+    return found.fingerprint != row.fingerprint or monotonic() >= found.until
+
+
+def _load(row: Probe, form: OwnKnowledgeForm) -> _Held:
+    try:
+        probe = _tried(row, form)
+    except NescioError:
+        logger.exception("%s can not be used; every question retrieves.", row)
+        return _Held(row.fingerprint, None, monotonic() + _RETRY_SECONDS)
+    return _Held(row.fingerprint, BoundaryProbe(row.fingerprint, probe))
+
+
+def _tried(row: Probe, form: OwnKnowledgeForm) -> AbstentionProbe:
+    if row.form != FORM:
+        msg = (
+            f"{row} was fitted on the form {row.form!r} and questions are read in "
+            f"{FORM!r}. Fit one on this form: manage.py train_boundary_probe."
+        )
+        raise ProbeMismatchError(msg)
+    probe = load_probe(row.files, language_model=form.model.fingerprint)
+    if not isinstance(probe, AbstentionProbe):
+        raise ProbeFileError(f"{row} reads no activations; register it anew.")
+    (states,) = form.model.look_each(
+        [form.ending_ids()], form.prefix(), taps=[probe.tap]
+    )
+    width = states[probe.tap].shape[0]
+    if width != probe.width:
+        msg = (
+            f"{row} reads {probe.width} numbers a token and the model has {width}; fit "
+            "it again."
+        )
+        raise ProbeMismatchError(msg)
+    return probe

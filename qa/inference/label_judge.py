@@ -1,0 +1,299 @@
+"""A model's leaning to one label, measured on examples and taken back.
+
+Among examples with known labels, those that the model gets wrong tell by how much it leans
+to the other label; the mean of that is *added* to the label's own score. The published
+equations subtract it, which deepens the leaning; their code adds it, and so do we.
+
+References:
+    DH-ICL, section 3.3, equations 1 to 6 (`delta` of either label).
+"""
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from probes.language_model import Context, Tokens, WhiteBoxModel
+from probes.language_model.scoring import Example
+from qa.exceptions import LabelPairError
+
+
+@dataclass(frozen=True, slots=True)
+class LabelScores:
+    """The scores of both labels at one place, as logits or any other log scale."""
+
+    known: float
+    unknown: float
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedExample:
+    """An example with its label, and the scores that the model gave there.
+
+    Attributes:
+        is_known: The label that it has.
+        scores: Before the label was read, with the examples before it in view.
+    """
+
+    is_known: bool
+    scores: LabelScores
+
+
+@dataclass(frozen=True, slots=True)
+class LabelBias:
+    """What is added to the scores of either label; at least 0."""
+
+    known: float
+    unknown: float
+
+    def corrected(self, scores: LabelScores) -> LabelScores:
+        """Return scores without the leaning."""
+        return LabelScores(scores.known + self.known, scores.unknown + self.unknown)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelJudgement:
+    """What a model holds of something asked, as a choice of two labels.
+
+    Attributes:
+        known: Probability in [0, 1] of "known" against "unknown", without the leaning;
+            the published rule (the higher score) is 0.5.
+        uncorrected: The same with it.
+        bias: What was taken back.
+        examples: How many examples it was measured on.
+    """
+
+    known: float
+    uncorrected: float
+    bias: LabelBias
+    examples: int
+
+
+def label_bias(examples: Sequence[JudgedExample]) -> LabelBias:
+    """Return what the examples tell of the model's leaning.
+
+    An example that is judged rightly counts as no error among those of its label; a label
+    without an example is not corrected.
+    """
+    return LabelBias(
+        known=_mean_shortfall(
+            [e.scores.unknown - e.scores.known for e in examples if e.is_known]
+        ),
+        unknown=_mean_shortfall(
+            [e.scores.known - e.scores.unknown for e in examples if not e.is_known]
+        ),
+    )
+
+
+def judge_label(
+    examples: Sequence[JudgedExample], scores: LabelScores
+) -> LabelJudgement:
+    """Judge what is asked by its scores, without what the examples tell of a leaning."""
+    bias = label_bias(examples)
+    return LabelJudgement(
+        known=_share(bias.corrected(scores)),
+        uncorrected=_share(scores),
+        bias=bias,
+        examples=len(examples),
+    )
+
+
+def _share(scores: LabelScores) -> float:
+    """Return the logistic function of the difference, without overflow."""
+    ahead = scores.known - scores.unknown
+    if ahead >= 0:
+        return 1 / (1 + math.exp(-ahead))
+    return math.exp(ahead) / (1 + math.exp(ahead))
+
+
+def _mean_shortfall(behind: Sequence[float]) -> float:
+    """Return the mean of how far the right label lay behind, 0 where it lay ahead."""
+    return sum(max(0.0, each) for each in behind) / max(len(behind), 1)
+
+
+# The two words that a model answers with, as one token each.
+
+
+# Most tokenizers have a word with the space before it as one token, some only without.
+_LEADS: Final = (" ", "")
+
+
+@dataclass(frozen=True, slots=True)
+class LabelPair:
+    """What stands for "it is so" and for "it is not"."""
+
+    known: str
+    unknown: str
+
+    def __str__(self) -> str:
+        """Return it as the setting writes it."""
+        return f"{self.known}/{self.unknown}"
+
+
+@dataclass(frozen=True, slots=True)
+class LabelTokens:
+    """A pair as tokens of one model."""
+
+    known: int
+    unknown: int
+
+    @property
+    def options(self) -> tuple[int, int]:
+        """Both, "unknown" first: a label's place among them is whether it is known."""
+        return self.unknown, self.known
+
+
+def read_pair(text: str) -> LabelPair:
+    """Read a pair as the setting writes it: two different words with a slash between.
+
+    Raises:
+        LabelPairError: It is none.
+    """
+    words = [word.strip() for word in text.split("/")]
+    if len(words) != 2 or not all(words) or words[0] == words[1]:
+        raise LabelPairError(
+            f"{text[:80]!r} is no pair of labels. Write two different words with a slash "
+            'between them, such as "true/false": first the one for what is known.'
+        )
+    return LabelPair(*words)
+
+
+def label_tokens(pair: LabelPair, tokens: Tokens, *, model: str) -> LabelTokens:
+    """Return the pair's tokens, both with a space before them or both without.
+
+    Args:
+        model: The model's name, for the message.
+
+    Raises:
+        LabelPairError: They are not one token each, or the same one.
+    """
+    known: tuple[int, ...] = ()
+    unknown: tuple[int, ...] = ()
+    for lead in _LEADS:
+        known = tokens.encode_text(f"{lead}{pair.known}")
+        unknown = tokens.encode_text(f"{lead}{pair.unknown}")
+        if len(known) == len(unknown) == 1 and known != unknown:
+            return LabelTokens(known[0], unknown[0])
+    raise LabelPairError(
+        f'The labels "{pair}" are {len(known)} and {len(unknown)} tokens to {model}, '
+        "and must be one each, and different ones. Set NESCIO_HISTORY_LABELS to words that this model knows whole, "
+        'such as "true/false", "yes/no" or "A/B".'
+    )
+
+
+# A model that is asked for one of two labels, after examples that have theirs.
+
+
+_END: Final = "\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """An example as tokens.
+
+    Attributes:
+        ids: Up to where its label stands, at least one.
+        is_known: Its label.
+    """
+
+    ids: tuple[int, ...]
+    is_known: bool
+
+
+class LabelJudge:
+    """One way of asking one model for a label.
+
+    Attributes:
+        model: The model.
+        labels: The pair of words.
+        fingerprint: 64 hex digits: the model's fingerprint, labels, prefix.
+    """
+
+    def __init__(
+        self,
+        model: WhiteBoxModel,
+        labels: LabelPair,
+        *,
+        instruction: str,
+        fixed: Sequence[Labelled],
+    ) -> None:
+        """Take a loaded model, and the examples that come with every question.
+
+        Args:
+            instruction: What it reads first, at least one token.
+            fixed: May be none: then nothing but the given ones tells of a leaning.
+        """
+        self.model = model
+        self.labels = labels
+        self._options = label_tokens(labels, model.tokens, model=model.name).options
+        self._instruction = model.tokens.encode_text(instruction)
+        self._end = model.tokens.encode_text(_END)
+        self._fixed = tuple(fixed)
+        self._judged_fixed: tuple[JudgedExample, ...] | None = None
+        said = f"{model.fingerprint}\n{labels}\n{self._prefix_ids()}"
+        self.fingerprint = hashlib.sha256(said.encode()).hexdigest()
+
+    def judge(
+        self, examples: Sequence[Labelled], asked: Sequence[int]
+    ) -> LabelJudgement:
+        """Return how probable the label "known" is for what is asked, in one pass.
+
+        Args:
+            examples: The nearest last. Where not all fit the model's context, those
+                farthest away are left out.
+            asked: Tokens up to where its label would stand, at least one.
+        """
+        model = self.model
+        with model.turn():
+            fixed = self._leaning_on_fixed()
+            prefix = model.read_prefix(self._prefix_ids())
+            shown = self._fitting(examples, len(prefix) + len(asked))
+            scores = self._scores(shown, asked, prefix)
+        judged = [
+            JudgedExample(each.is_known, score)
+            for each, score in zip(shown, scores[:-1], strict=True)
+        ]
+        return judge_label([*fixed, *(judged if fixed else judged[1:])], scores[-1])
+
+    def _leaning_on_fixed(self) -> tuple[JudgedExample, ...]:
+        """Return what the model gives the fixed examples; read once."""
+        if not self._fixed:
+            return ()
+        if self._judged_fixed is None:
+            *before, last = self._fixed
+            scores = self._scores(
+                before, last.ids, self.model.read_prefix(self._instruction)
+            )
+            judged = zip(self._fixed, scores, strict=True)
+            rows = [JudgedExample(each.is_known, score) for each, score in judged]
+            self._judged_fixed = tuple(rows[1:])
+        return self._judged_fixed
+
+    def _scores(
+        self, examples: Sequence[Labelled], asked: Sequence[int], after: Context
+    ) -> list[LabelScores]:
+        rows = self.model.score_labels(
+            [Example(each.ids, int(each.is_known)) for each in examples],
+            asked,
+            self._options,
+            after,
+            end=self._end,
+        )
+        return [LabelScores(known=row[1], unknown=row[0]) for row in rows.tolist()]
+
+    def _prefix_ids(self) -> tuple[int, ...]:
+        ids = list(self._instruction)
+        for each in self._fixed:
+            ids += [*each.ids, self._options[each.is_known], *self._end]
+        return tuple(ids)
+
+    def _fitting(self, examples: Sequence[Labelled], taken: int) -> list[Labelled]:
+        room = self.model.context_length - taken
+        kept: list[Labelled] = []
+        for each in reversed(examples):
+            room -= len(each.ids) + 1 + len(self._end)
+            if room < 0:
+                break
+            kept.append(each)
+        return kept[::-1]

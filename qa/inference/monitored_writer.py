@@ -1,0 +1,253 @@
+"""The writer of monitored answers: a white-box model, its directions, and plain forms.
+
+Sentences after a few examples, in the own-knowledge form's layout, behind a prefix that
+is read once and never steered. What is steered is the question, its notes and all that is
+written; the monitor reads what is written in the pass that reads it anyway.
+"""
+
+import hashlib
+import threading
+from collections.abc import Sequence
+from typing import Final
+
+from kb.text.terms import sentences
+from probes.cards import ProbeKind
+from probes.directions import DirectionSet, directions_from
+from probes.language_model import Generated, WhiteBoxModel
+from probes.models import Probe
+from qa.exceptions import LanguageModelUnavailableError
+from qa.inference.closed_book_form import OwnKnowledgeForm
+from qa.inference.closed_book_models import own_form
+from qa.inference.evidence_text import flatten, note_of
+from qa.inference.white_box import pieces_of
+from qa.pipeline.evidence import Evidence
+from qa.pipeline.monitored import Draft
+
+FORM: Final = "monitored-1"
+_LINE_END: Final = "\n"
+_MOST_TOKENS: Final = 64
+_MOST_QUERY_TOKENS: Final = 32
+_LONGEST_SEGMENT_TOKENS: Final = 256
+
+_ANSWERING: Final = """\
+Answer each question in one or more short sentences, one step after the other. Notes may \
+help; where they don't, answer from what you know.
+
+Question: What is the capital of the country in which the Eiffel Tower stands?
+Answer: The Eiffel Tower stands in France. The capital of France is Paris.
+
+Question: How long does the ferry to Sark take?
+Note: Boats to Herm leave every hour.
+Note: The ferry to Sark takes fifty-five minutes and runs twice a day.
+Answer: The ferry to Sark takes fifty-five minutes.
+
+Question: who was the dentist of the second mayor of upper tarn
+Answer: I don't know.
+
+Question: Which language did the author of Don Quixote write in?
+Answer: Don Quixote was written by Miguel de Cervantes. Miguel de Cervantes wrote in Spanish.
+
+"""
+_VALIDATING: Final = """\
+Write a short search query that would show whether the answer is true.
+
+Question: who painted the night watch
+Answer: The Night Watch was painted by Rembrandt.
+Query: Which painter made The Night Watch?
+
+Question: When was the harbour of Wels built?
+Answer: The harbour was built in 1902 by the engineer Paul Berg.
+Query: In which year did Paul Berg build the harbour of Wels?
+
+Question: what does the gold card cost
+Answer: It costs 72 euros a year.
+Query: Gold card yearly fee in euros
+
+"""
+_REWRITING: Final = """\
+Write a better search query: short, and about what the question asks.
+
+Question: Who wrote the novel Moby-Dick?
+Query: information on the book moby dick
+Better query: Who is the author of Moby-Dick?
+
+Question: When was the harbour of Wels built?
+Query: engineer Paul Berg harbour
+Better query: In which year was the harbour of Wels built?
+
+Question: what does the gold card cost
+Query: it costs euros a year
+Better query: yearly fee of the Gold card
+
+"""
+
+
+class SteeredWriter:
+    """`qa.pipeline.monitored.SegmentWriter` on a white-box model; one thread at a time."""
+
+    def __init__(
+        self, model: WhiteBoxModel, directions: DirectionSet, *, fingerprint: str
+    ) -> None:
+        """Take over a loaded model as it came, and the directions fitted for it.
+
+        Args:
+            fingerprint: The directions' own.
+        """
+        self._model = model
+        self._directions = directions
+        self._layout = OwnKnowledgeForm(model)
+        said = "\n".join(
+            (
+                self._layout.fingerprint, FORM, _ANSWERING, _VALIDATING, _REWRITING,
+                fingerprint,
+            )
+        )  # fmt: skip
+        self._fingerprint = hashlib.sha256(said.encode()).hexdigest()
+
+    @property
+    def fingerprint(self) -> str:
+        """64 hex digits: the model, its directions, and the forms."""
+        return self._fingerprint
+
+    @property
+    def model(self) -> WhiteBoxModel:
+        return self._model
+
+    @property
+    def directions(self) -> DirectionSet:
+        return self._directions
+
+    def write(
+        self,
+        question: str,
+        notes: Sequence[Evidence],
+        kept: Sequence[str],
+        *,
+        steering: float,
+    ) -> Draft:
+        """Write the next sentence, greedily, at most 64 tokens."""
+        ids = self._layout.prompt_ids(question, [note_of(piece) for piece in notes])
+        written = self.continue_from(ids, kept, steering=steering)
+        confidences = self._directions.confidence_of(written.activations).tolist()
+        return _draft(written, pieces_of(written.ids, self._model.tokens), confidences)
+
+    def continue_from(
+        self,
+        prompt: Sequence[int],
+        kept: Sequence[str],
+        *,
+        steering: float,
+        is_monitored: bool = True,
+    ) -> Generated:
+        """Write behind a prompt and the sentences before; up to the next one's begin."""
+        model, encode = self._model, self._model.tokens.encode_text
+        moved = self._directions.steering(steering)
+        before = [i for text in kept for i in encode(f" {flatten(text).strip()}")]
+        with model.turn():
+            prefix = model.read_prefix(encode(_ANSWERING))
+            context = model.read([*prompt, *before], prefix, steering=moved)
+            return model.generate(
+                context,
+                max_tokens=_MOST_TOKENS,
+                stop=[_LINE_END],
+                taps=self._directions.taps if is_monitored else (),
+                steering=moved,
+                enough=_holds_a_sentence,
+            )
+
+    def validation_query(self, question: str, segment: str) -> str:
+        """Write a query that would tell whether the segment is true."""
+        return self._query(_VALIDATING, question, "Answer", segment, "Query")
+
+    def rewritten_query(self, question: str, query: str) -> str:
+        return self._query(_REWRITING, question, "Query", query, "Better query")
+
+    def _query(
+        self, examples: str, question: str, label: str, said: str, wanted: str
+    ) -> str:
+        model, encode = self._model, self._model.tokens.encode_text
+        ids = (
+            *self._layout.question_ids(question),
+            *encode(_LINE_END),
+            *encode(f"{label}: {flatten(said).strip()}")[:_LONGEST_SEGMENT_TOKENS],
+            *encode(_LINE_END),
+            *encode(f"{wanted}:"),
+        )
+        with model.turn():
+            context = model.read(ids, model.read_prefix(encode(examples)))
+            written = model.generate(
+                context, max_tokens=_MOST_QUERY_TOKENS, stop=[_LINE_END]
+            )
+        return written.text.strip()
+
+
+def _holds_a_sentence(text: str) -> bool:
+    """Tell whether a second sentence has begun: only then has the first one ended."""
+    return len(sentences(flatten(text))) > 1
+
+
+def _draft(
+    written: Generated, pieces: Sequence[str], confidences: Sequence[float]
+) -> Draft:
+    """Return the first sentence of what was written, with its own tokens."""
+    flat = flatten(written.text)
+    first, *more = sentences(flat) or [""]
+    start, end = _span_of(first, flat)
+    tokens: list[str] = []
+    values: list[float] = []
+    at = 0
+    for piece, value in zip(pieces, confidences, strict=True):
+        # What lies before the sentence and behind it is white space, or the next one's.
+        shown = flat[max(at, start) : min(at + len(piece), end)]
+        at += len(piece)
+        if shown:
+            tokens.append(shown)
+            values.append(value)
+    return Draft(
+        text="".join(tokens),
+        tokens=tuple(tokens),
+        confidences=tuple(values),
+        is_last=written.finished and not more,
+    )
+
+
+def _span_of(first: str, text: str) -> tuple[int, int]:
+    """Return where the first sentence stands, whatever white space is in it."""
+    seen = [place for place, letter in enumerate(text) if not letter.isspace()]
+    count = sum(not letter.isspace() for letter in first)
+    return (seen[0], seen[count - 1] + 1) if count else (0, 0)
+
+
+# The writer of monitored answers, by the directions that are in force.
+
+
+_lock: Final = threading.Lock()
+_writers: Final[dict[str, SteeredWriter]] = {}
+
+
+def monitored_writer() -> SteeredWriter:
+    """Return the writer by the directions in force now (one query).
+
+    Raises:
+        LanguageModelUnavailableError: The language model is a server's, or no directions
+            are in force for it.
+    """
+    model = own_form().model
+    in_force = Probe.objects.active_for(model.fingerprint)
+    row = in_force.filter(kind=ProbeKind.DIRECTIONS).first()
+    if row is None:
+        msg = (
+            f"No directions are in force for the language model {model.name} "
+            f"({model.fingerprint[:12]}), by which monitored answers are written. Fit "
+            "some with manage.py train_directions FILE --promote, or activate a policy "
+            "of another retrieval timing."
+        )
+        raise LanguageModelUnavailableError(msg)
+    with _lock:
+        writer = _writers.get(row.fingerprint)
+        if writer is None:
+            directions = directions_from(row.files, language_model=model.fingerprint)
+            writer = SteeredWriter(model, directions, fingerprint=row.fingerprint)
+            _writers.clear()
+            _writers[row.fingerprint] = writer
+        return writer

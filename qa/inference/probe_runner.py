@@ -1,0 +1,294 @@
+"""Probes asked of an answer: while it is written, and once it is."""
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from accounts.exceptions import NescioError
+from probes.abstention import AbstentionProbe
+from probes.cards import ANSWER_KINDS, ProbeKind
+from probes.joint import JointProbe
+from probes.language_model import WhiteBoxModel
+from qa.inference.grounded_form import passing_of, prompt_passing_of
+from qa.inference.white_box import by_place, tap_of
+from qa.pipeline.language_model import (
+    Activations,
+    Capture,
+    Confidence,
+    Generation,
+    Place,
+    Prompt,
+    Watch,
+)
+
+logger = logging.getLogger(__name__)
+
+# By the kind of a probe, the name of the signal that its confidence is.
+CONFIDENCE_OF: Final[Mapping[str, str]] = {
+    ProbeKind.ABSTENTION: "answer_confidence",
+    ProbeKind.EARLY: "early_confidence",
+    ProbeKind.JOINT: "joint_confidence",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ActivationReader:
+    """A probe of activations in use.
+
+    Attributes:
+        signal: The name that answers store its confidence under while it is in shadow.
+        is_active: Whether it is in force, and not in shadow.
+    """
+
+    kind: ProbeKind
+    fingerprint: str
+    signal: str
+    is_active: bool
+    probe: AbstentionProbe
+    place: Place
+
+    def along(self, activations: Activations) -> list[float]:
+        """Return the confidence after each position of (positions, width)."""
+        (values,) = self.probe.along([activations])
+        found: list[float] = values.tolist()
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JointReader:
+    """A joint probe in use; the attributes are as above."""
+
+    fingerprint: str
+    signal: str
+    is_active: bool
+    probe: JointProbe
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Held:
+    """What stands at the places that are read; nothing where it could not be read."""
+
+    prompt: Mapping[Place, Activations]
+    answer: Mapping[Place, Activations]
+    end: Mapping[Place, Activations]
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProbesAtWork:
+    """`qa.pipeline.language_model.Probes`; safe to use from several threads.
+
+    Attributes:
+        model: What a second pass is made with; None where no probe reads activations.
+        readers: Probes of activations.
+        joints: Joint probes.
+        faults: By the kind of a probe in force that can't be used, why.
+    """
+
+    model: WhiteBoxModel | None
+    readers: tuple[ActivationReader, ...]
+    joints: tuple[JointReader, ...]
+    faults: Mapping[str, str]
+
+    @property
+    def fingerprints(self) -> str:
+        """Of all that are in force, separated by spaces."""
+        return " ".join(r.fingerprint for _, r in self._by_kind() if r.is_active)
+
+    def capture(self, *, least_early: float | None) -> Capture:
+        """Return what the language model is to keep, and when it is to end early."""
+        return Capture(
+            answer=self._places(ProbeKind.ABSTENTION),
+            ends=self._reads_ends,
+            prompt=self._prompt_places(with_answer=True),
+            watch=self._watch(least_early),
+        )
+
+    def read(
+        self,
+        prompt: Prompt,
+        generation: Generation,
+        signals: Mapping[str, float | None],
+    ) -> Confidence:
+        """Return how sure the probes are; what can't be read is said to be missing."""
+        held = self._held(prompt, generation)
+        found: dict[str, float] = {}
+        along: tuple[float, ...] = ()
+        for reader in self.readers:
+            if (activations := _sequence(reader, held)) is None:
+                continue
+            values = reader.along(activations)
+            if not all(map(math.isfinite, values)):
+                logger.error("%s gave no number.", reader.signal)
+                continue
+            found[reader.fingerprint] = values[-1]
+            if reader.is_active and reader.kind is ProbeKind.ABSTENTION:
+                # Without what it thought before the first token and after the end.
+                opening = int(reader.probe.opens_with_prompt)
+                along = tuple(values[opening : opening + len(generation.tokens)])
+        if not generation.is_stopped:
+            for joint in self.joints:
+                inputs = {
+                    CONFIDENCE_OF[kind]: found.get(fingerprint)
+                    for kind, fingerprint in joint.probe.inputs.items()
+                }
+                # What was measured without a probe stands; a probe it was not fitted
+                # with is none of its signals.
+                given = {**signals, **inputs}
+                found[joint.fingerprint] = joint.probe.confidence(given)
+        return self._confidence(found, along, generation, held.fault)
+
+    def _confidence(
+        self,
+        found: Mapping[str, float],
+        along: tuple[float, ...],
+        generation: Generation,
+        fault: str,
+    ) -> Confidence:
+        active = {
+            kind: reader.fingerprint
+            for kind, reader in self._by_kind()
+            if reader.is_active
+        }
+        values = {kind: found.get(active.get(kind, "")) for kind in ANSWER_KINDS}
+        return Confidence(
+            answer=values[ProbeKind.ABSTENTION],
+            early=values[ProbeKind.EARLY],
+            joint=values[ProbeKind.JOINT],
+            along=along if len(along) == len(generation.tokens) else (),
+            shadows=tuple(
+                (reader.signal, found[reader.fingerprint])
+                for _, reader in self._by_kind()
+                if not reader.is_active and reader.fingerprint in found
+            ),
+            probes=" ".join(key for key in active.values() if key in found),
+            missing=self._missing(values, active, generation, fault),
+        )
+
+    def _by_kind(self) -> Sequence[tuple[ProbeKind, ActivationReader | JointReader]]:
+        return [
+            *((reader.kind, reader) for reader in self.readers),
+            *((ProbeKind.JOINT, joint) for joint in self.joints),
+        ]
+
+    def _missing(
+        self,
+        values: Mapping[ProbeKind, float | None],
+        active: Mapping[ProbeKind, str],
+        generation: Generation,
+        fault: str,
+    ) -> str:
+        """Say why numbers are missing that could be there."""
+        said = []
+        for kind, value in values.items():
+            # Of an answer that never began, the later numbers can't be missed.
+            is_due = kind is ProbeKind.EARLY or _text_of(generation)
+            if value is not None or not is_due:
+                continue
+            if kind in self.faults:
+                said.append(self.faults[kind])
+            elif kind not in active:
+                said.append(f"No {kind.value} probe is in force.")
+            elif fault not in said:
+                said.append(fault)
+        return " ".join(filter(None, said))
+
+    def _places(self, kind: ProbeKind) -> tuple[Place, ...]:
+        return tuple(sorted({r.place for r in self.readers if r.kind is kind}))
+
+    def _prompt_places(self, *, with_answer: bool) -> tuple[Place, ...]:
+        """Return where the prompt's last token is read, by probes of the answer too."""
+        also = {
+            reader.place
+            for reader in self.readers
+            if with_answer and reader.probe.opens_with_prompt
+        }
+        return tuple(sorted({*self._places(ProbeKind.EARLY), *also}))
+
+    @property
+    def _reads_ends(self) -> bool:
+        return any(reader.probe.closes_with_end for reader in self.readers)
+
+    def _watch(self, least_early: float | None) -> Watch | None:
+        in_force = [
+            r for r in self.readers if r.kind is ProbeKind.EARLY and r.is_active
+        ]
+        if least_early is None or not in_force:
+            return None
+        (reader,) = in_force
+
+        def goes_on(place: Place, activations: Activations) -> bool:
+            if place != reader.place:
+                return True
+            return not reader.along(activations[np.newaxis])[-1] < least_early
+
+        return goes_on
+
+    def _held(self, prompt: Prompt, generation: Generation) -> _Held:
+        """Return what was kept on the way, or else what a second pass reads."""
+        trace = generation.trace
+        answer = dict(trace.answer) if trace else {}
+        before = trace.prompt if trace else {}
+        end = dict(trace.end) if trace else {}
+        early = {place: values[np.newaxis] for place, values in before.items()}
+        text = _text_of(generation)
+        places = self._places(ProbeKind.ABSTENTION) if text else ()
+        after = [place for place in places if place not in answer]
+        first = self._prompt_places(with_answer=bool(text))
+        asked = [place for place in first if place not in early]
+        if generation.is_stopped or self.model is None or not (after or asked):
+            return _Held(early, answer, end)
+        try:
+            again = _read_again(self.model, prompt, text, after, asked)
+        except NescioError as error:
+            logger.warning("An answer's activations could not be read: %s", error)
+            return _Held(early, answer, end, str(error))
+        return _Held(
+            {**early, **again.prompt}, {**answer, **again.answer}, {**end, **again.end}
+        )
+
+
+def _sequence(reader: ActivationReader, held: _Held) -> Activations | None:
+    """Return what a probe reads, (positions, width); None where it is not there."""
+    first = held.prompt.get(reader.place)
+    if reader.kind is ProbeKind.EARLY:
+        return first
+    probe, parts = reader.probe, [held.answer.get(reader.place)]
+    if probe.opens_with_prompt:
+        parts.insert(0, first)
+    if probe.closes_with_end and reader.place in held.end:
+        parts.append(held.end[reader.place])
+    found = [part for part in parts if part is not None]
+    return np.concatenate(found) if len(found) == len(parts) else None
+
+
+def _text_of(generation: Generation) -> str:
+    """Return the words that are read; "" where there are none."""
+    return (generation.short_answer or generation.answer).strip()
+
+
+def _read_again(
+    model: WhiteBoxModel,
+    prompt: Prompt,
+    text: str,
+    after: Sequence[Place],
+    before: Sequence[Place],
+) -> _Held:
+    """Read an answer, and the prompt's last token before it, in one pass."""
+    if after:
+        passing = passing_of(model.tokens, prompt, text)
+        passing = replace(passing, start=passing.start - 1)
+    else:
+        passing = prompt_passing_of(model.tokens, prompt)
+    taps = [*map(tap_of, dict.fromkeys((*after, *before)))]
+    (read,) = model.read_activations([passing], taps)
+    held = by_place(read)
+    return _Held(
+        prompt={place: held[place][:1] for place in before},
+        answer={place: held[place][1:-1] for place in after},
+        end={place: held[place][-1:] for place in after},
+    )

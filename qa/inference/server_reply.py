@@ -1,0 +1,272 @@
+"""The form as a JSON object: its schema, and a reader that no output can upset."""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from openai.types.chat.chat_completion import Choice
+from openai.types.chat.chat_completion_token_logprob import ChatCompletionTokenLogprob
+
+SCHEMA: Final[Mapping[str, object]] = {
+    "type": "object",
+    "properties": {
+        "evidence": {
+            "type": "array",
+            "items": {"type": "integer"},
+            "description": "Numbers of the pieces of evidence that the answer rests on.",
+        },
+        "quotes": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "piece": {"type": "integer"},
+                    "quote": {
+                        "type": "string",
+                        "description": "Words of that piece, letter by letter.",
+                    },
+                },
+                "required": ["piece", "quote"],
+                "additionalProperties": False,
+            },
+        },
+        "reasoning": {
+            "type": "string",
+            "description": "One or two sentences from the evidence to the answer.",
+        },
+        "can_answer": {
+            "type": "boolean",
+            "description": "Whether the evidence alone answers the question.",
+        },
+        "answer": {
+            "type": "string",
+            "description": "The answer; empty if can_answer is false.",
+        },
+    },
+    "required": ["evidence", "quotes", "reasoning", "can_answer", "answer"],
+    "additionalProperties": False,
+}
+
+_FIELDS: Final = frozenset(("evidence", "quotes", "reasoning", "can_answer", "answer"))
+_LONGEST_OUTPUT: Final = 65_536
+_MOST_ATTEMPTS: Final = 64
+# Neither a database nor a page can hold these.
+_UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The filled-in form; numbers are as given and may name no piece at all."""
+
+    evidence: tuple[int, ...]
+    quotes: tuple[tuple[int, str], ...]
+    reasoning: str
+    can_answer: bool
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why an output is no form, in words that the model can act on."""
+
+    message: str
+
+
+class _FaultError(ValueError):
+    """Carries a fault out of the nested readers."""
+
+
+def read_form(output: str) -> Form | Fault:
+    """Return the form in `output`, or what is wrong with it; never raises.
+
+    The last complete object with the form's fields counts, so that thoughts, fences and
+    prose around it do no harm.
+    """
+    fault = Fault("it holds no complete JSON object")
+    form: Form | None = None
+    try:
+        for candidate in _objects(output[:_LONGEST_OUTPUT]):
+            try:
+                form = _form(candidate)
+            except _FaultError as error:
+                form, fault = None, Fault(str(error))
+    except RecursionError:
+        return Fault("its objects are nested too deeply")
+    except _FaultError as error:
+        return Fault(str(error))
+    return form or fault
+
+
+def printable(text: str) -> str:
+    """Return `text` without what neither a database nor a page can hold."""
+    return _UNPRINTABLE.sub("\ufffd", text)
+
+
+def _objects(output: str) -> Iterator[dict[str, object]]:
+    decoder = json.JSONDecoder(
+        object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant
+    )
+    at, attempts = output.find("{"), 0
+    while at >= 0 and attempts < _MOST_ATTEMPTS:
+        attempts += 1
+        try:
+            value, after = decoder.raw_decode(output, at)
+        except _FaultError:
+            raise
+        except ValueError:
+            after = at + 1
+        else:
+            # Not the parts of a form that is itself broken off.
+            if isinstance(value, dict) and value.keys() & _FIELDS:
+                yield value
+        at = output.find("{", after)
+
+
+def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    names = [name for name, _ in pairs]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        msg = f"the field {printable(twice)[:40]!r} stands there twice"
+        raise _FaultError(msg)
+    return dict(pairs)
+
+
+def _refuse_constant(name: str) -> object:
+    msg = f"{name} is no JSON"
+    raise _FaultError(msg)
+
+
+def _form(value: Mapping[str, object]) -> Form:
+    can_answer = value.get("can_answer")
+    if not isinstance(can_answer, bool):
+        msg = 'the field "can_answer" must be true or false'
+        raise _FaultError(msg)
+    answer = _text(value, "answer", may_miss=not can_answer)
+    if can_answer and not answer:
+        msg = 'the field "answer" is empty although "can_answer" is true'
+        raise _FaultError(msg)
+    return Form(
+        evidence=tuple(
+            dict.fromkeys(
+                _number(number, "evidence") for number in _list(value, "evidence")
+            )
+        ),
+        quotes=tuple(_quote(quote) for quote in _list(value, "quotes")),
+        reasoning=_text(value, "reasoning", may_miss=True),
+        can_answer=can_answer,
+        answer=answer if can_answer else "",
+    )
+
+
+def _list(value: Mapping[str, object], name: str) -> list[object]:
+    found = value.get(name)
+    if not isinstance(found, list):
+        msg = f'the field "{name}" must be a list'
+        raise _FaultError(msg)
+    return found
+
+
+def _number(value: object, name: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        msg = f'the field "{name}" must hold whole numbers'
+        raise _FaultError(msg)
+    return value
+
+
+def _quote(value: object) -> tuple[int, str]:
+    if not isinstance(value, dict):
+        msg = 'the field "quotes" must hold objects with "piece" and "quote"'
+        raise _FaultError(msg)
+    return _number(value.get("piece"), "piece"), _text(value, "quote", may_miss=False)
+
+
+def _text(value: Mapping[str, object], name: str, *, may_miss: bool) -> str:
+    found = value.get(name)
+    if found is None and may_miss:
+        return ""
+    if not isinstance(found, str):
+        msg = f'the field "{name}" must be text'
+        raise _FaultError(msg)
+    return printable(found).strip()
+
+
+# What a server's token probabilities tell of its verdict and its answer.
+
+
+_VERDICT: Final = re.compile(r'"can_answer"\s*:\s*(?=true|false)')
+_FIELD: Final = r'"{}"\s*:\s*"(?=[^"])'
+_CLOSING: Final = re.compile(r'(?<!\\)"')
+
+
+def verdict(choice: Choice) -> float | None:
+    """Return the probability of true against false for "can_answer", in [0, 1].
+
+    None where the server gives no probabilities, or not for that token.
+    """
+    token = _token_after(_VERDICT, choice)
+    if token is None:
+        return None
+    chances = {"t": 0.0, "f": 0.0}
+    options = [(token.token, token.logprob)]
+    options += [(option.token, option.logprob) for option in token.top_logprobs or []]
+    for text, log_probability in options:
+        word = text.strip().lower()
+        if word and ("true".startswith(word) or "false".startswith(word)):
+            side = word[0]
+            chances[side] = max(chances[side], _chance(log_probability))
+    total = chances["t"] + chances["f"]
+    return chances["t"] / total if total > 0 else None
+
+
+def text_log_probability(choice: Choice, field: str = "answer") -> float | None:
+    """Return the mean natural-log probability of the tokens of a text field.
+
+    None where the server gives no probabilities, or no such text.
+    """
+    tokens = _tokens(choice)
+    at = _index_after(re.compile(_FIELD.format(re.escape(field))), tokens)
+    if at is None:
+        return None
+    values: list[float] = []
+    for token in tokens[at:]:
+        values.append(max(token.logprob, -100.0))
+        # The quote that closes the text: what follows are the form's other fields.
+        if _CLOSING.search(token.token):
+            break
+    mean = sum(values) / len(values)
+    return mean if math.isfinite(mean) else None
+
+
+def _token_after(
+    pattern: re.Pattern[str], choice: Choice
+) -> ChatCompletionTokenLogprob | None:
+    tokens = _tokens(choice)
+    at = _index_after(pattern, tokens)
+    return None if at is None else tokens[at]
+
+
+def _index_after(
+    pattern: re.Pattern[str], tokens: Sequence[ChatCompletionTokenLogprob]
+) -> int | None:
+    """Return the token that holds the first character after the pattern's last match."""
+    text = "".join(token.token for token in tokens)
+    found = list(pattern.finditer(text))
+    if not found:
+        return None
+    position, end = 0, found[-1].end()
+    for number, token in enumerate(tokens):
+        position += len(token.token)
+        if position > end:
+            return number
+    return None
+
+
+def _tokens(choice: Choice) -> Sequence[ChatCompletionTokenLogprob]:
+    return (choice.logprobs.content or []) if choice.logprobs else []
+
+
+def _chance(log_probability: float) -> float:
+    return math.exp(min(log_probability, 0.0)) if log_probability > -1_000 else 0.0

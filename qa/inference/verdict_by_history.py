@@ -1,0 +1,159 @@
+"""What the model reads before verdicts: an instruction, and examples that we wrote."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from probes.language_model import Tokens, WhiteBoxModel
+from qa.inference.evidence_text import LONGEST_QUESTION_TOKENS, flatten, note_of
+from qa.inference.label_judge import LabelJudge, LabelJudgement, Labelled, LabelPair
+from qa.pipeline.evidence import Evidence
+from qa.pipeline.history import History, JudgedQuestion
+from qa.pipeline.language_model import DebiasedVerdict, Generation, Prompt
+from qa.pipeline.values import Question
+
+
+def instruction(known: str, unknown: str) -> str:
+    """Say what the labels mean."""
+    return (
+        "Some notes answer the question below them, others are about something else. "
+        f"Write {known} where the note answers the question, and {unknown} where it "
+        "does not.\n\n"
+    )
+
+
+# (note, question, whether the note answers it); about a made-up card issuer.
+EXAMPLES: Final = (
+    ("The Gold card costs 72 euros a year.", "What does the Gold card cost?", True),
+    ("A lost card is replaced within three working days.",
+     "Who founded the card's issuer?", False),
+    ("Travel insurance covers journeys of up to 60 days.",
+     "What is the daily limit at a cash machine?", False),
+    ("The Student card is free until its holder turns 27.",
+     "Until which age is the Student card free?", True),
+    ("Statements are sent on the fifth day of each month.",
+     "On which day are statements sent?", True),
+    ("An additional card costs 12 euros a year.",
+     "How long is an additional card valid?", False),
+    ("Payments abroad carry a fee of 1.5 percent.",
+     "Which fee is charged for payments abroad?", True),
+    ("The branch in Tarnby opens at nine.",
+     "When does the branch in Tarnby close?", False),
+)  # fmt: skip
+
+
+# A note and a question as tokens: does the note answer it, after past verdicts?
+
+
+# Notes of examples are shown for what they are about; the asked one is read further.
+_LONGEST_NOTE_TOKENS: Final = 64
+_LONGEST_ASKED_NOTE_TOKENS: Final = 256
+_LONGEST_EXAMPLE_TOKENS: Final = 64
+
+
+class VerdictForm:
+    """Asks one model whether a note answers a question, after past verdicts."""
+
+    def __init__(self, model: WhiteBoxModel, labels: LabelPair) -> None:
+        """Take a loaded model."""
+        self._tokens = model.tokens
+        fixed = [
+            JudgedQuestion(question, note, can_be_answered)
+            for note, question, can_be_answered in EXAMPLES
+        ]
+        self._judge = LabelJudge(
+            model,
+            labels,
+            instruction=instruction(labels.known, labels.unknown),
+            fixed=self._labelled(fixed),
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        """64 hex digits: the model, the labels, what it is shown whatever is asked."""
+        return self._judge.fingerprint
+
+    def judge(
+        self, question: str, note: str, past: Sequence[JudgedQuestion] = ()
+    ) -> LabelJudgement:
+        """Return how probable it is that the note answers the question, in one pass.
+
+        Args:
+            past: The nearest first; the model reads it last, next to the question.
+        """
+        asked = _ids(
+            self._tokens,
+            note,
+            question,
+            note_limit=_LONGEST_ASKED_NOTE_TOKENS,
+            limit=LONGEST_QUESTION_TOKENS,
+        )
+        return self._judge.judge(self._labelled(past[::-1]), asked)
+
+    def _labelled(self, past: Sequence[JudgedQuestion]) -> list[Labelled]:
+        return [
+            Labelled(
+                _ids(
+                    self._tokens,
+                    each.note,
+                    each.question,
+                    note_limit=_LONGEST_NOTE_TOKENS,
+                    limit=_LONGEST_EXAMPLE_TOKENS,
+                ),
+                each.can_be_answered,
+            )
+            for each in past
+        ]
+
+
+def _ids(
+    tokens: Tokens, note: str, question: str, *, note_limit: int, limit: int
+) -> tuple[int, ...]:
+    """Return note and question up to where the label stands."""
+    line = tokens.encode_text("\n")
+    read = tokens.encode_text(f"Note: {flatten(note).strip()}")
+    asked = tokens.encode_text(f"Question: {flatten(question).strip()}")
+    ending = tokens.encode_text("The note answers the question:")
+    return (*read[:note_limit], *line, *asked[:limit], *line, *ending)
+
+
+# The soft refusal's verdict, told anew after experts' verdicts on questions like it.
+
+
+# Each is a note and a question, three times as long as a question alone.
+EXAMPLES_SHOWN: Final = 6
+
+
+class VerdictByHistory:
+    """`qa.pipeline.history.VerdictDebiaser` by past questions."""
+
+    def __init__(self, form: VerdictForm, history: History) -> None:
+        """Take over the form of one model, and the history of one asker."""
+        self._form = form
+        self._history = history
+
+    @property
+    def fingerprint(self) -> str:
+        return self._form.fingerprint
+
+    def debias(
+        self, prompt: Prompt, generation: Generation, *, language_model: str
+    ) -> DebiasedVerdict:
+        """Judge in one pass whether the piece behind an answer answers the question."""
+        past = self._history.judged(
+            Question(prompt.question, prompt.language),
+            language_model=language_model,
+            limit=EXAMPLES_SHOWN,
+        )
+        note = note_of(_piece_behind(prompt, generation))
+        judgement = self._form.judge(prompt.question, note, past)
+        return DebiasedVerdict(
+            probability=judgement.known,
+            uncorrected=judgement.uncorrected,
+            examples=tuple(each.id for each in past),
+        )
+
+
+def _piece_behind(prompt: Prompt, generation: Generation) -> Evidence:
+    """Return the first piece that the answer cites; the best one where it cites none."""
+    numbers = [n for n in generation.cited if 1 <= n <= len(prompt.evidence)]
+    return prompt.evidence[numbers[0] - 1 if numbers else 0]

@@ -1,0 +1,50 @@
+"""The rows of what was asked and how it was decided."""
+
+from qa.answers.models import Answer, AnswerEvidence, AnswerQuerySet
+from qa.answers.past_question_models import PastQuestion, PastQuestionQuerySet
+from qa.calibration.models import Certificate, DriftReading
+from qa.dashboard.models import ChangedDay, CountedDay, DailyCount, DailyLatency
+from qa.evaluation.models import EvaluationResult, EvaluationRun
+from qa.gaps.escalation_models import Escalation, Notice
+from qa.gaps.models import Gap, GapCursor, GapQuestion, Repeat
+from qa.policies.models import Policy, PolicyActivation, RefusalWording
+from qa.reviews.models import Review, ReviewQuerySet
+from qa.reviews.sample_models import ReviewSample, ReviewSampleQuerySet, ReviewStratum
+from qa.training.models import Retraining, RetrainingStep
+from qa.votes.models import ConfidenceMove, UseCursor, Vote, VoteChange
+
+__all__ = [
+    "Answer",
+    "AnswerEvidence",
+    "AnswerQuerySet",
+    "Certificate",
+    "ChangedDay",
+    "ConfidenceMove",
+    "CountedDay",
+    "DailyCount",
+    "DailyLatency",
+    "DriftReading",
+    "Escalation",
+    "EvaluationResult",
+    "EvaluationRun",
+    "Gap",
+    "GapCursor",
+    "GapQuestion",
+    "Notice",
+    "PastQuestion",
+    "PastQuestionQuerySet",
+    "Policy",
+    "PolicyActivation",
+    "RefusalWording",
+    "Repeat",
+    "Retraining",
+    "RetrainingStep",
+    "Review",
+    "ReviewQuerySet",
+    "ReviewSample",
+    "ReviewSampleQuerySet",
+    "ReviewStratum",
+    "UseCursor",
+    "Vote",
+    "VoteChange",
+]

@@ -1,1 +1,0 @@
-"""What a language model knows by itself, and how sure that is: one module a method."""

@@ -1,0 +1,274 @@
+"""What is kept of a language model's insides while it answers, and what probes made of it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .evidence import Evidence
+
+Activations = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """Where in a language model: a 0-based block, and "block" (its output) or "ffn"."""
+
+    layer: int
+    part: str = "block"
+
+
+Watch = Callable[[Place, Activations], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """What is to be kept while a language model answers.
+
+    Attributes:
+        answer: Places kept for every token of the answer.
+        ends: Whether they are kept for its end token too, which takes a pass more.
+        prompt: Places kept for the prompt's last token, before any answer token.
+        watch: Told in mid-pass what stands at each of the `prompt` places, shape
+            (width,), in the order of their depth; False ends the answer there, and
+            nothing behind it is computed.
+    """
+
+    answer: tuple[Place, ...] = ()
+    ends: bool = False
+    prompt: tuple[Place, ...] = ()
+    watch: Watch | None = None
+
+
+NO_CAPTURE = Capture()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """What was kept; a model that keeps nothing (a server) gives none.
+
+    Attributes:
+        answer: float32 of shape (tokens, width): the answer's tokens.
+        end: float32 of shape (1, width): its end token, where that was asked for and
+            written.
+        prompt: float32 of shape (width,).
+        is_stopped: Whether the watch ended the answer before its first token.
+    """
+
+    answer: Mapping[Place, Activations] = field(default_factory=dict)
+    end: Mapping[Place, Activations] = field(default_factory=dict)
+    prompt: Mapping[Place, Activations] = field(default_factory=dict)
+    is_stopped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """What the probes in force made of one answer; every number in [0, 1].
+
+    Attributes:
+        answer: That the answer is right, from its own activations; None where no such
+            probe is in force or nothing was written.
+        early: The same from the prompt alone, before any answer token.
+        joint: The same from all signals together.
+        along: `answer` as it stood after each of the generation's `tokens`; empty where
+            `answer` is None.
+        shadows: (signal name, confidence) of probes that run in shadow.
+        probes: Fingerprints of the probes in force that gave them, separated by spaces.
+        missing: Why a number that the policy enforces could not be had; "" otherwise.
+    """
+
+    answer: float | None = None
+    early: float | None = None
+    joint: float | None = None
+    along: tuple[float, ...] = ()
+    shadows: tuple[tuple[str, float], ...] = ()
+    probes: str = ""
+    missing: str = ""
+
+
+# What a language model is given and what it gives back.
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What a language model answers from; texts are data and can't break its structure.
+
+    Attributes:
+        question: The question's text.
+        evidence: Pieces in order; piece i is called i + 1 in prompt and output.
+        language: BCP 47 primary subtag of the answer.
+    """
+
+    question: str
+    evidence: tuple[Evidence, ...]
+    language: str
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A piece of evidence that an answer rests on; `quote` stands in the entry."""
+
+    entry_id: int
+    revision_id: int
+    quote: str
+
+
+@dataclass(frozen=True, slots=True)
+class DebiasedVerdict:
+    """Whether the evidence answers the question, held against past verdicts.
+
+    Attributes:
+        probability: Of "can be answered" in [0, 1], without the model's leaning.
+        uncorrected: The same with it.
+        examples: Ids of the past questions that it was told by, the nearest first.
+    """
+
+    probability: float
+    uncorrected: float
+    examples: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """What a language model gave back, parsed.
+
+    Attributes:
+        cited: 1-based numbers of the pieces of evidence it says it used.
+        quotes: (piece number, words it says it quotes).
+        reasoning: One step from evidence to answer.
+        can_answer: Its own verdict.
+        verdict_probability: Probability of the verdict "can answer" in [0, 1]; None
+            where the server does not tell.
+        answer: Displayable text; empty if it can't answer.
+        malformed: Whether the output could not be read even after one repair.
+        repaired: Whether it took the one repair.
+        log_probability: Mean natural-log probability of the answer's tokens, or None.
+        raw: The output as it came, for the record.
+        short_answer: The words of `answer` that answer the question; empty where the
+            model does not tell them from the rest.
+        tokens: `short_answer` (or else `answer`) as the model's tokens, for showing how
+            sure it was along the way; joined they give the text.
+        least_log_probability: Natural log of the answer's least likely token, or None.
+        entropy: Mean entropy in nats of the distributions that the answer's tokens were
+            taken from, or None.
+        willingness: What the model gives in [0, 1] to writing an answer as against
+            writing nothing, or None.
+        trace: What was kept of the model's insides; never stored.
+        debiased: The verdict that past ones correct; None where nobody was asked.
+    """
+
+    cited: tuple[int, ...]
+    quotes: tuple[tuple[int, str], ...]
+    reasoning: str
+    can_answer: bool
+    verdict_probability: float | None
+    answer: str
+    malformed: bool
+    repaired: bool
+    log_probability: float | None
+    raw: str
+    prompt_tokens: int
+    answer_tokens: int
+    milliseconds: float
+    short_answer: str = ""
+    tokens: tuple[str, ...] = ()
+    least_log_probability: float | None = None
+    entropy: float | None = None
+    willingness: float | None = None
+    trace: Trace | None = field(default=None, repr=False, compare=False)
+    debiased: DebiasedVerdict | None = None
+
+    @property
+    def deciding_verdict(self) -> float | None:
+        """The probability that soft refusal goes by, in [0, 1], if there is one."""
+        return self.debiased.probability if self.debiased else self.verdict_probability
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the answer was ended before its first token."""
+        return self.trace is not None and self.trace.is_stopped
+
+
+class LanguageModel(Protocol):
+    """Writes an answer from evidence alone."""
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells two models (weights, adapter, dtype, server) apart."""
+        ...
+
+    def generate(self, prompt: Prompt, capture: Capture = NO_CAPTURE) -> Generation:
+        """Return evidence, reasoning, verdict and answer, in that order of thought.
+
+        A model that can't keep what `capture` asks for gives no trace.
+
+        Raises:
+            LanguageModelUnavailableError: The model's server is down or too slow.
+        """
+        ...
+
+
+# What the pipeline asks of whoever keeps the probes: plain values, no torch.
+
+
+class Probes(Protocol):
+    """The probes in force for one language model; it may have none."""
+
+    @property
+    def fingerprints(self) -> str:
+        """Of all that are in force, separated by spaces; "" for none."""
+        ...
+
+    def capture(self, *, least_early: float | None) -> Capture:
+        """Return what the language model is to keep.
+
+        Args:
+            least_early: Early confidence below which the answer ends before it begins;
+                None measures it and ends nothing.
+        """
+        ...
+
+    def read(
+        self,
+        prompt: Prompt,
+        generation: Generation,
+        signals: Mapping[str, float | None],
+    ) -> Confidence:
+        """Return how sure the probes are of an answer.
+
+        Activations that the generation carries none of are read in a second pass.
+
+        Args:
+            signals: By name, what the gates before measured.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NoProbes:
+    """What a language model has that no probe was fitted for.
+
+    Attributes:
+        why: Why there is none, as `Confidence.missing` says it.
+    """
+
+    why: str = "No probe is in force for this language model."
+
+    @property
+    def fingerprints(self) -> str:
+        return ""
+
+    def capture(self, *, least_early: float | None) -> Capture:
+        """Keep nothing: there is nobody to read it."""
+        return NO_CAPTURE
+
+    def read(
+        self,
+        prompt: Prompt,
+        generation: Generation,
+        signals: Mapping[str, float | None],
+    ) -> Confidence:
+        """Say that nothing is known."""
+        return Confidence(missing=self.why)

@@ -1,0 +1,273 @@
+"""Which words of a segment are new and unconfident, and what is asked because of them.
+
+References:
+    Liu et al., "CtrlA: adaptive retrieval-augmented generation via inherent control"
+    (2024), sections 3.2.3 and 3.2.4. Of its scaling only the rule for outliers and the
+    threshold can change a decision, so that only these are here; the values themselves
+    are kept as they were measured.
+"""
+
+import re
+import statistics
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Final
+
+from kb.text.terms import canonical_number, stem
+from kb.text.vocabulary import DIRECTIONS, NEGATIONS, NUMBER_WORDS, STOP_WORDS
+
+from .values import clean_text
+
+_WORD: Final = re.compile(r"[^\W_]+(?:[.,:'\u2019/&-][^\W_]+)*")
+_POSSESSIVE: Final = re.compile(r"['\u2019]s$")
+_NUMBER: Final = re.compile(r"[\d.,]+")
+# Words of every text; where something lies and that it is denied carries no name.
+_EMPTY: Final = (
+    frozenset(STOP_WORDS)
+    | frozenset(DIRECTIONS)
+    | frozenset(NEGATIONS)
+    | frozenset(
+        [
+            "across",
+            "again",
+            "all",
+            "almost",
+            "along",
+            "already",
+            "although",
+            "always",
+            "among",
+            "another",
+            "around",
+            "became",
+            "because",
+            "become",
+            "becomes",
+            "behind",
+            "beside",
+            "besides",
+            "beyond",
+            "both",
+            "but",
+            "called",
+            "during",
+            "each",
+            "either",
+            "else",
+            "even",
+            "ever",
+            "every",
+            "however",
+            "including",
+            "itself",
+            "made",
+            "mostly",
+            "named",
+            "next",
+            "now",
+            "once",
+            "only",
+            "other",
+            "others",
+            "own",
+            "part",
+            "perhaps",
+            "quite",
+            "rather",
+            "same",
+            "several",
+            "since",
+            "such",
+            "themselves",
+            "therefore",
+            "though",
+            "through",
+            "throughout",
+            "together",
+            "too",
+            "toward",
+            "towards",
+            "upon",
+            "used",
+            "very",
+            "while",
+            "whole",
+            "yet",
+            "himself",
+            "herself",
+            "being",
+            "known",
+            "aber",
+            "alle",
+            "allen",
+            "aller",
+            "alles",
+            "als",
+            "an",
+            "andere",
+            "anderen",
+            "bereits",
+            "besonders",
+            "da",
+            "dabei",
+            "damit",
+            "dann",
+            "daher",
+            "dass",
+            "doch",
+            "durch",
+            "einige",
+            "gegen",
+            "genannt",
+            "immer",
+            "in",
+            "jede",
+            "jeder",
+            "jedes",
+            "jedoch",
+            "mehrere",
+            "nach",
+            "noch",
+            "oben",
+            "schon",
+            "sehr",
+            "sich",
+            "sondern",
+            "sowie",
+            "um",
+            "während",
+            "weil",
+            "wenn",
+            "worden",
+        ]
+    )
+)
+_OUTLIER_DEVIATIONS: Final = 5.0
+# Of fewer, no deviation can be told.
+_LEAST_BEFORE: Final = 8
+_LONGEST_QUERY: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of a segment.
+
+    Attributes:
+        text: As it stands there.
+        key: What it is compared by: a stem, or a number in one spelling.
+        start: Its first character's index.
+        end: The index after its last.
+        confidence: That of its least confident token; None where no token was watched.
+    """
+
+    text: str
+    key: str
+    start: int
+    end: int
+    confidence: float | None = None
+
+
+def words_of(text: str) -> list[Word]:
+    """Return the words of a text that can be information: none that every text has."""
+    found = []
+    for match in _WORD.finditer(text):
+        said = _POSSESSIVE.sub("", match[0])
+        low = said.lower().replace("\u2019", "'")
+        # "doesn't", "he'll"
+        if low.removesuffix("n't").split("'")[0] not in _EMPTY:
+            span = (match.start(), match.start() + len(said))
+            found.append(Word(said, _key(low), *span))
+    return found
+
+
+def _key(word: str) -> str:
+    if word in NUMBER_WORDS:
+        return NUMBER_WORDS[word]
+    return canonical_number(word) if _NUMBER.fullmatch(word) else stem(word)
+
+
+def keys_of(texts: Iterable[str]) -> set[str]:
+    """Return what the words of some texts are compared by."""
+    return {word.key for text in texts for word in words_of(text)}
+
+
+def tamed(values: Sequence[float]) -> tuple[float, ...]:
+    """Put the median in the place of outliers, looking at nothing that comes later.
+
+    An outlier is more than five standard deviations from the median of what was written
+    before it, of eight at least: a full stop at which the activations jump says nothing
+    about confidence.
+    """
+    kept: list[float] = []
+    for value in values:
+        if len(kept) >= _LEAST_BEFORE:
+            middle, spread = statistics.median(kept), statistics.pstdev(kept)
+            if spread > 0 and abs(value - middle) > _OUTLIER_DEVIATIONS * spread:
+                kept.append(middle)
+                continue
+        kept.append(value)
+    return tuple(kept)
+
+
+def new_words(
+    text: str,
+    tokens: Sequence[str],
+    confidences: Sequence[float],
+    *,
+    known: AbstractSet[str],
+) -> list[Word]:
+    """Return the words that say something new, each with its confidence.
+
+    Args:
+        text: A segment.
+        tokens: Its tokens; joined they begin with it.
+        confidences: One a token.
+        known: Keys of what was said before: by the question, by earlier segments.
+    """
+    spans: list[tuple[int, int, float]] = []
+    at = 0
+    for token, value in zip(tokens, tamed(confidences), strict=True):
+        spans.append((at, at + len(token), value))
+        at += len(token)
+    return [
+        Word(
+            word.text,
+            word.key,
+            word.start,
+            word.end,
+            min(
+                (v for start, end, v in spans if start < word.end and word.start < end),
+                default=None,
+            ),
+        )
+        for word in words_of(text)
+        if word.key not in known
+    ]
+
+
+def unconfident(words: Sequence[Word], threshold: float) -> list[Word]:
+    """Return the words below the threshold; so is one that was not watched, or badly."""
+    return [w for w in words if w.confidence is None or not w.confidence >= threshold]
+
+
+def augmented_query(question: str, text: str, doubted: Sequence[Word]) -> str:
+    """Return the question and the segment, without the words that are in doubt.
+
+    A wrong name would draw the search to itself.
+
+    References:
+        CtrlA, equation 3.
+    """
+    kept, at = [], 0
+    for word in sorted(doubted, key=lambda word: word.start):
+        kept.append(text[at : word.start])
+        at = max(at, word.end)
+    kept.append(text[at:])
+    rest = clean_text("".join(kept))
+    return bounded(f"{question} {rest}" if _WORD.search(rest) else question)
+
+
+def bounded(query: str) -> str:
+    """Return a query on one line and no longer than any search takes."""
+    return clean_text(query)[:_LONGEST_QUERY].strip()

@@ -1,0 +1,140 @@
+"""What the pipeline asks of whoever tells whether the model knows without looking."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from .gates import Gate, Signal
+from .language_model import Generation
+from .policy import Policy, RetrievalTiming
+from .refusal_detector import is_refusal
+from .values import Boundary, Calibration, Clock, Outcome, Question
+
+
+class Considered(Protocol):
+    """A question that the model has read by itself, before any answer token."""
+
+    @property
+    def sureness(self) -> float | None:
+        """How sure it is in [0, 1] that the model knows; None where that can't be told."""
+        ...
+
+    @property
+    def signals(self) -> tuple[tuple[str, float | None], ...]:
+        """What was measured, by name, the deciding one first."""
+        ...
+
+    @property
+    def examples(self) -> tuple[str, ...]:
+        """Ids of the past questions that it was decided by, nearest first."""
+        ...
+
+    def answer(self) -> Generation:
+        """Write the answer, going on from what was read.
+
+        Raises:
+            LanguageModelUnavailableError: The model is down.
+        """
+        ...
+
+
+class OwnKnowledge(Protocol):
+    """A language model that is asked without evidence."""
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells two models and ways of asking them apart."""
+        ...
+
+    def consider(self, question: Question) -> Considered:
+        """Read the question, in one pass over it.
+
+        Raises:
+            LanguageModelUnavailableError: The model is down.
+        """
+        ...
+
+
+# Stage: whether the language model knows the answer without looking.
+
+
+# What the sureness is stored under, whatever told it.
+SURENESS = "own_sureness"
+# By which signal the sureness of a timing is known from another's.
+TOLD_BY: Mapping[RetrievalTiming, str] = {
+    RetrievalTiming.BOUNDARY: "boundary_confidence",
+    RetrievalTiming.HISTORY: "history_known",
+    RetrievalTiming.LOG_PROBABILITY: "own_log_probability",
+}
+# Whether what it wrote by itself was an answer; not there where it wrote nothing.
+STANDS = "own_answer_stands"
+
+
+def consider(
+    question: Question, *, own: OwnKnowledge, policy: Policy
+) -> tuple[Considered, Boundary]:
+    """Let the model read the question by itself, and decide whether it knows.
+
+    What can't be told is not known, and so is what is told by anything but what
+    `min_known` was set for.
+    """
+    considered = own.consider(question)
+    set_for = policy.calibrated_own_knowledge.split()
+    sureness = (
+        considered.sureness if not set_for or own.fingerprint in set_for else None
+    )
+    is_known = sureness is not None and sureness >= policy.min_known
+    gate = Gate.BOUNDARY
+    signals = (
+        Signal(gate, SURENESS, sureness, policy.min_known, is_known),
+        *(Signal(gate, name, value, None, None) for name, value in considered.signals),
+    )
+    return considered, Boundary(is_known, own.fingerprint, considered.examples, signals)
+
+
+def recall(
+    considered: Considered, boundary: Boundary
+) -> tuple[Generation | None, Boundary]:
+    """Let the model answer by itself, where it knows.
+
+    A draft that says nothing, or that it does not know, is none: evidence is looked for.
+    """
+    if not boundary.is_known:
+        return None, boundary
+    draft = considered.answer()
+    says = bool(draft.answer.strip()) and not is_refusal(draft.answer)
+    said = Signal(Gate.BOUNDARY, STANDS, float(says), 1.0, says)
+    signals = (*boundary.signals, said)
+    return draft if says else None, replace(boundary, signals=signals, is_answered=says)
+
+
+def conclude_unsourced(
+    question: Question,
+    boundary: Boundary,
+    draft: Generation,
+    *,
+    policy: Policy,
+    clock: Clock,
+) -> Outcome:
+    """Return the outcome of an answer that rests on the model's own knowledge."""
+    is_calibrated = policy.is_calibrated and bool(policy.calibrated_own_knowledge)
+    return Outcome(
+        question=question,
+        policy=policy,
+        answered=True,
+        gate=Gate.BOUNDARY,
+        reason=None,
+        shown_reason=None,
+        answer=draft.answer.strip(),
+        reasoning="",
+        citations=(),
+        evidence=(),
+        near_misses=(),
+        signals=boundary.signals,
+        times=clock.times,
+        calibration=Calibration.CURRENT if is_calibrated else Calibration.HAND_SET,
+        embedder="",
+        language_model="",
+        generation=draft,
+        boundary=boundary,
+    )

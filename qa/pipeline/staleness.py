@@ -1,0 +1,67 @@
+"""Whether a policy's thresholds belong to the models that are running."""
+
+from .evidence import Retrieval
+from .policy import Policy
+from .values import Calibration
+
+
+def calibration_of(
+    policy: Policy,
+    retrieval: Retrieval,
+    language_model: str = "",
+    *,
+    probes: str | None = None,
+) -> Calibration:
+    """Compare what ran with what the policy was set for.
+
+    Args:
+        language_model: "" was not recorded or needed.
+        probes: Those in force; None where none was needed.
+    """
+    return calibration_under(
+        policy,
+        embedder=retrieval.embedder,
+        retrieval=retrieval.method,
+        language_model=language_model,
+        probes=probes,
+    )
+
+
+def calibration_under(
+    policy: Policy,
+    *,
+    embedder: str,
+    retrieval: str,
+    language_model: str,
+    probes: str | None,
+) -> Calibration:
+    """Compare what is running with what the policy was set for; "" is not known.
+
+    A policy may name several, separated by spaces: one model has a fingerprint for each
+    dtype that it is run in. Of probes it names all that its thresholds are for, and such
+    sets of several models are separated by "|".
+
+    Args:
+        probes: Those in force, separated by spaces; "" is none in force, None is not
+            known. They matter where abstention is enforced.
+    """
+    pairs = (
+        (policy.calibrated_embedder, embedder),
+        (policy.calibrated_retrieval, retrieval),
+        (policy.calibrated_language_model, language_model),
+    )
+    if any(
+        set_for and running and running not in set_for.split()
+        for set_for, running in pairs
+    ) or _lacks_its_own(policy, probes):
+        return Calibration.STALE
+    return Calibration.CURRENT if policy.is_calibrated else Calibration.HAND_SET
+
+
+def _lacks_its_own(policy: Policy, probes: str | None) -> bool:
+    """Tell whether a probe that the policy was set for is in force no more."""
+    if probes is None or not (policy.abstention and policy.calibrated_probes):
+        return False
+    in_force = set(probes.split())
+    sets = policy.calibrated_probes.split("|")
+    return not any(in_force.issuperset(each.split()) for each in sets)

@@ -1,0 +1,265 @@
+"""One sentence of an answer that was watched while it was written."""
+
+import re
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from time import perf_counter
+from typing import ParamSpec, TypeVar
+
+from .evidence import Contradiction, Evidence, Retrieval
+from .gates import Decision, Gate, Reason, Signal
+from .language_model import Citation, Confidence, Generation
+from .policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One sentence, as it was settled.
+
+    Attributes:
+        text: As it was written last.
+        tokens: Its tokens; joined they give the text.
+        confidences: Of each of them, in the unit of the monitor.
+        weakest: The least confidence of a new word as it was written first, without
+            evidence: what decided whether to look; None where no word was new.
+        triggers: The words in doubt that evidence was looked for because of, in order;
+            empty too where the first draft was a refusal.
+        queries: What was looked for.
+        evidence: What the segment was written by at last.
+        rounds: How often evidence was looked for.
+        is_sourced: Whether it says something new, and all of that stands in evidence.
+        doubt: Why it may not be shown; None where it may.
+    """
+
+    text: str
+    tokens: tuple[str, ...]
+    confidences: tuple[float, ...]
+    weakest: float | None
+    triggers: tuple[str, ...]
+    queries: tuple[str, ...]
+    evidence: tuple[Evidence, ...]
+    rounds: int
+    is_sourced: bool
+    doubt: Reason | None
+
+
+# A question as data: each stage takes earlier values and returns one new frozen
+# value.
+
+
+class Calibration(StrEnum):
+    """Whether the policy's thresholds hold for the models that are running."""
+
+    HAND_SET = "hand_set"
+    CURRENT = "current"
+    STALE = "stale"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What was asked, cleaned: NFC, no control characters, trimmed."""
+
+    text: str
+    language: str = "en"
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """Whether the model answers by itself, before anything is looked for.
+
+    Attributes:
+        is_known: Whether it is sure enough.
+        is_answered: Whether it wrote an answer that stands.
+        fingerprint: Of what told it.
+        examples: Ids of the past questions that it was decided by, nearest first.
+        segments: What was watched while it was written, in order.
+    """
+
+    is_known: bool
+    fingerprint: str
+    examples: tuple[str, ...]
+    signals: tuple[Signal, ...]
+    is_answered: bool = False
+    segments: tuple[Segment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class VerbatimMatch:
+    """The verified question-and-answer entry that is returned word for word, if any."""
+
+    evidence: Evidence | None
+    signals: tuple[Signal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """What of a generation stands in the evidence that it cites.
+
+    Attributes:
+        citations: Those whose number was among the evidence and whose quote stands in
+            the entry; where the model quoted nothing, the sentence that fits best.
+        dropped: How many claimed citations failed that.
+        unsupported: What the answer says and no cited entry does: numbers, dates, a
+            negation that was added or lost.
+        answer_overlap: Share of the answer's content words in [0, 1] that stand in the
+            cited entries; None where it has none.
+        question_overlap: The same of the question's.
+    """
+
+    citations: tuple[Citation, ...]
+    dropped: int
+    unsupported: tuple[str, ...]
+    answer_overlap: float | None
+    question_overlap: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Whether what an answer rests on is contradicted by what was found beside it."""
+
+    contradictions: tuple[Contradiction, ...]
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class StageTime:
+    """How long one stage took; "stage.part" is a part of it, in its time already."""
+
+    stage: str
+    milliseconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Everything a question came to, so that it can be explained and replayed.
+
+    Attributes:
+        gate: The gate that refused, VERBATIM for a verbatim answer, BOUNDARY for one that
+            rests on the model's own knowledge, else None.
+        reason: Set exactly when refused.
+        shown_reason: What the asker may be told (`reason`, unless the policy hides it).
+        evidence: What the language model saw; for a verbatim answer the one entry;
+            empty where no model was asked.
+        near_misses: Entries within the horizon that a refusal did not answer from,
+            never citations. A soft refusal's are what the model saw.
+        confidence: What the probes made of the draft; None where none was asked.
+        probes: Fingerprints of those in force, separated by spaces; "" where there are
+            none or no language model was asked.
+        contradictions: Between what the answer rests on and other evidence; where there
+            are any, both entries are among `evidence` or `near_misses`.
+        language_model: Fingerprint of the one that answered from evidence; "" where it was
+            not asked. What the model answered by itself has `boundary.fingerprint`.
+        boundary: What was decided before anything was looked for; None in the scope of
+            the knowledge base.
+    """
+
+    question: Question
+    policy: Policy
+    answered: bool
+    gate: Gate | None
+    reason: Reason | None
+    shown_reason: Reason | None
+    answer: str
+    reasoning: str
+    citations: tuple[Citation, ...]
+    evidence: tuple[Evidence, ...]
+    near_misses: tuple[Evidence, ...]
+    signals: tuple[Signal, ...]
+    times: tuple[StageTime, ...]
+    calibration: Calibration
+    embedder: str
+    language_model: str
+    generation: Generation | None = None
+    confidence: Confidence | None = None
+    probes: str = ""
+    contradictions: tuple[Contradiction, ...] = ()
+    boundary: Boundary | None = None
+
+
+StageValue = (
+    Question
+    | Boundary
+    | Retrieval
+    | VerbatimMatch
+    | Decision
+    | Generation
+    | Support
+    | Confidence
+    | Outcome
+)
+
+
+def stage_of(value: StageValue) -> str:
+    """Return the name of the stage that made `value`, as `Outcome.times` calls it.
+
+    A confidence is the first half of "abstention", and is in its time.
+    """
+    match value:
+        case Question():
+            return "question"
+        case Boundary():
+            return "boundary"
+        case Retrieval():
+            return "retrieve"
+        case VerbatimMatch():
+            return "verbatim"
+        case Decision(gate=gate):
+            return gate.value
+        case Generation():
+            return "generate"
+        case Support():
+            return "support"
+        case Confidence():
+            return "confidence"
+        case Outcome():
+            return "outcome"
+
+
+# Stage 1: what was typed becomes a question.
+
+
+# Reordering marks can make a question read otherwise than it is; joiners stay, since
+# scripts and emoji need them.
+_INVISIBLE = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
+
+
+def clean_question(text: str, language: str) -> Question:
+    """Return the question in NFC on one line: no control characters, single spaces."""
+    return Question(clean_text(text), language)
+
+
+def clean_text(text: str) -> str:
+    """Return a text in NFC on one line: no control characters, single spaces."""
+    composed = unicodedata.normalize("NFC", _INVISIBLE.sub("", text))
+    spaced = "".join(" " if unicodedata.category(c) == "Cc" else c for c in composed)
+    return " ".join(spaced.split())
+
+
+# How long each stage took.
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Clock:
+    """Times calls; one for each question."""
+
+    def __init__(self) -> None:
+        self._times: list[StageTime] = []
+
+    def time(
+        self, stage: str, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Return what `call` returns and remember how long it took."""
+        start = perf_counter()
+        value = call(*args, **kwargs)
+        self._times.append(StageTime(stage, (perf_counter() - start) * 1000))
+        return value
+
+    @property
+    def times(self) -> tuple[StageTime, ...]:
+        """The stages so far, in order."""
+        return tuple(self._times)

@@ -1,0 +1,329 @@
+from dataclasses import asdict
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import Count, QuerySet, TextField, Value
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from unfold.admin import ModelAdmin
+from unfold.decorators import action, display
+
+from accounts.admin_confirmation import confirmed
+from accounts.exceptions import NescioError
+from jobs.services import enqueue
+from qa.calibration.current_fingerprints import Running, what_runs
+from qa.calibration.forms import author_of
+from qa.calibration.pages import CalibrationPages
+from qa.calibration.threshold_effects import has_drifted
+from qa.pipeline.policy import RetrievalTiming, Scope
+from qa.policies.models import Policy, RefusalWording
+from qa.policies.services import (
+    SCOPE_REMEDY,
+    activate,
+    active_policy,
+    lacking,
+    new_version,
+    roll_back,
+)
+
+from . import version_differences as words
+
+
+@admin.register(RefusalWording)
+class RefusalWordingAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+    """What a refusal says; without a row here the built-in words stand."""
+
+    list_display = ["knowledge_base", "language", "shown_reason", "text"]
+    list_filter = ["knowledge_base", "language", "reason"]
+    list_select_related = ["knowledge_base"]
+    search_fields = ["text"]
+
+    @admin.display(description="reason", ordering="reason")
+    def shown_reason(self, wording: RefusalWording) -> str:
+        """Show what an empty reason stands for."""
+        return wording.get_reason_display() if wording.reason else "every other reason"
+
+
+_CHOSEN = (
+    "knowledge_base", "name", "scope", "retrieval_timing", "min_known", "steering",
+    "min_token_confidence", "rerank", "debias_verdict", "hard_refusal", "alpha", "alpha_unverified", "horizon",
+    "top_k", "verbatim_distance", "unverified_floor", "answer_from_enriched",
+    "enriched_floor", "soft_refusal", "min_verdict",
+    "support_check", "abstention", "min_confidence", "min_early_confidence",
+    "min_joint_confidence", "answer_without_probe", "sources_must_agree", "reveal_not_entitled",
+    "refuse_when_stale",
+)  # fmt: skip
+
+
+class PolicyForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable when it runs
+    """A new version; thresholds set by hand hold for whatever models run now."""
+
+    class Meta:
+        model = Policy
+        fields = _CHOSEN
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        alpha, horizon = cleaned.get("alpha"), cleaned.get("horizon")
+        if alpha is not None and horizon is not None and horizon < alpha:
+            self.add_error(
+                "horizon",
+                f"{horizon} is below alpha {alpha}: what is near enough to answer "
+                "would count as unrelated. Raise it.",
+            )
+        scope, timing = cleaned.get("scope"), cleaned.get("retrieval_timing")
+        if (
+            scope
+            and timing
+            and (scope == Scope.ADAPTIVE) is (timing == RetrievalTiming.ALWAYS)
+        ):
+            self.add_error(
+                "retrieval_timing",
+                f"{timing} does not go with the scope {scope}: {SCOPE_REMEDY}",
+            )
+        return cleaned
+
+
+@admin.register(Policy)
+class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+    """Versions of thresholds: made from one another and activated, never changed."""
+
+    form = PolicyForm
+    list_display: ClassVar = [
+        "__str__", "knowledge_base", "in_use", "standing", "shadow", "alpha",
+        "min_verdict", "answered", "created_by", "created_at",
+    ]  # fmt: skip
+    list_filter = ["knowledge_base", "is_active"]
+    list_select_related = ["knowledge_base", "created_by", "certificate"]
+    actions_detail = ["try_this", "make_new_version", "activate_this"]
+    actions_list = ["open_calibration", "evaluate"]
+    fieldsets = [
+        (None, {"fields": ["knowledge_base", "name"]}),
+        (
+            "Hard refusal",
+            {
+                "fields": [
+                    "hard_refusal",
+                    "alpha",
+                    "alpha_unverified",
+                    "horizon",
+                    "top_k",
+                    "unverified_floor",
+                    "answer_from_enriched",
+                    "enriched_floor",
+                ]
+            },
+        ),
+        (
+            "When evidence is looked for",
+            {
+                "fields": [
+                    "scope",
+                    "retrieval_timing",
+                    "min_known",
+                    "steering",
+                    "min_token_confidence",
+                    "rerank",
+                ]
+            },
+        ),
+        ("Word-for-word answers", {"fields": ["verbatim_distance"]}),
+        (
+            "Soft refusal",
+            {
+                "fields": [
+                    "soft_refusal",
+                    "min_verdict",
+                    "debias_verdict",
+                    "support_check",
+                ]
+            },
+        ),
+        (
+            "Abstention",
+            {
+                "fields": [
+                    "abstention",
+                    "min_confidence",
+                    "min_early_confidence",
+                    "min_joint_confidence",
+                    "answer_without_probe",
+                ]
+            },
+        ),
+        ("Agreement", {"fields": ["sources_must_agree"]}),
+        (
+            "What is told and when",
+            {"fields": ["reveal_not_entitled", "refuse_when_stale"]},
+        ),
+    ]
+    _made_by_machine: ClassVar = [
+        "version", "is_active", "is_calibrated", "calibrated_embedder",
+        "calibrated_language_model", "calibrated_probes", "created_by", "created_at",
+    ]  # fmt: skip
+
+    def get_urls(self) -> list[URLPattern]:
+        back = path(
+            "<int:object_id>/roll-back",
+            self.admin_site.admin_view(self.roll_back_this),
+            name="qa_policy_roll_back_this",
+        )
+        return [back, *CalibrationPages(self).urls(), *super().get_urls()]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Policy]:
+        rows: QuerySet[Policy] = super().get_queryset(request)
+        running = {
+            name: Value(value, output_field=TextField())
+            for name, value in asdict(what_runs()).items()
+        }
+        return rows.annotate(
+            answers_count=Count("answers"), has_drifted=has_drifted(), **running
+        )
+
+    def get_fieldsets(
+        self, request: HttpRequest, obj: Policy | None = None
+    ) -> list[tuple[str | None, dict[str, Any]]]:
+        if obj is None:
+            return self.fieldsets
+        return [*self.fieldsets, ("Record", {"fields": self._made_by_machine})]
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: Policy | None = None
+    ) -> list[str]:
+        return [] if obj is None else [*_CHOSEN, *self._made_by_machine]
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        asked = request.GET.get("source", "")
+        if not (asked.isascii() and asked.isdigit()):
+            return {}
+        source = Policy.objects.filter(pk=asked).first()
+        if source is None:
+            return {}
+        return {name: getattr(source, name) for name in _CHOSEN}
+
+    def save_model(
+        self, request: HttpRequest, obj: Policy, form: PolicyForm, change: bool
+    ) -> None:
+        if change:
+            return
+        changes = {name: form.cleaned_data[name] for name in _CHOSEN[1:]}
+        base = active_policy(form.cleaned_data["knowledge_base"])
+        made = new_version(base, by=author_of(request), is_calibrated=False, **changes)
+        obj.pk, obj.version = made.pk, made.version
+        message = f"{made} is made. It decides nothing until it is activated."
+        self.message_user(request, message, messages.INFO)
+
+    def has_change_permission(
+        self, request: HttpRequest, obj: Policy | None = None
+    ) -> bool:
+        return obj is None and super().has_change_permission(request)
+
+    def has_delete_permission(
+        self, request: HttpRequest, obj: Policy | None = None
+    ) -> bool:
+        return False
+
+    def has_steer_permission(
+        self, request: HttpRequest, object_id: str | None = None
+    ) -> bool:
+        """Whether new versions and activation are offered."""
+        return request.user.has_perms(["qa.add_policy", "qa.change_policy"])
+
+    @display(description="state", label={"active": "success", "inactive": "info"})  # type: ignore[untyped-decorator]  # unfold ships no types
+    def in_use(self, policy: Policy) -> str:
+        """Show whether it decides now."""
+        return "active" if policy.is_active else "inactive"
+
+    @display(  # type: ignore[untyped-decorator]  # unfold ships no types
+        description="thresholds",
+        label={
+            "certified": "success",
+            "calibrated": "success",
+            "hand-set": "info",
+            "stale": "danger",
+            "drifted": "danger",
+        },
+    )
+    def standing(self, policy: Policy) -> tuple[str, str]:
+        """Show where the thresholds come from, and whether they still hold."""
+        names = ("embedder", "retrieval", "language_model", "probes")
+        running = Running(*[getattr(policy, name) for name in names])
+        standing = words.standing(policy, running).text
+        if getattr(policy, "has_drifted", None):
+            return "drifted", f"{standing}, drifted"
+        return standing, standing
+
+    @display(description="in shadow", label="warning")  # type: ignore[untyped-decorator]  # unfold ships no types
+    def shadow(self, policy: Policy) -> str | None:
+        """Show which gates refuse nothing."""
+        gates = (gate.split()[0] for gate in words.shadow_gates(policy))
+        return ", ".join(gates) or None
+
+    @admin.display(description="answers", ordering="answers_count")
+    def answered(self, policy: Policy) -> int:
+        """Show how many questions it decided."""
+        return int(getattr(policy, "answers_count", 0))
+
+    @action(description="Make a new version from this", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    def make_new_version(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Open the form of a new version, filled in from this one."""
+        return redirect(f"{reverse('admin:qa_policy_add')}?source={object_id}")
+
+    @action(description="Activate", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @confirmed("Let this policy decide every question of its knowledge base?")
+    def activate_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Let this version decide from now on."""
+        policy = activate(
+            get_object_or_404(Policy, pk=object_id), by=author_of(request)
+        )
+        message = f"{policy} decides every question of {policy.knowledge_base} now."
+        self.message_user(request, message, messages.SUCCESS)
+        if missing := lacking(policy):
+            self.message_user(request, missing, messages.WARNING)
+        return redirect("admin:qa_policy_change", object_id)
+
+    @action(description="Roll back", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @confirmed("Let the version that decided before this one decide again?")
+    def roll_back_this(self, request: HttpRequest, object_id: int) -> HttpResponse:
+        """Let the version before this one decide again."""
+        policy = get_object_or_404(Policy, pk=object_id)
+        try:
+            before = roll_back(policy, by=author_of(request))
+        except NescioError as error:
+            self.message_user(request, str(error), messages.ERROR)
+            return redirect("admin:qa_policy_change", object_id)
+        message = f"Rolled back: {before} decides again, in place of {policy}."
+        self.message_user(request, message, messages.SUCCESS)
+        return redirect("admin:qa_policy_calibrate", policy.knowledge_base_id)
+
+    @action(description="Try thresholds from this", permissions=["view"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    def try_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Open the calibration page, starting from this version."""
+        policy = get_object_or_404(Policy, pk=object_id)
+        address = reverse("admin:qa_policy_calibrate", args=[policy.knowledge_base_id])
+        return redirect(f"{address}?base={policy.pk}")
+
+    @action(description="Calibration", permissions=["view"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    def open_calibration(self, request: HttpRequest) -> HttpResponse:
+        return redirect("admin:qa_policy_calibration")
+
+    @action(description="Evaluate the demonstration", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @confirmed("Ask the demonstration questions in the background?")
+    def evaluate(self, request: HttpRequest) -> HttpResponse:
+        """Ask the demonstration questions in the background, under what is active."""
+        job = enqueue(
+            "qa.evaluate",
+            {"suite": "demo"},
+            owner=author_of(request),
+            idempotency_key="qa.evaluate demo",
+        )
+        message = format_html(
+            'The demonstration questions are being asked; <a href="{}">the job</a> '
+            "shows how far it is, and its result.",
+            reverse("admin:jobs_job_change", args=[job.pk]),
+        )
+        self.message_user(request, message, messages.SUCCESS)
+        return redirect("admin:qa_policy_changelist")

@@ -1,0 +1,177 @@
+"""Policies as JSON: thresholds, the promise they carry, and whether it still holds."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import serializers
+from rest_framework.generics import GenericAPIView, ListAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.pagination import NewestFirstPagination
+from accounts.roles import IsAdmin, IsAgent
+from qa.answers.filters import DriftFilter, PolicyFilter
+from qa.calibration.current_fingerprints import Running, calibration_state, what_runs
+from qa.calibration.models import Certificate, DriftReading
+from qa.exceptions import PolicyNotFoundError
+from qa.pipeline.values import Calibration
+from qa.policies.models import Policy
+
+_CALIBRATIONS = [each.value for each in Calibration]
+
+
+class CertificateSerializer(serializers.ModelSerializer[Certificate]):
+    """That at most so much of what is shown is wrong, and how that is known."""
+
+    promise = serializers.CharField(source="__str__", help_text="In words.")
+    run = serializers.IntegerField(
+        source="run_id", allow_null=True, help_text="The evaluation that it rests on."
+    )
+    thresholds = serializers.DictField(child=serializers.FloatField())
+    warnings = serializers.ListField(child=serializers.CharField())
+
+    class Meta:
+        model = Certificate
+        fields = [
+            "promise", "epsilon", "delta", "method", "run", "labels_source",
+            "labels_sha256", "learnt", "labelled", "shown", "wrong", "bound",
+            "coverage", "groups", "group_bound", "thresholds", "warnings", "embedder",
+            "language_model", "retrieval", "probes", "created_at",
+        ]  # fmt: skip
+        read_only_fields = fields
+
+
+class PolicySerializer(serializers.ModelSerializer[Policy]):
+    """A version of a knowledge base's thresholds; the context's `running` tells what runs."""
+
+    knowledge_base = serializers.CharField(source="knowledge_base.slug")
+    calibration = serializers.SerializerMethodField(
+        help_text="Whether the thresholds hold for what runs now."
+    )
+    certificate = serializers.SerializerMethodField(
+        help_text="null where no promise was earned."
+    )
+
+    class Meta:
+        model = Policy
+        fields = [
+            "id", "knowledge_base", "name", "version", "is_active", "hard_refusal",
+            "alpha", "alpha_unverified", "horizon", "top_k", "verbatim_distance",
+            "unverified_floor", "answer_from_enriched", "enriched_floor", "soft_refusal", "min_verdict", "support_check",
+            "abstention", "min_confidence", "min_early_confidence",
+            "min_joint_confidence", "answer_without_probe", "sources_must_agree", "reveal_not_entitled",
+            "refuse_when_stale", "scope", "retrieval_timing", "min_known", "steering",
+            "min_token_confidence", "rerank", "debias_verdict", "calibrated_embedder", "calibrated_language_model",
+            "calibrated_retrieval", "calibrated_probes", "calibrated_own_knowledge", "is_calibrated",
+            "calibration", "certificate", "created_at",
+        ]  # fmt: skip
+        read_only_fields = fields
+
+    @extend_schema_field(serializers.ChoiceField(_CALIBRATIONS))
+    def get_calibration(self, policy: Policy) -> str:
+        """Return how the version stands to what runs now."""
+        running: Callable[[], Running] = self.context["running"]
+        return calibration_state(policy, running()).value
+
+    @extend_schema_field(CertificateSerializer(allow_null=True))
+    def get_certificate(self, policy: Policy) -> dict[str, object] | None:
+        """Return the promise, if one was earned."""
+        found = getattr(policy, "certificate", None)
+        return CertificateSerializer(found).data if found else None
+
+
+class DriftSerializer(serializers.Serializer[object]):
+    """One signal, live against labelled."""
+
+    reference = serializers.IntegerField(help_text="Labelled answers at its gate.")
+    live = serializers.IntegerField(help_text="Live answers at its gate.")
+    distance = serializers.FloatField(
+        allow_null=True, help_text="Kolmogorov-Smirnov distance, 0 to 1."
+    )
+    psi = serializers.FloatField(help_text="Population stability index.")
+    p_distance = serializers.FloatField(
+        allow_null=True, help_text="Adjusted for all that was tested at once."
+    )
+    p_psi = serializers.FloatField(help_text="Adjusted likewise.")
+    has_drifted = serializers.BooleanField()
+
+
+class DriftReadingSerializer(serializers.ModelSerializer[DriftReading]):
+    """One look at whether live questions are still those of the certificate."""
+
+    policy = serializers.IntegerField(source="certificate.policy_id")
+    signals = serializers.DictField(
+        child=DriftSerializer(),
+        help_text="By name; empty where there were too few answers to compare.",
+    )
+
+    class Meta:
+        model = DriftReading
+        fields = [
+            "id", "policy", "answers", "first_at", "last_at", "has_drifted", "signals",
+            "checked_at",
+        ]  # fmt: skip
+        read_only_fields = fields
+
+
+class _Policies(GenericAPIView[Policy]):
+    permission_classes = [IsAgent]
+    throttle_scope = "user"
+    serializer_class = PolicySerializer
+
+    def get_queryset(self) -> QuerySet[Policy]:
+        return Policy.objects.select_related("knowledge_base", "certificate")
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        """Look up what runs once for all that is shown; a schema shows nothing."""
+        return {**super().get_serializer_context(), "running": cache(what_runs)}
+
+
+class PolicyListView(_Policies, ListAPIView[Policy]):
+    """The thresholds that questions are decided by; changed in the admin."""
+
+    pagination_class = NewestFirstPagination
+    filterset_class = PolicyFilter
+
+    @extend_schema(operation_id="policies_list")
+    def get(self, request: Request) -> Response:
+        """List the versions of every policy, newest first, with their certificates."""
+        return self.list(request)
+
+
+class PolicyView(_Policies):
+    """One version."""
+
+    @extend_schema(operation_id="policies_read")
+    def get(self, request: Request, policy_id: int) -> Response:
+        """Read a version with its certificate, and whether it holds for what runs."""
+        policy = self.get_queryset().filter(pk=policy_id).first()
+        if policy is None:
+            msg = f"There is no policy version {policy_id}."
+            raise PolicyNotFoundError(msg)
+        return Response(self.get_serializer(policy).data)
+
+
+class _LatestCheckFirst(NewestFirstPagination):
+    ordering = ("-checked_at", "-pk")
+
+
+class DriftListView(ListAPIView[DriftReading]):
+    """Whether live questions are still those that certificates speak of."""
+
+    permission_classes = [IsAdmin]
+    throttle_scope = "user"
+    serializer_class = DriftReadingSerializer
+    pagination_class = _LatestCheckFirst
+    filterset_class = DriftFilter
+
+    def get_queryset(self) -> QuerySet[DriftReading]:
+        return DriftReading.objects.select_related("certificate")
+
+    @extend_schema(operation_id="drift_list")
+    def get(self, request: Request) -> Response:
+        """List the checks for drift, newest first; for the role admin."""
+        return self.list(request)

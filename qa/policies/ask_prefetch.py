@@ -1,0 +1,99 @@
+"""What deciding a question begins with, read in one go.
+
+The knowledge base, its active policy, its own wordings and the audiences of who asks: one
+statement where each would be asked for alone. It is kept with the knowledge base's
+instance, which lives as long as its request.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import F, FilteredRelation, OuterRef, Q
+from django.db.models.functions import JSONObject
+
+from accounts.prepared import WrittenQuery, field_names, instance
+from kb.audiences.models import Audience
+from kb.documents.models import KnowledgeBase
+from qa.policies.models import Policy, RefusalWording
+
+_KEPT = "_grounds"
+_KNOWLEDGE_BASE = field_names(KnowledgeBase)
+_POLICY = field_names(Policy)
+
+
+@dataclass(frozen=True, slots=True)
+class Grounds:
+    """What was read with a knowledge base.
+
+    Attributes:
+        policy: The active one; None where none is yet.
+        asker: For whom the audiences were read.
+        audience_ids: Of the audiences that the asker belongs to.
+        wordings: The knowledge base's own texts by (language, reason).
+    """
+
+    policy: Policy | None
+    asker: AbstractBaseUser | AnonymousUser
+    audience_ids: tuple[int, ...]
+    wordings: Mapping[tuple[str, str], str]
+
+
+def read_grounds(
+    slug: str, asker: AbstractBaseUser | AnonymousUser
+) -> KnowledgeBase | None:
+    """Return the knowledge base `slug`, or the oldest one for "", with its grounds.
+
+    One query; None where there is no such knowledge base.
+    """
+    user = asker if isinstance(asker, User) else User(is_active=False)
+    row = _query(slug, user.pk, user.is_active, user.is_superuser).first()
+    if row is None:
+        return None
+    found = instance(KnowledgeBase, row[: len(_KNOWLEDGE_BASE)])
+    *policy, audience_ids, wordings = row[len(_KNOWLEDGE_BASE) :]
+    active = instance(Policy, policy) if policy[0] is not None else None
+    if active is not None:
+        active.knowledge_base = found
+    texts = (json.loads(wording) for wording in wordings)
+    grounds = Grounds(
+        policy=active,
+        asker=asker,
+        audience_ids=tuple(audience_ids or ()),  # NULL for who belongs to none
+        wordings={(own["language"], own["reason"]): own["text"] for own in texts},
+    )
+    setattr(found, _KEPT, grounds)
+    return found
+
+
+def grounds_of(knowledge_base: KnowledgeBase) -> Grounds | None:
+    """Return what was read with this instance, if anything was."""
+    grounds: Grounds | None = getattr(knowledge_base, _KEPT, None)
+    return grounds
+
+
+@lru_cache(maxsize=1024)
+def _query(
+    slug: str, user_id: int | None, is_active: bool, is_superuser: bool
+) -> WrittenQuery:
+    """Write the query for one asker; it depends on nothing else than these."""
+    asker = User(pk=user_id, is_active=is_active, is_superuser=is_superuser)
+    audiences = Audience.objects.visible_to(asker).order_by()
+    wordings = RefusalWording.objects.filter(knowledge_base=OuterRef("pk")).order_by()
+    wording = JSONObject(language="language", reason="reason", text="text")
+    rows = KnowledgeBase.objects.filter(slug=slug) if slug else KnowledgeBase.objects
+    return WrittenQuery.of(
+        rows.alias(
+            active=FilteredRelation("policies", condition=Q(policies__is_active=True))
+        )
+        .order_by("pk")
+        .values_list(
+            *_KNOWLEDGE_BASE,
+            *(F(f"active__{name}") for name in _POLICY),
+            ArraySubquery(audiences.values("pk")),
+            ArraySubquery(wordings.annotate(json=wording).values("json")),
+        )[:1]
+    )

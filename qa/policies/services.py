@@ -1,0 +1,269 @@
+"""Versions of a knowledge base's thresholds: made, activated, never changed."""
+
+from typing import TypedDict, Unpack
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, User
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from django.db.models import Max
+
+from kb.documents.models import KnowledgeBase
+from probes.cards import ProbeKind
+from probes.models import Probe
+from qa.exceptions import PolicyError
+from qa.pipeline.policy import RetrievalTiming, Scope
+from qa.policies.models import Policy, PolicyActivation
+
+from .ask_prefetch import grounds_of
+
+# The fingerprint of the bundled embedder, which the default thresholds were chosen for.
+DEFAULTS_SET_FOR = "01b8e73530d9716e4fe49653e90b46837f86e9622026994e5c30f2ace2498e80"
+# The bundled language model's with its adapter, in float32 and in bfloat16.
+DEFAULTS_SET_FOR_LANGUAGE_MODEL = (
+    "8fa8a545b5815c404d6ed16fae20b8c7394cc646a5a324e652b897829833d1d2"
+    " 4e21df71b35fff4a551b93df550b73e8b5206d33f527b26ecec333520b82555b"
+)
+DEFAULTS_SET_FOR_RETRIEVAL = "euclidean/rrf-60/idf/1"
+DEFAULT_NAME = "default"
+SCOPE_REMEDY = (
+    "knowledge_base always retrieves; adaptive needs boundary, history, log_probability "
+    "or monitored."
+)
+
+
+class PolicyChanges(TypedDict, total=False):
+    """What a new version may set otherwise than the version it is made from."""
+
+    name: str
+    alpha: float
+    alpha_unverified: float
+    horizon: float
+    top_k: int
+    verbatim_distance: float
+    unverified_floor: float
+    answer_from_enriched: bool
+    enriched_floor: float
+    hard_refusal: bool
+    soft_refusal: bool
+    support_check: bool
+    min_verdict: float
+    abstention: bool
+    min_confidence: float
+    min_early_confidence: float
+    min_joint_confidence: float
+    answer_without_probe: bool
+    sources_must_agree: bool
+    reveal_not_entitled: bool
+    refuse_when_stale: bool
+    scope: Scope
+    retrieval_timing: RetrievalTiming
+    min_known: float
+    steering: float
+    min_token_confidence: float
+    rerank: bool
+    debias_verdict: bool
+    calibrated_embedder: str
+    calibrated_language_model: str
+    calibrated_retrieval: str
+    calibrated_probes: str
+    calibrated_own_knowledge: str
+    is_calibrated: bool
+
+
+# What a timing reads activations by, and what there is without it.
+_READ_BY = {
+    RetrievalTiming.BOUNDARY: (
+        ProbeKind.BOUNDARY,
+        "evidence is looked for every time. Fit one: manage.py train_boundary_probe.",
+    ),
+    RetrievalTiming.MONITORED: (
+        ProbeKind.DIRECTIONS,
+        "questions are kept and not answered. Fit some: manage.py train_directions.",
+    ),
+}
+CHANGEABLE = frozenset(PolicyChanges.__annotations__)
+# That thresholds come from labelled answers is said of those very ones, never inherited.
+_COPIED = CHANGEABLE - {"is_calibrated"}
+
+
+def active_policy(knowledge_base: KnowledgeBase) -> Policy:
+    """Return the policy that decides this knowledge base's questions now.
+
+    One query, or none where it was read with the knowledge base.
+    """
+    grounds = grounds_of(knowledge_base)
+    if grounds and grounds.policy:
+        return grounds.policy
+    found = Policy.objects.filter(knowledge_base=knowledge_base, is_active=True).first()
+    return found or ensure_default_policy(knowledge_base)
+
+
+def ensure_default_policy(knowledge_base: KnowledgeBase) -> Policy:
+    """Make and activate the default thresholds where no policy is active yet.
+
+    Two processes may both find none: the second one's insert fails at the constraint
+    that allows one active policy, and it takes the first one's.
+    """
+    rows = Policy.objects.filter(knowledge_base=knowledge_base)
+    found = rows.filter(is_active=True).first()
+    if found:
+        return found
+    try:
+        with transaction.atomic():
+            return Policy.objects.create(
+                knowledge_base=knowledge_base,
+                name=DEFAULT_NAME,
+                version=_next_version(knowledge_base, DEFAULT_NAME),
+                is_active=True,
+                calibrated_embedder=DEFAULTS_SET_FOR,
+                calibrated_language_model=DEFAULTS_SET_FOR_LANGUAGE_MODEL,
+                calibrated_retrieval=DEFAULTS_SET_FOR_RETRIEVAL,
+            )
+    except IntegrityError:
+        return rows.get(is_active=True)
+
+
+def new_version(
+    policy: Policy, *, by: AbstractBaseUser | None, **changes: Unpack[PolicyChanges]
+) -> Policy:
+    """Make an inactive version from `policy` with some values set otherwise.
+
+    It is not calibrated unless the changes say so, and a certificate stays with the
+    version that earned it.
+    """
+    fields = {name: getattr(policy, name) for name in _COPIED} | dict(changes)
+    name = str(fields["name"])
+    author = by if isinstance(by, User) else None
+    with transaction.atomic():
+        # Versions are counted: two makers must not take the same number.
+        KnowledgeBase.objects.select_for_update().get(pk=policy.knowledge_base_id)
+        made = Policy(
+            knowledge_base_id=policy.knowledge_base_id,
+            version=_next_version(policy.knowledge_base, name),
+            created_by=author,
+            **fields,
+        )
+        _check(made)
+        made.save(force_insert=True)
+    return made
+
+
+def activate(
+    policy: Policy, *, by: AbstractBaseUser | None = None, rolls_back: bool = False
+) -> Policy:
+    """Let this version decide from now on, in place of the one before; kept on record.
+
+    Args:
+        by: Who let it, if a person did.
+        rolls_back: Whether it undoes an activation.
+    """
+    with transaction.atomic():
+        KnowledgeBase.objects.select_for_update().get(pk=policy.knowledge_base_id)
+        siblings = Policy.objects.filter(knowledge_base_id=policy.knowledge_base_id)
+        before = siblings.filter(is_active=True).first()
+        if before != policy:
+            siblings.filter(is_active=True).update(is_active=False)
+            siblings.filter(pk=policy.pk).update(is_active=True)
+            PolicyActivation.objects.create(
+                knowledge_base_id=policy.knowledge_base_id,
+                policy=policy,
+                replaced=before,
+                is_rollback=rolls_back,
+                by=by if isinstance(by, User) else None,
+            )
+    policy.is_active = True
+    return policy
+
+
+def lacking(policy: Policy) -> str:
+    """Return what a policy asks for and is not there, in words; "" where all is.
+
+    It is no error: what can't be told is looked for, and what can't be watched is kept
+    and answered later. Whether what is there fits the language model, only loading it
+    tells.
+    """
+    if policy.scope != Scope.ADAPTIVE:
+        return ""
+    if settings.LANGUAGE_SERVER_URL:
+        return (
+            "A language server answers, and what its model knows by itself nothing can "
+            "tell: questions are kept and not answered. Activate a version of the scope "
+            "knowledge_base."
+        )
+    timing = RetrievalTiming(policy.retrieval_timing)
+    kind, remedy = _READ_BY.get(timing, (None, ""))
+    in_force = Probe.objects.filter(kind=kind, state=Probe.State.ACTIVE)
+    if kind is None or in_force.exists():
+        return ""
+    return f"No {kind.value} probe is in force: {remedy}"
+
+
+def _next_version(knowledge_base: KnowledgeBase, name: str) -> int:
+    rows = Policy.objects.filter(knowledge_base=knowledge_base, name=name)
+    return (rows.aggregate(last=Max("version"))["last"] or 0) + 1
+
+
+def _check(policy: Policy) -> None:
+    try:
+        policy.full_clean(
+            exclude=["knowledge_base", "created_by"],
+            validate_unique=False,
+            validate_constraints=False,
+        )
+    except ValidationError as error:
+        wrong = "; ".join(
+            f"{field} {getattr(policy, field, '')!r}: {' '.join(messages)}"
+            for field, messages in error.message_dict.items()
+        )
+        raise PolicyError(wrong) from error
+    is_adaptive = policy.scope == Scope.ADAPTIVE
+    if is_adaptive is (policy.retrieval_timing == RetrievalTiming.ALWAYS):
+        raise PolicyError(
+            f"The scope {policy.scope} does not go with the retrieval timing "
+            f"{policy.retrieval_timing}: {SCOPE_REMEDY}"
+        )
+    if policy.rerank and not settings.RERANKER:
+        raise PolicyError(
+            "rerank is on and there is no reranker: fit one (manage.py train_reranker) "
+            "and set NESCIO_RERANKER to its directory."
+        )
+    if policy.horizon < policy.alpha:
+        raise PolicyError(
+            f"horizon {policy.horizon} is below alpha {policy.alpha}: what is near "
+            "enough to answer would count as unrelated. Raise horizon."
+        )
+
+
+# Which version decided when, and back to the one before.
+
+
+def version_before(policy: Policy) -> Policy | None:
+    """Return the version that `policy` took the place of when it was last promoted.
+
+    Rolling back is no promotion, so that rolling back twice goes two versions back and
+    never forth to the mistake.
+    """
+    promoted = PolicyActivation.objects.filter(policy=policy, is_rollback=False)
+    last = promoted.select_related("replaced").first()
+    return last.replaced if last else None
+
+
+def roll_back(policy: Policy, *, by: AbstractBaseUser | None) -> Policy:
+    """Let the version before `policy`, which is active, decide again; return it.
+
+    Raises:
+        PolicyError: `policy` is not active any more, or nothing decided before it.
+    """
+    with transaction.atomic():
+        KnowledgeBase.objects.select_for_update().get(pk=policy.knowledge_base_id)
+        if not Policy.objects.filter(pk=policy.pk, is_active=True).exists():
+            raise PolicyError(
+                f"{policy} does not decide any more; look at which version does."
+            )
+        before = version_before(policy)
+        if before is None:
+            raise PolicyError(
+                f"No version decided before {policy}; activate the one that you want."
+            )
+        return activate(before, by=by, rolls_back=True)

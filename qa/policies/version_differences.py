@@ -1,0 +1,143 @@
+"""Versions of thresholds in words: what they hold, where they stand, what they promise."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from qa.calibration.current_fingerprints import Running, calibration_state
+from qa.calibration.models import Certificate
+from qa.calibration.wording import FIELDS, Row, part, share
+from qa.pipeline.values import Calibration
+from qa.policies.models import Policy
+
+_GATES = ("hard_refusal", "soft_refusal", "support_check", "abstention")
+# The parts of the three numbers that abstention holds confidences against.
+_LEAST = {
+    "min_confidence": "activations",
+    "min_early_confidence": "early",
+    "min_joint_confidence": "joint",
+}
+_FINGERPRINT = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Badge:
+    """A short word about a version; tone is "good", "warn", "bad" or "plain"."""
+
+    text: str
+    tone: str = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version as a line of a list."""
+
+    policy: Policy
+    badges: tuple[Badge, ...]
+    alpha: str
+    alpha_unverified: str
+    min_verdict: str
+    confidences: str
+
+
+def policy_rows(policies: Sequence[Policy]) -> tuple[Row, ...]:
+    """Return the values of versions side by side."""
+    rows = []
+    for field, name in FIELDS:
+        values = [getattr(policy, field) for policy in policies]
+        cells = tuple(_value(field, value) for value in values)
+        rows.append(Row(name, cells, len(set(values)) > 1))
+    return tuple(rows)
+
+
+def certificate_rows(certificates: Sequence[Certificate | None]) -> tuple[Row, ...]:
+    """Return what each version promises, side by side; nothing where none does."""
+    if not any(certificates):
+        return ()
+    fields = (
+        ("promise", str),
+        ("tested on", lambda c: f"{c.labelled:,} labelled answers"),
+        ("shown", lambda c: part(c.shown, c.labelled)),
+        ("wrong among the shown", lambda c: part(c.wrong, c.shown)),
+        ("bound", lambda c: share(c.bound)),
+        ("method", lambda c: c.method.replace("_", " ")),
+        ("labels from", lambda c: c.labels_source),
+        ("probes", lambda c: _fingerprints(c.probes) or "none"),
+        ("made", lambda c: f"{c.created_at:%Y-%m-%d %H:%M}"),
+    )
+    return tuple(
+        Row(name, tuple(words(c) if c else "none" for c in certificates))
+        for name, words in fields
+    )
+
+
+def version(policy: Policy, running: Running) -> Version:
+    """Return a version as a line of a list."""
+    return Version(
+        policy=policy,
+        badges=(
+            standing(policy, running),
+            *(
+                [Badge("drifted", "bad")]
+                if getattr(policy, "has_drifted", None)
+                else []
+            ),
+            *shadow_badges(policy),
+        ),
+        alpha=f"{policy.alpha:g}",
+        alpha_unverified=f"{policy.alpha_unverified:g}",
+        min_verdict=f"{policy.min_verdict:g}",
+        confidences=least_confidences(policy),
+    )
+
+
+def least_confidences(policy: Policy) -> str:
+    """Say which confidences are held against what, if any is."""
+    held = {word: getattr(policy, field) for field, word in _LEAST.items()}
+    parts = (f"{value:g} {word}" for word, value in held.items() if value)
+    return ", ".join(parts) or "none"
+
+
+def standing(policy: Policy, running: Running) -> Badge:
+    """Say where the thresholds come from, and whether they hold for what runs."""
+    if calibration_state(policy, running) is Calibration.STALE:
+        return Badge("stale", "bad")
+    if hasattr(policy, "certificate"):
+        return Badge("certified", "good")
+    return Badge("calibrated" if policy.is_calibrated else "hand-set")
+
+
+def shadow_badges(policy: Policy) -> tuple[Badge, ...]:
+    return tuple(Badge(f"{gate} in shadow", "warn") for gate in shadow_gates(policy))
+
+
+def shadow_gates(policy: Policy) -> tuple[str, ...]:
+    """Return the names of the gates that are in shadow.
+
+    Abstention without anything to hold a confidence against is none.
+    """
+    words = dict(FIELDS)
+    judges = any(getattr(policy, field) for field in _LEAST)
+    return tuple(
+        words[gate]
+        for gate in _GATES
+        if not getattr(policy, gate) and (gate != "abstention" or judges)
+    )
+
+
+def _value(field: str, value: object) -> str:
+    match value:
+        case bool() if field in _GATES:
+            return "enforced" if value else "in shadow"
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            return f"{value:g}"
+        case str():
+            shown = value if field == "calibrated_retrieval" else _fingerprints(value)
+            return shown or "any"
+        case _:
+            return str(value)
+
+
+def _fingerprints(names: str) -> str:
+    return " ".join(each[:_FINGERPRINT] for each in names.split())

@@ -1,0 +1,321 @@
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import Prefetch, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+from django.views.decorators.http import require_POST
+from unfold.admin import ModelAdmin
+from unfold.decorators import display
+
+from accounts.exceptions import NescioError
+from accounts.roles import Role, has_role
+from kb.interface.admin import caller
+from kb.tags.models import Tag
+from qa.answers.admin_parts import EstimatingPaginator, gates_table, shortened
+from qa.answers.models import fetch_evidence
+from qa.reviews.agreement import agreement
+from qa.reviews.models import Review, ReviewQuerySet
+from qa.reviews.services import (
+    assign,
+    judge,
+    queue_of,
+    release,
+    skip,
+    take,
+    take_next,
+    unattended_tags,
+    undo,
+)
+from qa.votes.models import Vote
+
+from .forms import JudgementForm
+
+_STATES = {"waiting": "warning", "locked": "info", "done": "success", "skipped": "info"}
+_OUTCOMES = {"answered": "success", "refused": "warning"}
+_SHOWN_VOTES = 5
+_COUNTED = 1_000  # of the queue; more is "or more"
+# What the buttons of a review's page do, but for the judgement.
+_STEPS: dict[str, tuple[Callable[..., Review], str]] = {
+    "take": (take, ""),
+    "release": (release, "Given back to all."),
+    "skip": (skip, "Passed on to another expert."),
+    "undo": (undo, "Taken back. What you said is kept here as your draft."),
+}
+
+
+class _ForWhomFilter(admin.SimpleListFilter):
+    title = "for whom"
+    parameter_name = "for"
+
+    def lookups(
+        self, _request: HttpRequest, _model_admin: object
+    ) -> list[tuple[str, str]]:
+        return [("me", "I may take it"), ("tags", "my tags"), ("done", "judged by me")]
+
+    def queryset(
+        self, request: HttpRequest, reviews: QuerySet[Review]
+    ) -> QuerySet[Review]:
+        if self.value() == "me":
+            return reviews.filter(
+                pk__in=queue_of(caller(request)).order_by().values("pk")
+            )
+        if self.value() == "tags":
+            return reviews.filter(tag__in=Tag.objects.of_expert(request.user))
+        if self.value() == "done":
+            return reviews.filter(reviewed_by=request.user.pk, state=Review.State.DONE)
+        return reviews
+
+
+class _RoundFilter(admin.SimpleListFilter):
+    """First and second opinions; which there are need not be looked up."""
+
+    title = "round"
+    parameter_name = "round"
+
+    def lookups(
+        self, _request: HttpRequest, _model_admin: object
+    ) -> list[tuple[str, str]]:
+        return [("1", "first"), ("2", "second")]
+
+    def queryset(
+        self, _request: HttpRequest, reviews: QuerySet[Review]
+    ) -> QuerySet[Review]:
+        chosen = self.value()
+        return reviews.filter(round=chosen) if chosen in ("1", "2") else reviews
+
+
+@admin.register(Review)
+class ReviewAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+    """The queue of experts, and the page where an answer is judged."""
+
+    list_display: ClassVar = [
+        "question", "outcome", "tag", "shown_state", "shown_round", "whose", "verdict",
+        "created_at",
+    ]  # fmt: skip
+    list_filter: ClassVar = [
+        "state", _ForWhomFilter, "tag", _RoundFilter, "answer__outcome",
+        "answer__knowledge_base",
+    ]  # fmt: skip
+    list_select_related: ClassVar = [
+        "answer", "tag", "assignee", "locked_by", "reviewed_by", "skipped_by",
+    ]  # fmt: skip
+    list_per_page = 25
+    show_full_result_count = False
+    paginator = EstimatingPaginator
+    search_fields: ClassVar = ["answer__question"]
+    ordering: ClassVar = ["-created_at", "-pk"]
+    actions: ClassVar = ["take_over", "leave_to_all"]
+    list_before_template = "admin/qa/review/_head.html"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Review]:
+        reviews: ReviewQuerySet = super().get_queryset(request)
+        return reviews.visible_to(request.user)
+
+    def get_urls(self) -> list[URLPattern]:
+        view = require_POST(self.go_on)
+        own = [path("next/", self.admin_site.admin_view(view), name="qa_review_next")]
+        urls: list[URLPattern] = super().get_urls()
+        return [*own, *urls]
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_view_permission(
+        self, request: HttpRequest, obj: Review | None = None
+    ) -> bool:
+        return has_role(request.user, Role.SME)
+
+    has_change_permission = has_view_permission
+
+    def has_delete_permission(
+        self, request: HttpRequest, obj: Review | None = None
+    ) -> bool:
+        return False
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        extra = {
+            "unattended": unattended_tags(),
+            "agreements": [each for each in agreement() if each.kappa.pairs],
+            "open_count": queue_of(caller(request)).order_by()[:_COUNTED].count(),
+        }
+        return super().changelist_view(request, {**extra, **(extra_context or {})})  # type: ignore[no-any-return]  # unfold ships no types
+
+    def go_on(self, request: HttpRequest) -> HttpResponse:
+        """Hold the first of the queue and open it."""
+        if not self.has_change_permission(request):
+            raise PermissionDenied
+        review = take_next(caller(request))
+        if review is None:
+            self.message_user(request, "Nothing waits for you.", messages.SUCCESS)
+            return HttpResponseRedirect(reverse("admin:qa_review_changelist"))
+        return HttpResponseRedirect(_page_of(review))
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        review = self._found(request, object_id)
+        if request.method != "POST":
+            return self._page(request, review, JudgementForm(review, caller(request)))
+        step = request.POST.get("step", "")
+        if step in _STEPS:
+            return self._step(request, review, step)
+        form = JudgementForm(review, caller(request), request.POST)
+        if form.is_valid():
+            try:
+                judge(review.pk, form.judgement(), by=caller(request))
+            except NescioError as error:
+                form.add_error(None, str(error))
+        if form.errors:
+            return self._page(request, review, form, status=400)
+        self.message_user(request, "Judged.", messages.SUCCESS)
+        if step == "judge_and_go_on":
+            return self.go_on(request)
+        return HttpResponseRedirect(_page_of(review))
+
+    def _step(self, request: HttpRequest, review: Review, step: str) -> HttpResponse:
+        act, said = _STEPS[step]
+        try:
+            act(review.pk, by=caller(request))
+        except NescioError as error:
+            self.message_user(request, str(error), messages.ERROR)
+        else:
+            if said:
+                self.message_user(request, said, messages.SUCCESS)
+            if step == "skip":
+                return self.go_on(request)
+        return HttpResponseRedirect(_page_of(review))
+
+    def _found(self, request: HttpRequest, object_id: str) -> Review:
+        is_key = object_id.isascii() and object_id.isdecimal() and len(object_id) < 19
+        rows = self.get_queryset(request).select_related(
+            *self.list_select_related,
+            "answer__knowledge_base",
+            "answer__asker",
+            "entry",
+        )
+        votes = Vote.objects.select_related("user").order_by("pk")
+        rows = rows.prefetch_related(Prefetch("answer__votes", queryset=votes))
+        review = rows.filter(pk=int(object_id)).first() if is_key else None
+        if review is None:
+            raise Http404(f"There is no review {object_id[:20]!r}.")
+        fetch_evidence(review.answer, request.user)
+        return review
+
+    def _page(
+        self,
+        request: HttpRequest,
+        review: Review,
+        form: JudgementForm,
+        *,
+        status: int = 200,
+    ) -> HttpResponse:
+        user = caller(request)
+        is_held = review.locked_until is not None and (
+            review.locked_until > timezone.now()
+        )
+        is_mine = is_held and review.locked_by_id == user.pk
+        is_done = review.state == Review.State.DONE
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.model._meta,
+            "title": f"Review {review.pk}",
+            "review": review,
+            "answer": review.answer,
+            "votes": list(review.answer.votes.all())[:_SHOWN_VOTES],
+            "form": form,
+            "gates": gates_table(review.answer),
+            "refusal": f"{review.answer.gate}: {review.answer.reason}".replace(
+                "_", " "
+            ),
+            "may_judge": is_mine,
+            "may_take": not is_held and not is_done,
+            "is_done": is_done,
+            "is_told": review.tells(user),
+            "is_by_other": is_held and not is_mine,
+            "may_undo": (is_done and review.reviewed_by_id == user.pk)
+            or (
+                review.state == Review.State.SKIPPED and review.skipped_by_id == user.pk
+            ),
+            "is_answer": review.answer.outcome == "answered",
+        }
+        return TemplateResponse(
+            request, "admin/qa/review/page.html", context, status=status
+        )
+
+    @admin.action(description="Ask me", permissions=["change"])
+    def take_over(self, request: HttpRequest, chosen: QuerySet[Review]) -> None:
+        """Assign the chosen ones to the user."""
+        self._assign(request, chosen, to_me=True)
+
+    @admin.action(description="Leave to all experts", permissions=["change"])
+    def leave_to_all(self, request: HttpRequest, chosen: QuerySet[Review]) -> None:
+        """Assign the chosen ones to nobody."""
+        self._assign(request, chosen, to_me=False)
+
+    def _assign(
+        self, request: HttpRequest, chosen: QuerySet[Review], *, to_me: bool
+    ) -> None:
+        by = caller(request)
+        changed = 0
+        for key in list(chosen.values_list("pk", flat=True)):
+            try:
+                assign(key, to=by if to_me else None, by=by)
+            except NescioError as error:
+                self.message_user(request, str(error), messages.ERROR)
+            else:
+                changed += 1
+        if changed:
+            said = "yours" if to_me else "for all experts"
+            self.message_user(request, f"{changed} now {said}.", messages.SUCCESS)
+
+    @admin.display(description="question", ordering="answer__question")
+    def question(self, review: Review) -> str:
+        """Show what was asked, shortened."""
+        return shortened(review.answer.question)
+
+    @display(description="outcome", ordering="answer__outcome", label=_OUTCOMES)  # type: ignore[untyped-decorator]  # unfold ships no types
+    def outcome(self, review: Review) -> str:
+        return review.answer.outcome
+
+    @display(description="state", ordering="state", label=_STATES)  # type: ignore[untyped-decorator]  # unfold ships no types
+    def shown_state(self, review: Review) -> tuple[str, str]:
+        return review.state, review.get_state_display()
+
+    @admin.display(description="round", ordering="round")
+    def shown_round(self, review: Review) -> str:
+        """Tell a second opinion."""
+        return "second opinion" if review.round == 2 else "first"
+
+    @admin.display(description="expert")
+    def whose(self, review: Review) -> str:
+        """Show who judged it, works on it or is asked."""
+        held = review.locked_by if review.state == Review.State.LOCKED else None
+        by = review.reviewed_by if review.state == Review.State.DONE else None
+        person = by or held or review.assignee
+        return person.get_username() if person else ""
+
+    @admin.display(description="verdict")
+    def verdict(self, review: Review) -> str:
+        """Show what was judged, once no second opinion is to come."""
+        if review.state != Review.State.DONE or review.is_blind:
+            return ""
+        if review.should_be_answered is not None:
+            return "false refusal" if review.should_be_answered else "rightly refused"
+        return "right to show" if review.is_right_to_show else "false answer"
+
+
+def _page_of(review: Review) -> str:
+    return reverse("admin:qa_review_change", args=[review.pk])

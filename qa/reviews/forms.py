@@ -1,0 +1,172 @@
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.contrib.auth.models import User
+from django.db.models import Q
+
+from accounts.roles import Role, has_role
+from kb.audiences.models import Audience
+from kb.entries.models import Entry
+from qa.answers.models import Answer, AnswerEvidence
+from qa.reviews.judgements import (
+    GRADES,
+    IDEAL_LIMIT,
+    NOTE_LIMIT,
+    Addition,
+    Correction,
+    Judgement,
+)
+from qa.reviews.models import Review
+
+_QUESTIONS = {
+    "completeness": "Is it complete?",
+    "correctness": "Is it correct?",
+    "truthfulness": "Is it true to the evidence?",
+    "should_be_answered": "Should it have been answered?",
+}
+_NOTHING, _ADD, _MEND = "nothing", "add", "mend"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of evidence as the page shows it.
+
+    Attributes:
+        entry: What it was taken from, as it stands now; None to whom it is withheld.
+        text: What was typed for the entry, or what it says.
+        is_mended: Whether that is to be written into the entry.
+    """
+
+    row: AnswerEvidence
+    entry: Entry | None
+    is_used: bool
+    text: str
+    is_mended: bool
+
+
+class JudgementForm(forms.Form):
+    """What an expert says of an answer or of a refusal, and what is done about it."""
+
+    evidence = forms.TypedMultipleChoiceField(coerce=int, required=False)
+    ideal_answer = forms.CharField(
+        required=False,
+        max_length=2 * IDEAL_LIMIT,
+        widget=forms.Textarea(attrs={"rows": 4, "class": "cal-input rev-wide"}),
+    )
+    note = forms.CharField(
+        required=False,
+        max_length=2 * NOTE_LIMIT,
+        widget=forms.Textarea(attrs={"rows": 2, "class": "cal-input rev-wide"}),
+        help_text="For other experts.",
+    )
+    knowledge = forms.ChoiceField(required=False, widget=forms.RadioSelect)
+    audience = forms.ModelChoiceField(
+        Audience.objects.none(),
+        required=False,
+        widget=forms.Select(attrs={"class": "cal-input"}),
+    )
+    verify = forms.BooleanField(required=False)
+
+    def __init__(self, review: Review, user: User, data: Any = None) -> None:  # noqa: ANN401  # a QueryDict
+        """Begin with what the review says already, as far as the user is told."""
+        self._answer = review.answer
+        self._is_answer = self._answer.outcome == Answer.Outcome.ANSWERED
+        is_told = review.tells(user)
+        names = (*GRADES, "should_be_answered", "ideal_answer", "note")
+        initial = {name: getattr(review, name) for name in names} if is_told else {}
+        initial["should_be_answered"] = _word(initial.get("should_be_answered"))
+        initial["evidence"] = review.evidence_used
+        if not is_told and review.state != Review.State.DONE:
+            cited = [piece.pk for piece in self._answer.pieces if piece.role == "cited"]
+            initial["evidence"] = cited
+        super().__init__(data, initial=initial)
+        self.may_verify = has_role(user, Role.CURATOR)
+        asked = GRADES if self._is_answer else ("should_be_answered",)
+        for name in asked:
+            self.fields[name] = self._grade(name)
+        entries = (
+            Entry.objects.visible_to(user)
+            .filter(~Q(state=Entry.State.RETIRED), uses__answer=self._answer)
+            .defer("search_vector")
+            .with_revision_number()
+        )
+        self._entries = {entry.pk: entry for entry in entries}
+        self._limit_choices(user)
+
+    def _grade(self, name: str) -> forms.ChoiceField:
+        if name == "should_be_answered":
+            choices = [("no", "no, it was rightly refused"), ("yes", "yes")]
+        else:
+            choices = [(str(value), label) for value, label in Review.Grade.choices]
+        return forms.ChoiceField(
+            label=_QUESTIONS[name], choices=choices, widget=forms.RadioSelect
+        )
+
+    def _limit_choices(self, user: User) -> None:
+        chosen: Any = self.fields["evidence"]
+        chosen.choices = [(piece.pk, "") for piece in self._answer.pieces]
+        knowledge: Any = self.fields["knowledge"]
+        knowledge.choices = [
+            (_NOTHING, "Nothing"),
+            (_ADD, "Add the ideal answer as an entry"),
+            *((f"{_MEND}-{pk}", f"Mend entry {pk}") for pk in self._entries),
+        ]
+        self.initial["knowledge"] = _NOTHING
+        audience: Any = self.fields["audience"]
+        audience.queryset = Audience.objects.visible_to(user)
+        everyone = audience.queryset.filter(everyone=True).first()
+        self.initial["audience"] = everyone and everyone.pk
+
+    def grades(self) -> list[forms.BoundField]:
+        """Return the questions that are asked of this outcome."""
+        return [self[name] for name in _QUESTIONS if name in self.fields]
+
+    def pieces(self) -> Iterator[Piece]:
+        """Yield the evidence with what was marked and typed."""
+        marked = {str(key) for key in self["evidence"].value() or ()}
+        for row in self._answer.pieces:
+            entry = None if row.is_withheld else self._entries.get(row.entry_id or 0)
+            text = self.data.get(f"text-{row.entry_id}", entry.text if entry else "")
+            is_mended = self.data.get("knowledge") == f"{_MEND}-{row.entry_id}"
+            yield Piece(row, entry, str(row.pk) in marked, text, is_mended)
+
+    def clean(self) -> dict[str, Any]:
+        given = self.cleaned_data
+        if given.get("knowledge") == _ADD and not given.get("audience"):
+            self.add_error("audience", "Choose who may see the entry.")
+        return given
+
+    def judgement(self) -> Judgement:
+        given = self.cleaned_data
+        should = given.get("should_be_answered")
+        return Judgement(
+            **{name: int(given[name]) for name in GRADES if name in given},
+            should_be_answered=None if should is None else should == "yes",
+            evidence_used=tuple(given["evidence"]),
+            ideal_answer=given["ideal_answer"],
+            note=given["note"],
+            knowledge=self._knowledge(),
+        )
+
+    def _knowledge(self) -> Addition | Correction | None:
+        given = self.cleaned_data
+        what, _, key = given["knowledge"].partition("-")
+        if what == _ADD:
+            return Addition(given["audience"], verify=given["verify"])
+        if what == _MEND:
+            revision = self.data.get(f"revision-{key}", "")
+            is_number = (
+                revision.isascii() and revision.isdecimal() and len(revision) < 9
+            )
+            return Correction(
+                entry=int(key),
+                text=self.data.get(f"text-{key}", ""),
+                revision=int(revision) if is_number else None,
+            )
+        return None
+
+
+def _word(said: bool | None) -> str | None:
+    return {True: "yes", False: "no", None: None}[said]

@@ -1,0 +1,224 @@
+"""What an expert says of an answer, held against what can be said, and the entry of it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final
+
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+
+from accounts.roles import Role, has_role
+from kb.audiences.models import Audience
+from kb.entries.models import Entry
+from kb.entries.services import create_entry, edit_entry
+from kb.text import spreadsheet_cells
+from qa.answers.models import Answer, AnswerEvidence
+from qa.answers.submitted_text import checked_text
+from qa.exceptions import InvalidReviewError
+from qa.reviews.models import Review
+from qa.votes.services import newest
+
+IDEAL_LIMIT = 8_000
+NOTE_LIMIT = 2_000
+GRADES: Final = ("completeness", "correctness", "truthfulness")
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """The ideal answer as a new question-and-answer entry.
+
+    Attributes:
+        audience: Who may see it.
+        verify: Whether who judges vouches for it at once, which curators may; otherwise
+            it waits for review.
+    """
+
+    audience: Audience
+    verify: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """A new text of an entry that was found for the question.
+
+    Attributes:
+        revision: The one it was made on; None overwrites whatever is there.
+    """
+
+    entry: int
+    text: str
+    revision: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What an expert says of an answer or a refusal.
+
+    Attributes:
+        completeness: 0 no, 1 partly, 2 yes; of an answer alone, and so the next two.
+        correctness: Whether it is true.
+        truthfulness: Whether the evidence says so.
+        should_be_answered: Of a refusal alone: whether it was a false one.
+        evidence_used: Ids of the pieces that the right answer rests on.
+        ideal_answer: What should have been said.
+        knowledge: What is added or mended with it.
+    """
+
+    completeness: int | None = None
+    correctness: int | None = None
+    truthfulness: int | None = None
+    should_be_answered: bool | None = None
+    evidence_used: tuple[int, ...] = ()
+    ideal_answer: str = ""
+    note: str = ""
+    knowledge: Addition | Correction | None = None
+
+
+def say(review: Review, judgement: Judgement, *, by: User) -> None:
+    """Set what the judgement says, not saved, and write the entry that comes of it.
+
+    Raises:
+        InvalidReviewError: Something is missing or does not apply.
+    """
+    answer = review.answer
+    is_answer = answer.outcome == Answer.Outcome.ANSWERED
+    for name in GRADES:
+        grade = getattr(judgement, name)
+        if is_answer != (grade in Review.Grade.values):
+            raise InvalidReviewError(_grade_wanted(name, grade, is_answer=is_answer))
+        setattr(review, name, grade)
+    if is_answer == (judgement.should_be_answered is not None):
+        raise InvalidReviewError(
+            "Whether it should have been answered is said of refusals alone."
+            if is_answer
+            else "Say whether the question should have been answered."
+        )
+    review.should_be_answered = judgement.should_be_answered
+    ideal = checked_text(
+        "ideal answer", judgement.ideal_answer, IDEAL_LIMIT, InvalidReviewError
+    )
+    review.ideal_answer = ideal
+    review.note = checked_text("note", judgement.note, NOTE_LIMIT, InvalidReviewError)
+    pieces = {piece.pk: piece for piece in AnswerEvidence.objects.filter(answer=answer)}
+    unknown = sorted(set(judgement.evidence_used) - pieces.keys())
+    if unknown:
+        raise InvalidReviewError(
+            f"Evidence {unknown[0]} is none of this answer's; mark some of its own."
+        )
+    review.evidence_used = sorted(set(judgement.evidence_used))
+    entry = _written(review, judgement, pieces, by)
+    if entry is not None:
+        review.entry = entry
+
+
+def _grade_wanted(name: str, grade: int | None, *, is_answer: bool) -> str:
+    if not is_answer:
+        return f"A refusal has no {name}; say whether it should have been answered."
+    if grade is None:
+        return f"The {name} is missing; grade it 0 (no), 1 (partly) or 2 (yes)."
+    return f"The {name} {grade} is none of 0 (no), 1 (partly) and 2 (yes)."
+
+
+def _written(
+    review: Review, judgement: Judgement, pieces: dict[int, AnswerEvidence], by: User
+) -> Entry | None:
+    answer, knowledge = review.answer, judgement.knowledge
+    reason = f"Review {review.pk} of answer {answer.pk}."
+    may_verify = has_role(by, Role.CURATOR)
+    if isinstance(knowledge, Addition):
+        if not review.ideal_answer:
+            raise InvalidReviewError(
+                "The entry would be empty: write the ideal answer, or add no entry."
+            )
+        if knowledge.verify and not may_verify:
+            raise InvalidReviewError(
+                "Only curators verify; add it without, and it waits for review."
+            )
+        return create_entry(
+            knowledge_base=answer.knowledge_base,
+            audience=knowledge.audience,
+            question=answer.question,
+            text=review.ideal_answer,
+            author=by,
+            origin=Entry.Origin.REVIEW,
+            state=Entry.State.IN_REVIEW,
+            verify=knowledge.verify,
+            owner=by,
+            product_line=answer.product_line,
+            line_of_business=answer.line_of_business,
+            reason=reason,
+        )
+    if isinstance(knowledge, Correction):
+        found = {piece.entry_id for piece in pieces.values()}
+        mine = Entry.objects.visible_to(by).filter(pk=knowledge.entry)
+        if knowledge.entry not in found or not mine.exists():
+            raise InvalidReviewError(
+                f"Entry {knowledge.entry} was not found for this question; mend it on "
+                "its own page."
+            )
+        return edit_entry(
+            entry_id=knowledge.entry,
+            author=by,
+            may_verify=may_verify,
+            expected_revision=knowledge.revision,
+            reason=reason,
+            text=knowledge.text,
+        )
+    return None
+
+
+# Judgements as a table: labels for training and estimates, outside of this system
+# too.
+
+
+COLUMNS = (
+    "review", "round", "answer", "knowledge_base", "question", "outcome", "gate",
+    "text", "completeness", "correctness", "truthfulness", "right_to_show",
+    "should_be_answered", "evidence_used", "ideal_answer", "note", "entry", "sample",
+    "stratum", "stratum_population", "stratum_drawn", "reviewed_by", "reviewed_at",
+    "seconds_spent", "asked_at",
+)  # fmt: skip
+
+
+def csv_lines(reviews: QuerySet[Review]) -> Iterator[str]:
+    """Yield the heads and a line a judgement, newest first; no cell is run as a formula.
+
+    Args:
+        reviews: Done ones of `Review.objects.visible_to`, with their answers, knowledge
+            bases, strata and reviewers.
+    """
+    rows = chain([COLUMNS], map(_cells, newest(reviews)))
+    return spreadsheet_cells.csv_lines(rows)
+
+
+def _cells(review: Review) -> tuple[str, ...]:
+    answer, stratum = review.answer, review.stratum
+    values = (
+        review.pk,
+        review.round,
+        answer.pk,
+        answer.knowledge_base.slug,
+        answer.question,
+        answer.outcome,
+        answer.gate,
+        answer.text,
+        review.completeness,
+        review.correctness,
+        review.truthfulness,
+        review.is_right_to_show,
+        review.should_be_answered,
+        " ".join(map(str, review.evidence_used)),
+        review.ideal_answer,
+        review.note,
+        review.entry_id,
+        stratum.sample_id if stratum else None,
+        stratum.pk if stratum else None,
+        stratum.population if stratum else None,
+        stratum.drawn if stratum else None,
+        review.reviewed_by.get_username() if review.reviewed_by else None,
+        review.reviewed_at.isoformat() if review.reviewed_at else None,
+        review.seconds_spent,
+        answer.created_at.isoformat(),
+    )
+    return tuple("" if value is None else str(value) for value in values)

@@ -1,0 +1,266 @@
+from datetime import datetime
+from typing import Self
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Exists, OuterRef, Q
+
+from accounts.roles import Role, has_role
+from kb.entries.models import Entry
+from kb.tags.models import Tag
+from qa.answers.models import Answer
+
+from .sample_models import ReviewStratum
+
+
+class ReviewQuerySet(models.QuerySet["Review"]):
+    """Reads over reviews; each narrows and may be chained."""
+
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """Reviews of answers that an expert may read whole; nobody else has any.
+
+        An answer that rests on what the expert may not see is somebody else's to judge,
+        and so is one from which such an entry was made. Adds `is_blind`.
+        """
+        if not has_role(user, Role.SME):
+            return self.none()
+        answers = Answer.objects.visible_to(user).filter(pk=OuterRef("answer_id"))
+        whole = answers.filter(is_withheld=False)  # type: ignore[misc]  # annotated by `seen_by`
+        own = Q(reviewed_by=user.pk)
+        kept = Q(entry_id__isnull=True) | Q(entry__in=Entry.objects.visible_to(user))
+        other_round = Review.objects.open().filter(answer=OuterRef("answer_id"))
+        waits = Exists(other_round.exclude(pk=OuterRef("pk")))
+        return self.filter(own | kept, Exists(whole)).annotate(is_blind=waits)
+
+    def done(self) -> Self:
+        """Those that hold a judgement."""
+        return self.filter(state=Review.State.DONE)
+
+    def open(self) -> Self:
+        """Those that nobody has judged yet: waiting, locked or passed on."""
+        return self.exclude(state=Review.State.DONE)
+
+    def first_round(self) -> Self:
+        """Those that count in estimates; a second round only shows agreement."""
+        return self.filter(round=1)
+
+    def of_answers(self) -> Self:
+        return self.filter(answer__outcome=Answer.Outcome.ANSWERED)
+
+    def of_refusals(self) -> Self:
+        return self.filter(answer__outcome=Answer.Outcome.REFUSED)
+
+    def right_to_show(self) -> Self:
+        """Judged answers that are wholly correct and wholly true to the evidence."""
+        return self.done().filter(
+            correctness=Review.Grade.WHOLLY, truthfulness=Review.Grade.WHOLLY
+        )
+
+    def wrong_to_show(self) -> Self:
+        """Judged answers that are not: false answers."""
+        return self.done().filter(
+            Q(correctness__lt=Review.Grade.WHOLLY)
+            | Q(truthfulness__lt=Review.Grade.WHOLLY)
+        )
+
+    def false_refusals(self) -> Self:
+        """Judged refusals that should have been answers."""
+        return self.done().filter(should_be_answered=True)
+
+    def held_at(self, at: datetime) -> Self:
+        """Those that somebody works on at `at`."""
+        return self.filter(state=Review.State.LOCKED, locked_until__gt=at)
+
+
+class Review(models.Model):
+    """One expert's judgement of one answer or refusal, or the place kept for it.
+
+    An answer is graded; of a refusal it is said whether it should have been an answer.
+    What a taken back one says stays with it as its reviewer's draft.
+    """
+
+    class State(models.TextChoices):
+        """Who is to act; a skipped one was passed on, and waits behind the others."""
+
+        WAITING = "waiting", "waiting"
+        LOCKED = "locked", "in work"
+        DONE = "done", "done"
+        SKIPPED = "skipped", "passed on"
+
+    class Grade(models.IntegerChoices):
+        """How far something holds."""
+
+        NOT = 0, "no"
+        PARTLY = 1, "partly"
+        WHOLLY = 2, "yes"
+
+    answer = models.ForeignKey(Answer, on_delete=models.CASCADE, related_name="reviews")
+    stratum = models.ForeignKey(
+        ReviewStratum,
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="reviews",
+        help_text="What it was drawn from; nothing where it was asked for by hand.",
+    )
+    round = models.PositiveSmallIntegerField(
+        default=1, help_text="2 of the second expert's, who does not see the first's."
+    )
+    tag = models.ForeignKey(
+        Tag,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="reviews",
+        help_text="Whose experts are asked.",
+    )
+    assignee = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="assigned_reviews",
+        help_text="The expert who is asked; nobody leaves it to all.",
+    )
+    state = models.CharField(max_length=7, choices=State.choices, default=State.WAITING)
+    locked_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="locked_reviews",
+    )
+    locked_until = models.DateTimeField(null=True, blank=True)
+    skipped_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="Who passed it on last, and is not asked again.",
+    )
+    completeness = models.PositiveSmallIntegerField(
+        null=True, blank=True, choices=Grade.choices
+    )
+    correctness = models.PositiveSmallIntegerField(
+        null=True, blank=True, choices=Grade.choices
+    )
+    truthfulness = models.PositiveSmallIntegerField(
+        null=True,
+        blank=True,
+        choices=Grade.choices,
+        help_text="Whether the evidence says so.",
+    )
+    should_be_answered = models.BooleanField(
+        null=True, blank=True, help_text="Of a refusal: whether it was a false one."
+    )
+    evidence_used = ArrayField(
+        models.BigIntegerField(),
+        default=list,
+        blank=True,
+        help_text="Ids of the pieces of evidence that the right answer rests on.",
+    )
+    ideal_answer = models.TextField(
+        blank=True, max_length=8000, help_text="What should have been said."
+    )
+    note = models.TextField(blank=True, max_length=2000)
+    entry = models.ForeignKey(
+        Entry,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="reviews",
+        help_text="What was added or mended with it.",
+    )
+    reviewed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="reviews",
+        help_text="Who judged; of one that is not done, whose draft it holds.",
+    )
+    reviewed_at = models.DateTimeField(null=True, blank=True)
+    seconds_spent = models.PositiveIntegerField(
+        null=True, blank=True, help_text="From the lock to the judgement."
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = ReviewQuerySet.as_manager()
+
+    is_blind: bool  # from `visible_to`: whether the other round is still to be judged
+
+    class Meta:
+        ordering = ["-created_at", "-pk"]
+        indexes = [
+            models.Index(fields=["-created_at", "-id"], name="review_newest"),
+            models.Index(fields=["-reviewed_at", "-id"], name="review_judged"),
+            # Second opinions, of which there are few, for how far experts agree.
+            models.Index(
+                fields=["answer"],
+                name="review_second_judged",
+                condition=Q(round=2, state="done"),
+            ),
+            # The queue, in its order: what waits before what was passed on.
+            models.Index(
+                fields=["-state", "created_at", "id"],
+                name="review_queue",
+                condition=~Q(state="done"),
+            ),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["answer", "round"], name="review_one_a_round"
+            ),
+            models.CheckConstraint(
+                condition=Q(round__in=[1, 2]), name="review_round_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(state="done", reviewed_at__isnull=False)
+                | (~Q(state="done") & Q(reviewed_at__isnull=True)),
+                name="review_done_when_judged",
+            ),
+            models.CheckConstraint(
+                condition=~Q(state="done")
+                | Q(should_be_answered__isnull=False)
+                | Q(
+                    completeness__isnull=False,
+                    correctness__isnull=False,
+                    truthfulness__isnull=False,
+                ),
+                name="review_says_something",
+            ),
+            models.CheckConstraint(
+                condition=Q(state="locked", locked_until__isnull=False)
+                | (~Q(state="locked") & Q(locked_until__isnull=True)),
+                name="review_lock_ends",
+            ),
+            models.CheckConstraint(
+                condition=(Q(completeness__isnull=True) | Q(completeness__lte=2))
+                & (Q(correctness__isnull=True) | Q(correctness__lte=2))
+                & (Q(truthfulness__isnull=True) | Q(truthfulness__lte=2)),
+                name="review_grades_in_range",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"review {self.pk}, round {self.round}"
+
+    def tells(self, user: AbstractBaseUser | AnonymousUser) -> bool:
+        """Whether `user` may read what one of `visible_to` says.
+
+        A draft is its reviewer's alone, and so is a judgement as long as a second opinion
+        is to come, which it would colour.
+        """
+        is_told = self.state == self.State.DONE and not self.is_blind
+        return is_told or (self.reviewed_by_id == user.pk and user.pk is not None)
+
+    @property
+    def is_right_to_show(self) -> bool | None:
+        """Whether a judged answer was right and borne out; None for all others."""
+        if self.state != self.State.DONE or self.correctness is None:
+            return None
+        wholly = self.Grade.WHOLLY
+        return self.correctness == wholly and self.truthfulness == wholly

@@ -1,0 +1,236 @@
+import secrets
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from django import forms
+from django.conf import settings
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import Count, Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+from django.utils.safestring import SafeString
+from unfold.decorators import action
+from unfold.widgets import (
+    UnfoldAdminDecimalFieldWidget,
+    UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminSingleDateWidget,
+)
+
+from accounts.exceptions import NescioError
+from kb.documents.models import KnowledgeBase
+from kb.interface.admin import caller
+from qa.answers.admin_parts import ReadOnlyAdmin, table
+from qa.reviews.models import Review
+from qa.reviews.sample_models import ReviewSample
+from qa.reviews.sampling import SampleOrder, enqueue_draw
+
+_WINDOW = timedelta(days=7)
+
+
+class SampleForm(forms.Form):
+    """How many answers of which time are to be reviewed."""
+
+    knowledge_base = forms.ModelChoiceField(
+        KnowledgeBase.objects.order_by("name"), widget=UnfoldAdminSelectWidget
+    )
+    hours = forms.FloatField(
+        widget=UnfoldAdminDecimalFieldWidget, help_text="What the experts have for it."
+    )
+    minutes_a_review = forms.FloatField(
+        widget=UnfoldAdminDecimalFieldWidget, help_text="What a review takes."
+    )
+    second_share = forms.FloatField(
+        label="Share that is judged twice",
+        widget=UnfoldAdminDecimalFieldWidget,
+        help_text="0 to 1; shows how far experts agree.",
+    )
+    since = forms.DateField(
+        label="From", widget=UnfoldAdminSingleDateWidget, help_text="The first day."
+    )
+    until = forms.DateField(
+        label="Until",
+        widget=UnfoldAdminSingleDateWidget,
+        help_text="The last day; of today what was asked so far.",
+    )
+    seed = forms.IntegerField(
+        widget=UnfoldAdminIntegerFieldWidget,
+        help_text="The same seed draws the same answers.",
+    )
+
+    def __init__(self, data: Any = None) -> None:  # noqa: ANN401  # a QueryDict
+        today = timezone.localdate()
+        initial = {
+            "knowledge_base": KnowledgeBase.objects.order_by("pk").first(),
+            "hours": settings.REVIEW_HOURS_A_WEEK or 1.0,
+            "minutes_a_review": settings.REVIEW_MINUTES,
+            "second_share": settings.REVIEW_SECOND_SHARE,
+            "since": today - _WINDOW,
+            "until": today,
+            "seed": secrets.randbelow(2**31),
+        }
+        super().__init__(data, initial=initial)
+
+    def order(self) -> SampleOrder:
+        given = dict(self.cleaned_data)
+        midnight = timezone.localtime().replace(
+            hour=0, minute=0, second=0, microsecond=0
+        )
+        today = midnight.date()
+        since, until = given.pop("since"), min(given.pop("until"), today)
+        until += timedelta(days=1)
+        base = given.pop("knowledge_base")
+        return SampleOrder(
+            knowledge_base=base.pk,
+            since=midnight + (since - today),
+            until=min(midnight + (until - today), timezone.now()),
+            **given,
+        )
+
+
+@admin.register(ReviewSample)
+class ReviewSampleAdmin(ReadOnlyAdmin):
+    """What was drawn for review, by whom and of what, and how far its reviews are."""
+
+    list_display: ClassVar = [
+        "drawn_at", "knowledge_base", "window", "drawn_of", "progress", "hours", "who",
+    ]  # fmt: skip
+    list_filter: ClassVar = ["knowledge_base", "drawn_at"]
+    list_select_related: ClassVar = ["knowledge_base", "drawn_by"]
+    list_per_page = 50
+    show_full_result_count = False
+    actions_list: ClassVar = ["draw"]
+    fieldsets: ClassVar = [
+        (
+            None,
+            {
+                "fields": [
+                    "knowledge_base", "window", "drawn_of", "progress", "drawn_at",
+                    "who",
+                ]
+            },
+        ),
+        (
+            "How it was drawn",
+            {
+                "fields": [
+                    "hours", "minutes_a_review", "second_share", "seed", "differs_by",
+                ]
+            },
+        ),
+        ("Strata", {"fields": ["strata_table"]}),
+    ]  # fmt: skip
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ReviewSample]:
+        rows: QuerySet[ReviewSample] = super().get_queryset(request)
+        done = Q(strata__reviews__state=Review.State.DONE)
+        return rows.annotate(
+            review_count=Count("strata__reviews"),
+            answer_count=Count("strata__reviews", filter=Q(strata__reviews__round=1)),
+            done_count=Count("strata__reviews", filter=done),
+        )
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: ReviewSample | None = None
+    ) -> list[str]:
+        return [name for _, options in self.fieldsets for name in options["fields"]]
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.draw_form)
+        own = [path("draw/", view, name="qa_reviewsample_draw_form")]
+        urls: list[URLPattern] = super().get_urls()
+        return [*own, *urls]
+
+    def has_draw_permission(
+        self, request: HttpRequest, object_id: str | None = None
+    ) -> bool:
+        """Whether samples may be drawn by hand."""
+        return request.user.has_perm("qa.add_reviewsample")
+
+    @action(description="Draw a sample", permissions=["draw"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    def draw(self, request: HttpRequest) -> HttpResponse:
+        """Open the form of a new sample."""
+        return redirect("admin:qa_reviewsample_draw_form")
+
+    def draw_form(self, request: HttpRequest) -> HttpResponse:
+        """Ask what to draw, and let a worker do it."""
+        if not self.has_draw_permission(request):
+            raise PermissionDenied
+        form = SampleForm(request.POST or None)
+        if request.method == "POST" and form.is_valid():
+            try:
+                enqueue_draw(form.order(), by=caller(request))
+            except NescioError as error:
+                form.add_error(None, str(error))
+            else:
+                said = "The sample is being drawn; its reviews stand in the queue then."
+                self.message_user(request, said, messages.SUCCESS)
+                return redirect("admin:qa_reviewsample_changelist")
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Draw a sample",
+            "intro": "Answers are drawn at random, of every kind some: by outcome and "
+            "gate, vote, product line, line of business and day, as far as the hours "
+            "suffice.",
+            "form": form,
+            "form_id": "draw-sample",
+            "back": reverse("admin:qa_reviewsample_changelist"),
+        }
+        return render(request, "admin/form_page.html", context)
+
+    @admin.display(description="answers of", ordering="since")
+    def window(self, sample: ReviewSample) -> str:
+        """Show the first and the last day."""
+        since = timezone.localtime(sample.since)
+        until = timezone.localtime(sample.until - timedelta(microseconds=1))
+        return f"{since:%Y-%m-%d} to {until:%Y-%m-%d}"
+
+    @admin.display(description="drawn")
+    def drawn_of(self, sample: Any) -> str:  # noqa: ANN401  # with annotations
+        """Show how many were drawn of how many."""
+        return f"{sample.answer_count:,} of {sample.population:,} answers"
+
+    @admin.display(description="reviews")
+    def progress(self, sample: Any) -> str:  # noqa: ANN401  # with annotations
+        """Show how many reviews are done."""
+        return f"{sample.done_count:,} of {sample.review_count:,} done"
+
+    @admin.display(description="drawn by", ordering="drawn_by")
+    def who(self, sample: ReviewSample) -> str:
+        return sample.drawn_by.get_username() if sample.drawn_by else "the schedule"
+
+    @admin.display(description="strata differ by")
+    def differs_by(self, sample: ReviewSample) -> str:
+        """Show the dimensions that the hours sufficed for."""
+        labels = dict(ReviewSample.Dimension.choices)
+        return ", ".join(labels[name] for name in sample.dimensions) or "nothing"
+
+    @admin.display(description="strata")
+    def strata_table(self, sample: ReviewSample) -> SafeString:
+        """Show every stratum with how many were drawn and judged."""
+        strata = sample.strata.select_related("product_line", "line_of_business")
+        done = Q(reviews__round=1, reviews__state=Review.State.DONE)
+        rows = (
+            (
+                stratum.outcome,
+                stratum.gate.replace("_", " "),
+                stratum.get_vote_display(),
+                stratum.product_line or "",
+                stratum.line_of_business or "",
+                stratum.period or "",
+                f"{stratum.population:,}",
+                stratum.drawn,
+                stratum.judged,
+            )
+            for stratum in strata.annotate(
+                judged=Count("reviews", filter=done)
+            ).order_by("-population", "pk")
+        )
+        heads = (
+            "outcome", "gate", "vote", "product line", "line of business", "day",
+            "answers", "drawn", "judged",
+        )  # fmt: skip
+        return table(heads, rows)

@@ -1,0 +1,151 @@
+from typing import Self
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import F, Q
+
+from kb.documents.models import KnowledgeBase
+from kb.tags.models import Tag
+from qa.answers.models import Answer
+
+
+class ReviewSampleQuerySet(models.QuerySet["ReviewSample"]):
+    """Reads over samples."""
+
+    def of(self, knowledge_base: KnowledgeBase) -> Self:
+        return self.filter(knowledge_base=knowledge_base)
+
+
+class ReviewSample(models.Model):
+    """A stratified random sample of answers that experts are asked to judge.
+
+    The seed, the window and the dimensions reproduce it: within a stratum the answers
+    with the least digests of seed and id are drawn.
+    """
+
+    class Dimension(models.TextChoices):
+        """What strata may differ by, the last to be given up first."""
+
+        OUTCOME = "outcome", "outcome and gate"
+        VOTE = "vote", "vote"
+        PRODUCT_LINE = "product_line", "product line"
+        LINE_OF_BUSINESS = "line_of_business", "line of business"
+        PERIOD = "period", "day"
+
+    knowledge_base = models.ForeignKey(
+        KnowledgeBase, on_delete=models.PROTECT, related_name="review_samples"
+    )
+    seed = models.BigIntegerField(help_text="The same seed draws the same answers.")
+    hours = models.FloatField(
+        validators=[MinValueValidator(0.05), MaxValueValidator(200)],
+        help_text="What the experts have for it.",
+    )
+    minutes_a_review = models.FloatField(
+        default=4,
+        validators=[MinValueValidator(0.25), MaxValueValidator(120)],
+        help_text="What a review takes.",
+    )
+    second_share = models.FloatField(
+        default=0.2,
+        validators=[MinValueValidator(0), MaxValueValidator(1)],
+        help_text="Share that a second expert reviews too; in [0, 1].",
+    )
+    since = models.DateTimeField(help_text="Answers from this moment on,")
+    until = models.DateTimeField(help_text="and before this one.")
+    dimensions = ArrayField(
+        models.CharField(max_length=16, choices=Dimension.choices),
+        default=list,
+        help_text="By what its strata differ; the others were given up, for there were "
+        "more strata than reviews.",
+    )
+    population = models.PositiveIntegerField(
+        default=0, help_text="Answers that might have been drawn."
+    )
+    drawn_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="Nobody where the schedule drew it.",
+    )
+    drawn_at = models.DateTimeField(auto_now_add=True)
+
+    objects = ReviewSampleQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-drawn_at", "-pk"]
+        indexes = [
+            models.Index(
+                fields=["knowledge_base", "-drawn_at"], name="review_sample_newest"
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(since__lt=F("until")), name="review_sample_window_not_empty"
+            ),
+            models.CheckConstraint(
+                condition=Q(hours__gt=0, minutes_a_review__gt=0),
+                name="review_sample_time_positive",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"sample {self.pk}"
+
+    @property
+    def answers(self) -> int:
+        """How many were drawn; one query."""
+        drawn = self.strata.aggregate(drawn=models.Sum("drawn"))["drawn"]
+        return drawn or 0
+
+
+class ReviewStratum(models.Model):
+    """Answers of a sample that are alike, how many there were, and how many were drawn.
+
+    What the sample has not among its dimensions is blank or null here, and says nothing.
+    """
+
+    class Vote(models.TextChoices):
+        """How an answer was voted on; down if anybody voted it down."""
+
+        UP = "up", "up"
+        DOWN = "down", "down"
+        NONE = "none", "no vote"
+
+    sample = models.ForeignKey(
+        ReviewSample, on_delete=models.CASCADE, related_name="strata"
+    )
+    vote = models.CharField(max_length=4, blank=True, choices=Vote.choices)
+    outcome = models.CharField(max_length=8, blank=True, choices=Answer.Outcome.choices)
+    gate = models.CharField(
+        max_length=12, blank=True, help_text="That refused; empty of answers."
+    )
+    product_line = models.ForeignKey(
+        Tag, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    line_of_business = models.ForeignKey(
+        Tag, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    period = models.DateField(
+        null=True, blank=True, help_text="The day of the answers."
+    )
+    population = models.PositiveIntegerField(help_text="Answers in it.")
+    drawn = models.PositiveIntegerField(
+        help_text="Answers drawn at random, each once, without a second round."
+    )
+
+    class Meta:
+        ordering = ["sample", "pk"]
+        verbose_name_plural = "review strata"
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(drawn__lte=F("population")),
+                name="review_stratum_drawn_of_population",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.drawn} of {self.population}"

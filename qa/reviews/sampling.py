@@ -1,0 +1,378 @@
+"""Drawing answers for review: by hand, or by the schedule with what experts have a week."""
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import connection, transaction
+from django.db.models import (
+    Case,
+    CharField,
+    Count,
+    Exists,
+    F,
+    OuterRef,
+    QuerySet,
+    Value,
+    When,
+    Window,
+)
+from django.db.models.functions import MD5, Cast, Concat, RowNumber, TruncDate
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+
+from jobs.models import Job
+from jobs.run import JobRun
+from jobs.services import enqueue
+from kb.documents.models import KnowledgeBase
+from kb.tags.models import Tag
+from qa.answers.models import Answer
+from qa.exceptions import InvalidSampleError
+from qa.reviews.models import Review
+from qa.reviews.sample_models import ReviewSample, ReviewStratum
+from qa.reviews.sample_plan import Cell, Plan, plan_sample, size_for
+from qa.votes.models import Vote
+
+logger = logging.getLogger(__name__)
+
+KIND = "qa.draw_reviews"
+MOST_REVIEWS = 5_000
+"""Answers of one sample."""
+_FIRST_WINDOW = timedelta(days=7)
+_LATELY = timedelta(days=28)
+_SEED_LIMIT = 2**31
+# By dimension: what `_answers` calls it, and the fields of Cell.
+_COLUMNS = {
+    "outcome": {"outcome": "outcome", "gate": "gate"},
+    "vote": {"thumb": "vote"},
+    "product_line": {"product_line_id": "product_line"},
+    "line_of_business": {"line_of_business_id": "line_of_business"},
+    "period": {"day": "period"},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleOrder:
+    """What is to be drawn.
+
+    Attributes:
+        knowledge_base: Its id.
+        hours: What experts have for it; above 0, at most 200.
+        minutes_a_review: What a review takes; 0.25 to 120.
+        second_share: Share of the answers that a second expert reviews; in [0, 1].
+        since: Answers from this moment on,
+        until: and before this one; not in the future.
+        seed: The same one draws the same answers; 0 to 2**31 - 1.
+    """
+
+    knowledge_base: int
+    hours: float
+    minutes_a_review: float
+    second_share: float
+    since: datetime
+    until: datetime
+    seed: int
+
+    @property
+    def size(self) -> int:
+        """How many answers the time suffices for."""
+        return size_for(self.hours, self.minutes_a_review, self.second_share)
+
+
+def check_order(order: SampleOrder) -> SampleOrder:
+    """Return an order that can be drawn.
+
+    Raises:
+        InvalidSampleError: A value is out of range, with the remedy.
+    """
+    limits = {
+        "hours": (0.05, 200.0),
+        "minutes_a_review": (0.25, 120.0),
+        "second_share": (0.0, 1.0),
+        "seed": (0, _SEED_LIMIT - 1),
+    }
+    for name, (least, most) in limits.items():
+        value = getattr(order, name)
+        if not least <= value <= most:  # also where it is not a number
+            raise InvalidSampleError(
+                f"{name} {value} is not in {least:g} to {most:g}; give a number in it."
+            )
+    if order.since >= order.until:
+        raise InvalidSampleError(
+            f"The window ends at {order.until:%Y-%m-%d %H:%M}, before it begins; take a "
+            "later end."
+        )
+    if order.until > timezone.now():
+        raise InvalidSampleError(
+            f"The window ends at {order.until:%Y-%m-%d %H:%M}, which is to come; take "
+            "now or earlier."
+        )
+    if order.size > MOST_REVIEWS:
+        raise InvalidSampleError(
+            f"{order.hours:g} hours are {order.size} answers, and one sample has at "
+            f"most {MOST_REVIEWS}; take fewer hours or more minutes a review."
+        )
+    return order
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """An answer that is drawn.
+
+    Attributes:
+        population: Answers of its stratum.
+        again: A digest; the least are reviewed twice.
+        tags: Ids, that of the product line first.
+    """
+
+    cell: Cell
+    population: int
+    answer: UUID
+    again: str
+    tags: tuple[int | None, ...]
+
+
+@transaction.atomic
+def draw_sample(order: SampleOrder, *, by: User | None) -> ReviewSample | None:
+    """Draw answers that were not drawn before, and put them into the queue.
+
+    What an order draws depends on the answers of the window, the votes and the seed
+    alone. What nobody asked, evaluations' and what was asked again, stays out.
+
+    Args:
+        by: Who asked for it; None for the schedule.
+
+    Returns:
+        None where there is nothing to draw from.
+    """
+    check_order(order)
+    # Two draws at a time would both take an answer that neither has drawn yet.
+    with connection.cursor() as sql:
+        sql.execute(
+            "SELECT pg_advisory_xact_lock(hashtext('qa.draw_reviews'), %s)",
+            [order.knowledge_base],
+        )
+    rows = _answers(order)
+    plan = plan_sample(_counts(rows), order.size)
+    if not plan.drawn:
+        return None
+    sample = ReviewSample(
+        **{**asdict(order), "knowledge_base": None},
+        dimensions=[*plan.dimensions],
+        drawn_by=by,
+    )
+    sample.knowledge_base_id = order.knowledge_base
+    sample.save()
+    _draw(sample, plan, rows)
+    return sample
+
+
+def enqueue_draw(order: SampleOrder, *, by: User | None) -> Job:
+    """Let a worker draw; a large table takes seconds."""
+    check_order(order)
+    parameters = {
+        **asdict(order),
+        "since": order.since.isoformat(),
+        "until": order.until.isoformat(),
+    }
+    key = f"{KIND} {order.knowledge_base} {order.since} {order.until}"
+    return enqueue(KIND, parameters, owner=by, idempotency_key=key[:200])
+
+
+def draw_in_background(run: JobRun) -> dict[str, object]:
+    """Draw what `enqueue_draw` asked for, once; the handler of `KIND`."""
+    if "sample" in run.cursor:  # drawn by an attempt that did not live to say so
+        return {name: run.cursor[name] for name in ("sample", "answers")}
+    by = User.objects.filter(pk=run.owner_id).first() if run.owner_id else None
+    with run.step() as step:
+        sample = draw_sample(_order_of(run.parameters), by=by)
+        drawn: dict[str, object] = {
+            "sample": sample.pk if sample else None,
+            "answers": sample.answers if sample else 0,
+        }
+        step.advance(done=1, total=1, cursor=drawn)
+    return drawn
+
+
+def draw_weekly(now: datetime | None = None) -> int:
+    """Have a sample drawn of each knowledge base since its last one; return how many.
+
+    As many as experts have time for a week, less what was drawn lately and still waits:
+    nobody is handed more than can be done, and what nobody can do, such as a second
+    opinion where there is one expert, does not keep the rest from being drawn for ever.
+    """
+    until = now or timezone.now()
+    hours = settings.REVIEW_HOURS_A_WEEK
+    minutes = settings.REVIEW_MINUTES
+    drawn = 0
+    for knowledge_base in KnowledgeBase.objects.order_by("pk"):
+        waiting = Review.objects.open().filter(
+            answer__knowledge_base=knowledge_base, created_at__gte=until - _LATELY
+        )
+        left = hours - waiting.count() * minutes / 60
+        if left * 60 < minutes:
+            continue
+        # One that somebody drew by hand may leave days out.
+        scheduled = ReviewSample.objects.of(knowledge_base).filter(drawn_by=None)
+        last = scheduled.order_by("-until").first()
+        since = last.until if last else until - _FIRST_WINDOW
+        if since >= until:
+            continue
+        order = SampleOrder(
+            knowledge_base=knowledge_base.pk,
+            hours=left,
+            minutes_a_review=minutes,
+            second_share=settings.REVIEW_SECOND_SHARE,
+            since=since,
+            until=until,
+            seed=int(until.timestamp()) % _SEED_LIMIT,
+        )
+        enqueue_draw(order, by=None)
+        drawn += 1
+    return drawn
+
+
+def _answers(order: SampleOrder) -> QuerySet[Answer]:
+    """Return what may be drawn, with the columns that strata are made of."""
+    votes = Vote.objects.filter(answer=OuterRef("pk"))
+    decided = (Answer.Outcome.ANSWERED, Answer.Outcome.REFUSED)
+    return (
+        Answer.objects.live()
+        .filter(
+            ~Exists(Review.objects.filter(answer=OuterRef("pk"))),
+            knowledge_base=order.knowledge_base,
+            created_at__gte=order.since,
+            created_at__lt=order.until,
+            outcome__in=decided,
+        )
+        .annotate(
+            thumb=Case(
+                When(Exists(votes.filter(is_up=False)), then=Value("down")),
+                When(Exists(votes), then=Value("up")),
+                default=Value("none"),
+            ),
+            day=TruncDate("created_at", tzinfo=UTC),
+        )
+        .order_by()
+    )
+
+
+def _counts(rows: QuerySet[Answer]) -> dict[Cell, int]:
+    columns = _columns(_COLUMNS)
+    found = rows.values_list(*columns).annotate(count=Count("pk"))
+    return {
+        Cell(**dict(zip(columns.values(), values, strict=True))): count
+        for *values, count in found
+    }
+
+
+def _columns(dimensions: Iterable[str]) -> dict[str, str]:
+    return {
+        name: field for each in dimensions for name, field in _COLUMNS[each].items()
+    }
+
+
+def _draw(sample: ReviewSample, plan: Plan, rows: QuerySet[Answer]) -> None:
+    """Write the strata and a review for each answer that is drawn."""
+    drawn = list(_drawn(sample, plan, rows))
+    strata: dict[Cell, ReviewStratum] = {}
+    for each in drawn:
+        made = _stratum(sample, each.cell, each.population)
+        strata.setdefault(each.cell, made).drawn += 1
+    ReviewStratum.objects.bulk_create(strata.values())
+    sample.population = sum(stratum.population for stratum in strata.values())
+    sample.save(update_fields=["population"])
+    queues = _queues(drawn)
+    # Another digest than the one drawn by, which is least in each stratum.
+    by_chance = sorted(drawn, key=lambda each: each.again)
+    twice = by_chance[: round(sample.second_share * len(drawn))]
+    Review.objects.bulk_create(
+        [
+            Review(
+                answer_id=each.answer,
+                stratum=strata[each.cell],
+                tag_id=queues[each.tags],
+                round=number,
+            )
+            for number, chosen in ((1, drawn), (2, twice))
+            for each in chosen
+        ],
+        batch_size=500,
+    )
+
+
+def _drawn(
+    sample: ReviewSample, plan: Plan, rows: QuerySet[Answer]
+) -> Iterator[_Drawn]:
+    """Yield the drawn answers, each with its stratum and how many that holds.
+
+    In one statement, so that counts and draw are of the same moment.
+    """
+    names = _columns(plan.dimensions)
+    partition: list[F | Value] = [F(name) for name in names]
+    partition = partition or [Value(1)]
+    chosen = rows.annotate(
+        digest=_digest(sample.seed, "draw"),
+        again=_digest(sample.seed, "again"),
+        place=Window(RowNumber(), partition_by=partition, order_by=["digest", "pk"]),
+        alike=Window(Count("pk"), partition_by=partition),
+    ).filter(place__lte=max(plan.drawn.values()))
+    tags = ("product_line_id", "line_of_business_id")
+    # Each column once: a window's filter loses one that is named twice.
+    columns = dict.fromkeys(("pk", "alike", "place", "again", *tags, *names))
+    for row in chosen.values(*columns).order_by("digest", "pk"):
+        cell = Cell(**{field: row[name] for name, field in names.items()})
+        # What became a stratum since the plan was made is seen all the same.
+        if row["place"] <= plan.drawn.get(cell, 1):
+            yield _Drawn(
+                cell,
+                row["alike"],
+                row["pk"],
+                row["again"],
+                tuple(row[tag] for tag in tags),
+            )
+
+
+def _digest(seed: int, what: str) -> MD5:
+    return MD5(Concat(Value(f"{seed} {what} "), Cast("pk", CharField())))
+
+
+def _stratum(sample: ReviewSample, cell: Cell, population: int) -> ReviewStratum:
+    return ReviewStratum(
+        sample=sample,
+        vote=cell.vote,
+        outcome=cell.outcome,
+        gate=cell.gate,
+        product_line_id=cell.product_line,
+        line_of_business_id=cell.line_of_business,
+        period=cell.period,
+        population=population,
+        drawn=0,
+    )
+
+
+def _queues(drawn: Sequence[_Drawn]) -> dict[tuple[int | None, ...], int | None]:
+    """Return for each pair of tags the one whose experts are asked: it has some, if any."""
+    pairs = {each.tags for each in drawn}
+    found = {tag for pair in pairs for tag in pair if tag}
+    rows = Tag.objects.filter(pk__in=found, experts__is_active=True)
+    with_expert = set(rows.values_list("pk", flat=True))
+    return {
+        pair: next(
+            (tag for tag in pair if tag in with_expert),
+            next((tag for tag in pair if tag), None),
+        )
+        for pair in pairs
+    }
+
+
+def _order_of(parameters: Mapping[str, Any]) -> SampleOrder:
+    values = dict(parameters)
+    for name in ("since", "until"):
+        values[name] = parse_datetime(values[name])
+    return SampleOrder(**values)

@@ -1,0 +1,239 @@
+"""Reviews and samples as JSON: what is sent in, and what comes back."""
+
+from typing import Any
+
+from django.conf import settings
+from rest_framework import serializers
+
+from accounts.strict_fields import (
+    StrictBooleanField,
+    StrictCharField,
+    StrictFloatField,
+    StrictIntegerField,
+    StrictSerializer,
+)
+from kb.entries.values import TEXT_LIMIT
+from kb.interface.api import AudienceField, KnowledgeBaseField
+from qa.answers.models import AnswerEvidence
+from qa.reviews.judgements import (
+    GRADES,
+    IDEAL_LIMIT,
+    NOTE_LIMIT,
+    Addition,
+    Correction,
+    Judgement,
+)
+from qa.reviews.models import Review
+from qa.reviews.sample_models import ReviewSample
+
+_SAID = ("should_be_answered", "right_to_show", "reviewed_by", "seconds_spent", "entry")
+_GRADE_HELP = "0 no, 1 partly, 2 yes; of an answer."
+
+
+def _username(field: str, **options: Any) -> serializers.CharField:  # noqa: ANN401  # the library's
+    return serializers.CharField(
+        source=f"{field}.username", default=None, allow_null=True, **options
+    )
+
+
+class ReviewSerializer(serializers.Serializer[Review]):
+    """A review: what is judged, who is to act, and what was said."""
+
+    id = serializers.IntegerField()
+    answer = serializers.UUIDField(source="answer_id")
+    question = serializers.CharField(source="answer.question")
+    outcome = serializers.CharField(source="answer.outcome")
+    gate = serializers.CharField(source="answer.gate")
+    text = serializers.CharField(
+        source="answer.text", help_text="What the asker read; GET the answer for more."
+    )
+    knowledge_base = serializers.CharField(source="answer.knowledge_base.slug")
+    round = serializers.IntegerField(help_text="2 of a second opinion.")
+    tag = serializers.CharField(
+        source="tag.slug", default=None, allow_null=True, help_text="Whose queue."
+    )
+    state = serializers.ChoiceField(Review.State.choices)
+    assignee = _username("assignee")
+    locked_by = _username("locked_by")
+    locked_until = serializers.DateTimeField(allow_null=True)
+    completeness = serializers.IntegerField(allow_null=True, help_text=_GRADE_HELP)
+    correctness = serializers.IntegerField(allow_null=True, help_text=_GRADE_HELP)
+    truthfulness = serializers.IntegerField(allow_null=True, help_text=_GRADE_HELP)
+    should_be_answered = serializers.BooleanField(
+        allow_null=True, help_text="Of a refusal: whether it was a false one."
+    )
+    right_to_show = serializers.BooleanField(
+        source="is_right_to_show",
+        allow_null=True,
+        help_text="Of a judged answer: wholly correct and true to the evidence.",
+    )
+    evidence_used = serializers.ListField(child=serializers.IntegerField())
+    ideal_answer = serializers.CharField()
+    note = serializers.CharField()
+    entry = serializers.IntegerField(source="entry_id", allow_null=True)
+    reviewed_by = _username("reviewed_by")
+    reviewed_at = serializers.DateTimeField(allow_null=True)
+    seconds_spent = serializers.IntegerField(allow_null=True)
+    created_at = serializers.DateTimeField()
+
+    def to_representation(self, instance: Review) -> dict[str, Any]:
+        shown = super().to_representation(instance)
+        if not instance.tells(self.context["request"].user):
+            shown.update(dict.fromkeys([*GRADES, *_SAID]))
+            shown.update({"evidence_used": [], "ideal_answer": "", "note": ""})
+        return shown
+
+
+class ReviewedPieceSerializer(serializers.Serializer[Any]):
+    """A piece of evidence that may be marked as used."""
+
+    id = serializers.IntegerField()
+    rank = serializers.IntegerField()
+    role = serializers.CharField()
+    entry = serializers.IntegerField(source="entry_id", allow_null=True)
+    text = serializers.SerializerMethodField(
+        help_text="What the entry said then; empty where it is withheld from you."
+    )
+
+    def get_text(self, piece: AnswerEvidence) -> str:
+        """Return what the entry said, as far as the reader may know."""
+        if piece.is_withheld or piece.revision is None:
+            return ""
+        return piece.revision.text
+
+
+class OneReviewSerializer(ReviewSerializer):
+    """A review with the evidence of its answer."""
+
+    evidence = ReviewedPieceSerializer(source="answer.pieces", many=True)
+
+
+class AdditionSerializer(StrictSerializer):
+    """The ideal answer as a new entry."""
+
+    audience = AudienceField(help_text="Slug of one that you belong to.")
+    verify = StrictBooleanField(default=False, help_text="Curators alone.")
+
+
+class CorrectionSerializer(StrictSerializer):
+    """A new text of an entry that was found for the question."""
+
+    entry = StrictIntegerField(min_value=1)
+    text = StrictCharField(max_length=TEXT_LIMIT)
+    revision = StrictIntegerField(
+        default=None,
+        allow_null=True,
+        min_value=1,
+        help_text="The revision it was made on; refused with 409 if there is another.",
+    )
+
+
+def _grade() -> StrictIntegerField:
+    return StrictIntegerField(
+        min_value=0, max_value=2, default=None, allow_null=True, help_text=_GRADE_HELP
+    )
+
+
+class JudgementSerializer(StrictSerializer):
+    """What an expert says of an answer or of a refusal."""
+
+    completeness = _grade()
+    correctness = _grade()
+    truthfulness = _grade()
+    should_be_answered = StrictBooleanField(
+        default=None, allow_null=True, help_text="Of a refusal alone."
+    )
+    evidence_used = serializers.ListField(
+        child=StrictIntegerField(min_value=1),
+        default=list,
+        max_length=100,
+        help_text="Ids of the answer's evidence, from the review's `evidence`.",
+    )
+    ideal_answer = StrictCharField(max_length=IDEAL_LIMIT, default="", allow_blank=True)
+    note = StrictCharField(max_length=NOTE_LIMIT, default="", allow_blank=True)
+    add = AdditionSerializer(default=None, allow_null=True)
+    mend = CorrectionSerializer(default=None, allow_null=True)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if attrs["add"] and attrs["mend"]:
+            raise serializers.ValidationError(
+                {"mend": ["Either add an entry or mend one; leave the other out."]}
+            )
+        return attrs
+
+    def judgement(self) -> Judgement:
+        given = dict(self.validated_data)
+        add, mend = given.pop("add"), given.pop("mend")
+        knowledge = Addition(**add) if add else Correction(**mend) if mend else None
+        used = tuple(given.pop("evidence_used"))
+        return Judgement(**given, evidence_used=used, knowledge=knowledge)
+
+
+class StratumSerializer(serializers.Serializer[Any]):
+    """Answers that are alike; what the sample does not tell apart is empty or null."""
+
+    outcome = serializers.CharField()
+    gate = serializers.CharField()
+    vote = serializers.CharField()
+    product_line = serializers.CharField(
+        source="product_line.slug", default=None, allow_null=True
+    )
+    line_of_business = serializers.CharField(
+        source="line_of_business.slug", default=None, allow_null=True
+    )
+    period = serializers.DateField(allow_null=True)
+    population = serializers.IntegerField()
+    drawn = serializers.IntegerField()
+
+
+class SampleSerializer(serializers.Serializer[ReviewSample]):
+    """A sample with its strata: enough to draw it again, and to weigh its reviews."""
+
+    id = serializers.IntegerField()
+    knowledge_base = serializers.CharField(source="knowledge_base.slug")
+    seed = serializers.IntegerField()
+    hours = serializers.FloatField()
+    minutes_a_review = serializers.FloatField()
+    second_share = serializers.FloatField()
+    since = serializers.DateTimeField()
+    until = serializers.DateTimeField()
+    dimensions = serializers.ListField(child=serializers.CharField())
+    population = serializers.IntegerField()
+    drawn_by = _username("drawn_by", help_text="null: the schedule.")
+    drawn_at = serializers.DateTimeField()
+    strata = StratumSerializer(many=True)
+
+
+class NewSampleSerializer(StrictSerializer):
+    """What is to be drawn."""
+
+    knowledge_base = KnowledgeBaseField()
+    hours = StrictFloatField(min_value=0.05, max_value=200)
+    minutes_a_review = StrictFloatField(
+        min_value=0.25, max_value=120, default=lambda: settings.REVIEW_MINUTES
+    )
+    second_share = StrictFloatField(
+        min_value=0, max_value=1, default=lambda: settings.REVIEW_SECOND_SHARE
+    )
+    since = serializers.DateTimeField()
+    until = serializers.DateTimeField(help_text="Not in the future.")
+    seed = StrictIntegerField(min_value=0, max_value=2**31 - 1)
+
+
+class AgreementSerializer(serializers.Serializer[Any]):
+    """How far two experts agree on one thing."""
+
+    name = serializers.CharField()
+    pairs = serializers.IntegerField(source="kappa.pairs")
+    observed = serializers.FloatField(
+        source="kappa.observed", help_text="Share of equal judgements, or mean weight."
+    )
+    kappa = serializers.FloatField(
+        source="kappa.value",
+        allow_null=True,
+        help_text="Cohen's; null where both always said the same one thing.",
+    )
+    low = serializers.FloatField(
+        source="kappa.low", allow_null=True, help_text="Of its 95 % interval."
+    )
+    high = serializers.FloatField(source="kappa.high", allow_null=True)

@@ -1,0 +1,301 @@
+"""Who judges which answer, what they say, and what of it becomes knowledge.
+
+An expert holds a review while judging it; the hold ends by itself. Who judged one round
+of an answer never judges the other. Locks are taken in one order: the review, then what
+`kb.services` take.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Value, When
+from django.utils import timezone
+
+from kb.tags.models import Tag
+from qa.answers.models import Answer
+from qa.exceptions import InvalidReviewError, ReviewNotFoundError, ReviewStateError
+from qa.reviews.models import Review
+
+from .judgements import GRADES, Judgement, say
+
+_LOOKED_AT = 20  # of the queue's first, where others take from it at the same time
+
+
+def queue_of(user: User) -> QuerySet[Review]:
+    """Return what `user` may take, the best first.
+
+    One's own to begin with, then those of one's tags, then those that nobody is the
+    expert of, then the others; what was passed on stands behind the rest of its kind.
+    Who is no longer active is no longer asked.
+    """
+    now = timezone.now()
+    theirs = Tag.objects.of_expert(user).values("pk")
+    with_expert = Tag.objects.filter(pk=OuterRef("tag_id"), experts__is_active=True)
+    other_round = Review.objects.filter(answer=OuterRef("answer_id")).exclude(
+        pk=OuterRef("pk")
+    )
+    return (
+        Review.objects.visible_to(user)
+        .open()
+        .exclude(skipped_by=user)
+        .exclude(Q(locked_until__gt=now) & ~Q(locked_by=user))
+        .exclude(Q(assignee__is_active=True) & ~Q(assignee=user))
+        .exclude(Exists(other_round.filter(_of(user))))
+        .annotate(
+            nearness=Case(
+                When(assignee=user, then=Value(0)),
+                When(tag__in=theirs, then=Value(1)),
+                When(~Exists(with_expert), then=Value(2)),
+                default=Value(3),
+            )
+        )
+        .order_by("nearness", "-state", "created_at", "pk")
+    )
+
+
+@transaction.atomic
+def take_next(by: User) -> Review | None:
+    """Hold the first review of the queue for `by`; one that is held already comes first.
+
+    Returns:
+        None where nothing waits.
+    """
+    held = Review.objects.held_at(timezone.now()).visible_to(by).filter(locked_by=by)
+    mine = held.order_by("pk").first()
+    if mine is not None:
+        return mine
+    ids = queue_of(by).values_list("pk", flat=True)
+    for key in ids[:_LOOKED_AT]:
+        free = Review.objects.select_for_update(of=("self",), skip_locked=True)
+        found = free.filter(pk=key).first()
+        if found is not None and _refusal(found, by) == "":
+            return _hold(found, by)
+    return None
+
+
+@transaction.atomic
+def take(review_id: int, *, by: User) -> Review:
+    """Hold one review for `by`, so that nobody else judges it meanwhile.
+
+    Raises:
+        ReviewStateError: It is judged, somebody else holds it, or `by` judged the other
+            round.
+    """
+    review = _locked(review_id, by)
+    refusal = _refusal(review, by)
+    if refusal:
+        raise ReviewStateError(refusal)
+    return _hold(review, by)
+
+
+@transaction.atomic
+def release(review_id: int, *, by: User) -> Review:
+    """Give a review that `by` holds back to all."""
+    review = _held(review_id, by)
+    return _end(review, Review.State.WAITING)
+
+
+@transaction.atomic
+def skip(review_id: int, *, by: User) -> Review:
+    """Pass a review on: `by` is not asked again, the others after all that waits.
+
+    Raises:
+        ReviewStateError: It is judged, or somebody else holds it.
+    """
+    review = _locked(review_id, by)
+    refusal = _refusal(review, by)
+    if refusal:
+        raise ReviewStateError(refusal)
+    review.skipped_by = by
+    review.assignee = None
+    return _end(review, Review.State.SKIPPED)
+
+
+@transaction.atomic
+def judge(review_id: int, judgement: Judgement, *, by: User) -> Review:
+    """Keep what `by` says of an answer, and the entry that comes of it.
+
+    Raises:
+        ReviewStateError: It is judged, somebody else holds it, or `by` judged the other
+            round.
+    """
+    review = _locked(review_id, by)
+    refusal = _refusal(review, by)
+    if refusal:
+        raise ReviewStateError(refusal)
+    now = timezone.now()
+    is_held = review.state == Review.State.LOCKED and review.locked_by_id == by.pk
+    review.seconds_spent = None
+    if is_held and review.locked_until is not None:
+        begun = review.locked_until - settings.REVIEW_LOCK
+        review.seconds_spent = max(0, round((now - begun).total_seconds()))
+    say(review, judgement, by=by)
+    review.reviewed_by = by
+    review.reviewed_at = now
+    return _end(review, Review.State.DONE)
+
+
+@transaction.atomic
+def undo(review_id: int, *, by: User) -> Review:
+    """Take back a judgement of one's own, or one's passing on.
+
+    What was said stays as the reviewer's draft, who holds the review again. An entry that
+    was added or mended stays as it is: it has a history of its own.
+
+    Raises:
+        ReviewStateError: It is not judged or passed on, or not by `by`.
+    """
+    review = _locked(review_id, by)
+    if review.state == Review.State.DONE and review.reviewed_by_id == by.pk:
+        review.reviewed_at = None
+        return _hold(review, by)
+    if review.state == Review.State.SKIPPED and review.skipped_by_id == by.pk:
+        review.skipped_by = None
+        return _end(review, Review.State.WAITING)
+    raise ReviewStateError(
+        f"Review {review_id} is {review.get_state_display()}, and nothing of yours to "
+        "take back; who judged it can."
+    )
+
+
+@transaction.atomic
+def assign(review_id: int, *, to: User | None, by: User) -> Review:
+    """Ask one expert to judge it, or with None all.
+
+    Raises:
+        ReviewStateError: It is judged already.
+        InvalidReviewError: `to` is no expert, may not see the answer, or judges or is
+            asked for its other round.
+    """
+    review = _locked(review_id, by)
+    if review.state == Review.State.DONE:
+        raise ReviewStateError(f"Review {review_id} is done already.")
+    if to and not Review.objects.visible_to(to).filter(pk=review_id).exists():
+        raise InvalidReviewError(
+            f"{to.get_username()} is no expert who may read this answer; choose another."
+        )
+    others = Review.objects.filter(answer=review.answer_id).exclude(pk=review.pk)
+    if to and others.filter(_of(to) | Q(assignee=to)).exists():
+        raise InvalidReviewError(
+            f"{to.get_username()} has the other round of the answer of review "
+            f"{review_id}; a second opinion is somebody else's."
+        )
+    review.assignee = to
+    if to and review.skipped_by_id == to.pk:
+        review.skipped_by = None
+    review.save(update_fields=["assignee", "skipped_by"])
+    return review
+
+
+def _of(user: User) -> Q:
+    """Reviews that `user` judged, or holds."""
+    return Q(state=Review.State.DONE, reviewed_by=user) | Q(
+        state=Review.State.LOCKED, locked_by=user, locked_until__gt=timezone.now()
+    )
+
+
+def _locked(review_id: int, by: User) -> Review:
+    """Return a review that `by` may see, its row locked."""
+    rows = Review.objects.select_for_update(of=("self",)).visible_to(by)
+    found = rows.select_related("answer__knowledge_base").filter(pk=review_id).first()
+    if found is None:
+        raise ReviewNotFoundError(f"There is no review {review_id}.")
+    return found
+
+
+def _refusal(review: Review, by: User) -> str:
+    """Return why `by` may not judge a review now; "" if they may."""
+    if review.state == Review.State.DONE:
+        return f"Review {review.pk} is done already; who judged it can take it back."
+    is_running = review.locked_until is not None and (
+        review.locked_until > timezone.now()
+    )
+    if is_running and review.locked_by_id != by.pk:
+        who = review.locked_by.get_username() if review.locked_by else "somebody"
+        return (
+            f"Review {review.pk} is held by {who} until "
+            f"{timezone.localtime(review.locked_until):%H:%M}; take another."
+        )
+    others = Review.objects.filter(answer=review.answer_id).exclude(pk=review.pk)
+    if others.filter(_of(by)).exists():
+        return (
+            f"You judge the other round of the answer of review {review.pk}; a second "
+            "opinion is somebody else's."
+        )
+    return ""
+
+
+def _held(review_id: int, by: User) -> Review:
+    review = _locked(review_id, by)
+    if review.state != Review.State.LOCKED or review.locked_by_id != by.pk:
+        raise ReviewStateError(f"You do not hold review {review_id}.")
+    return review
+
+
+def _hold(review: Review, by: User) -> Review:
+    """Lock a review for `by`; a lock of theirs that runs goes on as it is."""
+    now = timezone.now()
+    runs = review.locked_until is not None and review.locked_until > now
+    if not (runs and review.locked_by_id == by.pk):
+        review.locked_until = now + settings.REVIEW_LOCK
+    if review.reviewed_by_id not in (None, by.pk):
+        _forget(review)
+    review.locked_by = by
+    review.state = Review.State.LOCKED
+    review.save()
+    return review
+
+
+def _forget(review: Review) -> None:
+    """Drop somebody else's draft: a judgement is one's own."""
+    for name in (*GRADES, "should_be_answered", "seconds_spent", "reviewed_by"):
+        setattr(review, name, None)
+    review.evidence_used = []
+    review.ideal_answer = review.note = ""
+
+
+def _end(review: Review, state: Review.State) -> Review:
+    review.state = state
+    review.locked_by = None
+    review.locked_until = None
+    review.save()
+    return review
+
+
+# Which tags are asked about, and which of these nobody is the expert of.
+
+
+RECENT = timedelta(days=30)
+COUNTED = 1_000
+"""Answers of a tag that are counted at most: enough to see that there are many."""
+
+
+@dataclass(frozen=True, slots=True)
+class TagTraffic:
+    """How often a tag was asked about; `answers` is at most `COUNTED`."""
+
+    tag: Tag
+    answers: int
+
+
+def unattended_tags() -> list[TagTraffic]:
+    """Return tags without an expert that were asked about lately, the busiest first.
+
+    One query more than there are such tags, each of which reads an index.
+    """
+    since = timezone.now() - RECENT
+    found = [
+        TagTraffic(tag, traffic_of(tag, since=since))
+        for tag in Tag.objects.without_expert()
+    ]
+    busy = [each for each in found if each.answers]
+    return sorted(busy, key=lambda each: (-each.answers, each.tag.slug))
+
+
+def traffic_of(tag: Tag, *, since: datetime) -> int:
+    """Count what was asked about a tag since then, up to `COUNTED`."""
+    rows = Answer.objects.live().filter(**{tag.facet: tag, "created_at__gte": since})
+    return rows.order_by()[:COUNTED].count()

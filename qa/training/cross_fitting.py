@@ -1,0 +1,266 @@
+"""Cross-fitting by article: every figure is of answers that no fit behind it saw.
+
+What is right about an article can be learnt by heart, so an article's answers are all in
+one fold. A score that is made of other fitted scores (the joint one) would be judged too
+well if those had seen its test fold: they are fitted again without each pair of folds.
+
+References:
+    Stone, "Cross-validatory choice and assessment of statistical predictions", JRSS B
+    36 (1974). Wolpert, "Stacked generalization", Neural Networks 5 (1992).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probes.abstention import FitSettings, Labelled, fit
+from probes.joint import JointSettings, fit_joint
+from qa.exceptions import EvaluationDataError
+from qa.inference.white_box import tap_of
+from qa.pipeline.language_model import Activations, Place
+
+Rows = NDArray[np.intp]
+Flags = NDArray[np.bool_]
+Scores = NDArray[np.float64]
+# Scores answers, named by their rows.
+Scorer = Callable[[Rows], Scores]
+# Fits on the answers of some rows.
+Fit = Callable[[Rows], Scorer]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CrossFitted:
+    """Scores of every answer by fits that did not see it.
+
+    Attributes:
+        own: By the fit without the answer's own fold, shape (answers,).
+        apart: For each fold, the scores of the answers outside of it by fits that saw
+            neither that fold nor the answer's own, shape (answers,); NaN inside of it.
+    """
+
+    own: Scores
+    apart: Mapping[int, Scores]
+
+
+def folds_of(clusters: Rows, count: int, seed: int) -> Rows:
+    """Deal whole clusters out to folds of about the same size.
+
+    Args:
+        clusters: The number of each answer's cluster, from 0 on without a gap.
+        count: How many folds, at least 2.
+        seed: The same seed deals the same way.
+
+    Returns:
+        The fold of each answer, 0-based.
+
+    Raises:
+        EvaluationDataError: There are fewer clusters than folds.
+    """
+    sizes = np.bincount(clusters) if len(clusters) else np.zeros(0, dtype=np.intp)
+    if not 2 <= count <= len(sizes):
+        msg = (
+            f"{len(sizes)} articles can't be dealt out to {count} folds: use runs over "
+            "more articles, or between 2 and that many folds."
+        )
+        raise EvaluationDataError(msg)
+    order = np.random.default_rng(seed).permutation(len(sizes))
+    # The largest first: what comes last evens out the folds.
+    order = order[np.argsort(-sizes[order], kind="stable")]
+    fold, filled = np.zeros(len(sizes), dtype=np.intp), np.zeros(count, dtype=np.intp)
+    for cluster in order:
+        fold[cluster] = filled.argmin()
+        filled[fold[cluster]] += sizes[cluster]
+    return fold[clusters]
+
+
+def held_out(rows: Rows, clusters: Rows, share: float, seed: int) -> tuple[Rows, Rows]:
+    """Part rows in what is fitted on and what stops the fit, by whole clusters.
+
+    Args:
+        rows: Answers to be parted, of at least two clusters.
+        clusters: The cluster of every answer there is.
+        share: Least share of the rows that is held out, in (0, 1).
+        seed: The same seed parts the same way.
+
+    Raises:
+        EvaluationDataError: All of them are of one cluster.
+    """
+    inside = clusters[rows]
+    names = np.unique(inside)
+    if len(names) < 2:
+        msg = (
+            "All answers to fit on are about one article, so none can be held out: use "
+            "runs over more articles."
+        )
+        raise EvaluationDataError(msg)
+    order = np.random.default_rng(seed).permutation(names)
+    sizes = np.array([(inside == name).sum() for name in order])
+    enough = int(np.searchsorted(np.cumsum(sizes), share * len(rows))) + 1
+    chosen = np.isin(inside, order[: min(enough, len(names) - 1)])
+    return rows[~chosen], rows[chosen]
+
+
+def out_of_fold(fit: Fit, folds: Rows) -> Scores:
+    """Score every answer by a fit on the other folds."""
+    scores = np.full(len(folds), np.nan)
+    for fold in np.unique(folds):
+        test = np.flatnonzero(folds == fold)
+        scores[test] = fit(np.flatnonzero(folds != fold))(test)
+    return scores
+
+
+def cross_fit(fit: Fit, folds: Rows) -> CrossFitted:
+    """Score every answer by fits without its fold, and without each other fold too.
+
+    Raises:
+        EvaluationDataError: There are only two folds, without which nothing is left.
+    """
+    numbers = np.unique(folds).tolist()
+    if len(numbers) < 3:
+        msg = (
+            f"{len(numbers)} folds leave nothing to fit on where two are left out, as a "
+            "joint score needs it: use at least 3."
+        )
+        raise EvaluationDataError(msg)
+    apart = {fold: np.full(len(folds), np.nan) for fold in numbers}
+    for one, other in combinations(numbers, 2):
+        scorer = fit(np.flatnonzero((folds != one) & (folds != other)))
+        for test, without in ((one, other), (other, one)):
+            rows = np.flatnonzero(folds == test)
+            apart[without][rows] = scorer(rows)
+    return CrossFitted(out_of_fold(fit, folds), apart)
+
+
+# Probes as fits of a cross-validation.
+
+
+_HELD_OUT: Final = 0.15
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SequenceFit:
+    """Fits a probe to sequences of activations.
+
+    Attributes:
+        activations: Of every answer, in their order.
+        target: What the probe is to tell, of every answer.
+        clusters: The article of every answer.
+        language_model: Fingerprint of the model that they were read from.
+        on_fit: Told after each fit.
+    """
+
+    activations: Sequence[Activations]
+    target: Flags
+    clusters: Rows
+    language_model: str
+    place: Place
+    settings: FitSettings
+    on_fit: Callable[[], None]
+
+    def __call__(self, rows: Rows) -> Scorer:
+        """Fit on these rows; some of their articles stop the fit and calibrate it."""
+        training, stopping = held_out(
+            rows, self.clusters, _HELD_OUT, self.settings.seed
+        )
+        probe = fit(
+            self._labelled(training),
+            self._labelled(stopping),
+            language_model=self.language_model,
+            tap=tap_of(self.place),
+            settings=self.settings,
+        )
+        self.on_fit()
+
+        def score(test: Rows) -> Scores:
+            return probe.confidences([self.activations[row] for row in test])
+
+        return score
+
+    def _labelled(self, rows: Rows) -> list[Labelled]:
+        return [Labelled(self.activations[row], bool(self.target[row])) for row in rows]
+
+
+def on_some(fit_on: Fit, count: int, seed: int) -> Fit:
+    """Return a fit that is given only `count` of its rows, drawn from all articles.
+
+    The rows of a smaller count are among those of a larger one.
+    """
+
+    def fit_some(rows: Rows) -> Scorer:
+        drawn = np.random.default_rng(seed).permutation(rows)[:count]
+        return fit_on(np.sort(drawn))
+
+    return fit_some
+
+
+# The joint score out of fold: no fit behind an answer's score saw its article.
+
+
+Signals = Mapping[str, float | None]
+# Stored with answers; confidences that a probe in force stored are not among them, for
+# it may have been fitted on these very answers.
+MEASURED: Final = (
+    "log_probability", "least_token_probability", "mean_entropy",
+    "distance_over_confidence", "willingness", "verdict_probability",
+    "answer_in_evidence", "question_in_evidence",
+)  # fmt: skip
+JOINT_SETTINGS: Final = JointSettings(
+    signals=(*MEASURED, "answer_confidence", "early_confidence"),
+    log_odds=frozenset(
+        {"verdict_probability", "answer_confidence", "early_confidence"}
+    ),
+)
+
+
+def joint_scores(
+    measured: Sequence[Signals],
+    right: Flags,
+    folds: Rows,
+    crossed: Mapping[str, CrossFitted],
+    settings: JointSettings,
+    *,
+    language_model: str,
+) -> Scores:
+    """Return each answer's joint confidence, fitted on the other folds.
+
+    The other folds' confidences that it is fitted on come from probes that did not see
+    this answer's fold either.
+
+    Args:
+        measured: Each answer's signals.
+        right: Whether each is right.
+        folds: The fold of each.
+        crossed: Confidences by the names of the signals that they stand for.
+        settings: Which signals are joined, and how.
+        language_model: Fingerprint of the model whose signals they are.
+    """
+    scores = np.full(len(folds), np.nan)
+    for fold in np.unique(folds).tolist():
+        training, test = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        apart = {name: one.apart[fold] for name, one in crossed.items()}
+        probe = fit_joint(
+            joined(measured, apart, training),
+            right[training].tolist(),
+            language_model=language_model,
+            settings=settings,
+        )
+        own = {name: one.own for name, one in crossed.items()}
+        rows = joined(measured, own, test)
+        scores[test] = [probe.confidence(row) for row in rows]
+    return scores
+
+
+def joined(
+    measured: Sequence[Signals], confidences: Mapping[str, Scores], rows: Rows
+) -> list[Signals]:
+    return [
+        {
+            **measured[row],
+            **{name: float(values[row]) for name, values in confidences.items()},
+        }
+        for row in rows.tolist()
+    ]

@@ -1,0 +1,199 @@
+"""Activations on disk, found again by what was read: a broken-off run goes on from them.
+
+A folder for each model and place, in it files of a few hundred texts each. The folder
+may be deleted at any time.
+"""
+
+import hashlib
+import logging
+import os
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from probes.language_model import WhiteBoxModel
+from probes.language_model.second_pass import Passing
+from probes.language_model.taps import Activations, Tap
+from qa.inference.grounded_form import passing_of
+
+from .labels import LabelledDraft
+
+logger = logging.getLogger(__name__)
+
+# float16 keeps 11 bits of a number up to here; bfloat16, in which models are run where
+# that is fast, keeps 8.
+_LARGEST_HALF: Final = float(np.finfo(np.float16).max)
+
+
+class ActivationCache:
+    """What one model held at one place."""
+
+    def __init__(self, directory: Path, *, language_model: str, tap: Tap) -> None:
+        """Look what is there.
+
+        Args:
+            directory: Of all models and places.
+            language_model: The model's fingerprint.
+            tap: The place in it.
+        """
+        self._folder = directory / language_model / f"{tap.layer}-{tap.part}"
+        self._files: dict[str, Path] = {}
+        for file in sorted(self._folder.glob("*.safetensors")):
+            self._files.update(dict.fromkeys(_keys(file), file))
+
+    def __contains__(self, key: str) -> bool:
+        """Tell whether a text's activations are kept."""
+        return key in self._files
+
+    def read(self, keys: Iterable[str]) -> dict[str, Activations]:
+        """Return what is kept of `keys`, each as float32 (positions, width)."""
+        by_file: dict[Path, list[str]] = {}
+        for key in keys:
+            if key in self._files:
+                by_file.setdefault(self._files[key], []).append(key)
+        found: dict[str, Activations] = {}
+        for file, wanted in by_file.items():
+            with safe_open(file, framework="numpy") as opened:
+                for key in wanted:
+                    found[key] = opened.get_tensor(key).astype(np.float32)
+        return found
+
+    def keep(self, rows: Mapping[str, Activations]) -> None:
+        """Write rows to a file of their own, which appears whole."""
+        if not rows:
+            return
+        self._folder.mkdir(parents=True, exist_ok=True)
+        name = hashlib.sha256("".join(sorted(rows)).encode()).hexdigest()
+        file = self._folder / f"{name}.safetensors"
+        part = self._folder / f"{name}.{os.getpid()}.{secrets.token_hex(4)}.part"
+        try:
+            save_file({key: _small(values) for key, values in rows.items()}, part)
+            part.rename(file)
+        finally:
+            part.unlink(missing_ok=True)
+        self._files.update(dict.fromkeys(rows, file))
+
+
+def key_of(passing: Passing) -> str:
+    """Return 64 hex digits: what is read and which positions are kept."""
+    said = f"{passing.start} {passing.end} {' '.join(map(str, passing.ids))}"
+    return hashlib.sha256(said.encode()).hexdigest()
+
+
+def _keys(file: Path) -> list[str]:
+    try:
+        with safe_open(file, framework="numpy") as opened:
+            return list(opened.keys())
+    except (OSError, SafetensorError):
+        logger.warning("%s is damaged and is made again.", file)
+        file.unlink(missing_ok=True)
+        return []
+
+
+def _small(values: Activations) -> NDArray[np.floating]:
+    is_small = bool((np.abs(values) < _LARGEST_HALF).all())
+    kept = values.astype(np.float16 if is_small else np.float32)
+    return np.ascontiguousarray(kept)
+
+
+# What a language model held inside while it read labelled drafts: a second pass.
+
+
+# Texts whose activations are kept in one file: what a killed run reads again.
+_TEXTS_AT_ONCE: Final = 64
+
+OnProgress = Callable[[int, int], None]
+
+
+class Insides:
+    """Activations of drafts, in their order, read once and kept on disk.
+
+    One pass gives both what stands at the prompt's last token, before any token of the
+    answer, and what stands at the answer's tokens.
+
+    Attributes:
+        drafts: Those that fit the model's context.
+        too_long: How many do not.
+    """
+
+    def __init__(
+        self,
+        model: WhiteBoxModel,
+        drafts: Sequence[LabelledDraft],
+        *,
+        directory: Path,
+        pieces: int | None = None,
+    ) -> None:
+        """Encode the drafts; nothing is read yet.
+
+        Args:
+            model: Reads them; others may use it meanwhile.
+            drafts: What is to be read.
+            directory: Where activations are kept.
+            pieces: How many pieces of evidence are read; None for all.
+        """
+        self._model, self._directory = model, directory
+        passings = [_passing(model, draft, pieces) for draft in drafts]
+        fits = [len(passing.ids) <= model.context_length for passing in passings]
+        self.drafts = tuple(d for d, fit in zip(drafts, fits, strict=True) if fit)
+        self._passings = [p for p, fit in zip(passings, fits, strict=True) if fit]
+        self.too_long = len(drafts) - len(self.drafts)
+
+    def read(
+        self, taps: Sequence[Tap], *, on_progress: OnProgress = lambda _done, _all: None
+    ) -> None:
+        """Read what is not kept yet at `taps`, the longest texts first."""
+        caches = {tap: self._cache(tap) for tap in taps}
+        by_key = {key_of(passing): passing for passing in self._passings}
+        missing = {
+            key: passing
+            for key, passing in by_key.items()
+            if not all(key in cache for cache in caches.values())
+        }
+        total = len(self._passings)
+        done = total - len(missing)
+        on_progress(done, total)
+        for batch in _batches(missing):
+            found = self._model.read_activations([p for _, p in batch], taps)
+            for tap, cache in caches.items():
+                rows = zip(batch, found, strict=True)
+                cache.keep({key: held[tap] for (key, _), held in rows})
+            done += len(batch)
+            on_progress(done, total)
+
+    def of_prompts(self, tap: Tap) -> list[Activations]:
+        """Return for each draft float32 (1, width) of its prompt's last token."""
+        return [values[:1] for values in self.of_sequences(tap)]
+
+    def of_sequences(self, tap: Tap) -> list[Activations]:
+        """Return for each draft float32 (1 + its tokens + 1, width).
+
+        Of its prompt's last token, its own tokens, and its end token.
+        """
+        self.read([tap])
+        keys = [key_of(passing) for passing in self._passings]
+        found = self._cache(tap).read(keys)
+        return [found[key] for key in keys]
+
+    def _cache(self, tap: Tap) -> ActivationCache:
+        return ActivationCache(
+            self._directory, language_model=self._model.fingerprint, tap=tap
+        )
+
+
+def _passing(model: WhiteBoxModel, draft: LabelledDraft, pieces: int | None) -> Passing:
+    passing = passing_of(model.tokens, draft.prompt, draft.answer, pieces=pieces)
+    return replace(passing, start=passing.start - 1)
+
+
+def _batches(missing: dict[str, Passing]) -> Iterator[list[tuple[str, Passing]]]:
+    rows = sorted(missing.items(), key=lambda row: -len(row[1].ids))
+    for first in range(0, len(rows), _TEXTS_AT_ONCE):
+        yield rows[first : first + _TEXTS_AT_ONCE]

@@ -1,0 +1,238 @@
+from collections.abc import Callable
+from typing import ClassVar
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from unfold.dataclasses import UnfoldAction
+from unfold.decorators import action, display
+
+from accounts.admin_confirmation import confirmed
+from accounts.exceptions import NescioError
+from probes.cards import ANSWER_KINDS
+from probes.models import Probe
+from qa.answers.admin_parts import ReadOnlyAdmin, table
+from qa.calibration.forms import author_of
+from qa.training.models import Retraining
+from qa.training.retraining import (
+    LEAST_REVIEWED,
+    approve,
+    decline,
+    enqueue_retraining,
+    reviewed_answers,
+    take_back,
+)
+
+State = Retraining.State
+_COLOURS = {
+    str(state.label): colour
+    for state, colour in {
+        State.TRAINING: "info",
+        State.FAILED: "danger",
+        State.SHADOW: "info",
+        State.WAITING: "warning",
+        State.PROMOTED: "success",
+        State.DECLINED: "info",
+        State.REVERTED: "danger",
+    }.items()
+}
+# What can be done where; the services hold it.
+_STEPS = {
+    State.WAITING: {"approve_this", "decline_this"},
+    State.PROMOTED: {"take_this_back"},
+}
+
+
+@admin.register(Retraining)
+class RetrainingAdmin(ReadOnlyAdmin):
+    """Probes trained on reviews: what each was worth, and whether it may decide."""
+
+    list_display: ClassVar = [
+        "__str__", "shown_state", "labels", "golden", "before", "after", "gain",
+        "created_at",
+    ]  # fmt: skip
+    list_filter: ClassVar = ["kind", "state"]
+    actions_list: ClassVar = ["retrain"]
+    actions_detail: ClassVar = ["approve_this", "decline_this", "take_this_back"]
+    fieldsets: ClassVar = [
+        (None, {"fields": ["kind", "shown_state", "reason", "created_at"]}),
+        (
+            "On the golden answers",
+            {"fields": ["golden_said", "champion_link", "challenger_link", "gain"]},
+        ),
+        ("Fitted on", {"fields": ["labels_said", "reviewed", "job_link"]}),
+        ("Steps", {"fields": ["history"]}),
+    ]  # fmt: skip
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Retraining]:
+        rows: QuerySet[Retraining] = super().get_queryset(request)
+        heavy = [
+            f"{side}__{name}"
+            for side in ("champion", "challenger")
+            for name in ("weights", "card", "metrics")
+        ]
+        return rows.select_related("champion", "challenger").defer(*heavy)
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: Retraining | None = None
+    ) -> list[str]:
+        return [name for _, options in self.fieldsets for name in options["fields"]]
+
+    def has_steer_permission(
+        self, request: HttpRequest, object_id: str | None = None
+    ) -> bool:
+        """Whether probes may be trained and promoted."""
+        return request.user.has_perms(["probes.add_probe", "probes.change_probe"])
+
+    def get_actions_detail(
+        self, request: HttpRequest, object_id: int
+    ) -> list[UnfoldAction]:
+        """Offer what can be done as it stands."""
+        state = Retraining.objects.values_list("state", flat=True).filter(pk=object_id)
+        offered = _STEPS.get(State(state[0]), set()) if state else set()
+        found = super().get_actions_detail(request, object_id)
+        return [each for each in found if each.path in offered]
+
+    @action(description="Retrain now", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @confirmed(
+        "Train all kinds of probes on what experts have said so far, and compare each "
+        "with the one in force? It takes minutes; none decides anything before you "
+        "approve it."
+    )
+    def retrain(self, request: HttpRequest) -> HttpResponse:
+        """Begin without waiting for enough new reviews."""
+        count = reviewed_answers()
+        if count < LEAST_REVIEWED:
+            message = (
+                f"{count:,} answers are reviewed and {LEAST_REVIEWED:,} are needed; "
+                "review more first."
+            )
+            self.message_user(request, message, messages.ERROR)
+        else:
+            for kind in ANSWER_KINDS:
+                enqueue_retraining(kind, by=author_of(request))
+            message = "Probes are being trained; reload this page in some minutes."
+            self.message_user(request, message, messages.SUCCESS)
+        return redirect("admin:qa_retraining_changelist")
+
+    @action(description="Approve: put in force", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @confirmed(
+        "Let the new probe tell how sure every answer is, in place of the former one? "
+        "Least confidences that a policy was calibrated to belong to that one. It can be "
+        "taken back."
+    )
+    def approve_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Put a better probe in force."""
+        return self._carry_out(request, object_id, approve)
+
+    @action(description="Decline", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @confirmed("Leave the new probe in shadow?")
+    def decline_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Leave a better probe in shadow."""
+        return self._carry_out(request, object_id, decline)
+
+    @action(description="Take back", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @confirmed("Put the former probe in force again, and this one back into shadow?")
+    def take_this_back(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Undo the promotion."""
+        return self._carry_out(request, object_id, take_back)
+
+    @display(description="state", ordering="state", label=_COLOURS)  # type: ignore[untyped-decorator]  # unfold ships no types
+    def shown_state(self, retraining: Retraining) -> str:
+        """Show where it stands, as a badge."""
+        return retraining.get_state_display()
+
+    @admin.display(description="AUROC before")
+    def before(self, retraining: Retraining) -> str:
+        """Show what the former probe was worth."""
+        return _number(retraining.champion_auroc)
+
+    @admin.display(description="after")
+    def after(self, retraining: Retraining) -> str:
+        """Show what the new one is worth."""
+        return _number(retraining.challenger_auroc)
+
+    @admin.display(description="difference [95 %]")
+    def gain(self, retraining: Retraining) -> str:
+        """Show by how much the new one is better, and how sure that is."""
+        before, after = retraining.champion_auroc, retraining.challenger_auroc
+        if before is None or after is None:
+            return ""
+        low, high = retraining.low, retraining.high
+        interval = "" if low is None else f" [{low:+.3f}, {high:+.3f}]"
+        return f"{after - before:+.3f}{interval}"
+
+    @admin.display(description="answers")
+    def golden_said(self, retraining: Retraining) -> str:
+        """Show on how many answers both were compared."""
+        return f"{retraining.golden:,}, {retraining.golden_right:,} of them right"
+
+    @admin.display(description="answers")
+    def labels_said(self, retraining: Retraining) -> str:
+        """Show on how many answers the new one was fitted."""
+        return f"{retraining.labels:,}, {retraining.labels_right:,} of them right"
+
+    @admin.display(description="former probe")
+    def champion_link(self, retraining: Retraining) -> SafeString | str:
+        """Show the former probe and its AUROC."""
+        return _link(retraining.champion, retraining.champion_auroc)
+
+    @admin.display(description="new probe")
+    def challenger_link(self, retraining: Retraining) -> SafeString | str:
+        """Show the new probe and its AUROC."""
+        return _link(retraining.challenger, retraining.challenger_auroc)
+
+    @admin.display(description="job")
+    def job_link(self, retraining: Retraining) -> SafeString | str:
+        if retraining.job_id is None:
+            return "deleted"
+        url = reverse("admin:jobs_job_change", args=[retraining.job_id])
+        return format_html('<a class="text-primary-600" href="{}">its job</a>', url)
+
+    @admin.display(description="what was done")
+    def history(self, retraining: Retraining) -> SafeString:
+        """Show each step: when, what, whose word it was."""
+        rows = [
+            (
+                f"{step.at:%Y-%m-%d %H:%M}",
+                step.get_after_display(),
+                str(step.by or "by itself"),
+                step.note,
+            )
+            for step in retraining.steps.select_related("by")
+        ]
+        return table(("when", "what", "who", ""), rows)
+
+    def _carry_out(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        decide: Callable[..., Retraining],
+    ) -> HttpResponse:
+        try:
+            retraining = decide(int(object_id), by=author_of(request))
+        except NescioError as error:
+            self.message_user(request, str(error), messages.ERROR)
+        else:
+            message = f"{retraining} is {retraining.get_state_display()}."
+            self.message_user(request, message, messages.SUCCESS)
+        return redirect("admin:qa_retraining_change", object_id)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
+
+
+def _link(probe: Probe | None, auroc: float | None) -> SafeString | str:
+    if probe is None:
+        return "none"
+    return format_html(
+        '<a class="text-primary-600 dark:text-primary-500" href="{}">{}</a>, AUROC {}',
+        reverse("admin:probes_probe_change", args=[probe.pk]),
+        probe,
+        _number(auroc),
+    )

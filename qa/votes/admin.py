@@ -1,0 +1,323 @@
+from typing import ClassVar
+
+from django.contrib import admin, messages
+from django.contrib.auth.models import User
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, StreamingHttpResponse
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from unfold.decorators import display
+
+from accounts.exceptions import NescioError
+from accounts.roles import Role, has_role
+from kb.entries.models import Entry
+from kb.interface.admin import caller
+from qa.answers.admin_parts import (
+    EstimatingPaginator,
+    ReadOnlyAdmin,
+    evidence_table,
+    gates_table,
+    link_to,
+    shortened,
+)
+from qa.answers.models import Answer, fetch_evidence
+from qa.votes.api import csv_response
+from qa.votes.entry_confidence import undo_moves
+from qa.votes.models import ConfidenceMove, Vote, VoteQuerySet
+from qa.votes.services import handle_votes, reopen_votes
+
+_WITHHELD = "withheld: the answer cites entries that you may not see"
+
+
+class _StateFilter(admin.SimpleListFilter):
+    title = "state"
+    parameter_name = "state"
+
+    def lookups(
+        self, _request: HttpRequest, _model_admin: object
+    ) -> list[tuple[str, str]]:
+        return [("open", "open"), ("handled", "dealt with")]
+
+    def queryset(self, _request: HttpRequest, votes: QuerySet[Vote]) -> QuerySet[Vote]:
+        if self.value() in ("open", "handled"):
+            return votes.filter(handled_at__isnull=self.value() == "open")
+        return votes
+
+
+class _ReasonFilter(admin.SimpleListFilter):
+    title = "what is wrong"
+    parameter_name = "what"
+
+    def lookups(
+        self, _request: HttpRequest, _model_admin: object
+    ) -> list[tuple[str, str]]:
+        return [(reason.value, str(reason.label)) for reason in Vote.Reason]
+
+    def queryset(self, _request: HttpRequest, votes: QuerySet[Vote]) -> QuerySet[Vote]:
+        if self.value() in Vote.Reason.values:
+            return votes.filter(reasons__contains=[self.value()])
+        return votes
+
+
+@admin.register(Vote)
+class VoteAdmin(ReadOnlyAdmin):
+    """The inbox of thumbs: what was said of which answer, and whether it was dealt with."""
+
+    list_display: ClassVar = [
+        "thumb", "question", "outcome", "gate", "reasons_said", "says", "user",
+        "state", "updated_at",
+    ]  # fmt: skip
+    list_display_links: ClassVar = ["thumb", "question"]
+    list_filter: ClassVar = [
+        _StateFilter, "is_up", _ReasonFilter, "answer__outcome", "answer__gate",
+        "answer__knowledge_base", "updated_at",
+    ]  # fmt: skip
+    list_select_related = ["answer", "user", "handled_by"]
+    list_per_page = 25
+    show_full_result_count = False
+    paginator = EstimatingPaginator
+    search_fields = ["answer__question", "user__username"]
+    search_help_text = "Words of the question as they begin, or who voted"
+    actions: ClassVar = ["handle", "reopen", "export"]
+    fieldsets: ClassVar = [
+        (
+            None,
+            {
+                "fields": [
+                    "thumb", "reasons_said", "says", "expects", "user", "created_at",
+                    "updated_at", "state",
+                ]
+            },
+        ),
+        ("On", {"fields": ["asked", "outcome", "reason", "text"]}),
+        ("How it was decided", {"fields": ["gates"]}),
+        ("Evidence", {"fields": ["pieces"]}),
+    ]  # fmt: skip
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Vote]:
+        votes: VoteQuerySet = super().get_queryset(request)
+        return votes.visible_to(request.user)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Vote], search_term: str
+    ) -> tuple[QuerySet[Vote], bool]:
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        asked = Answer.objects.with_words(term).values("pk")
+        said = Q(answer__in=asked) | Q(user__username__icontains=term)
+        return queryset.filter(said), False
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Vote | None:
+        vote: Vote | None = super().get_object(request, object_id, from_field)
+        if vote is not None:
+            fetch_evidence(vote.answer, request.user)
+        return vote
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: Vote | None = None
+    ) -> list[str]:
+        return [name for _, options in self.fieldsets for name in options["fields"]]
+
+    def has_handle_permission(self, request: HttpRequest) -> bool:
+        """Who reviews answers deals with votes."""
+        return has_role(request.user, Role.SME)
+
+    @admin.action(description="Mark as dealt with", permissions=["handle"])
+    def handle(self, request: HttpRequest, chosen: QuerySet[Vote]) -> None:
+        count = handle_votes(chosen, by=caller(request))
+        self._tell(request, count, "marked as dealt with")
+
+    @admin.action(description="Open again", permissions=["handle"])
+    def reopen(self, request: HttpRequest, chosen: QuerySet[Vote]) -> None:
+        self._tell(request, reopen_votes(chosen), "opened again")
+
+    @admin.action(description="Download as CSV", permissions=["view"])
+    def export(
+        self, _request: HttpRequest, chosen: QuerySet[Vote]
+    ) -> StreamingHttpResponse:
+        return csv_response(chosen.select_related("answer", "user", "handled_by"))
+
+    def _tell(self, request: HttpRequest, count: int, done: str) -> None:
+        noun = "vote" if count == 1 else "votes"
+        self.message_user(request, f"{count} {noun} {done}.", messages.SUCCESS)
+
+    @display(  # type: ignore[untyped-decorator]  # unfold ships no types
+        description="thumb",
+        ordering="is_up",
+        label={"up": "success", "down": "danger"},
+    )
+    def thumb(self, vote: Vote) -> str:
+        return "up" if vote.is_up else "down"
+
+    @admin.display(description="question", ordering="answer__question")
+    def question(self, vote: Vote) -> str:
+        """Show what was asked, shortened."""
+        return shortened(vote.answer.question)
+
+    @admin.display(description="question")
+    def asked(self, vote: Vote) -> SafeString:
+        """Show what was asked, with the way to the answer's own page."""
+        return link_to(vote.answer)
+
+    @display(  # type: ignore[untyped-decorator]  # unfold ships no types
+        description="outcome",
+        ordering="answer__outcome",
+        label={"answered": "success", "refused": "warning"},
+    )
+    def outcome(self, vote: Vote) -> str:
+        return vote.answer.outcome
+
+    @admin.display(description="decided by", ordering="answer__gate")
+    def gate(self, vote: Vote) -> str:
+        return vote.answer.gate.replace("_", " ")
+
+    @admin.display(description="reason")
+    def reason(self, vote: Vote) -> str:
+        """Show the refusal's true reason."""
+        return vote.answer.reason.replace("_", " ")
+
+    @admin.display(description="what is wrong")
+    def reasons_said(self, vote: Vote) -> str:
+        return ", ".join(vote.reason_words)
+
+    @admin.display(description="comment")
+    def says(self, vote: Vote) -> str:
+        return _WITHHELD if vote.is_withheld and vote.comment else vote.comment
+
+    @admin.display(description="expected answer")
+    def expects(self, vote: Vote) -> str:
+        """Show what the voter would have said."""
+        is_hidden = vote.is_withheld and vote.expected_answer
+        return _WITHHELD if is_hidden else vote.expected_answer
+
+    @display(  # type: ignore[untyped-decorator]  # unfold ships no types
+        description="state",
+        ordering="handled_at",
+        label={"open": "warning", "handled": "success"},
+    )
+    def state(self, vote: Vote) -> tuple[str, str]:
+        """Show who dealt with it, or that nobody did."""
+        if vote.handled_at is None:
+            return "open", "open"
+        by = f" by {vote.handled_by.get_username()}" if vote.handled_by else ""
+        return "handled", f"dealt with{by}"
+
+    @admin.display(description="text")
+    def text(self, vote: Vote) -> str:
+        """Show what the asker read."""
+        return vote.answer.shown_text
+
+    @admin.display(description="signals")
+    def gates(self, vote: Vote) -> SafeString:
+        """Show every measured number beside its threshold."""
+        return gates_table(vote.answer)
+
+    @admin.display(description="what was found")
+    def pieces(self, vote: Vote) -> SafeString:
+        """Show the evidence and near misses as they were measured."""
+        return evidence_table(vote.answer)
+
+
+@admin.register(ConfidenceMove)
+class ConfidenceMoveAdmin(ReadOnlyAdmin):
+    """The ledger: which enriched entries votes moved, how far, and what was undone."""
+
+    list_display: ClassVar = [
+        "when", "entry_said", "what", "prior_shown", "moved", "up_shown", "down_shown",
+        "raters", "by",
+    ]  # fmt: skip
+    list_display_links = ["when"]
+    list_filter = ["is_undo", "at"]
+    list_select_related = ["entry", "by"]
+    list_per_page = 50
+    show_full_result_count = False
+    actions: ClassVar = ["undo"]
+    fields: ClassVar = [
+        "entry_said", "what", "prior_shown", "moved", "up_shown", "down_shown", "raters",
+        "by", "reason", "when",
+    ]  # fmt: skip
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ConfidenceMove]:
+        rows: QuerySet[ConfidenceMove] = super().get_queryset(request)
+        visible = Entry.objects.visible_to(request.user)
+        unread = ("entry__search_vector",)
+        return rows.filter(entry__in=visible.values("pk")).defer(*unread)
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: ConfidenceMove | None = None
+    ) -> list[str]:
+        return self.fields
+
+    def has_undo_permission(self, request: HttpRequest) -> bool:
+        """Who writes knowledge takes moves back."""
+        return has_role(request.user, Role.CURATOR)
+
+    @admin.action(
+        description="Undo: give the entries their confidence without votes back",
+        permissions=["undo"],
+    )
+    def undo(self, request: HttpRequest, chosen: QuerySet[ConfidenceMove]) -> None:
+        """Take back what votes made of the chosen moves' entries."""
+        by = request.user
+        if not isinstance(by, User):
+            return
+        done = 0
+        for entry_id in sorted(set(chosen.values_list("entry_id", flat=True))):
+            try:
+                undo_moves(entry_id, by=by)
+            except NescioError as error:
+                self.message_user(request, str(error), messages.WARNING)
+            else:
+                done += 1
+        if done:
+            noun = "entry has" if done == 1 else "entries have"
+            said = f"{done} {noun} the confidence without votes again."
+            self.message_user(request, said, messages.SUCCESS)
+
+    @admin.display(description="when", ordering="at")
+    def when(self, move: ConfidenceMove) -> str:
+        return f"{move.at:%Y-%m-%d %H:%M}"
+
+    @admin.display(description="entry")
+    def entry_said(self, move: ConfidenceMove) -> SafeString:
+        return format_html(
+            '<a class="text-primary-600 dark:text-primary-500" href="{}">{}</a>',
+            reverse("admin:kb_entry_change", args=[move.entry_id]),
+            move.entry.said,
+        )
+
+    @display(  # type: ignore[untyped-decorator]  # unfold ships no types
+        description="what",
+        ordering="is_undo",
+        label={"raised": "success", "lowered": "warning", "undone": "info"},
+    )
+    def what(self, move: ConfidenceMove) -> str:
+        """Show the direction as a badge."""
+        if move.is_undo:
+            return "undone"
+        return "raised" if move.after > move.before else "lowered"
+
+    @admin.display(description="without votes", ordering="prior")
+    def prior_shown(self, move: ConfidenceMove) -> str:
+        """Show the confidence that the entry has without votes."""
+        return f"{move.prior:.2f}"
+
+    @admin.display(description="confidence")
+    def moved(self, move: ConfidenceMove) -> str:
+        return f"{move.before:.2f} → {move.after:.2f}".replace(
+            " ", "\N{NO-BREAK SPACE}"
+        )
+
+    @admin.display(description="weight for")
+    def up_shown(self, move: ConfidenceMove) -> str:
+        """Show what counted for the entry after trimming and fading."""
+        return f"{move.up:.1f}"
+
+    @admin.display(description="weight against")
+    def down_shown(self, move: ConfidenceMove) -> str:
+        """Show what counted against it."""
+        return f"{move.down:.1f}"

@@ -1,0 +1,194 @@
+"""Votes as JSON, as far as their reader may see what they are on."""
+
+from typing import Literal
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.http import StreamingHttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.generics import GenericAPIView, ListAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.pagination import NewestFirstPagination
+from accounts.roles import IsAgent, IsSME
+from kb.interface.api import caller
+from qa.answers.api import VoteSerializer
+from qa.answers.filters import VoteFilter
+from qa.answers.models import Answer
+from qa.exceptions import VoteNotFoundError
+from qa.pipeline.gates import Gate, Reason
+from qa.votes.models import Vote
+from qa.votes.services import csv_lines, handle_votes, reopen_votes, vote
+
+
+class VotedAnswerSerializer(serializers.Serializer[Answer]):
+    """What was voted on."""
+
+    id = serializers.UUIDField()
+    question = serializers.CharField()
+    outcome = serializers.ChoiceField(Answer.Outcome.choices)
+    gate = serializers.ChoiceField(
+        [gate.value for gate in Gate], allow_blank=True, help_text="Empty if answered."
+    )
+    reason = serializers.ChoiceField(
+        [reason.value for reason in Reason],
+        source="shown_reason",
+        allow_blank=True,
+        help_text="Why it was refused, as far as the asker may know.",
+    )
+    created_at = serializers.DateTimeField()
+
+
+class VoteSummarySerializer(serializers.Serializer[Vote]):
+    """A vote with what it is on."""
+
+    id = serializers.IntegerField()
+    rating = serializers.SerializerMethodField()
+    reasons = serializers.ListField(child=serializers.ChoiceField(Vote.Reason.choices))
+    comment = serializers.SerializerMethodField()
+    expected_answer = serializers.SerializerMethodField()
+    withheld = serializers.BooleanField(
+        source="is_withheld",
+        help_text="The answer cites an entry that you may not see; neither it nor what "
+        "was said of it is shown.",
+    )
+    voter = serializers.CharField(source="user.username")
+    answer = VotedAnswerSerializer()
+    text = serializers.SerializerMethodField(
+        help_text="What was shown: the answer, or the refusal's wording."
+    )
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+    handled_at = serializers.DateTimeField(allow_null=True)
+    handled_by = serializers.CharField(
+        source="handled_by.username", default=None, allow_null=True
+    )
+
+    def get_rating(self, vote: Vote) -> Literal["up", "down"]:
+        return "up" if vote.is_up else "down"
+
+    def get_comment(self, vote: Vote) -> str:
+        return "" if vote.is_withheld else vote.comment
+
+    def get_expected_answer(self, vote: Vote) -> str:
+        """Return what the voter would have said."""
+        return "" if vote.is_withheld else vote.expected_answer
+
+    def get_text(self, vote: Vote) -> str:
+        """Return what the asker read."""
+        return "" if vote.is_withheld else vote.answer.text
+
+
+# Thumbs over REST: one's own, and the inbox of all for who reviews answers.
+
+
+class VoteView(GenericAPIView[Answer]):
+    """One's own thumb on an answer or refusal."""
+
+    permission_classes = [IsAgent]
+    throttle_scope = "user"
+    serializer_class = VoteSerializer
+
+    @extend_schema(
+        operation_id="answers_vote",
+        responses={
+            200: VoteSerializer,
+            409: OpenApiResponse(description="The question is not decided yet."),
+        },
+    )
+    def put(self, request: Request, answer_id: UUID) -> Response:
+        """Set one's thumb on an answer or a refusal, change it, or take it back."""
+        given = VoteSerializer(data=request.data)
+        given.is_valid(raise_exception=True)
+        said = dict(given.validated_data)
+        rating = said.pop("rating")
+        kept = vote(
+            answer_id,
+            user=caller(request),
+            is_up=None if rating is None else rating == "up",
+            **said,
+        )
+        names = ("reasons", "comment", "expected_answer")
+        found = {name: getattr(kept, name) for name in names} if kept else {}
+        return Response(
+            VoteSerializer({"rating": rating, **_NOTHING_SAID, **found}).data
+        )
+
+
+class _VotesView(GenericAPIView[Vote]):
+    permission_classes = [IsSME]
+    throttle_scope = "user"
+    serializer_class = VoteSummarySerializer
+    filterset_class = VoteFilter
+
+    def get_queryset(self) -> QuerySet[Vote]:
+        votes = Vote.objects.visible_to(self.request.user)
+        return votes.select_related("answer", "user", "handled_by")
+
+
+class VoteListView(_VotesView, ListAPIView[Vote]):
+    """Everybody's thumbs."""
+
+    pagination_class = NewestFirstPagination
+
+    @extend_schema(operation_id="votes_list")
+    def get(self, request: Request) -> Response:
+        """List votes with what they are on, newest first."""
+        return self.list(request)
+
+
+class VoteExportView(_VotesView):
+    """Everybody's thumbs as a table."""
+
+    @extend_schema(
+        operation_id="votes_export", responses={(200, "text/csv"): OpenApiTypes.STR}
+    )
+    def get(self, request: Request) -> StreamingHttpResponse:
+        """Download votes as CSV, newest first; filters as for the list."""
+        votes = self.filter_queryset(self.get_queryset())
+        return csv_response(votes)
+
+
+class VoteHandledView(_VotesView):
+    """Whether a vote was dealt with."""
+
+    @extend_schema(operation_id="votes_handle", request=None)
+    def put(self, request: Request, vote_id: int) -> Response:
+        """Mark a vote as dealt with."""
+        found = self._found(vote_id)
+        handle_votes(found, by=caller(request))
+        return Response(VoteSummarySerializer(found.get()).data)
+
+    @extend_schema(
+        operation_id="votes_reopen", request=None, responses=VoteSummarySerializer
+    )
+    def delete(self, request: Request, vote_id: int) -> Response:
+        """Take that back: the vote is open again."""
+        found = self._found(vote_id)
+        reopen_votes(found)
+        return Response(VoteSummarySerializer(found.get()).data)
+
+    def _found(self, vote_id: int) -> QuerySet[Vote]:
+        """Return the vote as a query.
+
+        Raises:
+            VoteNotFoundError: There is none that the reviewer may see.
+        """
+        found = self.get_queryset().filter(pk=vote_id)
+        if not found.exists():
+            raise VoteNotFoundError(f"There is no vote {vote_id}.")
+        return found
+
+
+def csv_response(votes: QuerySet[Vote]) -> StreamingHttpResponse:
+    return StreamingHttpResponse(
+        csv_lines(votes),
+        content_type="text/csv; charset=utf-8",
+        headers={"Content-Disposition": 'attachment; filename="votes.csv"'},
+    )
+
+
+_NOTHING_SAID = {"reasons": [], "comment": "", "expected_answer": ""}

@@ -1,0 +1,285 @@
+"""How far thumbs move the confidence of what a language model proposed: bounded, trimmed.
+
+A Beta posterior whose prior is the confidence that the entry had without votes. Three
+things keep it from being steered:
+
+- a rater counts once for an entry, however often and on however many answers he votes;
+- the raters who push hardest are left out, on either side as many (a trimmed mean's way):
+  so many alone, whatever they do, move nothing, and against all the others they undo
+  nothing;
+- what is left moves it by `span` at most, within `floor` and `ceiling`.
+
+Votes fade: half of one is left after `half_life`.
+
+References:
+    Jøsang and Ismail, "The Beta reputation system", Bled eCommerce Conference 2002:
+    the posterior and its forgetting factor.
+    Yin et al., "Byzantine-robust distributed learning: towards optimal statistical
+    rates", ICML 2018: what trimming either end promises against a coalition.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from jobs.run import JobRun
+from kb.entries.models import Entry, EntryQuerySet
+from kb.entries.services import edit_entry
+from kb.exceptions import EntryNotFoundError, RevisionConflictError
+from qa.answers.models import Answer, AnswerEvidence
+from qa.exceptions import NothingToUndoError
+from qa.votes.models import ConfidenceMove, Vote
+
+
+@dataclass(frozen=True, slots=True)
+class Rating:
+    """One thumb on an answer that rests on the entry."""
+
+    rater: int
+    is_up: bool
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How votes are weighed.
+
+    Attributes:
+        strength: So many votes the prior is worth; above 0.
+        trimmed: So many raters are left out on either side: the largest ring that can
+            do nothing.
+        half_life: After so long a vote counts half.
+        span: The most that votes move a confidence, in (0, 1).
+        floor: What they never bring it below, in (0, 1); one that was there stays.
+        ceiling: What they never bring it above, in (0, 1).
+    """
+
+    strength: float = 10.0
+    trimmed: int = 5
+    half_life: timedelta = timedelta(days=90)
+    span: float = 0.2
+    floor: float = 0.05
+    ceiling: float = 0.95
+
+
+RULE: Final = Rule()
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """What votes come to.
+
+    Attributes:
+        confidence: In (0, 1).
+        up: Weight of the raters for it that counted, after trimming and fading.
+        down: Weight of those against it.
+        raters: How many voted at all.
+    """
+
+    confidence: float
+    up: float
+    down: float
+    raters: int
+
+
+def weigh(
+    prior: float, ratings: Iterable[Rating], *, at: datetime, rule: Rule = RULE
+) -> Weighed:
+    """Return the confidence that votes give an entry.
+
+    Args:
+        prior: Its confidence without votes, in (0, 1).
+        ratings: In any order.
+        at: Now; a vote of later counts whole.
+        rule: How they are weighed.
+
+    Raises:
+        ValueError: `prior` is not in (0, 1).
+    """
+    if not 0 < prior < 1:
+        msg = f"The prior {prior} is not in (0, 1)."
+        raise ValueError(msg)
+    weights = _weight_by_rater(ratings, at, rule)
+    up = _trimmed([weight for weight in weights if weight > 0], rule.trimmed)
+    down = _trimmed([-weight for weight in weights if weight < 0], rule.trimmed)
+    # The posterior's mean, as a step from the prior: without votes it is exactly that.
+    step = (up * (1 - prior) - down * prior) / (rule.strength + up + down)
+    return Weighed(_bounded(prior + step, prior, rule), up, down, len(weights))
+
+
+def _weight_by_rater(
+    ratings: Iterable[Rating], at: datetime, rule: Rule
+) -> list[float]:
+    """Return what each rater says on the whole, in [-1, 1]: his fading votes, capped."""
+    sums: dict[int, float] = {}
+    # In an order of their own: sums of fractions depend on it.
+    for rating in sorted(ratings, key=lambda r: (r.rater, r.at, r.is_up)):
+        age = max(at - rating.at, timedelta())
+        fading = 0.5 ** (age / rule.half_life)
+        said = fading if rating.is_up else -fading
+        sums[rating.rater] = sums.get(rating.rater, 0.0) + said
+    return [min(1.0, max(-1.0, total)) for total in sums.values()]
+
+
+def _trimmed(weights: list[float], count: int) -> float:
+    """Return the sum without the `count` largest."""
+    return sum(sorted(weights, reverse=True)[count:])
+
+
+def _bounded(mean: float, prior: float, rule: Rule) -> float:
+    low = min(prior, max(rule.floor, prior - rule.span))
+    high = max(prior, min(rule.ceiling, prior + rule.span))
+    return min(high, max(low, mean))
+
+
+# Moving the confidence of enriched entries by votes, on record and reversibly.
+
+
+KIND = "qa.weigh_votes"
+# Smaller steps are not worth a revision.
+_LEAST_STEP = 0.01
+_AT_ONCE = 50
+_MOVABLE = (Entry.State.PROPOSED, Entry.State.IN_REVIEW, Entry.State.NEEDS_REVIEW)
+# Thumbs down that say something about what the answer rests on; one without a reason does.
+_AGAINST = [Vote.Reason.WRONG.value, Vote.Reason.OUTDATED.value]
+
+
+def weigh_votes(run: JobRun) -> dict[str, object]:
+    """Weigh the votes on every enriched entry that nobody verified; handler of `KIND`."""
+    cited = AnswerEvidence.objects.filter(
+        role=AnswerEvidence.Role.CITED, answer__votes__isnull=False
+    )
+    # Those that were moved are looked at again: votes fade, and are taken back.
+    touched = Q(pk__in=cited.values("entry")) | Q(
+        pk__in=ConfidenceMove.objects.order_by().values("entry")
+    )
+    found = _movable().filter(touched).order_by("pk")
+    ids = list(found.values_list("pk", flat=True))
+    done = int(run.cursor.get("done", 0))
+    moved = int(run.cursor.get("moved", 0))
+    waiting = [pk for pk in ids if pk > int(run.cursor.get("last", 0))]
+    for first in range(0, len(waiting), _AT_ONCE):
+        some = waiting[first : first + _AT_ONCE]
+        with run.step() as step:
+            moved += sum(weigh_entry(pk) is not None for pk in some)
+            done += len(some)
+            cursor = {"last": some[-1], "done": done, "moved": moved}
+            step.advance(done=done, total=len(ids), cursor=cursor)
+    return {"entries": done, "moved": moved}
+
+
+def weigh_entry(entry_id: int, *, at: datetime | None = None) -> ConfidenceMove | None:
+    """Bring one entry's confidence to what votes make of it.
+
+    Its revision and its row in the ledger are written together.
+
+    Args:
+        at: Now.
+
+    Returns:
+        None where nothing was to be moved: also where the entry is verified, a person's,
+        retired, or was changed by somebody in this moment.
+    """
+    entry = _movable().with_revision_number().filter(pk=entry_id).first()
+    if entry is None:
+        return None
+    last = ConfidenceMove.objects.filter(entry=entry).first()
+    # Whoever set another confidence since then set another prior.
+    is_ours = last is not None and last.after == entry.confidence
+    prior = last.prior if last is not None and is_ours else entry.confidence
+    found = weigh(prior, _ratings(entry), at=at or timezone.now())
+    after = found.confidence
+    step = abs(after - entry.confidence)
+    if step == 0 or (step < _LEAST_STEP and after != prior):
+        return None
+    try:
+        with transaction.atomic():
+            edit_entry(
+                entry_id=entry.pk,
+                author=None,
+                may_verify=False,
+                expected_revision=entry.revision_number,
+                reason=f"Votes of {found.raters} users.",
+                confidence=after,
+            )
+            return ConfidenceMove.objects.create(
+                entry=entry,
+                prior=prior,
+                before=entry.confidence,
+                after=after,
+                up=found.up,
+                down=found.down,
+                raters=found.raters,
+            )
+    except (EntryNotFoundError, RevisionConflictError):
+        return None  # the next run looks again
+
+
+@transaction.atomic
+def undo_moves(entry_id: int, *, by: User, reason: str = "") -> ConfidenceMove:
+    """Give an entry the confidence back that it had without votes.
+
+    Votes of until now count no more for it; later ones do.
+
+    Raises:
+        NothingToUndoError: Votes have not moved it, or its confidence was set since.
+    """
+    entry = (
+        _movable()
+        .with_revision_number()
+        .select_for_update(of=("self",))
+        .filter(pk=entry_id)
+        .first()
+    )
+    last = ConfidenceMove.objects.filter(entry=entry_id).first()
+    if entry is None or last is None or last.is_undo or last.after != entry.confidence:
+        raise NothingToUndoError(
+            f"Votes have not moved the confidence of entry {entry_id}, or somebody set "
+            "it since; change the entry instead."
+        )
+    edit_entry(
+        entry_id=entry.pk,
+        author=by,
+        may_verify=False,
+        expected_revision=entry.revision_number,
+        reason=reason or "Took back what votes had made of its confidence.",
+        confidence=last.prior,
+    )
+    return ConfidenceMove.objects.create(
+        entry=entry,
+        prior=last.prior,
+        before=last.after,
+        after=last.prior,
+        is_undo=True,
+        by=by,
+        reason=reason,
+    )
+
+
+def _movable() -> EntryQuerySet:
+    return Entry.objects.filter(origin=Entry.Origin.ENRICHED, state__in=_MOVABLE).defer(
+        "search_vector"
+    )
+
+
+def _ratings(entry: Entry) -> list[Rating]:
+    """Return the votes on answers that rest on what the entry says now."""
+    cited = AnswerEvidence.objects.filter(
+        entry=entry,
+        role=AnswerEvidence.Role.CITED,
+        revision__text=entry.text,
+        revision__question=entry.question,
+    ).exclude(answer__channel=Answer.Channel.EVALUATION)
+    about = Q(is_up=True) | Q(reasons=[]) | Q(reasons__overlap=_AGAINST)
+    votes = Vote.objects.filter(about, answer__in=cited.values("answer"))
+    undone = ConfidenceMove.objects.filter(entry=entry, is_undo=True).first()
+    if undone is not None:
+        votes = votes.filter(updated_at__gt=undone.at)
+    rows = votes.order_by().values_list("user_id", "is_up", "updated_at")
+    return [Rating(*row) for row in rows]

@@ -1,0 +1,198 @@
+from typing import Self
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Exists, OuterRef, Q
+
+from kb.entries.models import Entry
+from qa.answers.models import Answer, withholds
+
+
+class VoteQuerySet(models.QuerySet["Vote"]):
+    """Reads over votes."""
+
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """Votes on answers that `user` may look up, with `is_withheld` as theirs is.
+
+        Where it is set, neither the answer nor what was said of it may be shown.
+        """
+        answers = Answer.objects.visible_to(user).filter(pk=OuterRef("answer_id"))
+        withheld = withholds(user, "answer_id")
+        return self.filter(Exists(answers)).annotate(is_withheld=withheld)
+
+    def open(self) -> Self:
+        """Votes that nobody has dealt with yet."""
+        return self.filter(handled_at__isnull=True)
+
+
+class Vote(models.Model):
+    """One user's thumb on one answer or refusal, and what they say is wrong with it."""
+
+    class Reason(models.TextChoices):
+        """What is wrong; which apply depends on what was voted on."""
+
+        WRONG = "wrong", "It is wrong"
+        INCOMPLETE = "incomplete", "It is incomplete"
+        OUTDATED = "outdated", "It is out of date"
+        OFF_TOPIC = "off_topic", "It answers another question"
+        NOT_IN_EVIDENCE = "not_in_evidence", "The evidence does not say so"
+        UNCLEAR = "unclear", "It is hard to understand"
+        SHOULD_BE_KNOWN = "should_be_known", "We should know this"
+        ENTRY_EXISTS = "entry_exists", "There is an entry for it"
+        WRONG_REASON = "wrong_reason", "The reason given is not the true one"
+        OTHER = "other", "Something else"
+
+    answer = models.ForeignKey(Answer, on_delete=models.CASCADE, related_name="votes")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="votes"
+    )
+    is_up = models.BooleanField()
+    reasons = ArrayField(
+        models.CharField(max_length=20, choices=Reason.choices),
+        default=list,
+        blank=True,
+        help_text="What is wrong; of a thumb down alone.",
+    )
+    comment = models.TextField(blank=True, max_length=2000)
+    expected_answer = models.TextField(
+        blank=True,
+        max_length=4000,
+        help_text="What should have been said; of a thumb down alone.",
+    )
+    handled_at = models.DateTimeField(
+        null=True, blank=True, help_text="When somebody dealt with it."
+    )
+    handled_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="handled_votes",
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    objects = VoteQuerySet.as_manager()
+
+    is_withheld: bool  # from `visible_to`, without which nothing is shown
+
+    class Meta:
+        ordering = ["-updated_at", "-pk"]
+        indexes = [
+            models.Index(fields=["-created_at", "-id"], name="vote_newest"),
+            models.Index(fields=["-updated_at", "-id"], name="vote_changed"),
+        ]
+        constraints = [
+            models.UniqueConstraint(fields=["answer", "user"], name="vote_one_each"),
+        ]
+
+    def __str__(self) -> str:
+        return "up" if self.is_up else "down"
+
+    @property
+    def reason_words(self) -> list[str]:
+        """The reasons as people read them."""
+        return [self.Reason(reason).label for reason in self.reasons]
+
+
+_OF_AN_ANSWER = (
+    Vote.Reason.WRONG, Vote.Reason.INCOMPLETE, Vote.Reason.OUTDATED,
+    Vote.Reason.OFF_TOPIC, Vote.Reason.NOT_IN_EVIDENCE, Vote.Reason.UNCLEAR,
+    Vote.Reason.OTHER,
+)  # fmt: skip
+_OF_A_REFUSAL = (
+    Vote.Reason.SHOULD_BE_KNOWN, Vote.Reason.ENTRY_EXISTS, Vote.Reason.WRONG_REASON,
+    Vote.Reason.OTHER,
+)  # fmt: skip
+
+
+def reasons_against(answer: Answer) -> tuple[Vote.Reason, ...]:
+    """Return what may be said to be wrong with an answer or a refusal."""
+    is_answered = answer.outcome == Answer.Outcome.ANSWERED
+    return _OF_AN_ANSWER if is_answered else _OF_A_REFUSAL
+
+
+class ConfidenceMove(models.Model):
+    """That votes moved the confidence of an enriched entry, or that this was undone.
+
+    Rows are only ever added; one that `is_undo` takes all before it back.
+    """
+
+    entry = models.ForeignKey(
+        Entry, on_delete=models.CASCADE, related_name="confidence_moves"
+    )
+    prior = models.FloatField(help_text="Its confidence without any vote.")
+    before = models.FloatField()
+    after = models.FloatField()
+    up = models.FloatField(default=0.0, help_text="Weight of the raters for it.")
+    down = models.FloatField(default=0.0, help_text="Weight of those against it.")
+    raters = models.PositiveIntegerField(default=0, help_text="How many voted at all.")
+    is_undo = models.BooleanField(
+        default=False,
+        help_text="A person took the moves back; votes of before count no more.",
+    )
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="Who undid it; empty where votes moved it.",
+    )
+    reason = models.CharField(max_length=300, blank=True)
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-at", "-pk"]
+        indexes = [models.Index(fields=["entry", "-id"], name="confidence_move_newest")]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(prior__gt=0, prior__lt=1, after__gt=0, after__lt=1),
+                name="confidence_move_in_range",
+            )
+        ]
+
+    def __str__(self) -> str:
+        what = "undone" if self.is_undo else "moved"
+        return f"entry {self.entry_id} {what}: {self.before:.2f} to {self.after:.2f}"
+
+
+class UseCursor(models.Model):
+    """How far the evidence is counted into the entries' uses; there is one row."""
+
+    counted_to = models.BigIntegerField(
+        default=0, help_text="Evidence up to this id is counted."
+    )
+    noted_to = models.BigIntegerField(
+        default=0, help_text="The largest id that was seen last."
+    )
+    noted_before = models.BigIntegerField(
+        null=True,
+        help_text="A transaction that began later: once all before it have ended, no "
+        "id up to `noted_to` can appear any more.",
+    )
+
+    def __str__(self) -> str:
+        return f"counted to {self.counted_to}"
+
+
+class VoteChange(models.Model):
+    """A vote given, changed or taken back that is not yet added to the entries' counts.
+
+    Written by a trigger on votes, deleted with the addition.
+    """
+
+    answer = models.ForeignKey(
+        Answer,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,  # an answer may be deleted with its votes
+        db_index=False,
+        related_name="+",
+    )
+    up = models.SmallIntegerField(help_text="1, 0 or -1.")
+    down = models.SmallIntegerField(help_text="1, 0 or -1.")
+
+    def __str__(self) -> str:
+        return f"votes of answer {self.answer_id}: {self.up:+d} up, {self.down:+d} down"

@@ -1,0 +1,164 @@
+"""Thumbs: one a user and answer, on refusals too; and what reviewers make of them."""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import TypeVar
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import Model, QuerySet
+from django.utils import timezone
+
+from accounts.roles import Role, has_role
+from kb.text import spreadsheet_cells
+from qa.answers.models import Answer
+from qa.answers.submitted_text import checked_text
+from qa.exceptions import AnswerNotFoundError, AnswerPendingError, InvalidVoteError
+from qa.votes.models import Vote, reasons_against
+
+COMMENT_LIMIT = 2_000
+EXPECTED_LIMIT = 4_000
+
+
+@transaction.atomic
+def vote(
+    answer_id: UUID,
+    *,
+    user: User,
+    is_up: bool | None,
+    reasons: Sequence[str] = (),
+    comment: str = "",
+    expected_answer: str = "",
+) -> Vote | None:
+    """Set, change or (with None) take back `user`'s thumb on an answer.
+
+    Whoever asked may vote, and so may those who review answers. A vote that is changed
+    is open again.
+
+    Args:
+        reasons: Of a thumb down: values of `Vote.Reason` that apply to what was voted on.
+        expected_answer: Of a thumb down: what should have been said.
+
+    Raises:
+        AnswerNotFoundError: There is no such answer, or it is not theirs to see.
+        AnswerPendingError: It is not decided yet.
+        InvalidVoteError: A text is too long or no text, or a reason does not apply.
+    """
+    answer = Answer.objects.filter(pk=answer_id).first()
+    if answer is None or not (answer.asker_id == user.pk or has_role(user, Role.SME)):
+        raise AnswerNotFoundError(f"There is no answer {answer_id}.")
+    if answer.outcome in (Answer.Outcome.PENDING, Answer.Outcome.FAILED):
+        raise AnswerPendingError(
+            f"Question {answer_id} is not decided yet; vote when there is an outcome."
+        )
+    if is_up is None:
+        Vote.objects.filter(answer=answer, user=user).delete()
+        return None
+    said = {
+        "is_up": is_up,
+        "reasons": _reasons(answer, is_up=is_up, given=reasons),
+        "comment": checked_text("comment", comment, COMMENT_LIMIT, InvalidVoteError),
+        "expected_answer": checked_text(
+            "expected answer", expected_answer, EXPECTED_LIMIT, InvalidVoteError
+        ),
+    }
+    if is_up and said["expected_answer"]:
+        raise InvalidVoteError(
+            "An expected answer goes with a thumb down; leave it out or vote down."
+        )
+    before = Vote.objects.select_for_update().filter(answer=answer, user=user).first()
+    if before and all(getattr(before, name) == value for name, value in said.items()):
+        return before
+    kept, _ = Vote.objects.update_or_create(
+        answer=answer,
+        user=user,
+        defaults={**said, "handled_at": None, "handled_by": None},
+    )
+    return kept
+
+
+def handle_votes(votes: QuerySet[Vote], *, by: User) -> int:
+    """Mark votes as dealt with; return how many were open."""
+    return votes.filter(handled_at__isnull=True).update(
+        handled_at=timezone.now(), handled_by=by
+    )
+
+
+def reopen_votes(votes: QuerySet[Vote]) -> int:
+    """Take that back; return how many had been dealt with."""
+    return votes.filter(handled_at__isnull=False).update(
+        handled_at=None, handled_by=None
+    )
+
+
+def _reasons(answer: Answer, *, is_up: bool, given: Sequence[str]) -> list[str]:
+    """Return the reasons, each once, in their own order.
+
+    Raises:
+        InvalidVoteError: One does not apply.
+    """
+    known = () if is_up else reasons_against(answer)
+    unknown = sorted(set(given) - {reason.value for reason in known})
+    if unknown:
+        named = ", ".join(known) or "none, for reasons go with a thumb down"
+        raise InvalidVoteError(
+            f"The reason {unknown[0][:40]!r} does not apply; there are: {named}."
+        )
+    return [reason.value for reason in known if reason in given]
+
+
+# Votes as a table for a spreadsheet.
+
+
+COLUMNS = (
+    "vote", "reasons", "comment", "expected_answer", "voter", "voted_at", "handled_at",
+    "handled_by", "answer", "question", "outcome", "gate", "reason", "text", "asked_at",
+)  # fmt: skip
+_AT_ONCE = 500
+Row = TypeVar("Row", bound=Model)
+WITHHELD = "withheld from you"
+
+
+def csv_lines(votes: QuerySet[Vote]) -> Iterator[str]:
+    """Yield the heads and a line a vote, newest first; no cell is ever run as a formula.
+
+    What rests on entries that the reader may not see is withheld.
+
+    Args:
+        votes: Of `Vote.objects.visible_to`, with their answers and users.
+    """
+    return spreadsheet_cells.csv_lines(chain([COLUMNS], map(_cells, newest(votes))))
+
+
+def newest(rows: QuerySet[Row]) -> Iterator[Row]:
+    """Read in batches: a cursor would hold a transaction as long as somebody downloads."""
+    rows = rows.order_by("-pk")
+    batch = list(rows[:_AT_ONCE])
+    while batch:
+        yield from batch
+        batch = list(rows.filter(pk__lt=batch[-1].pk)[:_AT_ONCE])
+
+
+def _cells(vote: Vote) -> tuple[str, ...]:
+    answer = vote.answer
+    says, should, was = vote.comment, vote.expected_answer, answer.text
+    if vote.is_withheld:
+        says, should, was = (WITHHELD if text else "" for text in (says, should, was))
+    return (
+        str(vote),
+        " ".join(vote.reasons),
+        says,
+        should,
+        vote.user.get_username(),
+        vote.updated_at.isoformat(),
+        vote.handled_at.isoformat() if vote.handled_at else "",
+        vote.handled_by.get_username() if vote.handled_by else "",
+        str(answer.pk),
+        answer.question,
+        answer.outcome,
+        answer.gate,
+        answer.shown_reason,
+        was,
+        answer.created_at.isoformat(),
+    )

@@ -1,0 +1,300 @@
+"""What the figures are held against."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+
+from probes.abstention import FitSettings, Kind
+from probes.joint import JointSettings
+from qa.inference.white_box import middle_of, usual_of
+from qa.pipeline.language_model import Activations, Place
+from qa.training.cross_fitting import (
+    JOINT_SETTINGS,
+    Fit,
+    Flags,
+    Scores,
+    SequenceFit,
+    cross_fit,
+    joint_scores,
+    out_of_fold,
+)
+
+from . import scores as names
+from .measures import areas, auroc, compared, masking, risk_differences, risks
+from .scores import LEARNING, OWN_WORDS, VARIANTS, Examined, Insides
+from .variants import learning, sizes_of, variant_part, variants_of
+
+_LSTM_ABOVE: Final = 0.08
+
+
+def goals(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return each goal with what was reached; None where it can't be told."""
+    differences = report["differences"]
+    lstm = differences.get(f"{names.LSTM} against {names.LOG_PROBABILITY}")
+    joint = next(
+        part for name, part in differences.items() if name.startswith(names.JOINT)
+    )
+    gaps = [part["difference"] for part in report["against_distance"]]
+    return [
+        _goal(
+            "AUROC of the LSTM above log-probability",
+            lstm["auroc"]["difference"] if lstm else None,
+            least=_LSTM_ABOVE,
+        ),
+        _goal(
+            "AUROC of the joint score above the best single one",
+            joint["auroc"]["difference"],
+            least=0.0,
+        ),
+        _goal(
+            "least risk that all gates save against distance alone, coverage 20 to 80 %",
+            -max(gaps) if gaps else None,
+            least=0.0,
+        ),
+    ]
+
+
+def _goal(what: str, value: float | None, *, least: float) -> dict[str, Any]:
+    # Nothing gained is not above.
+    is_met = None if value is None else value > 0 and value >= least
+    return {"what": what, "value": value, "least": least, "is_met": is_met}
+
+
+# The figures of abstention, as a JSON object; each with its bootstrap 95 % interval.
+
+
+# As in the paper: fits to the answer's tokens and its end, without the prompt's last one.
+_ALONE: Final = (names.LINEAR_ALONE, names.LSTM_ALONE_PLAIN, names.LSTM_ALONE)
+# Fits that the joint score does not read.
+_OTHERS: Final = (*_ALONE, names.LINEAR, names.LSTM_PLAIN)
+_LEARNERS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How the figures are made.
+
+    Attributes:
+        settings: How the LSTM is fitted; the others take what applies to them.
+        joint: Which signals are joined, and how.
+        seed: Of folds, fits and draws of answers.
+        without: Names of `PARTS` that are left out.
+    """
+
+    settings: FitSettings = field(default_factory=FitSettings)
+    joint: JointSettings = field(default_factory=lambda: JOINT_SETTINGS)
+    seed: int = 0
+    without: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Built:
+    """The figures, and the scores that they are of.
+
+    Attributes:
+        figures: A JSON object.
+        scores: Of every examined answer by name, higher for more trusted.
+    """
+
+    figures: dict[str, Any]
+    scores: Mapping[str, Scores]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fits:
+    """Makes fits to what a model held inside."""
+
+    examined: Examined
+    insides: Insides
+    options: Options
+    on_fit: Callable[[], None]
+
+    def of(
+        self,
+        activations: Sequence[Activations],
+        place: Place,
+        name: str = names.LSTM,
+        target: Flags | None = None,
+    ) -> Fit:
+        """Return a fit of that name, which reads its part of whole sequences."""
+        settings = settings_of(name, self.options)
+        if name != names.EARLY:
+            activations = [settings.read_of(row) for row in activations]
+        return SequenceFit(
+            activations=activations,
+            target=self.examined.right if target is None else target,
+            clusters=self.examined.clusters,
+            language_model=self.insides.language_model,
+            place=place,
+            settings=settings,
+            on_fit=self.on_fit,
+        )
+
+
+def settings_of(name: str, options: Options) -> FitSettings:
+    """Return how the probe of that name is fitted."""
+    changes: dict[str, Any] = {"seed": options.seed}
+    if name in (names.LSTM_PLAIN, names.LSTM_ALONE_PLAIN):
+        changes["huber_weight"] = 0.0
+    if name in (names.LINEAR, names.LINEAR_ALONE, names.EARLY):
+        changes |= {"kind": Kind.LINEAR, "huber_weight": 0.0}
+    if name in (*_ALONE, names.EARLY):
+        changes |= {"opens_with_prompt": False, "closes_with_end": name in _ALONE}
+    return replace(options.settings, **changes)
+
+
+def places_of(insides: Insides, options: Options) -> list[Place]:
+    """Return where all evidence is read, so that one pass can read it."""
+    if VARIANTS in options.without:
+        return [middle_of(insides.blocks), usual_of(insides.blocks)]
+    return sorted({variant.place for variant in variants_of(insides.blocks)})
+
+
+def fits_planned(examined: Examined, insides: Insides, options: Options) -> int:
+    """Return how many probes `build_report` fits."""
+    folds = len(np.unique(examined.folds))
+    both = folds + folds * (folds - 1) // 2
+    planned = 2 * both + len(_OTHERS) * folds  # LSTM and early crosswise
+    planned += folds * (1 + int(examined.answerable is not None))  # the early one
+    if VARIANTS not in options.without:
+        planned += folds * (len(variants_of(insides.blocks)) - 1)
+    if LEARNING not in options.without:
+        planned += folds * _LEARNERS * len(sizes_of(examined))
+    return planned
+
+
+def build_report(
+    examined: Examined,
+    insides: Insides,
+    options: Options,
+    *,
+    on_fit: Callable[[], None] = lambda: None,
+) -> Built:
+    """Fit every probe out of fold, and report on all scores."""
+    fits = _Fits(examined, insides, options, on_fit)
+    place = usual_of(insides.blocks)
+    # A refusal before the answer is to be cheap, so it is decided further up.
+    early_place = middle_of(insides.blocks)
+    written, asked = insides.of_sequences(place), insides.of_prompts(early_place)
+    lstm = cross_fit(fits.of(written, place), examined.folds)
+    early = cross_fit(fits.of(asked, early_place, names.EARLY), examined.folds)
+    joint = joint_scores(
+        [row.signals for row in examined.answers],
+        examined.right,
+        examined.folds,
+        {"answer_confidence": lstm, "early_confidence": early},
+        options.joint,
+        language_model=insides.language_model,
+    )
+    scores = names.measured(examined)
+    scores |= {names.LSTM: lstm.own, names.EARLY: early.own, names.JOINT: joint}
+    for name in _OTHERS:
+        scores[name] = out_of_fold(fits.of(written, place, name), examined.folds)
+    if OWN_WORDS not in options.without:
+        scores |= {n: np.array(v) for n, v in insides.own_words().items()}
+    scores = {name: scores[name] for name in names.ordered(scores)}
+    report = _report(examined, scores, options) | {
+        "language_model": insides.language_model,
+        "blocks": insides.blocks,
+        "place": asdict(place),
+        "early": _early(fits, asked, early_place, scores[names.EARLY]),
+    }
+    if VARIANTS not in options.without:
+        report["variants"] = _variants(fits, scores[names.LSTM])
+    if LEARNING not in options.without:
+        learners = {
+            names.LSTM: fits.of(written, place, names.LSTM),
+            names.LINEAR: fits.of(written, place, names.LINEAR),
+            names.EARLY: fits.of(asked, early_place, names.EARLY),
+        }
+        report["learning"] = learning(
+            examined, learners, sizes_of(examined), options.seed
+        )
+    return Built(report | {"goals": goals(report)}, scores)
+
+
+def _report(
+    examined: Examined, scores: Mapping[str, Scores], options: Options
+) -> dict[str, Any]:
+    fitted = [name for name in names.PROBABILITIES if name in scores]
+    found = areas(examined, scores, probabilities=fitted)
+    pairs = _pairs(scores, found["scores"])
+    return {
+        "answers": len(examined.answers),
+        "articles": len(np.unique(examined.clusters)),
+        "folds": len(np.unique(examined.folds)),
+        "seed": options.seed,
+        "settings": asdict(settings_of(names.LSTM, options)),
+        "right": float(examined.right.mean()),
+        "areas": found,
+        "differences": compared(
+            examined, {key: (scores[a], scores[b]) for key, (a, b) in pairs.items()}
+        ),
+        "thresholds": {
+            name: masking(examined, scores[name]) for name in (names.LSTM, names.JOINT)
+        },
+        "coverage": risks(examined, scores),
+        "against_distance": risk_differences(
+            examined, scores[names.DISTANCE], scores[names.JOINT]
+        )
+        if names.DISTANCE in scores
+        else [],
+    }
+
+
+def _pairs(
+    scores: Mapping[str, Scores], found: Mapping[str, Mapping[str, Any]]
+) -> dict[str, tuple[str, str]]:
+    """Return what is compared with what: first the one that is to be beaten."""
+    singles = {
+        name: part["auroc"]
+        for name, part in found.items()
+        if name != names.JOINT and part["auroc"] is not None
+    }
+    wanted = [
+        (names.LOG_PROBABILITY, names.LSTM),
+        (names.LOG_PROBABILITY, names.LSTM_ALONE),
+        (names.LSTM_ALONE_PLAIN, names.LSTM_ALONE),
+        (names.LSTM_PLAIN, names.LSTM),
+        (names.LINEAR, names.LSTM),
+        (max(singles, key=lambda name: singles[name]), names.JOINT),
+    ]
+    return {
+        f"{second} against {first}": (first, second)
+        for first, second in wanted
+        if first in scores
+    }
+
+
+def _early(
+    fits: _Fits, asked: Sequence[Activations], place: Place, score: Scores
+) -> dict[str, Any]:
+    """Return what the prompt alone tells: of right and wrong, and of having an answer."""
+    examined = fits.examined
+    deeper = usual_of(fits.insides.blocks)
+    fit = fits.of(fits.insides.of_prompts(deeper), deeper, names.EARLY)
+    part = {
+        "right": auroc(examined, score),
+        "right_at_two_thirds": auroc(examined, out_of_fold(fit, examined.folds)),
+    }
+    if examined.answerable is not None:
+        known = replace(examined, right=examined.answerable)
+        fit = fits.of(asked, place, names.EARLY, examined.answerable)
+        part |= {
+            "answerable": auroc(known, out_of_fold(fit, examined.folds)),
+            "answerable_by_right": auroc(known, score),
+        }
+    return part
+
+
+def _variants(fits: _Fits, own: Scores) -> list[dict[str, Any]]:
+    """Return the LSTM in each variant; the first is the one that stands above."""
+    first, *others = variants_of(fits.insides.blocks)
+    parts = [variant_part(fits.examined, first, own)]
+    for variant in others:
+        read = fits.insides.of_sequences(variant.place, pieces=variant.pieces)
+        scores = out_of_fold(fits.of(read, variant.place), fits.examined.folds)
+        parts.append(variant_part(fits.examined, variant, scores))
+    return parts

@@ -1,0 +1,251 @@
+"""How well each score tells right answers from wrong ones (the paper's table 1)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from qa.evaluation.metrics.calibration_error import (
+    brier_score,
+    expected_calibration_error,
+    reliability,
+)
+from qa.evaluation.metrics.intervals import Numbers, Statistic, bootstrap, mean, share
+from qa.evaluation.metrics.paired import Difference, differences
+from qa.evaluation.metrics.selective import Ranking, least_aurc, rank
+from qa.training.cross_fitting import Flags, Scores
+
+from .scores import Examined
+
+Part = dict[str, Any]
+
+
+def areas(
+    examined: Examined,
+    scores: Mapping[str, Scores],
+    *,
+    probabilities: Sequence[str] = (),
+) -> Part:
+    """Return AUROC and AURC of each score, with intervals.
+
+    Args:
+        examined: Whose right and wrong answers are to be told apart.
+        scores: By name, higher is more trusted; NaN where not measured.
+        probabilities: Names of those that claim to be probabilities of being right,
+            whose calibration is measured.
+    """
+    rankings = {
+        name: rank(values.tolist(), examined.wrong) for name, values in scores.items()
+    }
+    found = bootstrap(
+        [one.areas for one in rankings.values()], examined.clusters, within=True
+    )
+    parts = {}
+    for place, (name, ranking) in enumerate(rankings.items()):
+        parts[name] = {
+            "aurc": value_of(_aurc(ranking), examined),
+            "aurc_95": found[2 * place],
+            "auroc": value_of(_auroc(ranking), examined),
+            "auroc_95": found[2 * place + 1],
+        }
+        if name in probabilities:
+            parts[name] |= _calibration(scores[name], examined.right)
+    return {"oracle_aurc": least_aurc(examined.wrong), "scores": parts}
+
+
+def auroc(examined: Examined, scores: Scores) -> Part:
+    statistic = _auroc(rank(scores.tolist(), examined.wrong))
+    (interval,) = bootstrap([statistic], examined.clusters, within=True)
+    return {"auroc": value_of(statistic, examined), "auroc_95": interval}
+
+
+def compared(
+    examined: Examined, pairs: Mapping[str, tuple[Scores, Scores]]
+) -> dict[str, Part]:
+    """Return by how much the second score of each pair is above the first.
+
+    Each draw takes the same answers for both. A higher AUROC and a lower AURC are better.
+    """
+    rankings = {
+        name: [rank(values.tolist(), examined.wrong) for values in pair]
+        for name, pair in pairs.items()
+    }
+    statistics = [
+        (area(first), area(second))
+        for first, second in rankings.values()
+        for area in (_auroc, _aurc)
+    ]
+    found = differences(statistics, examined.clusters, within=True)
+    return {
+        name: {
+            "auroc": difference(found[2 * place]),
+            "aurc": difference(found[2 * place + 1]),
+        }
+        for place, name in enumerate(pairs)
+    }
+
+
+def difference(found: Difference) -> Part:
+    return {"difference": found.value, "difference_95": found.interval}
+
+
+def value_of(statistic: Statistic, examined: Examined) -> float | None:
+    """Return a statistic of the answers themselves; None where it is not defined."""
+    value = float(statistic(examined.once)[0])
+    return None if value != value else value  # NaN alone differs from itself
+
+
+def _auroc(ranking: Ranking) -> Statistic:
+    def auroc_of(weights: Numbers) -> Numbers:
+        area: Numbers = ranking.areas(weights)[1]
+        return area
+
+    return auroc_of
+
+
+def _aurc(ranking: Ranking) -> Statistic:
+    def aurc_of(weights: Numbers) -> Numbers:
+        area: Numbers = ranking.areas(weights)[0]
+        return area
+
+    return aurc_of
+
+
+def _calibration(values: Scores, right: Flags) -> Part:
+    held, labels = values.tolist(), right.tolist()
+    return {
+        "ece": expected_calibration_error(reliability(held, labels)),
+        "brier": brier_score(held, labels),
+    }
+
+
+# How wrong one is at a given coverage, and how much can be shown at a given risk.
+
+
+COVERAGES = tuple(step / 10 for step in range(2, 9))
+RISK = 0.05
+_TINY = 1e-6  # weights are counts: a millionth of an answer is none
+
+
+def risks(examined: Examined, scores: Mapping[str, Scores]) -> dict[str, Any]:
+    """Return for each score the risk at each coverage and the coverage at 5 % risk."""
+    rankings = [rank(values.tolist(), examined.wrong) for values in scores.values()]
+    found = bootstrap([_curve(one) for one in rankings], examined.clusters, within=True)
+    width = len(COVERAGES) + 1
+    parts: dict[str, Any] = {}
+    for place, (name, ranking) in enumerate(zip(scores, rankings, strict=True)):
+        values = _curve(ranking)(examined.once)[:, 0].tolist()
+        intervals = found[place * width : (place + 1) * width]
+        *risky, shown = [
+            {"value": value, "bootstrap_95": interval}
+            for value, interval in zip(values, intervals, strict=True)
+        ]
+        parts[name] = {
+            "risk_at_coverage": [
+                {"coverage": share} | part
+                for share, part in zip(COVERAGES, risky, strict=True)
+            ],
+            "coverage_at_risk": {"risk": RISK} | shown,
+        }
+    return parts
+
+
+def risk_differences(
+    examined: Examined, first: Scores, second: Scores
+) -> list[dict[str, Any]]:
+    """Return the risk of the second score minus the first's at each coverage.
+
+    Each draw takes the same answers for both.
+    """
+    curves = [
+        _curve(rank(values.tolist(), examined.wrong)) for values in (first, second)
+    ]
+
+    def difference(weights: Numbers) -> Numbers:
+        one, two = (curve(weights)[:-1] for curve in curves)
+        return two - one
+
+    intervals = bootstrap([difference], examined.clusters, within=True)
+    ones, twos = (curve(examined.once)[:-1, 0].tolist() for curve in curves)
+    return [
+        {
+            "coverage": share,
+            "first": one,
+            "second": two,
+            "difference": two - one,
+            "difference_95": interval,
+        }
+        for share, one, two, interval in zip(
+            COVERAGES, ones, twos, intervals, strict=True
+        )
+    ]
+
+
+def _curve(ranking: Ranking) -> Statistic:
+    """Return the risk at each of `COVERAGES`, and last the largest coverage at `RISK`.
+
+    The risk is that of the first step that shows at least so much, as
+    `RiskCoverage.risk_at` has it; the coverage is 0 where no step is safe enough.
+    """
+
+    def curve(weights: Numbers) -> Numbers:
+        shown, bad = (np.cumsum(part, axis=1) for part in ranking.steps(weights))
+        everything = shown[:, -1]
+        rows = np.arange(len(weights))
+        figures = []
+        for coverage in COVERAGES:
+            reached = shown >= (coverage - _TINY) * everything[:, None]
+            first = reached.argmax(axis=1)
+            figures.append(bad[rows, first] / shown[rows, first])
+        is_safe = bad <= RISK * shown + _TINY
+        figures.append(np.where(is_safe, shown, 0.0).max(axis=1) / everything)
+        return np.stack(figures)
+
+    return curve
+
+
+# What a threshold on a confidence shows and what it masks (the paper's table 2).
+
+
+THRESHOLDS = tuple(step / 10 for step in range(10))
+
+
+def masking(
+    examined: Examined,
+    confidence: Scores,
+    thresholds: Sequence[float] = THRESHOLDS,
+) -> list[dict[str, Any]]:
+    """Return for each threshold what became of the answers, every figure with interval.
+
+    An answer is displayed if its confidence is at least the threshold. ROUGE-L is over
+    the answers that have a reference; questions without an answer have none.
+    """
+    statistics = [_row(examined, confidence, threshold) for threshold in thresholds]
+    flat = [one for row in statistics for one in row.values()]
+    intervals = iter(bootstrap(flat, examined.clusters, within=True))
+    return [
+        {"threshold": threshold}
+        | {
+            name: {
+                "value": value_of(statistic, examined),
+                "bootstrap_95": next(intervals),
+            }
+            for name, statistic in row.items()
+        }
+        for threshold, row in zip(thresholds, statistics, strict=True)
+    ]
+
+
+def _row(
+    examined: Examined, confidence: Scores, threshold: float
+) -> dict[str, Statistic]:
+    shown = confidence >= threshold
+    rouge, is_known = examined.rouge, ~np.isnan(examined.rouge)
+    return {
+        "precision": share(examined.right, shown),
+        "recall": share(shown, examined.right),
+        "rouge_displayed": mean(rouge, shown & is_known),
+        "rouge_masked": mean(rouge, ~shown & is_known),
+        "masked": share(~shown, examined.everything),
+        "masked_right": share(examined.right, ~shown),
+    }

@@ -1,0 +1,102 @@
+"""What a white-box model says when it is asked whether its own answer is right.
+
+Two questions about one answer, each read off the distribution of the next tokens and not
+off free text, which a small model does not keep to:
+
+- P(true): how probable "yes" is against "no", in [0, 1].
+- Verbalised confidence: the mean of the digits 0 to 9 that it may say next, over 9.
+
+Notes, question and answer are read once for both. They are baselines, for a report: they
+cost about as much as the answer itself.
+
+References:
+    Kadavath et al., "Language models (mostly) know what they know" (2022): P(true).
+    Lin, Hilton and Evans, "Teaching models to express their uncertainty in words" (2022);
+    Tian et al., "Just ask for calibration" (2023): verbalised confidence.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Final
+
+from probes.language_model import Context, WhiteBoxModel
+from qa.inference.evidence_text import flatten
+from qa.inference.grounded_form import notes_ids
+from qa.pipeline.language_model import Prompt
+
+# Made up; one is right, one is of another card, one is in no note.
+_EXAMPLES: Final = (
+    ("The Gold card costs 72 euros a year.", "What does the Gold card cost?",
+     "72 euros a year", "yes", 9),
+    ("The Student card is free until its holder turns 27.",
+     "What does the Gold card cost?", "it is free", "no", 0),
+    ("A lost card is replaced within three working days.",
+     "How soon is a lost card replaced?", "three working days", "yes", 9),
+    ("A lost card is replaced within three working days.",
+     "Who founded the card's issuer?", "a working day", "no", 0),
+)  # fmt: skip
+_LONGEST_ANSWER_TOKENS: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class SelfAssessment:
+    """What the model holds of one of its answers; both in [0, 1]."""
+
+    p_true: float
+    verbalised: float
+
+
+class SelfAssessor:
+    """Asks one model about answers.
+
+    Attributes:
+        model: The model that wrote them.
+        examples: The fixed prefix, read once per process.
+    """
+
+    is_right: Final = "\nIs the answer right, yes or no?"
+    how_sure: Final = "\nHow sure is it that it is right, from 0 to 9?"
+
+    def __init__(self, model: WhiteBoxModel) -> None:
+        """Take a loaded model."""
+        self.model = model
+        self.examples = "".join(
+            f"Note: {note}\nQuestion: {question}\nAnswer: {answer}"
+            f"{self.is_right} {is_right}{self.how_sure} {sure}\n\n"
+            for note, question, answer, is_right, sure in _EXAMPLES
+        )
+
+    def key(self, prompt: Prompt, answer: str) -> str:
+        """Return 64 hex digits that are the same for the same question about an answer.
+
+        Model, form, evidence, question and answer are all in it.
+        """
+        ids = self.asked(prompt, answer)
+        told = f"{self.model.fingerprint}\n{self.examples}\n{self.is_right}{self.how_sure}\n"
+        return hashlib.sha256(f"{told}{ids}".encode()).hexdigest()
+
+    def assess(self, prompt: Prompt, answer: str) -> SelfAssessment:
+        """Ask both questions about an answer."""
+        model = self.model
+        with model.turn():
+            examples = model.read_prefix(model.tokens.encode_text(self.examples))
+            asked = model.read(self.asked(prompt, answer), examples)
+            yes, _ = self._shares(asked, self.is_right, ("yes", "no"))
+            digits = self._shares(asked, self.how_sure, tuple(map(str, range(10))))
+        mean = sum(value * share for value, share in enumerate(digits))
+        return SelfAssessment(yes, min(1.0, mean / 9))
+
+    def _shares(
+        self, asked: Context, question: str, words: tuple[str, ...]
+    ) -> tuple[float, ...]:
+        tokens = self.model.tokens
+        after = self.model.read(tokens.encode_text(question), asked)
+        options = [tokens.encode_text(f" {word}") for word in words]
+        return self.model.choose(options, after).probabilities
+
+    def asked(self, prompt: Prompt, answer: str) -> tuple[int, ...]:
+        """Return notes, question and answer, each encoded on its own."""
+        tokens = self.model.tokens
+        said = tokens.encode_text(f" {flatten(answer).strip()}")
+        notes = notes_ids(tokens, prompt.question, prompt.evidence)
+        return (*notes, *said[:_LONGEST_ANSWER_TOKENS])

@@ -1,0 +1,90 @@
+"""The probe elsewhere: other blocks, less evidence, fewer labelled answers."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from qa.inference.white_box import middle_of, usual_of
+from qa.pipeline.language_model import Activations, Place
+from qa.training.cross_fitting import Fit, Scores, on_some, out_of_fold
+
+from .measures import auroc, masking
+from .scores import Examined
+
+# The paper's tables 4 and 2 meet here.
+_THRESHOLD = 0.5
+_STEP = 1000
+_MOST_STEPS = 8
+FitOn = Callable[[Sequence[Activations], Place], Fit]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Variant:
+    """Where a probe reads, and with how many pieces of evidence; None for all."""
+
+    place: Place
+    pieces: int | None
+
+
+def variants_of(blocks: int) -> list[Variant]:
+    """Return what is compared: the usual block, the middle and the last one, and inside.
+
+    The paper's layer 16 of 32 is the output of the sixteenth block, 15 from 0 on.
+    """
+    middle, last = middle_of(blocks), Place(blocks - 1)
+    places = (usual_of(blocks), middle, last, Place(middle.layer, "ffn"))
+    # In a model of few blocks two of them are one.
+    return [
+        Variant(place, pieces)
+        for place in dict.fromkeys(places)
+        for pieces in (None, 3, 1)
+    ]
+
+
+def variant_part(
+    examined: Examined, variant: Variant, scores: Scores
+) -> dict[str, Any]:
+    """Return how a variant tells right from wrong, and what it masks at 0.5."""
+    (masked,) = masking(examined, scores, (_THRESHOLD,))
+    return {
+        "layer": variant.place.layer,
+        "part": variant.place.part,
+        "pieces": variant.pieces,
+        **auroc(examined, scores),
+        **masked,
+    }
+
+
+def sizes_of(examined: Examined) -> list[int]:
+    """Return how many labelled answers are fitted on: every thousand, and all there are.
+
+    The folds differ in size; the last number is that of the smallest training set.
+    """
+    _, counts = np.unique(examined.folds, return_counts=True)
+    most = len(examined.answers) - int(counts.max())
+    step = _STEP * max(1, -(-most // (_STEP * _MOST_STEPS)))
+    return [*range(step, most, step), most]
+
+
+def learning(
+    examined: Examined, fits: dict[str, Fit], sizes: Sequence[int], seed: int
+) -> list[dict[str, Any]]:
+    """Return each probe's AUROC as more labelled answers are fitted on.
+
+    They are drawn from all articles of the training folds, and each size holds the
+    answers of the one before.
+    """
+    return [
+        {
+            "answers": size,
+            "scores": {
+                name: auroc(
+                    examined, out_of_fold(on_some(fit, size, seed), examined.folds)
+                )
+                for name, fit in fits.items()
+            },
+        }
+        for size in sizes
+    ]

@@ -1,0 +1,156 @@
+"""Questions with sentences that may answer them, parted by article.
+
+SQuAD's answerable questions find the nearest sentences of their part's articles; questions
+of other files are asked of the same sentences, which hardly ever answer them: these are
+what a model had better answer by itself.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from kb.embedding.embedder import Embedder
+from qa.evaluation.metrics.text import normalised
+from qa.evaluation.suites.files import digest_of, find_file, misread
+from qa.evaluation.suites.squad2 import FILES, read_articles, sentences_of
+from qa.exceptions import EvaluationDataError
+from qa.training.labelled_questions import LabelledQuestion, questions_of_file
+
+
+class Part(StrEnum):
+    """What articles and questions are for; nothing is learnt from a later part."""
+
+    BOUNDARY = "boundary"
+    PREFERENCES = "preferences"
+    CALIBRATION = "calibration"
+    TEST = "test"
+
+
+# Shares of the articles, and of the questions that are asked.
+_SHARES: Final[Mapping[Part, float]] = {
+    Part.BOUNDARY: 0.4,
+    Part.PREFERENCES: 0.25,
+    Part.CALIBRATION: 0.1,
+    Part.TEST: 0.25,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much is asked.
+
+    Attributes:
+        questions: Of SQuAD in all parts together, and as many of the other files.
+        notes: How many sentences each question finds.
+    """
+
+    questions: int = 1000
+    notes: int = 8
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Parted:
+    """The questions of each part, each with the sentences it found, the nearest first.
+
+    Attributes:
+        of_texts: SQuAD's, which the sentences answer.
+        of_others: Those that they hardly ever answer; in `PREFERENCES` none.
+        data: 64 hex digits over the files.
+    """
+
+    of_texts: Mapping[Part, Sequence[LabelledQuestion]]
+    of_others: Mapping[Part, Sequence[LabelledQuestion]]
+    data: str
+
+    def all_of(self, part: Part) -> list[LabelledQuestion]:
+        """Return both kinds of a part."""
+        return [*self.of_texts[part], *self.of_others[part]]
+
+
+def parted_questions(
+    data: Path, others: Sequence[Path], sizes: Sizes, *, embedder: Embedder
+) -> Parted:
+    """Draw the questions by seed and find each one's sentences.
+
+    Args:
+        data: SQuAD's file, its directory, or a directory of data sets.
+        others: JSON Lines files of labelled questions.
+
+    Raises:
+        EvaluationDataError: The file is missing or laid out otherwise, or has too few
+            articles.
+    """
+    file = find_file("squad2", data, *FILES)
+    articles = read_articles(file)
+    random = np.random.default_rng(sizes.seed)
+    titles = [sorted(articles)[index] for index in random.permutation(len(articles))]
+    if len(titles) < 2 * len(Part):
+        raise EvaluationDataError(
+            f"{file.name} has {len(titles)} articles; to be parted it takes "
+            f"{2 * len(Part)}."
+        )
+    pool = [asked for one in others for asked in questions_of_file(one)]
+    pool = [pool[index] for index in random.permutation(len(pool))]
+    of_texts, of_others = {}, {}
+    shares = _SHARES
+    for part, own in zip(Part, _cut(titles, shares), strict=True):
+        try:
+            sentences = [text for t in own for text in _sentences(articles[t])]
+            rows = [asked for t in own for asked in _questions(t, articles[t])]
+        except (KeyError, TypeError) as error:
+            raise misread(file, "SQuAD 2.0") from error
+        count = round(shares[part] * sizes.questions)
+        drawn = [rows[index] for index in random.permutation(len(rows))[:count]]
+        # The shares of those that the preferences do not need go to none.
+        other, pool = (
+            ([], pool) if part is Part.PREFERENCES else (pool[:count], pool[count:])
+        )
+        found = _with_notes([*drawn, *other], sentences, sizes.notes, embedder)
+        of_texts[part], of_others[part] = found[: len(drawn)], found[len(drawn) :]
+    return Parted(of_texts, of_others, digest_of(file, *others))
+
+
+def _cut(titles: Sequence[str], shares: Mapping[Part, float]) -> list[list[str]]:
+    ends = np.rint(np.cumsum([0.0, *shares.values()]) * len(titles)).astype(int)
+    return [list(titles[a:b]) for a, b in pairwise(ends)]
+
+
+def _sentences(paragraphs: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [text for row in paragraphs for text in sentences_of(row["context"])]
+
+
+def _questions(
+    title: str, paragraphs: Sequence[Mapping[str, Any]]
+) -> list[LabelledQuestion]:
+    found = []
+    for row in paragraphs:
+        for asked in row["qas"]:
+            texts = dict.fromkeys(answer["text"] for answer in asked["answers"])
+            references = tuple(text for text in texts if normalised(text))
+            if references and not asked.get("is_impossible", False):
+                found.append(
+                    LabelledQuestion(asked["question"], references, group=title)
+                )
+    return found
+
+
+def _with_notes(
+    questions: Sequence[LabelledQuestion],
+    sentences: Sequence[str],
+    count: int,
+    embedder: Embedder,
+) -> list[LabelledQuestion]:
+    unique = list(dict.fromkeys(sentences))
+    texts = embedder.encode(unique)
+    found = []
+    for asked in questions:
+        near = np.argsort(-(texts @ embedder.encode_question(asked.question)))
+        notes = tuple(unique[index] for index in near[:count])
+        found.append(replace(asked, notes=notes))
+    return found

@@ -1,0 +1,83 @@
+"""How well orders of notes put first what helps, question by question."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qa.evaluation.metrics.intervals import mean
+from qa.evaluation.metrics.paired import Difference, differences
+from qa.evaluation.metrics.retrieval import precision_at, recall_at, reciprocal_rank
+
+PLACES: Final = (1, 3, 5)
+
+_Measure = Callable[[Sequence[str], Sequence[str], int], float]
+
+
+def _reciprocal(ranked: Sequence[str], relevant: Sequence[str], k: int) -> float:
+    return reciprocal_rank(ranked[:k], relevant)
+
+
+_MEASURES: Final[Mapping[str, _Measure]] = {
+    "P": precision_at,
+    "R": recall_at,
+    "MRR": _reciprocal,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """One question's notes in several orders.
+
+    Attributes:
+        relevant: Those that are to come first, at least one.
+        orders: By name, each with the same notes, best first.
+    """
+
+    group: str
+    relevant: tuple[str, ...]
+    orders: Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One measure of one order against another's."""
+
+    measure: str
+    order: str
+    difference: Difference
+
+
+def compared(
+    questions: Sequence[Ordered], clusters: NDArray[np.intp], *, first: str
+) -> list[Compared]:
+    """Return precision, recall and MRR at 1, 3 and 5 of every order against `first`.
+
+    Groups are drawn, and questions of the drawn groups, the same ones for all.
+    """
+    everything = np.ones(len(questions), np.bool_)
+    names = [name for name in questions[0].orders if name != first]
+    measures = [
+        (f"{measure}@{k}", k, of) for measure, of in _MEASURES.items() for k in PLACES
+    ]
+
+    def values(order: str, k: int, of: _Measure) -> NDArray[np.float64]:
+        return np.array([of(one.orders[order], one.relevant, k) for one in questions])
+
+    said, pairs = [], []
+    for name in names:
+        for label, k, of in measures:
+            said.append((label, name))
+            pairs.append(
+                (
+                    mean(values(first, k, of), everything),
+                    mean(values(name, k, of), everything),
+                )
+            )
+    found = differences(pairs, clusters, within=True)
+    return [
+        Compared(label, name, difference)
+        for (label, name), difference in zip(said, found, strict=True)
+    ]

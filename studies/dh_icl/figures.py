@@ -1,0 +1,164 @@
+"""The figures of verdicts: how often they are right, and what makes a difference."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qa.evaluation.conflicts import told
+from qa.evaluation.metrics.intervals import (
+    Interval,
+    Numbers,
+    Rate,
+    Statistic,
+    bootstrap,
+    share,
+)
+from qa.evaluation.metrics.paired import differences, mcnemar
+from qa.evaluation.metrics.selective import auroc, rank
+from qa.evaluation.report.tables import TextTable
+from qa.inference.label_judge import LabelPair
+
+from .judging import Judgements, Shown, Way
+
+# The published rule: the label with the higher score.
+MIDDLE: Final = 0.5
+Flags = NDArray[np.bool_]
+
+
+def figures(scores: Numbers, right: Flags) -> tuple[str, str, str]:
+    """Return accuracy, balanced accuracy and AUROC of verdicts, as text.
+
+    Args:
+        scores: Probability of "yes" of each, in [0, 1].
+        right: What is right of each.
+    """
+    says = scores >= MIDDLE
+    accuracy = told(Rate(int((says == right).sum()), len(right)))
+    return accuracy, _balanced(says, right), area_of(scores, right)
+
+
+def difference(before: Numbers, after: Numbers, right: Flags) -> tuple[str, str, str]:
+    """Return what accuracy and AUROC gain, and how often chance would do as much."""
+    hits = [(each >= MIDDLE) == right for each in (before, after)]
+    every = np.ones(len(right), dtype=np.bool_)
+    accuracy, area = differences(
+        [
+            (share(hits[0], every), share(hits[1], every)),
+            (_area(before, right), _area(after, right)),
+        ],
+        np.arange(len(right)),
+    )
+    p = mcnemar(hits[0].tolist(), hits[1].tolist()).p_value
+    return (
+        _told(accuracy.value, accuracy.interval, sign="+"),
+        f"{p:.3f}",
+        _told(area.value, area.interval, sign="+"),
+    )
+
+
+def _balanced(says: Flags, right: Flags) -> str:
+    """Return the mean of the rates of known and unknown questions told rightly."""
+    if right.all() or not right.any():
+        return "-"
+    return f"{(says[right].mean() + (~says[~right]).mean()) / 2:.2f}"
+
+
+def area_of(scores: Numbers, right: Flags) -> str:
+    """Return the AUROC of any scores with its interval, as text."""
+    value = auroc(scores.tolist(), (~right).tolist())
+    (interval,) = bootstrap([_area(scores, right)], np.arange(len(right)))
+    return _told(value, interval)
+
+
+def _area(scores: Numbers, right: Flags) -> Statistic:
+    ranking = rank(scores.tolist(), (~right).tolist())
+
+    def area(weights: Numbers) -> Numbers:
+        found: Numbers = ranking.areas(weights)[1]
+        return found
+
+    return area
+
+
+def _told(value: float | None, interval: Interval | None, *, sign: str = "") -> str:
+    if value is None:
+        return "-"
+    if interval is None:
+        return f"{value:{sign}.2f}"
+    return f"{value:{sign}.2f} [{interval[0]:{sign}.2f}, {interval[1]:{sign}.2f}]"
+
+
+# The tables of verdicts by past questions, with paired intervals.
+
+
+def tables_of(judgements: Judgements) -> tuple[TextTable, ...]:
+    """Return the figures of every way, what makes a difference, and each set's."""
+    pairs = list(dict.fromkeys(way.labels for way in judgements.known))
+    compared = [row for labels in pairs for row in _compared(judgements, labels)]
+    best = Way(pairs[0], Shown.PAST, True)
+    return (
+        TextTable(
+            "Does the model know? By labels, examples and correction",
+            ("labels", "shown", "corrected", "retrieval rate", "accuracy", "balanced", "AUROC"),
+            tuple(_row(judgements, way) for way in judgements.known),
+            words=3,
+        ),
+        TextTable(
+            "What makes a difference, on the same questions",
+            ("labels", "against", "accuracy", "p", "AUROC"),
+            tuple(compared),
+            words=2,
+        ),
+        TextTable(
+            f"By data set: {best.labels}, past questions, corrected; and without asking",
+            ("set", "questions", "known", "retrieval rate", "accuracy", "AUROC",
+             "AUROC of known share", "AUROC of log probability"),
+            tuple(_rows_by_set(judgements, best)),
+        ),
+    )  # fmt: skip
+
+
+def _row(judgements: Judgements, way: Way) -> tuple[str, ...]:
+    known, right = judgements.known[way], judgements.is_known
+    return (
+        str(way.labels),
+        way.shown.value,
+        "yes" if way.is_corrected else "no",
+        f"{(known < MIDDLE).mean():.2f}",
+        *figures(known, right),
+    )
+
+
+def _compared(judgements: Judgements, labels: LabelPair) -> Iterator[tuple[str, ...]]:
+    ways = {
+        (w.shown, w.is_corrected): w for w in judgements.known if w.labels == labels
+    }
+    for name, first, second in (
+        ("correction of past questions", (Shown.PAST, False), (Shown.PAST, True)),
+        ("correction of fixed examples", (Shown.FIXED, False), (Shown.FIXED, True)),
+        ("past questions for fixed examples", (Shown.FIXED, True), (Shown.PAST, True)),
+        ("past questions for none", (Shown.NOTHING, False), (Shown.PAST, True)),
+    ):
+        before, after = (judgements.known[ways[key]] for key in (first, second))
+        yield (str(labels), name, *difference(before, after, judgements.is_known))
+
+
+def _rows_by_set(judgements: Judgements, way: Way) -> Iterator[tuple[str, ...]]:
+    names = np.array([each.data_set for each in judgements.questions])
+    likely = np.array([each.log_probability for each in judgements.questions])
+    for name in (*dict.fromkeys(names.tolist()), "all"):
+        own = np.ones(len(names), dtype=np.bool_) if name == "all" else names == name
+        known, right = judgements.known[way][own], judgements.is_known[own]
+        accuracy, _, area = figures(known, right)
+        yield (
+            name,
+            str(int(own.sum())),
+            f"{right.mean():.2f}",
+            f"{(known < MIDDLE).mean():.2f}",
+            accuracy,
+            area,
+            area_of(judgements.share[own], right),
+            area_of(likely[own], right),
+        )

@@ -1,0 +1,202 @@
+"""Questions that the model is asked by itself: those that are judged, and their history."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kb.text.time_sensitive import asks_about_now
+from probes.language_model import WhiteBoxModel
+from qa.evaluation.cases import sample
+from qa.evaluation.metrics.text import normalised
+from qa.evaluation.suites.files import find_file
+from qa.evaluation.suites.open_domain import read_open_domain
+from qa.inference.closed_book_form import OwnKnowledgeForm
+from qa.inference.known_by_history import EXAMPLES_SHOWN, HistoryForm
+from qa.inference.label_judge import LabelJudgement, LabelPair
+from qa.pipeline.history import KnownQuestion
+from studies.cbdr.retrieval_timing.questions import Asked, Part, Sizes, select
+
+SETS: Final = (
+    "triviaqa", "nq-open", "webquestions", "popqa", "freshqa", "selfaware",
+)  # fmt: skip
+# Splits that nothing else is asked of, by the layout that they share.
+_ELSEWHERE: Final = {
+    "webquestions": "webquestions/trainmodel.json",
+    "nq-open": "nq_open/NQ-open.efficientqa.dev.1.1.jsonl",
+}
+# Of these other questions of the same file are history.
+_HALVED: Final = ("triviaqa", "popqa")
+_AT_ONCE: Final = 32
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A question that the model was asked by itself.
+
+    Attributes:
+        is_known: Whether it answered rightly.
+        log_probability: Mean natural log of its answer's tokens, in [-inf, 0].
+    """
+
+    data_set: str
+    question: str
+    is_known: bool
+    log_probability: float
+
+    @property
+    def as_history(self) -> bool:
+        """Whether it counts as known once it is a past question."""
+        return self.is_known and not asks_about_now(self.question)
+
+
+def draw(
+    data: Path, *, asked: int, history: int, seed: int
+) -> tuple[list[Asked], list[Asked]]:
+    """Return questions to judge, and others of which a history is made.
+
+    Args:
+        asked: How many of each of `SETS`.
+        history: How many of each of the four sources of a history.
+    """
+    sizes = Sizes(asked=asked, teaching=history, helped=0.0, seed=seed)
+    selection = select(data, SETS, sizes)
+    judged = selection.of(Part.CALIBRATION, Part.TEST)
+    said = {normalised(each.case.question) for each in judged}
+    past = [a for a in selection.of(Part.TEACHING) if a.data_set in _HALVED]
+    for name, pattern in _ELSEWHERE.items():
+        file = find_file(name, data, pattern)
+        _, cases = read_open_domain(name, file, is_answerable=True)
+        cases = [case for case in cases if normalised(case.question) not in said]
+        for case in sample(cases, history, seed=seed):
+            named = replace(case, id=f"{name}, other split:{case.id}")
+            past.append(Asked(name, named, Part.TEACHING))
+    return judged, past
+
+
+def ask_each(
+    form: OwnKnowledgeForm, questions: Sequence[Asked], progress: Progress, what: str
+) -> list[Answered]:
+    """Let the model answer every question by itself, in their order."""
+    # Alike in length, so that little is padding.
+    order = sorted(range(len(questions)), key=lambda i: len(questions[i].case.question))
+    found: dict[int, Answered] = {}
+    for start in range(0, len(order), _AT_ONCE):
+        progress(what, start, len(order))
+        places = order[start : start + _AT_ONCE]
+        written = form.draft_each([questions[i].case.question for i in places])
+        for place, each in zip(places, written, strict=True):
+            own = questions[place]
+            likely = each.log_probabilities
+            found[place] = Answered(
+                own.data_set,
+                own.case.question,
+                own.is_right(each.text.strip()),
+                sum(likely) / len(likely) if likely else 0.0,
+            )
+    progress(what, len(order), len(order))
+    return [found[place] for place in range(len(questions))]
+
+
+def balanced(questions: Sequence[Answered]) -> list[Answered]:
+    """Return the known questions of each set and as many others, the first of them."""
+    kept = []
+    for name in dict.fromkeys(each.data_set for each in questions):
+        own = [each for each in questions if each.data_set == name]
+        known = [each for each in own if each.is_known]
+        kept += [*known, *[each for each in own if not each.is_known][: len(known)]]
+    return kept
+
+
+# Every question judged in every way: with which examples, labels and correction.
+
+
+class Shown(StrEnum):
+    """What stands before a question."""
+
+    NOTHING = "the instruction alone"
+    FIXED = "fixed examples"
+    PAST = "past questions"
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way of judging; the correction needs examples."""
+
+    labels: LabelPair
+    shown: Shown
+    is_corrected: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judgements:
+    """What every way makes of every question.
+
+    Attributes:
+        known: By the way, the probability of "known" of each question.
+        share: Share of each question's nearest past ones that were known.
+    """
+
+    questions: Sequence[Answered]
+    known: dict[Way, NDArray[np.float64]]
+    share: NDArray[np.float64]
+
+    @property
+    def is_known(self) -> NDArray[np.bool_]:
+        """What is right of each question."""
+        return np.array([each.is_known for each in self.questions])
+
+
+_WAYS: Final = (Shown.NOTHING, Shown.FIXED, Shown.PAST)
+
+
+def judge_each(
+    model: WhiteBoxModel,
+    questions: Sequence[Answered],
+    history: Sequence[Answered],
+    nearest: NDArray[np.intp],
+    pairs: Sequence[LabelPair],
+    progress: Progress,
+) -> Judgements:
+    """Judge every question in every way.
+
+    Args:
+        nearest: Of each question its places in the history, the nearest first, of shape
+            (questions, examples).
+    """
+    past = [
+        [KnownQuestion(history[i].question, history[i].as_history) for i in row]
+        for row in nearest
+    ]
+    known: dict[Way, NDArray[np.float64]] = {}
+    for labels in pairs:
+        alone = HistoryForm(model, labels, examples=())
+        fixed = HistoryForm(model, labels)
+        for shown in _WAYS:
+            form = alone if shown is Shown.NOTHING else fixed
+            found: list[LabelJudgement] = []
+            for own, asked in zip(past, questions, strict=True):
+                progress(f"{labels}, {shown.value}", len(found), len(questions))
+                examples = own if shown is Shown.PAST else ()
+                found.append(form.judge(asked.question, examples))
+            progress(f"{labels}, {shown.value}", len(found), len(questions))
+            known[Way(labels, shown, False)] = np.array([j.uncorrected for j in found])
+            if shown is not Shown.NOTHING:
+                known[Way(labels, shown, True)] = np.array([j.known for j in found])
+    share = np.array([np.mean([each.is_known for each in own]) for own in past])
+    return Judgements(questions, known, share)
+
+
+def nearest_of(
+    questions: NDArray[np.float32], history: NDArray[np.float32]
+) -> NDArray[np.intp]:
+    """Return for each unit vector the places of the nearest of the history's, by rank."""
+    order: NDArray[np.intp] = np.argsort(
+        -(questions @ history.T), axis=1, kind="stable"
+    )
+    return order[:, :EXAMPLES_SHOWN]

@@ -1,0 +1,168 @@
+"""Verdicts on evidence: does a sentence answer a question, told with and without history.
+
+The sentence is the one of the question's own paragraph that is nearest to it, as search
+would find it; it answers if a marked answer stands in it. History is of other articles,
+and none is of an article that the language model's adapter was fitted on.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kb.embedding.embedder import Embedder
+from qa.evaluation.cases import Case, sample
+from qa.evaluation.metrics.text import contains_gold
+from qa.evaluation.report.tables import TextTable
+from qa.evaluation.suites.files import find_file, misread
+from qa.evaluation.suites.squad2 import FILES, NAME, read_articles
+from qa.inference.evidence_text import flatten, sentence_spans
+from qa.inference.label_judge import LabelJudgement, LabelPair
+from qa.inference.verdict_by_history import EXAMPLES_SHOWN, VerdictForm
+from qa.pipeline.history import JudgedQuestion
+from qa.pipeline.language_model import LanguageModel, Prompt
+from qa.training.labels import piece_of
+
+from .figures import MIDDLE, difference, figures
+from .judging import Progress, nearest_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EvidenceVerdicts:
+    """What was made of each question and its sentence.
+
+    Attributes:
+        is_right: Whether the sentence answers.
+        own: The language model's own verdict, in [0, 1].
+        told: By how it was told: what was shown, and whether it was corrected.
+    """
+
+    is_right: NDArray[np.bool_]
+    own: NDArray[np.float64]
+    told: dict[tuple[str, bool], NDArray[np.float64]]
+
+
+def draw_on_evidence(
+    data: Path,
+    embedder: Embedder,
+    *,
+    asked: int,
+    history: int,
+    seed: int,
+    without: Collection[str],
+) -> tuple[list[JudgedQuestion], list[JudgedQuestion]]:
+    """Return questions to judge, and others on other articles as their history.
+
+    Args:
+        without: Articles of which nothing is taken.
+    """
+    file = find_file(NAME, data, *FILES)
+    articles = {t: r for t, r in read_articles(file).items() if t not in without}
+    rows: dict[str, tuple[Case, str]] = {}
+    try:
+        for title, paragraphs in articles.items():
+            for paragraph in paragraphs:
+                for case in _cases(title, paragraph["qas"]):
+                    rows[case.id] = case, paragraph["context"]
+    except (KeyError, TypeError) as error:
+        raise misread(file, "SQuAD 2.0") from error
+    titles = sorted(articles)
+    parts = []
+    for part, count in ((titles[::2], asked), (titles[1::2], history)):
+        cases = [case for case, _ in rows.values() if case.group in part]
+        drawn = sample(cases, count, seed=seed)
+        parts.append(_judged(drawn, [rows[c.id][1] for c in drawn], embedder))
+    return parts[0], parts[1]
+
+
+def judge_on_evidence(
+    language_model: LanguageModel,
+    form: VerdictForm,
+    embedder: Embedder,
+    asked: Sequence[JudgedQuestion],
+    history: Sequence[JudgedQuestion],
+    progress: Progress,
+) -> EvidenceVerdicts:
+    """Let the language model and the form judge each question and its sentence."""
+    nearest = nearest_of(
+        embedder.encode([each.question for each in asked]),
+        embedder.encode([each.question for each in history]),
+    )[:, :EXAMPLES_SHOWN]
+    own: list[float] = []
+    found: dict[str, list[LabelJudgement]] = {"fixed examples": [], "past verdicts": []}
+    for number, (each, places) in enumerate(zip(asked, nearest, strict=True)):
+        progress("verdicts on evidence", number, len(asked))
+        prompt = Prompt(each.question, (piece_of("", each.note),), "en")
+        own.append(language_model.generate(prompt).verdict_probability or 0.0)
+        past = [history[place] for place in places]
+        found["fixed examples"].append(form.judge(each.question, each.note))
+        found["past verdicts"].append(form.judge(each.question, each.note, past))
+    progress("verdicts on evidence", len(asked), len(asked))
+    told: dict[tuple[str, bool], NDArray[np.float64]] = {}
+    for shown, judged in found.items():
+        told[shown, False] = np.array([each.uncorrected for each in judged])
+        told[shown, True] = np.array([each.known for each in judged])
+    right = np.array([each.can_be_answered for each in asked])
+    return EvidenceVerdicts(right, np.array(own), told)
+
+
+def evidence_tables(
+    verdicts: EvidenceVerdicts, labels: LabelPair
+) -> tuple[TextTable, ...]:
+    """Return the figures of every way, and what makes a difference."""
+    ways = {"the model's own verdict": verdicts.own}
+    for (shown, is_corrected), scores in verdicts.told.items():
+        ways[f"{shown}, {'corrected' if is_corrected else 'as they are'}"] = scores
+    right, last = verdicts.is_right, [*ways.values()][-1]
+    return (
+        TextTable(
+            f"Does the evidence answer? {len(right)} questions, "
+            f"{right.mean():.0%} answered by their sentence; labels {labels}",
+            ("verdict by", "says yes", "accuracy", "balanced", "AUROC"),
+            tuple(
+                (name, f"{(scores >= MIDDLE).mean():.2f}", *figures(scores, right))
+                for name, scores in ways.items()
+            ),
+        ),
+        TextTable(
+            "Past verdicts, corrected, against the others",
+            ("against", "accuracy", "p", "AUROC"),
+            tuple(
+                (name, *difference(scores, last, right))
+                for name, scores in ways.items()
+                if scores is not last
+            ),
+        ),
+    )
+
+
+def _cases(title: str, questions: Sequence[dict[str, object]]) -> Iterator[Case]:
+    for row in questions:
+        impossible = bool(row.get("is_impossible", False))
+        answers = row["answers"] if not impossible else []
+        if not isinstance(answers, list):
+            raise TypeError("answers are a list")
+        yield Case(
+            id=str(row["id"]),
+            question=str(row["question"]),
+            is_answerable=not impossible,
+            references=tuple(dict.fromkeys(str(a["text"]) for a in answers)),
+            group=title,
+        )
+
+
+def _judged(
+    cases: Sequence[Case], paragraphs: Sequence[str], embedder: Embedder
+) -> list[JudgedQuestion]:
+    """Put each question beside the sentence of its paragraph that is nearest to it."""
+    vectors = embedder.encode([case.question for case in cases])
+    found = []
+    for case, paragraph, vector in zip(cases, paragraphs, vectors, strict=True):
+        text = flatten(paragraph)
+        sentences = [text[start:end] for start, end in sentence_spans(text)]
+        note = sentences[int((embedder.encode(sentences) @ vector).argmax())]
+        answers = contains_gold(note, case.references) == 1.0
+        found.append(JudgedQuestion(case.question, note, answers, case.id))
+    return found

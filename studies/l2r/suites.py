@@ -1,0 +1,249 @@
+"""The multiple-choice suites by name."""
+
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from typing import Final, Unpack
+
+from kb.documents.models import KnowledgeBase
+from qa.evaluation.judging import Suite
+from qa.evaluation.knowledge import given_or_empty
+from qa.evaluation.suites.options import (
+    SuiteFactory,
+    SuiteOptions,
+    about,
+    deciding_policy,
+    refuse_others,
+)
+from qa.exceptions import EvaluationDataError
+from qa.inference.configured import load_writer
+from qa.policies.models import Policy
+from qa.policies.services import active_policy, new_version
+
+from .knowledge import Confidence, corpus_knowledge, enriched_knowledge, gold_knowledge
+from .questions import (
+    ChoiceData,
+    ChoiceModel,
+    read_commonsenseqa,
+    read_medqa,
+    read_truthfulqa,
+)
+from .suite import ChoiceSuite
+
+MC1: Final = "truthfulqa-mc1"
+MC2: Final = "truthfulqa-mc2"
+COMMONSENSEQA: Final = "commonsenseqa"
+MEDQA: Final = "medqa"
+MEDQA_CORPUS: Final = "medqa-corpus"
+
+_OPTIONS = (
+    "Options are shuffled by a fixed seed and the question's own words; results are "
+    "joined by the question's id; every option of a question is scored with that "
+    "question's own."
+)
+_GOLD = (
+    "The knowledge base holds one verified entry, the question and its right option, "
+    "for {known} of the {all} test questions. Known to leak, by design and as in Learn "
+    "to Refuse's gold-ratio experiment: where a question's own entry is in the "
+    "knowledge base, its answer is. It measures retrieval, refusal and reading, not "
+    "what a model knows."
+)
+_ENRICHED = (
+    "The knowledge base holds one entry a question, which the language model wrote from "
+    "the question alone, as in Learn to Refuse: it saw neither options nor right "
+    "answers, and nobody checked what it wrote. Entries carry the root of the "
+    "{confidence} confidence, so that the gate decides as the release's does, which "
+    "holds the squared distance over confidence against alpha. The model closed-book is "
+    "measured in the run with gold knowledge."
+)
+_LEAST_FLOOR = 0.01
+_ADMITTING = "enriched"
+_GIVEN = "The knowledge base {slug} is asked as it stands; nothing is added to it."
+_CLOSED = (
+    "Without a knowledge base everything is refused; what is measured is the accuracy "
+    "of the model closed-book (plain_accuracy)."
+)
+_CORPUS = (
+    "The knowledge base holds the texts of {name}, verified, nothing else. What the "
+    "paper used (sentences of MedRAG's textbooks) is not distributed with its release."
+)
+_SEVERAL = (
+    "accuracy is the share of the question's options that are labelled rightly, and a "
+    "choice counts as right where that is more than half."
+)
+_ONE = "A choice is right if it is the one right option."
+
+
+@cache
+def configured_model(*, steps: bool = True) -> ChoiceModel:
+    """Return what chooses with the configured language model, made once per process.
+
+    Args:
+        steps: Whether a server is asked for evidence and reasoning before the choice; a
+            model that is scored takes none.
+    """
+    # Pull in torch, which a process that never asks never pays for.
+    from qa.inference.configured import load_language_model  # noqa: PLC0415
+    from qa.inference.grounded import GroundedLanguageModel  # noqa: PLC0415
+    from qa.inference.guided import GuidedLanguageModel  # noqa: PLC0415
+    from qa.inference.server import ServerLanguageModel  # noqa: PLC0415
+
+    from .server import ServerChoiceModel  # noqa: PLC0415
+    from .white_box import WhiteBoxChoiceModel  # noqa: PLC0415
+
+    model = load_language_model()
+    if isinstance(model, GroundedLanguageModel):
+        return WhiteBoxChoiceModel(model.guided)
+    if isinstance(model, GuidedLanguageModel):
+        return WhiteBoxChoiceModel(model)
+    if isinstance(model, ServerLanguageModel):
+        return ServerChoiceModel(model, steps=steps)
+    raise EvaluationDataError("This language model can't choose among options.")
+
+
+def open_truthfulqa(
+    *,
+    several: bool,
+    ratio: float = 1.0,
+    model: Callable[[], ChoiceModel] = configured_model,
+    enriched: Confidence | None = None,
+    **options: Unpack[SuiteOptions],
+) -> Suite:
+    """Return TruthfulQA's MC1, or with `several` MC2, against gold knowledge.
+
+    Args:
+        several: Whether every right option is asked for.
+        ratio: The share of the questions whose answer the knowledge base holds, in
+            [0, 1]; of no meaning where `options` name a knowledge base.
+        model: Loads what chooses.
+        enriched: Ask knowledge that the language model wrote from the questions alone,
+            with which confidence; None asks gold knowledge.
+        options: As of every suite.
+    """
+    name = MC2 if several else MC1
+    refuse_others(name, options, frozenset({"knowledge_base"}))
+    seed = options.get("seed", 0)
+    data = read_truthfulqa(options.get("data"), several=several, seed=seed)
+    given = options.get("knowledge_base", "")
+    if given:
+        knowledge_base = given_or_empty(given)
+        protocol = _GIVEN.format(slug=given)
+    elif enriched:
+        knowledge_base = enriched_knowledge(
+            "truthfulqa",
+            data.questions,
+            digest=data.digest,
+            writer=load_writer,
+            confidence=enriched,
+            loading=options.get("loading"),
+        )
+        options["policy"] = _admitting(knowledge_base, options)
+        protocol = _ENRICHED.format(confidence=enriched.value)
+    else:
+        # MC1 and MC2 are asked against the same knowledge: the one right option's.
+        gold = read_truthfulqa(options.get("data"), several=False, seed=seed).questions
+        knowledge_base = gold_knowledge(
+            "truthfulqa",
+            gold,
+            ratio,
+            digest=data.digest,
+            loading=options.get("loading"),
+        )
+        known = f"{round(ratio * len(gold)):,}"
+        protocol = _GOLD.format(known=known, all=f"{len(gold):,}") if ratio else _CLOSED
+    return _suite(
+        name,
+        f"{protocol} {_SEVERAL if several else _ONE}",
+        knowledge_base,
+        data,
+        model,
+        options,
+        ratio=None if given or enriched else ratio,
+        plain=enriched is None and bool(options.get("shadow")),
+    )
+
+
+def _open_commonsenseqa(**options: Unpack[SuiteOptions]) -> Suite:
+    """Return CommonsenseQA, closed-book or against a knowledge base that is there."""
+    refuse_others(COMMONSENSEQA, options, frozenset({"knowledge_base"}))
+    data = read_commonsenseqa(options.get("data"), seed=options.get("seed", 0))
+    return _given(COMMONSENSEQA, data, options)
+
+
+def _open_medqa(**options: Unpack[SuiteOptions]) -> Suite:
+    """Return MedQA, closed-book or against a knowledge base that is there."""
+    refuse_others(MEDQA, options, frozenset({"knowledge_base"}))
+    data = read_medqa(options.get("data"), seed=options.get("seed", 0))
+    return _given(MEDQA, data, options)
+
+
+def _open_medqa_corpus(**options: Unpack[SuiteOptions]) -> Suite:
+    """Return MedQA against a corpus, a file of texts."""
+    refuse_others(MEDQA_CORPUS, options, frozenset({"knowledge"}))
+    file = options.get("knowledge")
+    if file is None:
+        raise EvaluationDataError(
+            f"The suite {MEDQA_CORPUS} needs a corpus: --knowledge PATH, a JSON Lines "
+            'file of objects with a "text".'
+        )
+    data = read_medqa(options.get("data"), seed=options.get("seed", 0))
+    knowledge_base = corpus_knowledge("medqa", file, loading=options.get("loading"))
+    protocol = f"{_CORPUS.format(name=file.name)} {_ONE}"
+    return _suite(
+        MEDQA_CORPUS, protocol, knowledge_base, data, configured_model, options
+    )
+
+
+def _given(name: str, data: ChoiceData, options: SuiteOptions) -> Suite:
+    slug = options.get("knowledge_base", "")
+    knowledge_base = given_or_empty(slug)
+    protocol = f"{_GIVEN.format(slug=slug) if slug else _CLOSED} {_ONE}"
+    return _suite(name, protocol, knowledge_base, data, configured_model, options)
+
+
+def _suite(
+    name: str,
+    protocol: str,
+    knowledge_base: KnowledgeBase,
+    data: ChoiceData,
+    model: Callable[[], ChoiceModel],
+    options: SuiteOptions,
+    *,
+    ratio: float | None = None,
+    plain: bool | None = None,
+) -> Suite:
+    ordered = sorted(data.questions, key=lambda question: question.id)
+    return ChoiceSuite(
+        name=name,
+        protocol=f"{protocol} {_OPTIONS}",
+        knowledge_base=knowledge_base,
+        policy=deciding_policy(knowledge_base, options),
+        questions=ordered[: options.get("limit")],
+        about=about(data.digest, options, ratio=ratio),
+        plain=bool(options.get("shadow")) if plain is None else plain,
+        model=model,
+    )
+
+
+def _admitting(knowledge_base: KnowledgeBase, options: SuiteOptions) -> Policy:
+    """Return the policy that decides, letting in what is hardly sure at all."""
+    policy = options.get("policy") or active_policy(knowledge_base)
+    if policy.unverified_floor <= _LEAST_FLOOR:
+        return policy
+    found = Policy.objects.filter(
+        knowledge_base=knowledge_base,
+        name=_ADMITTING,
+        alpha=policy.alpha,
+        unverified_floor=_LEAST_FLOOR,
+    ).first()
+    return found or new_version(
+        policy, by=options.get("by"), name=_ADMITTING, unverified_floor=_LEAST_FLOOR
+    )
+
+
+MULTIPLE_CHOICE: Mapping[str, SuiteFactory] = {
+    MC1: partial(open_truthfulqa, several=False),
+    MC2: partial(open_truthfulqa, several=True),
+    COMMONSENSEQA: _open_commonsenseqa,
+    MEDQA: _open_medqa,
+    MEDQA_CORPUS: _open_medqa_corpus,
+}

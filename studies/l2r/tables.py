@@ -1,0 +1,267 @@
+"""Learn to Refuse's tables and figures from runs in shadow, beside the paper's."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from qa.evaluation.judging import Judged
+
+from .knowledge import Confidence
+from .tallies import (
+    EUCLIDEAN_ALPHA,
+    L2R,
+    NO_GATE,
+    NO_HARD,
+    NO_SOFT,
+    REFUSALS_RIGHT,
+    TABLE_1,
+    TABLE_2,
+    TABLE_3,
+    TABLE_4,
+    Gates,
+    Tally,
+    alpha_sweep,
+    plain_tally,
+    tally,
+    ungated_tally,
+)
+
+MC1: Final = "truthfulqa-mc1"
+MC2: Final = "truthfulqa-mc2"
+RATIOS: Final = (1.0, 0.75, 0.5, 0.25, 0.0)
+_ALPHAS: Final = tuple(step / 20 for step in range(1, 29))  # Euclidean, .05 to 1.4
+WITHOUT_STEPS: Final = "without steps"
+_GATES: Final[Mapping[str, Gates]] = {
+    "L2R": L2R,
+    "without soft refusal": NO_SOFT,
+    "without hard refusal": NO_HARD,
+    "without either": NO_GATE,
+}
+_NO_STEPS: Final = "a model that is scored takes no steps"
+
+Runs = Mapping[tuple[str, float | None], Sequence[Judged]]
+"""Rows by the suite's name and the share of gold knowledge, None where none is given.
+
+A run without steps has `WITHOUT_STEPS` behind the suite's name.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a table: what was asked how, ours, and the paper's if it has one.
+
+    Attributes:
+        published: (questions answered, accuracy in per cent).
+        remark: What stands in place of figures, or beside them.
+    """
+
+    label: str
+    suite: str
+    ours: Tally | None
+    published: tuple[int, float] | None
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table or figure of the paper, remade."""
+
+    name: str
+    title: str
+    lines: tuple[Line, ...]
+
+
+def table_1(runs: Runs) -> Table:
+    """Return the overall comparison on TruthfulQA with all gold knowledge."""
+    return Table(
+        "table-1",
+        "TruthfulQA, overall. Ours knows the gold answers, the paper's knowledge base "
+        "was written by its model: compare the plain lines with each other, and L2R "
+        "with Table 4.",
+        (*_overall(runs, (MC1, MC2)), *_published(TABLE_1, (MC1, MC2))),
+    )
+
+
+def table_2(runs: Runs) -> Table:
+    """Return the other data sets, closed-book or with what knowledge was given."""
+    names = ("commonsenseqa", "medqa", "medqa-corpus")
+    return Table(
+        "table-2",
+        "CommonsenseQA and MedQA. Without a knowledge base all is refused; the paper's "
+        "was written by its model.",
+        (*_overall(runs, names), *_published(TABLE_2, names)),
+    )
+
+
+def table_3(runs: Runs) -> Table:
+    """Return each gate's ablation, played again on the same signals."""
+    lines = []
+    for suite in (MC1, MC2):
+        rows = _rows(runs, suite)
+        if not rows:
+            continue
+        for label, chosen in _GATES.items():
+            published = TABLE_3.get(label, {}).get(suite)
+            lines.append(Line(label, suite, tally(rows, chosen), published))
+        bare = runs.get((f"{suite} {WITHOUT_STEPS}", 1.0))
+        lines.append(
+            Line(
+                WITHOUT_STEPS,
+                suite,
+                tally(bare, L2R) if bare else None,
+                TABLE_3[WITHOUT_STEPS][suite],
+                "" if bare else _NO_STEPS,
+            )
+        )
+    return Table("table-3", "Ablation, with all gold knowledge.", tuple(lines))
+
+
+def enriched_key(suite: str, confidence: Confidence) -> str:
+    """Return the name by which a run on enriched knowledge is known among `Runs`."""
+    return f"{suite}, {confidence.value} confidence"
+
+
+def enriched_table(runs: Runs) -> Table:
+    """Return each gate's ablation with knowledge that a model wrote, the paper's set-up."""
+    lines = []
+    for confidence in Confidence:
+        for suite in (MC1, MC2):
+            rows = runs.get((enriched_key(suite, confidence), None))
+            for label, chosen in _GATES.items() if rows else ():
+                is_papers = confidence is Confidence.STATED
+                published = TABLE_3.get(label, {}).get(suite) if is_papers else None
+                said = f"{label}, {confidence.value} confidence"
+                lines.append(Line(said, suite, tally(rows or (), chosen), published))
+    return Table(
+        "table-1-and-3-enriched",
+        "TruthfulQA with knowledge that the model wrote from the questions alone, which "
+        "is the paper's set-up: stated confidence is what the model says, checked "
+        "confidence is held against its own samples and likelihood.",
+        tuple(lines),
+    )
+
+
+def table_4(runs: Runs) -> Table:
+    """Return L2R and the same knowledge without refusal by the share of gold knowledge."""
+    lines = []
+    for suite in (MC1, MC2):
+        for ratio in sorted(RATIOS):
+            rows = runs.get((suite, ratio))
+            if not rows:
+                continue
+            ours, ungated = tally(rows, L2R), ungated_tally(rows)
+            paper = TABLE_4[ratio] if suite == MC1 else (None, None)
+            remark = _refusals(ours, is_all=suite == MC1 and ratio == 1.0)
+            lines += [
+                Line(f"{ratio:g} L2R", suite, ours, paper[0], remark),
+                Line(f"{ratio:g} no refusal", suite, ungated, paper[1]),
+            ]
+    return Table("table-4", "By the share of gold knowledge.", tuple(lines))
+
+
+def figure_5(runs: Runs) -> Table:
+    """Return answers and accuracy against alpha, hard refusal alone."""
+    return _figure(
+        runs, "figure-5", "Answers and accuracy against alpha.", recall=False
+    )
+
+
+def figure_6(runs: Runs) -> Table:
+    """Return precision and recall against alpha, hard refusal alone."""
+    return _figure(runs, "figure-6", "Precision and recall against alpha.", recall=True)
+
+
+TABLES: Final = {1: table_1, 2: table_2, 3: table_3, 4: table_4}
+FIGURES: Final = {5: figure_5, 6: figure_6}
+
+
+def as_json(tables: Sequence[Table], heading: Mapping[str, object]) -> dict[str, Any]:
+    """Return the tables as JSON-able values."""
+    return {**heading, "tables": {table.name: asdict(table) for table in tables}}
+
+
+def as_markdown(tables: Sequence[Table], heading: Mapping[str, object]) -> str:
+    """Return the tables as Markdown, with what was asked at the top."""
+    parts = ["# Learn to Refuse, reproduced", ""]
+    parts += [f"- {name}: {value}" for name, value in heading.items()]
+    for table in tables:
+        parts += [
+            "",
+            f"## {table.name.replace('-', ' ').capitalize()}",
+            "",
+            table.title,
+        ]
+        parts += ["", "| suite | setting | answered | accuracy | 95 % | paper | |"]
+        parts += ["|---|---|--:|--:|---|--:|---|"]
+        parts += [_row(line) for line in table.lines]
+        if not table.lines:
+            parts += ["| no run of its suites | | | | | | |"]
+    return "\n".join(parts) + "\n"
+
+
+def _overall(runs: Runs, suites: Sequence[str]) -> list[Line]:
+    lines = []
+    for suite in suites:
+        rows = _rows(runs, suite)
+        if not rows:
+            continue
+        lines += [
+            Line("plain", suite, plain_tally(rows), None),
+            Line("knowledge, no refusal", suite, ungated_tally(rows), None),
+            Line("knowledge, soft refusal", suite, tally(rows, NO_HARD), None),
+            Line("L2R", suite, tally(rows, L2R), None),
+        ]
+    return lines
+
+
+def _published(
+    table: Mapping[str, Mapping[str, tuple[int, float]]], suites: Sequence[str]
+) -> list[Line]:
+    return [
+        Line(f"paper: {label}", suite, None, figures[suite])
+        for suite in suites
+        for label, figures in table.items()
+    ]
+
+
+def _rows(runs: Runs, suite: str) -> Sequence[Judged]:
+    """Return a suite's rows with all gold knowledge, or with what knowledge was given."""
+    return runs.get((suite, 1.0)) or runs.get((suite, None)) or ()
+
+
+def _refusals(ours: Tally, *, is_all: bool) -> str:
+    if ours.refusals_right is None:
+        return ""
+    paper = f", paper {REFUSALS_RIGHT} %" if is_all else ""
+    share = f"{ours.refusals_right:.1%} of {ours.refused_drafts}"
+    return f"refusals whose draft is wrong: {share}{paper}"
+
+
+def _figure(runs: Runs, name: str, title: str, *, recall: bool) -> Table:
+    lines = []
+    for suite in (MC1, MC2):
+        rows = _rows(runs, suite)
+        if not rows:
+            continue
+        alphas = sorted({*_ALPHAS, EUCLIDEAN_ALPHA})
+        for alpha, made in alpha_sweep(rows, alphas, soft=False):
+            remark = f"{made.asked - made.answered} refused"
+            if recall:
+                right = (made.accuracy or 0.0) * made.answered
+                remark = f"recall {right / made.asked:.3f}"
+            label = f"alpha {alpha:.3f}, squared {alpha * alpha:.3f}"
+            lines.append(Line(label, suite, made, None, remark))
+    return Table(name, title, tuple(lines))
+
+
+def _row(line: Line) -> str:
+    ours, low_high = line.ours, ""
+    if ours and ours.interval:
+        low_high = f"{ours.interval[0]:.1%} to {ours.interval[1]:.1%}"
+    accuracy = "" if ours is None or ours.accuracy is None else f"{ours.accuracy:.1%}"
+    answered = "" if ours is None else f"{ours.answered} of {ours.asked}"
+    paper = ""
+    if line.published:
+        paper = f"{line.published[0]} at {line.published[1]} %"
+    cells = (line.suite, line.label, answered, accuracy, low_high, paper, line.remark)
+    return f"| {' | '.join(cells)} |"

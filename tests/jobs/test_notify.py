@@ -1,0 +1,112 @@
+import threading
+import uuid
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from jobs.models import Job
+from jobs.notify import sweep
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def rung(monkeypatch) -> list[uuid.UUID]:
+    ids: list[uuid.UUID] = []
+
+    def ring(job_id: uuid.UUID) -> bool:
+        ids.append(job_id)
+        return True
+
+    monkeypatch.setattr("jobs.notify.ring", ring)
+    return ids
+
+
+def make_job(**fields) -> Job:
+    """Make a job; a number is a time so many seconds ago."""
+    now = timezone.now()
+    times = {
+        name: now - timedelta(seconds=value)
+        for name, value in fields.items()
+        if name != "state"
+    }
+    return Job.objects.create(kind="tests.count", **{**fields, **times})
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"state": "queued"},
+        {"state": "queued", "rung_at": 21},
+        {"state": "queued", "not_before": 1},
+        {"state": "running", "lease_until": 1, "rung_at": 60},
+    ],
+    ids=["never rung", "bell lost", "wait over", "worker vanished"],
+)
+def test_a_job_that_nobody_works_on_is_rung_for(rung, fields):
+    job = make_job(**fields)
+
+    assert sweep() == 1
+    assert rung == [job.pk]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"state": "queued", "rung_at": 5},
+        {"state": "queued", "not_before": -30},
+        {"state": "running", "lease_until": -5, "rung_at": 60},
+        {"state": "succeeded"},
+        {"state": "failed"},
+        {"state": "cancelled"},
+    ],
+    ids=["just rung", "waits", "worked on", "succeeded", "failed", "cancelled"],
+)
+def test_any_other_job_is_left_alone(rung, fields):
+    make_job(**fields)
+
+    assert sweep() == 0
+    assert rung == []
+
+
+def test_a_second_sweep_right_after_does_nothing(rung):
+    make_job()
+
+    assert [sweep(), sweep()] == [1, 0]
+
+
+def test_two_sweeps_at_once_ring_once_for_each_job(rung):
+    jobs = {make_job().pk for _ in range(20)}
+    together = threading.Barrier(2)
+
+    def run() -> None:
+        together.wait()
+        sweep()
+        connection.close()
+
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(rung) == 20
+    assert set(rung) == jobs
+
+
+def test_a_broker_that_is_away_is_asked_once_and_the_jobs_stay_due(monkeypatch):
+    asked = []
+
+    def ring(job_id: uuid.UUID) -> bool:
+        asked.append(job_id)
+        return False
+
+    monkeypatch.setattr("jobs.notify.ring", ring)
+    make_job()
+    make_job()
+
+    assert sweep() == 0
+    assert len(asked) == 1
+    assert Job.objects.filter(rung_at=None).count() == 2

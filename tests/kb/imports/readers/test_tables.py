@@ -1,0 +1,147 @@
+"""Tables and JSON Lines, row by row; encodings."""
+
+import csv
+import io
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kb.imports.readers import BadRow, Fact, ImportFileError, SourceDocument
+from tests.kb.imports.readers.files import facts, items
+
+_TEXT = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1
+).filter(lambda text: any(map(str.isalnum, text)) and text == text.strip())
+
+
+def test_questions_with_answers_are_read_by_the_columns_names():
+    read = facts("a.csv", "ID;Question;Answer;Note\n7;How much?;12 euros.;x\n")
+
+    assert read == [Fact("12 euros.", "line 2", question="How much?", id="7")]
+
+
+def test_a_text_beside_a_question_is_its_answer():
+    read = facts("a.csv", "question,text\nHow much?,12 euros.\n,A fact.\n")
+
+    assert read == [
+        Fact("12 euros.", "line 2", question="How much?"),
+        Fact("A fact.", "line 3"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252", "iso8859-15"]
+)
+def test_text_is_read_in_the_encoding_that_it_has(encoding):
+    text = "text\n" + "Die Gebühr für Überweisungen beträgt 3 Euro.\n" * 3
+
+    read = facts("a.csv", text.encode(encoding))
+
+    assert {fact.text for fact in read} == {
+        "Die Gebühr für Überweisungen beträgt 3 Euro."
+    }
+
+
+def test_bad_rows_are_told_by_line_and_the_rest_is_read():
+    content = (
+        'id,question,answer\n1,Why?,So.\n2,,So.\n3,Why not?,\n"4","How\nso?",So.\n'
+        "5,a,b,c\n\n6,Who?,We.\n7,Bad\x85,So.\n"
+    )
+
+    read = items("a.csv", content.encode())
+
+    assert [each.place for each in read] == [
+        "line 2", "line 3", "line 4", "line 5", "line 7", "line 9", "line 10",
+    ]  # fmt: skip
+    good = [each.id for each in read if isinstance(each, Fact)]
+    bad = [each.reason for each in read if isinstance(each, BadRow)]
+    assert good == ["1", "6"]
+    assert "no question" in bad[0]
+    assert "no answer" in bad[1]
+    assert "more than one line" in bad[2]
+    assert "4 cells" in bad[3]
+    assert "U+0085" in bad[4]
+
+
+def test_a_cell_without_end_costs_only_what_it_swallows():
+    content = 'text\n"' + "x" * 140_000 + "\nA card costs 12 euros.\n"
+
+    read = items("a.csv", content.encode())
+
+    assert isinstance(read[0], BadRow)
+    assert len(read) <= 2
+
+
+@pytest.mark.parametrize("header", ["", "fee,card", "question,note", "text,text"])
+def test_a_table_without_the_columns_is_refused(header):
+    with pytest.raises(ImportFileError):
+        items("a.csv", f"{header}\nx,y\n".encode())
+
+
+def test_json_lines_hold_facts_and_documents():
+    rows: list[object] = [
+        {"text": "A card costs 12 euros.", "id": 3},
+        {"question": "How much?", "answer": "12 euros."},
+        {"title": "Help", "text": "A PIN letter costs 5 euros.", "source": "help/1"},
+        {"title": "Page", "text": "<h1>Top</h1><p>It is open today.", "format": "html"},
+        {"title": "X", "text": "x", "format": "pdf"},
+        {"text": 5},
+        [],
+        {"title": "Bad\x00"},
+    ]
+    content = "\n".join(map(json.dumps, rows)) + "\nno json\n"
+
+    read = items("a.jsonl", content.encode())
+
+    assert read[:2] == [
+        Fact("A card costs 12 euros.", "line 1", id="3"),
+        Fact("12 euros.", "line 2", question="How much?"),
+    ]
+    help_, page = read[2:4]
+    assert isinstance(help_, SourceDocument)
+    assert (help_.source, help_.title, help_.place) == ("help/1", "Help", "line 3")
+    assert isinstance(page, SourceDocument)
+    assert (page.source, page.headings) == ("Page", (("Top",),))
+    assert all(isinstance(each, BadRow) for each in read[4:])
+    assert len(read) == 9
+
+
+@settings(deadline=None, max_examples=50)
+@given(rows=st.lists(st.tuples(_TEXT, _TEXT), min_size=1, max_size=20))
+def test_what_a_spreadsheet_writes_is_read_again(rows):
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerows([("question", "answer"), *rows])
+
+    read = items("a.csv", out.getvalue().encode())
+
+    assert len(read) == len(rows)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.binary(max_size=400))
+def test_no_bytes_break_a_reader(content):
+    for name in ("a.csv", "a.tsv", "a.jsonl", "a.md", "a.html", "a.txt", "a.pdf"):
+        try:
+            for item in items(name, content):
+                assert isinstance(item, Fact | BadRow | SourceDocument)
+        except ImportFileError:
+            pass
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.text(max_size=400))
+def test_no_fact_of_a_text_is_empty_or_unfit(text):
+    for name in ("a.md", "a.html", "a.txt"):
+        try:
+            read = items(name, text.encode("utf-8", "ignore"))
+        except ImportFileError:
+            continue
+        for item in read:
+            assert isinstance(item, SourceDocument)
+            assert all(fact.text.strip() for fact in item.facts)
+            assert all(
+                fact.headings in item.headings for fact in item.facts if fact.headings
+            )

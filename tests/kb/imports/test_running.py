@@ -1,0 +1,397 @@
+"""Imports planned and applied: what changes, what stays, and who may."""
+
+import io
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from django.db import transaction
+from django.utils import timezone
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from accounts.exceptions import ConflictError
+from jobs.models import Job
+from jobs.run import run_job
+from kb.entries.services import edit_entry
+from kb.entries.states import retire_entry
+from kb.exceptions import InvalidKnowledgeError
+from kb.imports import pieces, running
+from kb.imports.readers import ImportFileError
+from kb.imports.services import (
+    Upload,
+    enqueue_import,
+    import_in_background,
+    run_import,
+    start_import,
+)
+from kb.models import Entry, EntryEmbedding, Import, ImportedKey, Section
+from tests.factories import make_audience, make_curator, make_knowledge_base, make_user
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("import_directory")]
+
+TEXT = """# Cards
+
+A replacement card costs 12 euros. A gold card costs 72 euros a year.
+
+## Abroad
+
+A transfer abroad costs 3 euros.
+"""
+
+
+@contextmanager
+def writing(done: int, total: int | None) -> Iterator[None]:
+    with transaction.atomic():
+        yield
+
+
+def bring(content: str, name: str = "cards.md", *, apply=True, by=None, **how):
+    upload = Upload(
+        file=io.BytesIO(content.encode()),
+        name=name,
+        knowledge_base=make_knowledge_base(),
+        audience=how.pop("audience", None) or make_audience(),
+        **how,
+    )
+    begun = start_import(upload, by=by or make_curator())
+    return run_import(begun.pk, apply=apply, writing=writing)
+
+
+def planned(content: str, *, by=None) -> Import:
+    upload = Upload(
+        file=io.BytesIO(content.encode()),
+        name="cards.csv",
+        knowledge_base=make_knowledge_base(),
+        audience=make_audience(),
+    )
+    return start_import(upload, by=by or make_curator())
+
+
+def counted(done: Import) -> dict[str, int]:
+    return {name: n for name, n in done.counts.items() if n and name != "read"}
+
+
+def said() -> dict[str, str]:
+    return dict(Entry.objects.values_list("text", "state"))
+
+
+def test_a_document_becomes_entries_with_sections_places_and_vectors():
+    done = bring(TEXT)
+
+    assert (done.state, counted(done)) == ("applied", {"created": 3})
+    entry = Entry.objects.get(text__startswith="A transfer")
+    assert (entry.origin, entry.state, entry.place) == (
+        "imported",
+        "in_review",
+        "line 7",
+    )
+    assert entry.section
+    assert entry.section.parent
+    assert (entry.section.heading, entry.section.parent.heading) == ("Abroad", "Cards")
+    assert entry.document
+    assert (entry.document.title, entry.document.source) == ("Cards", "cards.md")
+    assert EntryEmbedding.objects.count() == 3
+    assert not ImportedKey.objects.exists()
+
+
+def test_the_same_file_again_changes_nothing():
+    bring(TEXT)
+    before = list(Entry.objects.order_by("pk").values())
+
+    done = bring(TEXT)
+
+    assert counted(done) == {"unchanged": 3}
+    assert list(Entry.objects.order_by("pk").values()) == before
+
+
+def test_a_new_version_changes_only_what_changed():
+    bring(TEXT, verify=True)
+    ids = dict(Entry.objects.values_list("text", "pk"))
+
+    new = TEXT.replace("12 euros", "15 euros").replace(
+        "A transfer abroad costs 3 euros.", "The branch in Graz opens at nine."
+    )
+    plan = bring(new, apply=False)
+    done = bring(new)
+
+    expected = {"created": 1, "changed": 1, "retired": 1, "unchanged": 1}
+    assert (plan.state, counted(plan)) == ("planned", expected)
+    assert counted(done) == expected
+    assert plan.examples["changed"][0]["before"] == "A replacement card costs 12 euros."
+    assert plan.examples["retired"] == [{"text": "A transfer abroad costs 3 euros."}]
+    assert said() == {
+        "A replacement card costs 15 euros.": "needs_review",
+        "A gold card costs 72 euros a year.": "verified",
+        "A transfer abroad costs 3 euros.": "retired",
+        "The branch in Graz opens at nine.": "in_review",
+    }
+    changed = Entry.objects.get(text__contains="15 euros")
+    assert changed.pk == ids["A replacement card costs 12 euros."]
+    assert changed.revisions.count() == 2
+
+
+def test_what_comes_back_is_restored():
+    bring(TEXT)
+    bring(TEXT.replace("A transfer abroad costs 3 euros.", ""))
+
+    done = bring(TEXT)
+
+    assert counted(done) == {"restored": 1, "unchanged": 2}
+    assert said()["A transfer abroad costs 3 euros."] == "in_review"
+
+
+def test_what_a_curator_did_stays_while_the_source_says_the_same():
+    bring(TEXT)
+    edited, retired, _ = Entry.objects.order_by("pk")
+    edit_entry(
+        entry_id=edited.pk, author=None, may_verify=False, text="It is 12 euros."
+    )
+    retire_entry(entry_id=retired.pk, by=make_curator())
+
+    done = bring(TEXT)
+
+    assert counted(done) == {"unchanged": 3}
+    assert said()["It is 12 euros."] == "in_review"
+    assert said()[retired.text] == "retired"
+
+
+def test_rows_are_known_by_their_id_else_by_their_question():
+    bring("id,text\n1,A card costs 12 euros.\n2,A card lasts 4 years.\n", "a.csv")
+    bring("question,answer\nHow much?,12 euros.\nHow long?,4 years.\n", "b.csv")
+
+    by_id = bring(
+        "id,text\n2,A card lasts 5 years.\n1,A card costs 12 euros.\n", "a.csv"
+    )
+    by_question = bring("question,answer\nHow much?,13 euros.\n", "b.csv", verify=True)
+
+    assert counted(by_id) == {"changed": 1, "unchanged": 1}
+    assert counted(by_question) == {"changed": 1, "retired": 1}
+    answer = Entry.objects.get(question="How much?")
+    assert (answer.text, answer.state) == ("13 euros.", "verified")
+
+
+def test_what_stands_twice_is_written_once_and_a_contradiction_is_told(monkeypatch):
+    monkeypatch.setattr(running, "BATCH", 2)
+    content = "id,text\n1,One.\n2,Two.\n1,One.\n2,Three.\n3,Four.\n"
+
+    done = bring(content, "a.csv")
+
+    assert counted(done) == {"created": 3, "repeated": 1, "bad": 1}
+    assert done.bad_rows[0]["place"] == "line 5"
+    assert "'2' stands above" in done.bad_rows[0]["reason"]
+
+
+def test_nothing_is_retired_while_a_row_is_bad():
+    bring("id,text\n1,One.\n2,Two.\n", "a.csv")
+
+    done = bring("id,text\n1,One.\n2,\n", "a.csv")
+
+    assert counted(done) == {"unchanged": 1, "bad": 1}
+    assert "Nothing was retired" in done.notes[0]
+    assert said()["Two."] == "in_review"
+
+
+def test_json_lines_bring_many_documents_each_with_its_own_version():
+    rows = [{"title": f"Page {n}", "text": f"Rule {n} holds here."} for n in range(3)]
+    bring("\n".join(map(json.dumps, rows)), "pages.jsonl")
+
+    rows[1]["text"] = "Rule 1 holds no more here."
+    done = bring("\n".join(map(json.dumps, [*rows, rows[0]])), "pages.jsonl")
+
+    assert counted(done) == {"changed": 1, "unchanged": 2, "bad": 1}
+    assert "stands above already" in done.bad_rows[0]["reason"]
+
+
+def test_a_killed_import_goes_on_behind_its_last_batch(monkeypatch):
+    monkeypatch.setattr(running, "BATCH", 2)
+    content = "text\n" + "".join(f"Rule {n} holds.\n" for n in range(7))
+    begun = start_import(
+        Upload(
+            file=io.BytesIO(content.encode()),
+            name="a.csv",
+            knowledge_base=make_knowledge_base(),
+            audience=make_audience(),
+        ),
+        by=None,
+    )
+    steps: list[int] = []
+
+    @contextmanager
+    def dying(done: int, total: int | None) -> Iterator[None]:
+        steps.append(done)
+        with transaction.atomic():
+            yield
+            if len(steps) == 4:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_import(begun.pk, apply=True, writing=dying)
+    assert Entry.objects.count() == 4
+    done = run_import(begun.pk, apply=True, writing=writing)
+
+    assert (done.state, counted(done)) == ("applied", {"created": 7})
+    assert Entry.objects.count() == EntryEmbedding.objects.count() == 7
+
+
+def test_an_import_is_applied_once():
+    done = bring(TEXT)
+
+    with pytest.raises(ConflictError, match="applied already"):
+        run_import(done.pk, apply=True, writing=writing)
+
+
+def test_a_file_that_can_not_be_read_says_why():
+    with pytest.raises(ImportFileError, match="must name the columns"):
+        bring("fee,card\n1,2\n", "a.csv")
+
+    assert Import.objects.get().state == "failed"
+    assert "must name the columns" in Import.objects.get().error
+
+
+def test_what_who_imports_may_not_see_is_left_alone():
+    bring(TEXT)
+    secret = Entry.objects.get(text__startswith="A transfer")
+    Entry.objects.filter(pk=secret.pk).update(audience=make_audience("s", groups=["x"]))
+
+    done = bring("# Cards\n\nA gold card costs 72 euros a year.\n")
+
+    assert counted(done) == {"unchanged": 1, "retired": 1}
+    assert said()[secret.text] == "in_review"
+
+
+def test_a_document_keeps_its_audience_and_hidden_ones_do_not_show():
+    from accounts.roles import Role
+
+    secret = make_audience("secret", groups=["secret"])
+    bring(TEXT, audience=secret, by=make_user(Role.CURATOR, groups=["secret"]))
+
+    done = bring(TEXT)  # who does not see the other one makes one of his own
+
+    assert counted(done) == {"created": 3}
+    with pytest.raises(InvalidKnowledgeError, match="'everyone' already"):
+        bring(TEXT, audience=make_audience("other"))
+
+
+_FACTS = st.lists(
+    st.sampled_from([f"Rule {n} is about {'abcdefgh'[n]}." for n in range(8)]),
+    max_size=8,
+)
+
+
+@hypothesis_settings(
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(first=_FACTS, second=_FACTS, tree=st.booleans())
+def test_after_an_import_the_knowledge_is_what_the_file_says(first, second, tree):
+    def content(facts):
+        lines = ["", *facts] if tree else ["text", *facts]
+        return ("\n\n" if tree else "\n").join(lines) + "\n"
+
+    name = "p.md" if tree else "p.csv"
+    with transaction.atomic():
+        bring(content([*first, "It always begins with this rule."]), name)
+        done = bring(content([*second, "It always begins with this rule."]), name)
+        again = bring(content([*second, "It always begins with this rule."]), name)
+        now = set(Entry.objects.exclude(state="retired").values_list("text", flat=True))
+        transaction.set_rollback(True)
+
+    whole = " ".join(now)
+    assert all(fact in whole for fact in second)
+    assert not any(fact in whole for fact in set(first) - set(second))
+    assert done.counts["bad"] == 0
+    assert set(counted(again)) <= {"unchanged", "repeated"}
+
+
+def test_what_is_still_looked_through_or_applied_is_not_applied():
+    curator = make_curator()
+    row = planned("text\nA card costs 12 euros.\n", by=curator)
+    enqueue_import(row, apply=False, by=curator)
+
+    with pytest.raises(ConflictError, match="still being looked through"):
+        enqueue_import(row, apply=True, by=curator)
+    Job.objects.update(state=Job.State.SUCCEEDED, finished_at=timezone.now())
+    first = enqueue_import(row, apply=True, by=curator)
+    assert enqueue_import(row, apply=True, by=curator) == first
+    run_import(row.pk, apply=True, writing=writing)
+    with pytest.raises(ConflictError, match="applied already"):
+        enqueue_import(row, apply=True, by=curator)
+
+
+def test_a_plan_does_not_go_on_where_applying_has_begun(monkeypatch):
+    monkeypatch.setattr(running, "BATCH", 1)
+    row = planned("text\nA card costs 12 euros.\nA loan costs 5 euros.\n")
+    steps: list[int] = []
+
+    @contextmanager
+    def interrupted(done, total):
+        if done == 1 and not steps:
+            steps.append(done)
+            run_import(row.pk, apply=True, writing=writing)
+        with writing(done, total):
+            yield
+
+    with pytest.raises(ConflictError, match="somebody else"):
+        run_import(row.pk, apply=False, writing=interrupted)
+
+    row.refresh_from_db()
+    assert (row.state, len(said())) == ("applied", 2)
+
+
+def test_who_is_no_curator_any_more_imports_nothing():
+    curator = make_curator()
+    row = planned("text\nA card costs 12 euros.\n", by=curator)
+    job = enqueue_import(row, apply=True, by=curator)
+    curator.groups.clear()
+
+    with pytest.raises(InvalidKnowledgeError, match="no curator any more"):
+        run_job(job.pk, {job.kind: import_in_background})
+
+    job.refresh_from_db()
+    assert (job.state, said()) == (Job.State.FAILED, {})
+
+
+def test_a_document_that_can_not_be_read_costs_only_its_line():
+    lines = [
+        {"title": "Empty", "text": "", "format": "html"},
+        {"title": "Cards", "text": "A card costs 12 euros.", "format": "text"},
+    ]
+
+    done = bring("\n".join(map(json.dumps, lines)), "pages.jsonl")
+
+    assert counted(done) == {"created": 1, "bad": 1}
+    assert "empty" in done.bad_rows[0]["reason"]
+
+
+def test_more_headings_than_a_document_may_have_are_told_beforehand(monkeypatch):
+    monkeypatch.setattr(pieces, "SECTIONS_LIMIT", 2)
+    done = bring(
+        "# A\n\nOne card.\n\n# B\n\nTwo cards.\n\n# C\n\nThree cards.\n", apply=False
+    )
+
+    assert counted(done) == {"bad": 1}
+    assert "3 headings" in done.bad_rows[0]["reason"]
+
+
+def test_a_changed_row_leaves_its_entry_in_the_section_that_a_curator_gave_it():
+    bring("id,text\n1,A card costs 12 euros.\n", "prices.csv")
+    entry = Entry.objects.get()
+    assert entry.document
+    fees = Section.objects.create(document=entry.document, heading="Fees", position=0)
+    edit_entry(entry_id=entry.pk, author=make_curator(), may_verify=True, section=fees)
+
+    done = bring("id,text\n1,A card costs 14 euros.\n", "prices.csv")
+
+    assert counted(done) == {"changed": 1}
+    entry.refresh_from_db()
+    assert (entry.section, entry.text) == (fees, "A card costs 14 euros.")
+
+
+def test_what_an_export_made_inert_is_read_as_it_was():
+    bring("text\n'- cards cost 12 euros\n'+49 30 123456 is the number\n", "cells.csv")
+
+    assert set(said()) == {"- cards cost 12 euros", "+49 30 123456 is the number"}

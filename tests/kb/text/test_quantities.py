@@ -1,0 +1,58 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kb.text.quantities import number_of, quantities_of
+from kb.text.words import words_of
+
+
+def read(text: str) -> list[tuple[str, float]]:
+    return [(q.dimension, q.value) for q in quantities_of(words_of(text))]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("5 euros", [("money:euro", 5)]),
+        ("EUR 1,200.50", [("money:euro", 1200.5)]),
+        ("€1.200,50", [("money:euro", 1200.5)]),
+        ("2 million euros", [("money:euro", 2e6)]),
+        ("0.5 %", [("percent", 0.5)]),
+        ("a quarter of it", [("percent", 25)]),
+        ("half an hour", [("duration", 0.5 / 24)]),
+        ("two weeks", [("duration", 14)]),
+        ("five working days", [("duration", 5)]),
+        ("1 kg", [("mass", 1000)]),
+        ("6.30 pm", [("clock", 18.5 * 60)]),
+        ("12 am", [("clock", 0)]),
+        ("noon", [("clock", 720)]),
+        ("on Mondays", [("weekday", 0)]),
+        ("the 15th", [("ordinal", 15)]),
+        ("31 July 2025", [("date", 20250731)]),
+        ("July 31st, 2025", [("date", 20250731)]),
+        ("31.07.2025", [("date", 20250731)]),
+        ("in October", [("date", 1000)]),
+        ("you may go in 2025", [("date", 20250000)]),
+        ("line 12", []),
+        ("six sessions", [("count", 6)]),
+    ],
+)
+def test_a_quantity_is_read_in_its_common_unit(text, expected):
+    found = read(text)
+    assert [name for name, _ in found] == [name for name, _ in expected]
+    assert [v for _, v in found] == pytest.approx([v for _, v in expected])
+
+
+@given(number=st.integers(0, 10**9))
+def test_grouping_of_thousands_changes_no_number(number):
+    english, german = f"{number:,}", f"{number:,}".replace(",", ".")
+
+    assert number_of(english) == number_of(german) == number
+
+
+@given(text=st.text(max_size=80))
+def test_any_text_can_be_read(text):
+    words = words_of(text)
+
+    taken = [at for quantity in quantities_of(words) for at in quantity.words]
+    assert len(taken) == len(set(taken))

@@ -1,0 +1,129 @@
+"""The supervisor with real processes that live as long as a test needs."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from nescio.up.processes import Child, Supervisor, end, log_tail
+
+_WAIT_SECONDS = 30
+# Starts a process of its own, tells both pids, and goes on.
+_PARENT = """
+import subprocess, sys, os, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"])
+open(sys.argv[1], "a").write(f"{os.getpid()} {child.pid}\\n")
+time.sleep(300)
+"""
+_DEAF = """
+import signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+open(sys.argv[1], "a").write("deaf\\n")
+time.sleep(300)
+"""
+
+
+@pytest.fixture
+def said():
+    return []
+
+
+@pytest.fixture
+def supervise(said, tmp_path):
+    supervisors = []
+
+    def start(script):
+        told = tmp_path / "told"
+        child = Child(
+            "child", (sys.executable, "-c", script, str(told)), tmp_path / "child.log"
+        )
+        supervisors.append(Supervisor(os.environ, said.append))
+        supervisors[-1].start([child])
+        return supervisors[-1], told
+
+    yield start
+    for supervisor in supervisors:
+        supervisor.stop(0)
+
+
+def _wait(condition):
+    give_up_at = time.monotonic() + _WAIT_SECONDS
+    while not condition():
+        assert time.monotonic() < give_up_at, "waited in vain"
+        time.sleep(0.02)
+
+
+def _lines(file: Path):
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def _alive(pid):
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie"
+
+
+def test_stop_ends_the_child_and_what_the_child_started(supervise):
+    supervisor, told = supervise(_PARENT)
+    _wait(lambda: _lines(told))
+    pids = [int(pid) for pid in _lines(told)[0].split()]
+
+    supervisor.stop(10)
+
+    _wait(lambda: not any(_alive(pid) for pid in pids))
+
+
+def test_child_that_does_not_listen_is_killed_after_its_grace(supervise, said):
+    supervisor, told = supervise(_DEAF)
+    _wait(lambda: _lines(told))
+    began = time.monotonic()
+
+    supervisor.stop(0.5)
+
+    assert 0.4 < time.monotonic() - began < _WAIT_SECONDS
+    assert "did not end in time" in said[0]
+
+
+def test_child_that_dies_is_started_again_and_its_rest_is_ended(supervise, said):
+    supervisor, told = supervise(_PARENT)
+    _wait(lambda: _lines(told))
+    first, rest = (int(pid) for pid in _lines(told)[0].split())
+
+    psutil.Process(first).kill()
+    _wait(lambda: len(_lines(told)) == 2)
+
+    assert supervisor.deaths == 1
+    assert "The child ended with signal SIGKILL" in said[0]
+    assert said[1] == "The child is started again."
+    _wait(lambda: not _alive(rest))
+
+
+def test_child_that_can_not_run_is_tried_less_and_less_often(supervise, said):
+    supervisor, _ = supervise("import sys; sys.exit('no configuration')")
+
+    _wait(lambda: supervisor.deaths == 2)
+
+    assert "exit status 1; it is started again in 1 s" in said[0]
+    assert "no configuration" in said[0]
+    assert "it is started again in 2 s" in said[-1]
+
+
+def test_orphans_that_are_deaf_are_killed(tmp_path):
+    told = tmp_path / "told"
+    process = subprocess.Popen([sys.executable, "-c", _DEAF, str(told)])
+    _wait(lambda: _lines(told))
+
+    end([psutil.Process(process.pid)], grace_seconds=0.2)
+
+    assert not _alive(process.pid)
+    process.wait()
+
+
+def test_log_tail_of_a_large_log_is_its_end(tmp_path):
+    log = tmp_path / "log"
+    log.write_text("".join(f"line {number}\n" for number in range(100_000)))
+
+    assert log_tail(log, 2) == "line 99998\nline 99999"
+    assert log_tail(tmp_path / "none") == ""

@@ -1,0 +1,112 @@
+"""Contradicting sources from the database to what the asker sees."""
+
+import pytest
+from rest_framework.test import APIClient
+
+from accounts.roles import Role
+from kb.conflicts.finding import find_conflicts_of
+from kb.models import Conflict
+from kb.upkeep.conflict_resolution import keep_both
+from qa.answers.asking import ask
+from qa.models import Answer
+from qa.policies.services import activate, active_policy, new_version
+from tests.factories import make_audience, make_curator, make_entry, make_user
+
+pytestmark = pytest.mark.django_db
+
+QUESTION = "Who issues the fishing licence?"
+
+
+@pytest.fixture
+def conflict():
+    """Return the conflict of two verified answers to one question."""
+    make_entry("The forestry office.", question=QUESTION)
+    other = make_entry("The town hall.", question=QUESTION)
+    (found,) = find_conflicts_of(other.pk)
+    return found
+
+
+def show_anyway():
+    base = active_policy(Conflict.objects.get().first.knowledge_base)
+    activate(new_version(base, by=None, sources_must_agree=False), by=None)
+
+
+def test_a_ready_answer_that_another_contradicts_is_refused(conflict):
+    answer = ask(QUESTION, asker=make_user(), channel=Answer.Channel.API)
+
+    assert (answer.outcome, answer.reason) == ("refused", "sources_disagree")
+    assert answer.contradictions == [
+        {
+            "conflict_id": conflict.pk,
+            "entries": [conflict.first_id, conflict.second_id],
+            "quotes": ["The forestry office.", "The town hall."],
+        }
+    ]
+
+
+def test_once_it_is_settled_the_answer_is_shown(conflict):
+    keep_both(conflict_id=conflict.pk, by=make_curator(), reason="Two kinds.")
+
+    answer = ask(QUESTION, asker=make_user(), channel=Answer.Channel.API)
+
+    assert answer.outcome == "answered"
+    assert answer.contradictions == []
+
+
+def test_who_may_not_see_the_other_entry_gets_the_answer():
+    make_entry("The forestry office.", question=QUESTION)
+    board = make_audience("board", groups=["board"])
+    other = make_entry("The town hall.", question=QUESTION, audience=board)
+    find_conflicts_of(other.pk)
+
+    answer = ask(QUESTION, asker=make_user(), channel=Answer.Channel.API)
+
+    assert answer.text == "The forestry office."
+
+
+def test_rest_tells_both_quotes(conflict):
+    show_anyway()
+    client = APIClient()
+    client.force_authenticate(make_user(Role.AGENT))
+
+    body = client.post("/api/v1/ask", {"question": QUESTION}, format="json").json()
+
+    assert body["answered"]
+    (found,) = body["disagreements"]
+    assert found["conflict"] == conflict.pk
+    assert [side["quote"] for side in found["sides"]] == [
+        "The forestry office.",
+        "The town hall.",
+    ]
+    assert body["signals"][-1] == {
+        "gate": "agreement", "name": "disagreeing_sources", "value": 1.0,
+        "threshold": 0.0, "passed": None,
+    }  # fmt: skip
+
+
+def test_the_page_of_the_answer_shows_both_quotes_and_the_gate(conflict, client):
+    user = make_user(Role.AGENT)
+    answer = ask(QUESTION, asker=user, channel=Answer.Channel.PAGE)
+    client.force_login(user)
+
+    page = client.get(f"/answers/{answer.pk}").content.decode()
+
+    assert "Sources disagree" in page
+    assert "<blockquote" in page
+    assert "The forestry office." in page
+    assert "The town hall." in page
+    assert "Do the sources agree with each other?" in page
+
+
+def test_a_quote_is_withheld_from_who_may_not_see_its_entry(conflict, client):
+    answer = ask(QUESTION, asker=make_user(), channel=Answer.Channel.PAGE)
+    entry = conflict.second
+    entry.audience = make_audience("board", groups=["board"])
+    entry.save()
+    reviewer = make_user(Role.SME)
+    client.force_login(reviewer)
+
+    page = client.get(f"/answers/{answer.pk}").content.decode()
+
+    assert "An entry that you may not see." in page
+    assert "The town hall." not in page

@@ -1,0 +1,91 @@
+"""What the bundled model knows by itself, as askers get it."""
+
+import pytest
+from django.urls import reverse
+from rest_framework.test import APIClient
+
+from qa.answers.asking import ask
+from qa.calibration.current_fingerprints import what_runs
+from qa.exceptions import PolicyError
+from qa.models import Answer, Policy
+from qa.pipeline.policy import RetrievalTiming, Scope
+from qa.policies.services import activate, ensure_default_policy, new_version
+from tests.factories import make_entry, make_knowledge_base, make_user
+
+pytestmark = pytest.mark.django_db
+
+CAPITAL = "What is the capital of France?"
+
+
+def adaptive(min_known: float) -> Policy:
+    first = ensure_default_policy(make_knowledge_base())
+    made = new_version(
+        first,
+        by=None,
+        scope=Scope.ADAPTIVE,
+        retrieval_timing=RetrievalTiming.LOG_PROBABILITY,
+        min_known=min_known,
+    )
+    return activate(made)
+
+
+def test_what_it_knows_is_answered_and_labelled_on_every_way(client, bundled_base):
+    adaptive(0.0)
+    agent = make_user()
+    client.force_login(agent)
+    rest = APIClient()
+    rest.force_authenticate(agent)
+
+    answer = ask(CAPITAL, asker=agent, channel="api")
+
+    assert "Paris" in answer.text
+    assert (answer.gate, answer.is_unsourced) == ("boundary", True)
+    assert len(answer.boundary["fingerprint"]) == 64
+    read = rest.get(f"/api/v1/answers/{answer.pk}").json()
+    assert (read["answered"], read["unsourced"], read["citations"]) == (True, True, [])
+    assert read["effective"]["retrieval_timing"] == "log_probability"
+    page = client.get(reverse("answer", args=[answer.pk])).content.decode()
+    assert "No source carries this answer." in page
+    assert "Own knowledge" in page
+
+
+def test_below_the_least_sureness_the_knowledge_base_decides(bundled_base):
+    adaptive(1.01)
+    make_entry("A replacement card costs 12 euros.")
+
+    answer = ask(CAPITAL, asker=make_user(), channel="api")
+
+    assert answer.outcome == Answer.Outcome.REFUSED
+    assert answer.gate == "hard_refusal"
+    assert not answer.is_unsourced
+    assert answer.signals[0]["name"] == "own_sureness"
+
+
+def test_by_default_nothing_outside_the_knowledge_base_is_answered():
+    ensure_default_policy(make_knowledge_base())
+
+    answer = ask(CAPITAL, asker=make_user(), channel="api")
+
+    assert answer.outcome == Answer.Outcome.REFUSED
+    assert answer.boundary == {}
+
+
+def test_an_unsourced_answer_is_no_sign_of_another_language_model(bundled_base):
+    adaptive(0.0)
+    ask(CAPITAL, asker=make_user(), channel="api")
+
+    assert what_runs().language_model == ""
+
+
+@pytest.mark.parametrize(
+    ("scope", "timing"),
+    [
+        (Scope.ADAPTIVE, RetrievalTiming.ALWAYS),
+        (Scope.KNOWLEDGE_BASE, RetrievalTiming.BOUNDARY),
+    ],
+)
+def test_a_scope_takes_only_its_own_timings(scope, timing):
+    first = ensure_default_policy(make_knowledge_base())
+
+    with pytest.raises(PolicyError, match="does not go with the retrieval timing"):
+        new_version(first, by=None, scope=scope, retrieval_timing=timing)

@@ -1,0 +1,152 @@
+"""The monitor as a judge of what can be answered."""
+
+import json
+
+import pytest
+from django.core.management import CommandError, call_command
+from hypothesis import given
+from hypothesis import strategies as st
+
+from probes.models import Probe
+from probes.services import promote, register
+from qa.calibration.min_token_confidence import (
+    Watched,
+    balanced,
+    best_threshold,
+    parted,
+    self_knowledge_row,
+    told_by,
+    watch,
+)
+from qa.evaluation.cases import Case
+from qa.exceptions import EvaluationDataError
+from qa.inference import monitored_writer as monitored_selection
+from qa.inference.closed_book_models import own_form
+from tests.probes.direction_files import direction_probe_files, random_directions
+from tests.qa.pipeline.monitored_writers import GivenWriter, draft
+
+
+def watched(weakest, is_positive, *, is_refused=False):
+    return Watched("It is so.", weakest, is_refused, is_positive)
+
+
+CLEAR = [watched(value, value > 0) for value in (-3.0, -2.0, -1.0, 1.0, 2.0, 3.0)]
+
+
+def test_what_was_written_is_watched_and_judged():
+    texts = iter(["Mary Shelley.", "I don't know.", "Frankenstein."])
+    writer = GivenWriter(lambda *_: draft(next(texts), "Mary"))
+    cases = [
+        Case(
+            str(n),
+            "Who wrote Frankenstein?",
+            is_answerable=True,
+            references=("Shelley",),
+        )
+        for n in range(3)
+    ]
+
+    found = watch(writer, cases, steering=0.5, by_answer=True)
+
+    assert [w.weakest for w in found] == [-1.0, None, None]
+    assert [w.is_refused for w in found] == [False, True, False]
+    assert [w.is_positive for w in found] == [True, False, False]
+    # Neither a refusal nor an echo is let pass at any threshold.
+    assert [w.looks(-100.0) for w in found] == [False, True, True]
+    assert writer.strengths == [0.5] * 3
+
+
+def test_the_threshold_that_parts_both_kinds_is_found():
+    threshold = best_threshold(CLEAR)
+
+    assert -1.0 < threshold < 1.0
+    assert balanced(CLEAR, threshold) == 1.0
+    passed, held = told_by(CLEAR, threshold)
+    assert (passed.count, passed.total, held.count, held.total) == (3, 3, 3, 3)
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(-5, 5), st.booleans(), st.booleans()),
+        min_size=2,
+        max_size=30,
+    )
+)
+def test_no_threshold_tells_better_than_the_one_that_is_chosen(rows):
+    found = [watched(value, good, is_refused=no) for value, good, no in rows]
+    found += [watched(0.0, True), watched(0.0, False)]
+
+    best = balanced(found, best_threshold(found))
+
+    assert best >= max(balanced(found, t / 4) for t in range(-24, 25)) - 1e-12
+
+
+def test_without_a_confidence_there_is_no_threshold():
+    with pytest.raises(EvaluationDataError, match="nothing to choose"):
+        best_threshold([watched(None, True)])
+
+
+def test_the_row_is_measured_on_other_questions_than_it_was_chosen_on():
+    turned = [watched(value, value < 0) for value in (-3.0, -2.0, 2.0, 3.0)]
+
+    name, threshold, (passed, held), auroc = self_knowledge_row(0.3, CLEAR, turned)
+
+    assert name == "0.3"
+    assert -1.0 < threshold < 1.0
+    assert (passed.count, held.count) == (0, 0)
+    assert auroc.startswith("0.00")
+
+
+def test_both_parts_hold_as_many_of_each_kind_and_no_question_twice():
+    cases = [Case(str(n), f"{n}?", is_answerable=n % 3 > 0) for n in range(18)]
+
+    parts = parted(cases, 3, seed=1)
+
+    for part in parts:
+        assert [case.is_answerable for case in part] == [True] * 3 + [False] * 3
+    assert len({case.id for part in parts for case in part}) == 12
+    with pytest.raises(EvaluationDataError, match="at most 3"):
+        parted(cases, 4, seed=1)
+
+
+@pytest.mark.django_db
+def test_without_a_confidence_nothing_is_proposed(tmp_path, monkeypatch):
+    labelled = tmp_path / "labelled.jsonl"
+    rows = [
+        {"question": f"Is Rome town {n}?", "answers": ["Rome" if n % 2 else "Oslo"]}
+        for n in range(8)
+    ]
+    labelled.write_text("\n".join(map(json.dumps, rows)))
+    echo = GivenWriter(lambda *_: draft("Rome"))
+    monkeypatch.setattr(monitored_selection, "monitored_writer", lambda: echo)
+
+    with pytest.raises(CommandError, match="nothing to choose") as refused:
+        call_command("calibrate_monitor", str(labelled))
+
+    assert refused.value.returncode == 2
+
+
+@pytest.mark.django_db
+def test_the_commands_run_on_the_bundled_model(tmp_path, capsys, settings):
+    settings.LANGUAGE_MODEL = "bundled"
+    selfaware = tmp_path / "SelfAware.json"
+    rows = [
+        {"question_id": n, "question": f"What is {n}?", "answer": ["x"] if n % 2 else None, "answerable": bool(n % 2), "source": ""}
+        for n in range(8)
+    ]  # fmt: skip
+    selfaware.write_text(json.dumps({"example": rows}))
+    labelled = tmp_path / "labelled.jsonl"
+    labelled.write_text('{"question": "What is 1?", "answers": ["never this"]}\n')
+    probe = register(direction_probe_files(random_directions(own_form().model)))
+    promote(probe.pk, Probe.State.ACTIVE, by=None)
+
+    call_command("evaluate_self_knowledge", "--data", str(selfaware), "--questions", "2", "--steering", "0.1")  # fmt: skip
+    said = capsys.readouterr().out
+    with pytest.raises(CommandError, match="at most 2") as refused:
+        call_command("evaluate_self_knowledge", "--data", str(selfaware), "--questions", "3")  # fmt: skip
+    assert refused.value.returncode == 2
+    with pytest.raises(CommandError, match="each half needs right and wrong"):
+        call_command("calibrate_monitor", str(labelled))
+
+    assert "answerable let pass" in said
+    assert "of 2 (" in said

@@ -1,0 +1,132 @@
+"""Reading what thresholds are tried on: a run's answers, and what was really asked."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from qa.calibration.threshold_effects import logged_effect, logged_of, runs_of
+from qa.evaluation.runs import labelled_of
+from qa.models import Answer, Vote
+from tests.factories import make_knowledge_base, make_user
+from tests.qa.evaluated import (
+    kept_from_the_model,
+    labelled,
+    make_logged,
+    make_run,
+    measured,
+)
+from tests.qa.pipeline.values import MODEL, PROBES, make_policy
+
+pytestmark = pytest.mark.django_db
+
+REFUSED = {"reason": "too_far", "shown_reason": "too_far"}
+
+
+def test_a_runs_answers_come_back_by_id_as_they_were_measured(
+    django_assert_num_queries,
+):
+    answers = (
+        labelled("one", measured(0.5), answerable=True, correct=True),
+        labelled("two", kept_from_the_model(1.1), answerable=False, correct=None),
+    )
+    run = make_run(*reversed(answers))
+
+    with django_assert_num_queries(1):
+        found = labelled_of(run)
+
+    assert tuple(found) == answers
+
+
+def test_runs_are_those_of_the_knowledge_base_newest_first(django_assert_num_queries):
+    first, second = make_run(key="a"), make_run(key="b")
+    make_run(key="c", knowledge_base=make_knowledge_base("other"))
+
+    knowledge_base = make_knowledge_base()
+    with django_assert_num_queries(1):
+        runs = list(runs_of(knowledge_base))
+        assert [run.policy for run in runs] == [first.policy] * 2
+
+    assert runs == [second, first]
+
+
+def test_traffic_is_what_users_asked_here_of_late_and_was_decided():
+    ours = make_logged(measured(0.5))
+    make_logged(measured(0.5), channel="evaluation")
+    make_logged({}, outcome="pending")
+    foreign = make_logged(measured(0.5))
+    Answer.objects.filter(pk=foreign.pk).update(
+        knowledge_base=make_knowledge_base("other")
+    )
+    old = make_logged(measured(0.5))
+    before = timezone.now() - timedelta(days=31)
+    Answer.objects.filter(pk=old.pk).update(created_at=before)
+
+    log = logged_of(make_knowledge_base())
+
+    assert (len(log.answers), log.asked, log.is_sample) == (1, 1, False)
+    assert log.answers[0].signals == dict(measured(0.5))
+    assert log.answers[0].was_answered
+    assert not log.answers[0].has_thumb_down
+    assert ours.knowledge_base == make_knowledge_base()
+
+
+def test_a_thumb_down_counts_once_and_a_thumb_up_not():
+    for is_up in (True, False):
+        answer = make_logged(measured(0.8))
+        for _ in range(2):
+            Vote.objects.create(answer=answer, user=make_user(), is_up=is_up)
+
+    effect = logged_effect(
+        logged_of(make_knowledge_base()).answers, make_policy(alpha=0.5)
+    )
+
+    assert (effect.more_refused, effect.more_refused_down) == (2, 1)
+
+
+def test_numbers_of_other_models_are_left_out_and_told():
+    make_logged(measured(0.5), embedder="o" * 64)
+    make_logged(measured(0.5), language_model="another")
+    make_logged(measured(0.5), language_model=MODEL)
+    make_logged(kept_from_the_model(1.1), **REFUSED)
+
+    log = logged_of(make_knowledge_base())
+
+    assert (len(log.answers), log.other_models, log.asked) == (2, 2, 4)
+    assert not log.is_sample
+
+
+def test_confidences_of_other_probes_are_left_out_and_told():
+    make_logged(measured(0.5), language_model=MODEL, probes="another")
+    make_logged(measured(0.5), language_model=MODEL)
+    make_logged(measured(0.5), language_model=MODEL, probes=PROBES)
+
+    log = logged_of(make_knowledge_base())
+
+    assert (len(log.answers), log.other_models) == (2, 1)
+
+
+def test_what_a_stale_policy_refused_is_left_out_and_told():
+    make_logged(measured(0.5))
+    make_logged(measured(0.5), reason="policy_stale", shown_reason="policy_stale")
+
+    log = logged_of(make_knowledge_base())
+
+    assert (len(log.answers), log.refused_stale) == (1, 1)
+
+
+def test_more_than_is_read_is_a_sample_of_the_newest_and_said_to_be(
+    django_assert_num_queries,
+):
+    for ratio in (0.1, 0.2, 0.3):
+        make_logged(measured(ratio))
+
+    knowledge_base = make_knowledge_base()
+    with django_assert_num_queries(1):
+        whole = logged_of(knowledge_base, most=4)
+    with django_assert_num_queries(2):
+        log = logged_of(knowledge_base, most=2)
+
+    assert (len(whole.answers), whole.is_sample) == (3, False)
+    assert (log.asked, log.is_sample) == (3, True)
+    assert [answer.signals["verified_ratio"] for answer in log.answers] == [0.3, 0.2]

@@ -1,0 +1,354 @@
+"""Asking on the page, with the real pipeline, live and by a plain form."""
+
+import re
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from kb.entries.services import edit_entry
+from kb.entries.states import retire_entry
+from kb.models import Upkeep
+from qa.models import Answer, Vote
+from tests.factories import make_curator, make_entry, make_knowledge_base, make_user
+from tests.qa.answer_rows import make_answer
+
+pytestmark = pytest.mark.django_db
+
+LIVE = {"HX-Request": "true"}
+
+
+@pytest.fixture
+def user():
+    return make_user(username="agent")
+
+
+@pytest.fixture
+def page(user):
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def knowledge():
+    return make_entry(
+        "A replacement card costs 12 euros.",
+        question="What does a replacement card cost?",
+    )
+
+
+def streamed(response) -> list[tuple[str, str]]:
+    """Read events as a browser would."""
+    events = []
+    for block in b"".join(response.streaming_content).decode().split("\n\n")[:-1]:
+        name, *data = block.split("\n")
+        lines = [line.removeprefix("data: ") for line in data]
+        events.append((name.removeprefix("event: "), "\n".join(lines)))
+    return events
+
+
+def test_plain_form_answers_without_scripts(page, knowledge):
+    response = page.post(
+        "/", {"question": "What does a replacement card cost?"}, follow=True
+    )
+
+    answer = Answer.objects.get()
+    assert response.redirect_chain == [(reverse("answer", args=[answer.pk]), 303)]
+    assert answer.outcome == "answered"
+    assert answer.channel == "page"
+    assert "costs 12 euros" in response.content.decode()
+
+
+def test_plain_form_shows_a_refusal_with_its_reason(page, knowledge):
+    response = page.post("/", {"question": "Who won the chess game?"}, follow=True)
+
+    body = response.content.decode()
+    assert response.status_code == 200
+    assert "Not answered" in body
+    assert "What you can do now" in body
+    assert "[1]" not in body
+
+
+def test_live_form_keeps_the_question_before_it_is_decided(page, knowledge):
+    response = page.post("/", {"question": "Any fee?"}, headers=LIVE)
+
+    answer = Answer.objects.get()
+    assert answer.outcome == "pending"
+    assert response["HX-Push-Url"] == reverse("answer", args=[answer.pk])
+    stream = reverse("answer-stream", args=[answer.pk])
+    assert f'sse-connect="{stream}"' in response.content.decode()
+
+
+def test_stream_tells_the_stages_then_the_whole_result(page, knowledge):
+    page.post("/", {"question": "What does a replacement card cost?"}, headers=LIVE)
+    answer = Answer.objects.get()
+
+    response = page.get(reverse("answer-stream", args=[answer.pk]))
+
+    assert response["Content-Type"] == "text/event-stream"
+    events = streamed(response)
+    assert [name for name, _ in events] == ["stage"] * 5 + ["result", "end"]
+    assert "costs 12 euros" in dict(events)["result"]
+    assert not any("12 euros" in html for name, html in events if name == "stage")
+    answer.refresh_from_db()
+    assert answer.outcome == "answered"
+
+
+def test_stream_of_a_decided_answer_sends_it_whole(page, user):
+    answer = make_answer(user, cited=(make_entry(),))
+
+    events = streamed(page.get(reverse("answer-stream", args=[answer.pk])))
+
+    assert [name for name, _ in events] == ["result", "end"]
+
+
+def test_two_streams_of_one_question_decide_it_once(page, knowledge):
+    page.post("/", {"question": "What does a replacement card cost?"}, headers=LIVE)
+    answer = Answer.objects.get()
+    path = reverse("answer-stream", args=[answer.pk])
+    first = page.get(path).streaming_content
+    next(first)
+
+    second = streamed(page.get(path))
+    rest = b"".join(first).decode()
+
+    assert "costs 12 euros" in dict(second)["result"]
+    assert "costs 12 euros" in rest
+    assert Answer.objects.get().evidence.count() == 1
+
+
+def test_page_of_an_undecided_question_goes_on_with_it(page, knowledge):
+    page.post("/", {"question": "Any fee?"}, headers=LIVE)
+    answer = Answer.objects.get()
+
+    body = page.get(reverse("answer", args=[answer.pk])).content.decode()
+
+    assert f'sse-connect="{reverse("answer-stream", args=[answer.pk])}"' in body
+    assert "Decide it now" in body  # where scripts don't run
+
+
+def test_retry_decides_an_undecided_question_without_scripts(page, knowledge):
+    page.post("/", {"question": "Who won the chess game?"}, headers=LIVE)
+    answer = Answer.objects.get()
+
+    page.post(reverse("answer-retry", args=[answer.pk]))
+
+    answer.refresh_from_db()
+    assert answer.outcome == "refused"
+
+
+def test_failed_question_is_offered_again_and_then_decided(page, user, knowledge):
+    answer = make_answer(
+        user,
+        question="What does a replacement card cost?",
+        outcome="failed",
+        gate="",
+        reason="",
+        shown_reason="",
+        text="",
+        policy=None,
+        error="the server is down",
+    )
+    path = reverse("answer", args=[answer.pk])
+
+    before = page.get(path).content.decode()
+    again = page.post(reverse("answer-retry", args=[answer.pk]), headers=LIVE)
+    events = streamed(page.get(reverse("answer-stream", args=[answer.pk]) + "?again=1"))
+
+    assert "Try again" in before
+    assert "?again=1" in again.content.decode()
+    assert "costs 12 euros" in dict(events)["result"]
+
+
+def test_model_that_is_down_leaves_the_question_kept_and_said_so(
+    page, settings, monkeypatch
+):
+    make_entry("A lost card is blocked at once by calling the hotline.")
+    settings.LANGUAGE_SERVER_URL = "http://127.0.0.1:9/v1"
+    settings.LANGUAGE_SERVER_RETRIES = 0
+
+    response = page.post("/", {"question": "How is a lost card blocked?"}, follow=True)
+
+    assert Answer.objects.get().outcome == "failed"
+    assert "The question is kept" in response.content.decode()
+    assert "Try again" in response.content.decode()
+
+
+@pytest.mark.parametrize(
+    "question", ["", "   ", "?!", "a\0b", "x" * 2001, "\u200b\u200b"]
+)
+@pytest.mark.parametrize("headers", [{}, LIVE])
+def test_bad_question_is_said_at_the_box_and_nothing_is_kept(
+    page, knowledge, question, headers
+):
+    response = page.post("/", {"question": question}, headers=headers)
+
+    assert response.status_code == 400
+    body = response.content.decode()
+    assert 'id="ask-error"' in body
+    assert 'aria-invalid="true"' in body
+    assert not Answer.objects.exists()
+
+
+def test_unknown_knowledge_base_is_said(page, knowledge):
+    response = page.post("/", {"question": "Any fee?", "knowledge_base": "nope"})
+
+    assert response.status_code == 400
+    assert "There is no knowledge base “nope”" in response.content.decode()
+
+
+def test_knowledge_base_is_chosen_only_where_there_are_several(page, knowledge):
+    single = page.get("/").content.decode()
+    make_knowledge_base("loans")
+    several = page.get("/").content.decode()
+
+    assert "<select" not in single
+    assert re.findall(r'<option value="(\w+)"', several) == ["cards", "loans"]
+
+
+def test_too_many_questions_are_slowed_down(page, knowledge, settings):
+    from rest_framework.settings import api_settings
+
+    rates = {**api_settings.DEFAULT_THROTTLE_RATES, "ask": "1/hour"}
+    settings.REST_FRAMEWORK = {
+        **settings.REST_FRAMEWORK,
+        "DEFAULT_THROTTLE_RATES": rates,
+    }
+
+    statuses = [
+        page.post("/", {"question": "Any fee?"}, headers=LIVE).status_code
+        for _ in range(2)
+    ]
+
+    assert statuses == [200, 429]
+    assert Answer.objects.count() == 1
+
+
+def test_no_knowledge_at_all_is_said(page):
+    response = page.post("/", {"question": "Any fee?"})
+
+    assert response.status_code == 404
+    assert "make one in the admin first" in response.content.decode()
+
+
+def test_vote_is_set_changed_and_taken_back(page, user):
+    answer = make_answer(user)
+    path = reverse("answer-vote", args=[answer.pk])
+
+    down = page.post(path, {"vote": "down"}, headers=LIVE).content.decode()
+    more = {"reasons": ["should_be_known", "other"], "comment": "This is known."}
+    page.post(
+        path, {"vote": "down", **more, "expected_answer": "Twelve."}, headers=LIVE
+    )
+    said = Vote.objects.get()
+    page.post(path, {"vote": "none"}, headers=LIVE)
+
+    assert 'value="none" aria-pressed="true"' in down
+    assert "We should know this" in down
+    assert "It is wrong" not in down  # a refusal says nothing that could be
+    assert (said.is_up, said.comment) == (False, "This is known.")
+    assert (said.reasons, said.expected_answer) == (more["reasons"], "Twelve.")
+    assert not Vote.objects.exists()
+
+
+def test_vote_by_a_plain_form_comes_back_to_the_answer(page, user):
+    answer = make_answer(user)
+
+    response = page.post(reverse("answer-vote", args=[answer.pk]), {"vote": "up"})
+
+    assert response["Location"] == reverse("answer", args=[answer.pk]) + "#vote"
+    assert Vote.objects.get().is_up
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({}, 400),
+        ({"vote": "sideways"}, 400),
+        ({"vote": "up", "comment": "x" * 2001}, 422),
+    ],
+)
+def test_bad_vote_changes_nothing(page, user, fields, status):
+    answer = make_answer(user)
+
+    path = reverse("answer-vote", args=[answer.pk])
+    response = page.post(path, fields, headers=LIVE)
+
+    assert response.status_code == status
+    assert not Vote.objects.exists()
+
+
+def test_page_tells_what_became_of_the_evidence_since(page, user):
+    entries = [make_entry(f"Fact number {n} is so.") for n in range(3)]
+    answer = make_answer(user, cited=tuple(entries))
+    curator = make_curator()
+    edit_entry(
+        entry_id=entries[0].pk, author=curator, may_verify=True, text="It is other."
+    )
+    retire_entry(entry_id=entries[1].pk, by=curator)
+    Upkeep.objects.filter(entry=entries[2]).update(review_due=timezone.now())
+
+    body = page.get(reverse("answer", args=[answer.pk])).content.decode()
+
+    assert "Fact number 0 is so." in body  # as it was when it was cited
+    assert body.count("Review overdue") == 1
+    assert body.count("Edited since") == 1
+    assert body.count("Retired since") == 1
+
+
+def test_refusal_shows_related_entries_apart_and_no_citation(page, user):
+    answer = make_answer(user, near_misses=(make_entry(),), distance=0.9)
+
+    body = page.get(reverse("answer", args=[answer.pk])).content.decode()
+
+    assert "Related, but not enough" in body
+    assert 'class="citation"' not in body
+    assert 'id="near-1"' in body
+
+
+def test_rejected_draft_is_nowhere_on_the_page(page, user):
+    answer = make_answer(
+        user,
+        near_misses=(make_entry(),),
+        gate="soft_refusal",
+        reason="unsupported",
+        shown_reason="unsupported",
+        generation={"answer": "REJECTED-DRAFT", "raw": "REJECTED-DRAFT"},
+        reasoning="",
+    )
+
+    body = page.get(reverse("answer", args=[answer.pk])).content.decode()
+
+    assert "REJECTED-DRAFT" not in body
+    assert "Related, but not enough" in body
+
+
+def test_stale_limits_are_said(page, user):
+    answer = make_answer(user, calibration="stale")
+
+    body = page.get(reverse("answer", args=[answer.pk])).content.decode()
+
+    assert "The limits are out of date" in body
+
+
+def test_ask_page_takes_four_queries(page, user, django_assert_num_queries):
+    for _ in range(3):
+        make_answer(user)
+
+    with django_assert_num_queries(4):  # session, user with groups, bases, recent
+        page.get("/")
+
+
+@pytest.mark.parametrize("pieces", [1, 6])
+def test_queries_of_an_answer_do_not_grow_with_its_evidence(
+    page, user, django_assert_num_queries, pieces
+):
+    answer = make_answer(
+        user, cited=tuple(make_entry(f"Fact {n} is so.") for n in range(pieces))
+    )
+
+    # session, user, role, role for the right, answer, bases, answer, evidence, vote
+    with django_assert_num_queries(7):
+        page.get(reverse("answer", args=[answer.pk]))

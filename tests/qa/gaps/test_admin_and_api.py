@@ -1,0 +1,207 @@
+"""Gaps in the admin and over REST."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from accounts.roles import Role
+from accounts.services import set_role
+from jobs.run import run_job
+from jobs.services import enqueue
+from qa.gaps import finding as gap_finding
+from qa.models import Gap, Repeat
+from qa.votes.services import vote
+from tests.factories import make_audience, make_entry, make_user
+from tests.qa.answer_rows import make_answer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+QUESTION = "What does a wire transfer cost?"
+
+
+def make_gaps(*questions: str) -> Gap:
+    """Find a gap for each question; return that of the first."""
+    asker = make_user()
+    for question in questions:
+        make_answer(asker, question=question, decided_at=timezone.now())
+    job = enqueue(gap_finding.KIND, {})
+    run_job(job.pk, {gap_finding.KIND: gap_finding.find_gaps})
+    return Gap.objects.get(question=questions[0])
+
+
+def staff(role: Role):
+    user = make_user(role=None)
+    set_role(user, role=role)
+    return user
+
+
+def client_of(role: Role = Role.SME) -> APIClient:
+    client = APIClient()
+    client.force_authenticate(make_user(role))
+    return client
+
+
+def test_the_dashboard_leads_to_the_gaps_that_matter_most(client):
+    gap = make_gaps(QUESTION)
+    client.force_login(staff(Role.SME))
+
+    page = client.get(reverse("admin:qa_dashboard")).content.decode()
+
+    assert f'href="{reverse("admin:qa_gap_change", args=[gap.pk])}"' in page
+    assert f'href="{reverse("admin:qa_gap_changelist")}">1 open gap</a>' in page
+
+
+def test_the_list_shows_open_gaps_the_most_missed_first(client):
+    make_gaps(QUESTION)
+    client.force_login(staff(Role.SME))
+    address = reverse("admin:qa_gap_changelist")
+    assert client.get(address)["Location"] == f"{address}?state__exact=open"
+    client.get(f"{address}?state__exact=open")
+    with CaptureQueriesContext(connection) as of_one:
+        client.get(f"{address}?state__exact=open")
+
+    make_gaps("Who won the chess game?", "How old does a cat get?")
+    with CaptureQueriesContext(connection) as of_three:
+        shown = client.get(f"{address}?state__exact=open").content.decode()
+
+    assert "Who won the chess game?" in shown
+    assert "once by 1 person" in shown
+    assert "1 ▲ 0 before" in shown
+    assert len(of_three) == len(of_one)
+
+
+def test_an_expert_drafts_an_answer_and_a_thumb_down_has_said_it_already(client):
+    asker = make_user()
+    answer = make_answer(asker, question=QUESTION, cited=(make_entry(),))
+    vote(answer.pk, user=asker, is_up=False, expected_answer="It costs 5 <euros>.")
+    gap = make_gaps(QUESTION)
+    address = reverse("admin:qa_gap_change", args=[gap.pk])
+    client.force_login(staff(Role.SME))
+
+    page = client.get(address).content.decode()
+    assert "It costs 5 &lt;euros&gt;." in page
+    assert "voted down" in page
+    assert "verify" not in page.split("Fill it")[1].split("Nearest")[0]
+
+    given = {"how": "draft", "asked": QUESTION, "said": "It costs 5 euros."}
+    client.post(address, {**given, "audience": make_audience().pk})
+
+    gap.refresh_from_db()
+    assert gap.entry is not None
+    assert (gap.state, gap.entry.text) == ("drafted", "It costs 5 euros.")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"how": "draft", "said": " "}, "The answer is empty"),
+        ({"how": "draft", "said": "5", "audience": ""}, "This needs the audience"),
+        ({"how": "link"}, "This needs the number"),
+        ({"how": "link", "number": "4711"}, "There is no entry 4711"),
+        ({"how": "dismiss", "said": ""}, "The reason is empty"),
+        ({"how": "propose"}, "Select a valid choice"),
+    ],
+)
+def test_what_cannot_be_done_is_said_and_nothing_changes(client, given, said):
+    gap = make_gaps(QUESTION)
+    client.force_login(staff(Role.SME))
+    given = {"audience": make_audience().pk, **given}
+
+    page = client.post(reverse("admin:qa_gap_change", args=[gap.pk]), given)
+
+    assert said in page.content.decode()
+    gap.refresh_from_db()
+    assert gap.state == "open"
+
+
+def test_gaps_are_taken_given_back_and_reopened_in_bulk(client):
+    gap = make_gaps(QUESTION)
+    user = staff(Role.SME)
+    client.force_login(user)
+    address = reverse("admin:qa_gap_changelist") + "?state__exact=open"
+
+    def act(name: str) -> None:
+        client.post(address, {"action": name, "_selected_action": [gap.pk]})
+        gap.refresh_from_db()
+
+    act("take")
+    assert gap.owner == user
+    act("release")
+    assert gap.owner is None
+
+
+def test_rest_lists_reads_drafts_and_reopens():
+    gap = make_gaps(QUESTION, "Who won the chess game?")
+    client = client_of()
+    address = f"/api/v1/gaps/{gap.pk}"
+
+    listed = client.get("/api/v1/gaps?state=open&page_size=1").json()
+    assert (len(listed["results"]), listed["next"] is not None) == (1, True)
+    following = client.get(listed["next"]).json()["results"]
+    assert {each["question"] for each in (*listed["results"], *following)} == {
+        QUESTION, "Who won the chess game?",
+    }  # fmt: skip
+
+    read = client.get(address).json()
+    assert (read["questions"], read["impact"]) == (1, 1.0)
+    assert [each["question"] for each in read["tried"]] == [QUESTION]
+    assert read["tried"][0]["after"] is None
+
+    audience = make_audience().slug
+    body = {"text": "5 euros.", "audience": audience}
+    drafted = client.post(f"{address}/draft", body, format="json").json()
+    assert (drafted["state"], drafted["entry"] is not None) == ("drafted", True)
+    reopened = client.post(f"{address}/reopen").json()
+    assert (reopened["state"], reopened["entry"]) == ("open", None)
+
+
+def test_rest_says_what_is_wrong():
+    gap = make_gaps(QUESTION)
+    client = client_of()
+    address = f"/api/v1/gaps/{gap.pk}"
+
+    for path, body, status in (
+        ("dismiss", {"reason": "x"}, 200),
+        ("dismiss", {"reason": "x"}, 409),
+        ("link", {"entry": 4711}, 409),
+        ("reopen", {}, 200),
+        ("link", {"entry": 4711}, 400),
+        ("draft", {"text": "5", "audience": "nobody"}, 400),
+        ("draft", {"text": "5", "audience": make_audience().slug, "verify": True}, 400),
+        ("propose", {"audience": make_audience().slug}, 400),
+    ):
+        got = client.post(f"{address}/{path}", body, format="json")
+        assert got.status_code == status, (path, got.content)
+    assert client.put(f"{address}/owner", {"owner": None}, format="json").status_code == 200  # fmt: skip
+    assert client.get("/api/v1/gaps/999").status_code == 404
+    assert client.get("/api/v1/gaps?state=none").status_code == 400
+    assert client_of(Role.AGENT).get("/api/v1/gaps").status_code == 403
+
+
+def test_an_answer_from_what_the_expert_may_not_see_is_withheld():
+    vault = make_audience("vault", groups=["vault"])
+    hidden = make_entry("The limit is 900 euros.", audience=vault)
+    gap = make_gaps(QUESTION)
+    before = gap.members.get().answer
+    insider = make_user(groups=["vault"])
+    after = make_answer(insider, cited=(hidden,), text="900 euros.", channel="repeat")
+    Repeat.objects.create(before=before, after=after, gap=gap, is_better=True)
+
+    (tried,) = client_of().get(f"/api/v1/gaps/{gap.pk}").json()["tried"]
+
+    assert "900" not in tried["after"]
+    assert tried["new_answer"] == str(after.pk)
+
+
+def test_reading_a_gap_takes_the_same_queries_however_many_asked(
+    django_assert_num_queries,
+):
+    gap = make_gaps(QUESTION, QUESTION, QUESTION)
+    client = client_of()
+    client.get(f"/api/v1/gaps/{gap.pk}")
+
+    with django_assert_num_queries(10):
+        client.get(f"/api/v1/gaps/{gap.pk}")

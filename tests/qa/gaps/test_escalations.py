@@ -1,0 +1,254 @@
+"""From a refusal to an expert, and back as an answer and as knowledge."""
+
+from uuid import uuid4
+
+import pytest
+from django.urls import reverse
+from rest_framework.test import APIClient
+
+from accounts.roles import Role
+from kb.models import Entry
+from qa.exceptions import (
+    AnswerNotFoundError,
+    EscalationClosedError,
+    EscalationExistsError,
+    EscalationNotFoundError,
+    InvalidEscalationError,
+)
+from qa.gaps.escalations import Kept, close, escalate, mark_read, release, reply, take
+from qa.models import Answer, Escalation
+from tests.factories import make_audience, make_entry, make_user
+from tests.qa.answer_rows import make_answer
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def asker():
+    return make_user()
+
+
+@pytest.fixture
+def refusal(asker):
+    return make_answer(asker, question="What does a wire transfer cost?")
+
+
+@pytest.fixture
+def sent(refusal, asker):
+    return escalate(refusal.pk, user=asker, note=" Mr Meier waits. ")
+
+
+def test_a_refusal_is_sent_once_and_waits(sent, refusal, asker):
+    assert (sent.state, sent.note) == ("open", "Mr Meier waits.")
+    assert list(Escalation.objects.waiting()) == [sent]
+    with pytest.raises(EscalationExistsError):
+        escalate(refusal.pk, user=asker)
+
+
+def test_only_the_asker_sends_it_and_only_a_refusal(refusal, asker):
+    answered = make_answer(asker, cited=(make_entry(),))
+
+    with pytest.raises(AnswerNotFoundError):
+        escalate(refusal.pk, user=make_user(Role.SME))
+    with pytest.raises(AnswerNotFoundError):
+        escalate(uuid4(), user=asker)
+    with pytest.raises(InvalidEscalationError, match="answered and not refused"):
+        escalate(answered.pk, user=asker)
+    with pytest.raises(InvalidEscalationError, match="2001 characters"):
+        escalate(refusal.pk, user=asker, note="x" * 2_001)
+    assert not Escalation.objects.exists()
+
+
+def test_a_reply_reaches_the_asker_and_waits_as_an_entry_for_review(
+    sent, refusal, asker
+):
+    expert = make_user(Role.SME)
+
+    done = reply(sent.pk, by=expert, text="Five euros.", keep=Kept(make_audience()))
+
+    entry = done.entry
+    assert entry is not None
+    assert (done.state, done.reply, done.replied_by) == ("answered", "Five euros.", expert)  # fmt: skip
+    assert (entry.question, entry.text) == (refusal.question, "Five euros.")
+    assert (entry.origin, entry.state, entry.owner) == ("review", "in_review", expert)
+    assert list(Escalation.objects.unread_by(asker)) == [done]
+    mark_read(refusal, by=expert)
+    assert Escalation.objects.unread_by(asker).exists()
+    mark_read(refusal, by=asker)
+    assert not Escalation.objects.unread_by(asker).exists()
+
+
+def test_a_curator_may_vouch_for_it_at_once(sent):
+    curator = make_user(Role.CURATOR)
+    keep = Kept(make_audience(), verify=True)
+
+    with pytest.raises(InvalidEscalationError, match="Only curators verify"):
+        reply(sent.pk, by=make_user(Role.SME), text="Five euros.", keep=keep)
+    done = reply(sent.pk, by=curator, text="Five euros.", keep=keep)
+
+    assert done.entry is not None
+    assert (done.entry.state, done.entry.verified_by) == ("verified", curator)
+
+
+def test_an_end_without_an_answer_tells_why_and_becomes_no_entry(sent):
+    done = close(sent.pk, by=make_user(Role.SME), reason="Ask the branch.")
+
+    assert (done.state, done.reply) == ("closed", "Ask the branch.")
+    assert not Entry.objects.exists()
+
+
+def test_there_is_one_reply(sent):
+    expert = make_user(Role.SME)
+    reply(sent.pk, by=expert, text="Five euros.")
+
+    for again in (
+        lambda: reply(sent.pk, by=expert, text="Six."),
+        lambda: close(sent.pk, by=expert, reason="No."),
+        lambda: take(sent.pk, by=expert),
+    ):
+        with pytest.raises(EscalationClosedError):
+            again()
+
+
+def test_who_is_no_expert_finds_none_to_reply_to(sent, asker):
+    with pytest.raises(EscalationNotFoundError):
+        reply(sent.pk, by=asker, text="Five euros.")
+    with pytest.raises(EscalationNotFoundError):
+        reply(4711, by=make_user(Role.SME), text="Five euros.")
+
+
+def test_an_expert_takes_it_and_gives_it_back(sent):
+    expert = make_user(Role.SME)
+
+    assert take(sent.pk, by=expert).assignee == expert
+    assert release(sent.pk, by=expert).assignee is None
+
+
+def client_of(user) -> APIClient:
+    client = APIClient()
+    client.force_authenticate(user)
+    return client
+
+
+def test_over_rest_from_the_refusal_to_the_reply(refusal, asker):
+    agent, expert = client_of(asker), client_of(make_user(Role.SME))
+    make_audience()
+
+    made = agent.post(
+        f"/api/v1/answers/{refusal.pk}/escalate", {"note": "Now."}, format="json"
+    )
+    url = f"/api/v1/escalations/{made.json()['id']}"
+    taken = expert.put(f"{url}/assignee")
+    body = {"text": "Five euros.", "keep": {"audience": "everyone"}}
+    done = expert.post(f"{url}/reply", body, format="json")
+    read = agent.get(url)
+
+    assert made.status_code == 201
+    assert taken.json()["assignee"]
+    assert (done.status_code, done.json()["state"]) == (200, "answered")
+    assert read.json()["reply"] == "Five euros."
+    assert read.json()["entry"] == Entry.objects.get().pk
+    assert Escalation.objects.get().read_at is not None
+    assert agent.post(f"/api/v1/answers/{refusal.pk}/escalate", {}, format="json").status_code == 409  # fmt: skip
+    assert expert.post(f"{url}/close", {"reason": "No."}, format="json").status_code == 409  # fmt: skip
+
+
+def test_an_audience_of_others_looks_like_none(sent):
+    make_audience("board", groups=["board"])
+    expert = client_of(make_user(Role.SME))
+    url = f"/api/v1/escalations/{sent.pk}/reply"
+
+    answers = [
+        expert.post(url, {"text": "5", "keep": {"audience": name}}, format="json")
+        for name in ("board", "nobody")
+    ]
+
+    assert [response.status_code for response in answers] == [400, 400]
+    first, second = (
+        str(response.json()).replace(name, "NAME")
+        for response, name in zip(answers, ("board", "nobody"), strict=True)
+    )
+    assert first == second
+
+
+def test_another_agents_escalation_looks_like_none(sent):
+    other = client_of(make_user())
+    there, none = (f"/api/v1/escalations/{key}" for key in (sent.pk, 4711))
+
+    assert other.get(there).status_code == other.get(none).status_code == 404
+    assert other.get("/api/v1/escalations").json()["results"] == []
+    body = {"text": "Five."}
+    assert other.post(f"{there}/reply", body, format="json").status_code == 403
+
+
+def test_the_list_costs_the_same_for_any_number(asker, django_assert_num_queries):
+    for number in range(5):
+        escalate(make_answer(asker, question=f"Question {number}?").pk, user=asker)
+    expert = client_of(make_user(Role.SME))
+
+    with django_assert_num_queries(3):  # may ask, sees all?, the rows
+        found = expert.get("/api/v1/escalations", {"state": "open"}).json()["results"]
+    assert len(found) == 5
+
+
+def test_experts_reply_in_the_admin(client, sent):
+    expert = make_user(Role.SME)
+    expert.is_staff = True
+    expert.save()
+    client.force_login(expert)
+    url = reverse("admin:qa_escalation_change", args=[sent.pk])
+    audience = make_audience()
+
+    shown = client.get(url).content.decode()
+    refused = client.post(url, {"said": "Five.", "how": "answer", "keep": "on"})
+    client.post(
+        url,
+        {"said": "Five.", "how": "answer", "keep": "on", "audience": audience.pk},
+    )
+    after = client.get(url).content.decode()
+
+    assert "Mr Meier waits." in shown
+    assert "verify it at once" not in shown
+    assert "Choose who may see the entry" in refused.content.decode()
+    assert Escalation.objects.get().entry == Entry.objects.get()
+    assert "Five." in after
+    assert 'name="said"' not in after
+
+
+def test_agents_have_no_queue(client, sent):
+    agent = make_user()
+    agent.is_staff = True
+    agent.save()
+    client.force_login(agent)
+
+    url = reverse("admin:qa_escalation_changelist")
+    assert client.get(url).status_code == 403
+
+
+def test_the_answers_page_shows_where_it_stands(client, refusal, asker):
+    client.force_login(asker)
+    page = reverse("answer", args=[refusal.pk])
+
+    before = client.get(page).content.decode()
+    client.post(reverse("answer-escalate", args=[refusal.pk]), {"note": "Now."})
+    waiting = client.get(page).content.decode()
+    reply(Escalation.objects.get().pk, by=make_user(Role.SME), text="Five euros.")
+    listed = client.get(reverse("answers")).content.decode()
+    replied = client.get(page).content.decode()
+    after = client.get(reverse("answers")).content.decode()
+
+    assert "Send to an expert" in before
+    assert "The reply appears here." in waiting
+    assert "Send to an expert" not in waiting
+    assert "An expert replied" in listed
+    assert "Five euros." in replied
+    assert "An expert replied" not in after  # it was opened
+
+
+def test_who_reviews_sees_no_button_on_anothers_refusal(client, refusal):
+    client.force_login(make_user(Role.SME))
+
+    page = client.get(reverse("answer", args=[refusal.pk])).content.decode()
+
+    assert "Send to an expert" not in page
+    assert Answer.objects.count() == 1

@@ -1,0 +1,114 @@
+"""What is done where the sources of an answer contradict each other."""
+
+import pytest
+
+from qa.pipeline import answer
+from qa.pipeline.evidence import Contradiction
+from qa.pipeline.gates import Gate, Reason
+from qa.pipeline.language_model import NoProbes
+from qa.pipeline.replay import Played, flat, replay
+from qa.pipeline.values import Outcome
+from tests.qa.pipeline.values import (
+    GivenModel,
+    GivenRetriever,
+    make_evidence,
+    make_generation,
+    make_policy,
+    make_retrieval,
+    never_load,
+)
+
+TWELVE = make_evidence(distance=0.4)
+FIFTEEN = make_evidence("A replacement card costs 15 euros.", distance=0.5, entry_id=2)
+UNSURE = make_evidence(
+    "A replacement card costs 15 euros.", distance=0.5, entry_id=2, confidence=0.8
+)
+OPPOSED = Contradiction(7, (1, 2), (TWELVE.text, FIFTEEN.text))
+
+
+def run(*found, opposed=(OPPOSED,), model=None, question="What is the fee?", **policy):
+    retriever = GivenRetriever(make_retrieval(*found), opposed=opposed)
+    given = model or GivenModel(make_generation("It costs 12 euros."))
+    *_, outcome = answer(
+        question,
+        retriever=retriever,
+        language_model=lambda: given,
+        probes=lambda _model: NoProbes(),
+        policy=make_policy(**policy),
+    )
+    assert isinstance(outcome, Outcome)
+    return outcome
+
+
+def test_an_answer_that_other_evidence_contradicts_is_refused_with_both_quotes():
+    outcome = run(TWELVE, FIFTEEN)
+
+    assert (outcome.gate, outcome.reason) == (Gate.AGREEMENT, Reason.SOURCES_DISAGREE)
+    assert outcome.contradictions == (OPPOSED,)
+    assert {piece.entry_id for piece in outcome.near_misses} == {1, 2}
+    assert outcome.citations == ()
+
+
+def test_a_policy_may_show_it_with_the_notice():
+    outcome = run(TWELVE, FIFTEEN, sources_must_agree=False)
+
+    assert outcome.answered
+    assert outcome.contradictions == (OPPOSED,)
+    assert outcome.signals[-1].passed is None
+
+
+def test_a_contradiction_of_what_was_not_used_is_none():
+    third = make_evidence("Cards are blue.", distance=0.6, entry_id=3)
+    elsewhere = Contradiction(8, (2, 3), (FIFTEEN.text, third.text))
+
+    assert run(TWELVE, FIFTEEN, third, opposed=(elsewhere,)).answered
+
+
+def test_what_nobody_verified_puts_no_verified_entry_in_doubt():
+    assert run(TWELVE, UNSURE).answered
+
+
+def test_a_word_for_word_answer_is_refused_too():
+    question = "What does a card cost?"
+    first = make_evidence("12 euros.", question=question, distance=0.0)
+    second = make_evidence("15 euros.", question=question, distance=0.0, entry_id=2)
+
+    refused = run(first, second, question=question, model=never_load)
+    shown = run(
+        first, second, question=question, model=never_load, sources_must_agree=False
+    )
+
+    assert refused.gate is Gate.AGREEMENT
+    assert shown.gate is Gate.VERBATIM
+    assert {piece.entry_id for piece in shown.evidence} == {1, 2}
+
+
+def test_a_refused_question_asks_for_no_contradictions():
+    class Silent(GivenRetriever):
+        def contradictions(self, entry_ids):
+            raise AssertionError("a refusal looked for contradictions")
+
+    far = make_evidence(distance=1.0)
+    *_, outcome = answer(
+        "What is the fee?",
+        retriever=Silent(make_retrieval(far, UNSURE)),
+        language_model=never_load,
+        probes=lambda _model: NoProbes(),
+        policy=make_policy(alpha=0.3),
+    )
+
+    assert isinstance(outcome, Outcome)
+    assert outcome.gate is Gate.HARD_REFUSAL
+
+
+@pytest.mark.parametrize("question", ["What is the fee?", "What does a card cost?"])
+def test_a_replay_decides_as_the_gate_does(question):
+    first = make_evidence("It costs 12 euros.", question="What does a card cost?")
+    outcome = run(first, FIFTEEN, question=question, sources_must_agree=False)
+    signals = flat(
+        [{"name": each.name, "value": each.value} for each in outcome.signals]
+    )
+
+    assert replay(signals, make_policy()).gate is Gate.AGREEMENT
+    free = make_policy(sources_must_agree=False)
+    assert replay(signals, free).outcome is Played.ANSWERED

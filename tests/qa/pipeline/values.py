@@ -1,0 +1,211 @@
+"""Values of the pipeline, built for its tests: what a retriever or a model hands over."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from qa.pipeline.evidence import Contradiction, Evidence, Retrieval, Withheld
+from qa.pipeline.language_model import (
+    NO_CAPTURE,
+    Activations,
+    Capture,
+    Confidence,
+    Generation,
+    Place,
+    Prompt,
+    Trace,
+)
+from qa.pipeline.policy import Policy, RetrievalTiming, Scope
+
+EMBEDDER = "e" * 64
+MODEL = "m" * 64
+PROBES = f"{'a' * 64} {'b' * 64}"
+INSIDE: Activations = np.zeros(4, np.float32)
+
+
+def make_policy(**changes: Any) -> Policy:
+    values: dict[str, Any] = {
+        "name": "test",
+        "version": 1,
+        "alpha": 0.85,
+        "alpha_unverified": 2.0,
+        "horizon": 1.2,
+        "top_k": 4,
+        "verbatim_distance": 0.35,
+        "unverified_floor": 0.75,
+        "answer_from_enriched": False,
+        "enriched_floor": 0.4,
+        "hard_refusal": True,
+        "soft_refusal": True,
+        "support_check": True,
+        "min_verdict": 0.5,
+        "abstention": False,
+        "min_confidence": 0.0,
+        "min_early_confidence": 0.0,
+        "min_joint_confidence": 0.0,
+        "answer_without_probe": True,
+        "sources_must_agree": True,
+        "reveal_not_entitled": False,
+        "refuse_when_stale": False,
+        "scope": Scope.KNOWLEDGE_BASE,
+        "retrieval_timing": RetrievalTiming.ALWAYS,
+        "min_known": 0.95,
+        "steering": 0.3,
+        "min_token_confidence": 0.0,
+        "rerank": False,
+        "debias_verdict": False,
+        "calibrated_embedder": EMBEDDER,
+        "calibrated_language_model": "",
+        "calibrated_retrieval": "",
+        "calibrated_probes": "",
+        "calibrated_own_knowledge": "",
+        "is_calibrated": False,
+    }
+    return Policy(**values | changes)
+
+
+def make_evidence(
+    text: str = "A replacement card costs 12 euros.",
+    *,
+    distance: float = 0.5,
+    confidence: float = 1.0,
+    question: str = "",
+    entry_id: int = 1,
+) -> Evidence:
+    return Evidence(
+        entry_id=entry_id,
+        revision_id=entry_id + 1000,
+        text=text,
+        question=question,
+        confidence=confidence,
+        is_verified=confidence == 1.0,
+        distance=distance,
+        vector_rank=1,
+        text_rank=None,
+        score=1 / 61,
+        document_title="Price list",
+        section="",
+        verified_at=None,
+        valid_until=None,
+    )
+
+
+def make_retrieval(*evidence: Evidence, **changes: Any) -> Retrieval:
+    values: dict[str, Any] = {
+        "evidence": evidence,
+        "visible": len(evidence),
+        "route": "exact",
+        "method": "test",
+        "embedder": EMBEDDER,
+        "deep": False,
+        "embed_milliseconds": 7.0,
+        "sql_milliseconds": 2.0,
+    }
+    return Retrieval(**values | changes)
+
+
+def make_generation(answer: str = "It costs 12 euros.", **changes: Any) -> Generation:
+    values: dict[str, Any] = {
+        "cited": (1,),
+        "quotes": (),
+        "reasoning": "Note 1 says so.",
+        "can_answer": True,
+        "verdict_probability": 0.9,
+        "answer": answer,
+        "malformed": False,
+        "repaired": False,
+        "log_probability": -0.1,
+        "raw": answer,
+        "prompt_tokens": 10,
+        "answer_tokens": 5,
+        "milliseconds": 1.0,
+    }
+    return Generation(**values | changes)
+
+
+@dataclass
+class GivenRetriever:
+    """Hands over the looks that it was given, and remembers how it was asked."""
+
+    first: Retrieval
+    second: Retrieval | None = None
+    hidden: Sequence[Withheld] = ()
+    looks: list[bool] = field(default_factory=list)
+    opposed: Sequence[Contradiction] = ()
+
+    def look(self, question: str, *, top_k: int, deep: bool) -> Retrieval:
+        self.looks.append(deep)
+        if deep:
+            assert self.second is not None, "nobody expected a second look"
+            return self.second
+        return self.first
+
+    def withheld(self, question: str) -> Sequence[Withheld]:
+        return self.hidden
+
+    def contradictions(self, entry_ids: Sequence[int]) -> Sequence[Contradiction]:
+        return self.opposed
+
+
+@dataclass
+class GivenModel:
+    """Gives the generation that it was given, and keeps the prompts.
+
+    It can be stopped, as a white-box model can; what stands inside it does not matter.
+    """
+
+    generation: Generation
+    prompts: list[Prompt] = field(default_factory=list)
+
+    @property
+    def fingerprint(self) -> str:
+        return MODEL
+
+    def generate(self, prompt: Prompt, capture: Capture = NO_CAPTURE) -> Generation:
+        self.prompts.append(prompt)
+        for place in capture.prompt:
+            if capture.watch and not capture.watch(place, INSIDE):
+                return make_generation(
+                    "", can_answer=False, trace=Trace(is_stopped=True)
+                )
+        return self.generation
+
+
+@dataclass
+class GivenProbes:
+    """Gives the confidence that it was given, and keeps the signals that it was told.
+
+    A model that can be stopped is stopped by `confidence.early`.
+    """
+
+    confidence: Confidence
+    signals: list[Mapping[str, float | None]] = field(default_factory=list)
+
+    @property
+    def fingerprints(self) -> str:
+        return self.confidence.probes
+
+    def capture(self, *, least_early: float | None) -> Capture:
+        early = self.confidence.early
+        if early is None or least_early is None:
+            return NO_CAPTURE
+        return Capture(
+            prompt=(Place(0),), watch=lambda _place, _at: early >= least_early
+        )
+
+    def read(
+        self,
+        prompt: Prompt,
+        generation: Generation,
+        signals: Mapping[str, float | None],
+    ) -> Confidence:
+        self.signals.append(signals)
+        if generation.is_stopped:
+            return replace(self.confidence, answer=None, joint=None, along=())
+        return self.confidence
+
+
+def never_load() -> GivenModel:
+    raise AssertionError("the language model was loaded")

@@ -1,0 +1,108 @@
+"""Challenger against champion on golden answers: the better one wins, chance does not."""
+
+from dataclasses import replace
+
+import pytest
+
+from probes.abstention import FitSettings, Kind
+from probes.cards import ProbeKind
+from probes.exceptions import TooFewLabelsError
+from probes.language_model.taps import Tap
+from probes.services import register
+from qa.training.compare_probes import fight
+from qa.training.probe import Training, train
+from tests.probes import tiny_models
+
+from .drafts import draft, many
+
+pytestmark = pytest.mark.django_db
+
+
+def golden(number):
+    """Make a golden answer; experts err, of eleven in one."""
+    made = draft(1_000 + number, is_right=number % 2 == 0, group=f"g{number % 10}")
+    return replace(made, is_correct=made.is_right is not (number % 11 == 0))
+
+
+GOLDEN = [golden(number) for number in range(80)]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return tiny_models.model("llama")
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    return tmp_path_factory.mktemp("activations")
+
+
+def made(model, directory, kind, *, flip=False, **changes):
+    drafts = [replace(d, is_correct=d.is_right is not flip) for d in many(420)]
+    settings = FitSettings(kind=Kind.LINEAR)
+    training = replace(Training(kind, Tap(1), settings, folds=3), **changes)
+    found = train(model, drafts, training, language_model="e" * 64, directory=directory)
+    return found.files
+
+
+@pytest.fixture(scope="module")
+def good(model, directory):
+    return made(model, directory, ProbeKind.ABSTENTION)
+
+
+@pytest.fixture(scope="module")
+def bad(model, directory):
+    return made(model, directory, ProbeKind.ABSTENTION, flip=True)
+
+
+def fought(model, directory, champion, challenger, answers=GOLDEN):
+    return fight(
+        model,
+        answers,
+        champion=register(champion) if champion else None,
+        challenger=register(challenger),
+        directory=directory,
+    )
+
+
+def test_the_better_one_is_better(model, directory, good, bad):
+    duel = fought(model, directory, bad, good)
+
+    assert duel.is_better
+    assert duel.challenger > 0.8 > 0.2 > duel.champion
+    assert duel.answers == 80
+
+
+def test_the_worse_one_is_not(model, directory, good, bad):
+    assert not fought(model, directory, good, bad).is_better
+
+
+def test_a_probe_is_no_better_than_itself(model, directory, good):
+    duel = fought(model, directory, good, good)
+
+    assert duel.champion == duel.challenger
+    assert not duel.is_better
+
+
+def test_without_a_champion_it_must_be_better_than_a_coin(model, directory, good, bad):
+    assert fought(model, directory, None, good).is_better
+    assert fought(model, directory, None, good).champion == 0.5
+    assert not fought(model, directory, None, bad).is_better
+
+
+def test_an_early_probe_reads_the_prompts_end_alone(model, directory):
+    early = made(model, directory, ProbeKind.EARLY)
+
+    assert fought(model, directory, None, early).challenger > 0.8
+
+
+def test_a_joint_probe_reads_the_confidences_of_its_inputs(model, directory, good):
+    register(good)
+    joint = made(model, directory, ProbeKind.JOINT, inputs=(good,))
+
+    assert fought(model, directory, None, joint).challenger > 0.8
+
+
+def test_with_few_golden_answers_chance_would_decide(model, directory, good, bad):
+    with pytest.raises(TooFewLabelsError, match="60"):
+        fought(model, directory, bad, good, GOLDEN[:40])
