@@ -20,10 +20,10 @@ from qa.calibration.threshold_effects import logged_effect, logged_of
 from qa.calibration.thresholds import NotCertified
 from qa.evaluation.models import EvaluationRun
 from qa.exceptions import EvaluationDataError
-from qa.policies import version_differences as version_words
 from qa.policies.models import Policy, PolicyActivation
 from qa.policies.services import new_version, version_before
 
+from . import version_differences as version_words
 from . import wording as words
 from .figures import draw, figures
 from .forms import Desk, PromiseForm, author_of, chosen_of, read_desk

@@ -14,6 +14,7 @@ from unfold.decorators import action, display
 from accounts.admin_confirmation import confirmed
 from accounts.exceptions import NescioError
 from jobs.services import enqueue
+from qa.calibration import version_differences as words
 from qa.calibration.current_fingerprints import Running, what_runs
 from qa.calibration.forms import author_of
 from qa.calibration.pages import CalibrationPages
@@ -28,8 +29,6 @@ from qa.policies.services import (
     new_version,
     roll_back,
 )
-
-from . import version_differences as words
 
 
 @admin.register(RefusalWording)
