@@ -11,7 +11,9 @@ from django.apps import AppConfig
 from django.apps.registry import Apps
 from django.apps.registry import apps as global_apps
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
+from django.http import HttpRequest
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
@@ -45,6 +47,17 @@ def has_role(user: AbstractBaseUser | AnonymousUser, least: Role) -> bool:
     if names is not None:
         return not names.isdisjoint(enough)
     return user.groups.filter(name__in=enough).exists()
+
+
+def caller(request: HttpRequest | Request) -> User:
+    """Return who is signed in.
+
+    Raises:
+        PermissionDenied: Nobody is.
+    """
+    if not isinstance(request.user, User):
+        raise PermissionDenied
+    return request.user
 
 
 class _HasRole(BasePermission):

@@ -11,7 +11,7 @@ from django.utils.html import format_html
 from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 
-from accounts.admin_confirmation import confirmed
+from accounts.admin_parts import confirmed
 from accounts.exceptions import NescioError
 from accounts.roles import Role, has_role
 from jobs.models import Job

@@ -159,14 +159,14 @@ UNFOLD: dict[str, Any] = {
                     {
                         "title": "Dashboard",
                         "icon": "monitoring",
-                        "link": _lazy_reverse("admin:qa_dashboard"),
+                        "link": _lazy_reverse("dashboard"),
                         "permission": _may_view("qa", "answer"),
                     },
                     {
                         **_item(
                             "Answers and refusals", "question_answer", "qa", "answer"
                         ),
-                        "active": _is_about("qa_answer", but="admin:qa_dashboard"),
+                        "active": _is_about("qa_answer", but="dashboard"),
                     },
                     _item("Votes", "thumbs_up_down", "qa", "vote"),
                     _item("Escalations", "support_agent", "qa", "escalation"),

@@ -5,6 +5,7 @@ from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import URLPattern, URLResolver, include, path
 
 from nescio import health
+from qa.dashboard.admin import dashboard_page
 
 api: list[URLPattern | URLResolver] = [
     path("", include("accounts.urls")),
@@ -16,6 +17,11 @@ api: list[URLPattern | URLResolver] = [
 
 urlpatterns = [
     path("api/v1/", include(api)),
+    path(
+        "admin/qa/answer/dashboard/",
+        admin.site.admin_view(dashboard_page),
+        name="dashboard",
+    ),
     path("admin/", admin.site.urls),
     path("healthz", health.ready, name="healthz"),
     path("healthz/live", health.live, name="healthz-live"),

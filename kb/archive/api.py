@@ -10,14 +10,14 @@ from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.roles import IsCurator
+from accounts.roles import IsCurator, caller
 from accounts.strict_fields import StrictBooleanField, StrictSerializer
 from jobs.api import JobSerializer
 from jobs.models import Job, JobQuerySet
 from kb.archive.entry_table import csv_response
 from kb.archive.exports import exported_file, exports_of, request_export
 from kb.entries.models import Entry
-from kb.interface.api import EntryFilter, KnowledgeBaseField, caller
+from kb.interface.api import EntryFilter, KnowledgeBaseField
 
 
 class NewExportSerializer(StrictSerializer):

@@ -12,11 +12,10 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 
 from accounts.exceptions import NescioError, NotFoundError
-from accounts.roles import Role, has_role
+from accounts.roles import Role, caller, has_role
 from kb.archive.exports import exported_file, exports_of, request_export
 from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry
-from kb.interface.admin import caller
 
 _SHOWN = 20
 

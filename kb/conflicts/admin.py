@@ -11,10 +11,9 @@ from unfold.admin import ModelAdmin
 from unfold.decorators import display
 
 from accounts.exceptions import NescioError
-from accounts.roles import Role, has_role
+from accounts.roles import Role, caller, has_role
 from kb.conflicts.models import Conflict
 from kb.entries.models import Entry
-from kb.interface.admin import caller
 from kb.upkeep.conflict_resolution import resolve_conflict
 
 _KINDS = {Conflict.Kind.DUPLICATE: "info", Conflict.Kind.CONTRADICTION: "danger"}

@@ -7,12 +7,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.pagination import NewestFirstPagination
-from accounts.roles import IsCurator
+from accounts.roles import IsCurator, caller
 from accounts.strict_fields import StrictCharField, StrictIntegerField, StrictSerializer
 from kb.conflicts.models import Conflict, ConflictQuerySet
 from kb.entries.models import Entry
 from kb.entries.values import REASON_LIMIT
-from kb.interface.api import ConflictFilter, caller
+from kb.interface.api import ConflictFilter
 from kb.upkeep.conflict_resolution import ACTIONS, resolve_conflict
 
 

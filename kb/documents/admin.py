@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldBooleanSwitchWidget
 
+from accounts.roles import caller
 from kb.audiences.models import Audience
 from kb.documents.models import Document, KnowledgeBase, Section
 from kb.documents.services import (
@@ -22,7 +23,7 @@ from kb.enrichment.admin_forms import to_seeds
 from kb.enrichment.background import SEED_LIMIT
 from kb.enrichment.services import MOST_SEEDS
 from kb.exceptions import InvalidKnowledgeError
-from kb.interface.admin import RefusedDeletionAdmin, ServiceForm, caller
+from kb.interface.admin import RefusedDeletionAdmin, ServiceForm
 from kb.upkeep.services import enqueue_round
 
 

@@ -7,6 +7,7 @@ from rest_framework.generics import GenericAPIView, ListAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.roles import caller
 from accounts.strict_fields import (
     StrictBooleanField,
     StrictCharField,
@@ -23,7 +24,6 @@ from kb.interface.api import (
     AudienceField,
     DocumentFilter,
     KnowledgeBaseField,
-    caller,
     knowledge_base_of,
 )
 

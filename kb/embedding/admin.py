@@ -4,11 +4,11 @@ from django.http import HttpRequest
 from unfold.admin import ModelAdmin
 from unfold.decorators import display
 
+from accounts.roles import caller
 from jobs.services import enqueue
 from kb.audiences.models import Audience
 from kb.embedding.models import EmbeddingModel
 from kb.embedding.switch import KIND
-from kb.interface.admin import caller
 
 
 @admin.register(EmbeddingModel)

@@ -12,11 +12,11 @@ from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 
 from accounts.exceptions import NescioError
+from accounts.roles import caller
 from kb.enrichment.background import start_enrichment
 from kb.enrichment.models import Proposal
 from kb.enrichment.proposals import decide
 from kb.entries.models import Entry
-from kb.interface.admin import caller
 
 from .admin_forms import DecisionForm, EnrichmentForm, take_seeds
 

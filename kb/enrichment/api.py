@@ -14,7 +14,7 @@ from rest_framework.generics import GenericAPIView, ListAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.roles import IsCurator
+from accounts.roles import IsCurator, caller
 from accounts.strict_fields import StrictCharField, StrictIntegerField, StrictSerializer
 from jobs.api import JobSerializer
 from kb.enrichment.agents import SAMPLES
@@ -34,7 +34,6 @@ from kb.interface.api import (
     AudienceField,
     KnowledgeBaseField,
     KnowledgeBaseFilter,
-    caller,
 )
 
 DECISIONS = ("approve", "verify", "reject")

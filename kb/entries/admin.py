@@ -16,13 +16,12 @@ from django.utils.html import format_html
 from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 
-from accounts.roles import Role, has_role
+from accounts.roles import Role, caller, has_role
 from kb.archive.entry_table import csv_response
 from kb.archive.pages import export_file, exports_page
 from kb.conflicts.models import Conflict
 from kb.entries.models import Entry, EntryQuerySet
 from kb.entries.states import erase_entry
-from kb.interface.admin import caller
 from kb.upkeep.conflict_resolution import settle_written
 from kb.upkeep.pages import due_page
 

@@ -18,7 +18,7 @@ from rest_framework.generics import GenericAPIView, ListAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.roles import Role, has_role
+from accounts.roles import Role, caller, has_role
 from kb.entries.models import Entry, EntryQuerySet
 from kb.entries.services import create_entry, edit_entry
 from kb.entries.states import restore_entry, retire_entry, verify_entry
@@ -27,7 +27,7 @@ from kb.exceptions import (
     PreconditionFailedError,
     RevisionConflictError,
 )
-from kb.interface.api import AgentReadsCuratorWrites, EntryFilter, caller
+from kb.interface.api import AgentReadsCuratorWrites, EntryFilter
 from kb.upkeep.conflict_resolution import settle_written
 
 from .serializers import (

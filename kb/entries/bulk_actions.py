@@ -20,7 +20,7 @@ from unfold.widgets import (
 )
 
 from accounts.exceptions import NescioError
-from accounts.roles import Role, has_role
+from accounts.roles import Role, caller, has_role
 from kb.audiences.models import Audience
 from kb.conflicts.models import Conflict
 from kb.entries.bulk import (
@@ -35,7 +35,6 @@ from kb.entries.bulk import (
 )
 from kb.entries.models import Entry
 from kb.entries.values import REASON_LIMIT
-from kb.interface.admin import caller
 from kb.tags.models import Tag
 
 _SHOWN_ENTRIES = 5

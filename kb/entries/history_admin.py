@@ -19,11 +19,10 @@ from django.utils.html import format_html
 from unfold.admin import TabularInline
 
 from accounts.exceptions import NescioError
-from accounts.roles import Role, has_role
+from accounts.roles import Role, caller, has_role
 from kb.audiences.models import Audience
 from kb.entries.models import Entry, Revision
 from kb.entries.states import restore_revision
-from kb.interface.admin import caller
 from kb.tags.models import Tag
 
 

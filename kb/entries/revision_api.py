@@ -6,10 +6,11 @@ from rest_framework.generics import GenericAPIView, ListAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.roles import caller
 from kb.audiences.models import Audience
 from kb.entries.models import Entry, Revision
 from kb.entries.states import restore_revision
-from kb.interface.api import AgentReadsCuratorWrites, caller
+from kb.interface.api import AgentReadsCuratorWrites
 
 from .api import (
     ETAG,

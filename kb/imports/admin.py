@@ -19,8 +19,9 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
-from accounts.admin_confirmation import confirmed
+from accounts.admin_parts import confirmed
 from accounts.exceptions import NescioError
+from accounts.roles import caller
 from jobs.models import Job
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
@@ -28,7 +29,6 @@ from kb.documents.services import SOURCE_LIMIT, TITLE_LIMIT
 from kb.imports.models import Import
 from kb.imports.readers.formats import SUFFIXES
 from kb.imports.services import Upload, enqueue_import, start_import
-from kb.interface.admin import caller
 from kb.tags.models import Tag
 
 _COLOURS = {

@@ -9,7 +9,7 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.roles import IsCurator
+from accounts.roles import IsCurator, caller
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
 from kb.documents.services import SOURCE_LIMIT, TITLE_LIMIT
@@ -20,7 +20,6 @@ from kb.interface.api import (
     AudienceField,
     KnowledgeBaseField,
     TagField,
-    caller,
     knowledge_base_of,
 )
 from kb.tags.models import Tag

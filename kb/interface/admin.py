@@ -3,8 +3,6 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.contrib.auth.models import User
-from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError, connection, transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -13,17 +11,6 @@ from unfold.admin import ModelAdmin
 from accounts.exceptions import NescioError
 from kb.documents.models import KnowledgeBase
 from kb.exceptions import InvalidKnowledgeError
-
-
-def caller(request: HttpRequest) -> User:
-    """Return who is signed in.
-
-    Raises:
-        PermissionDenied: Nobody is.
-    """
-    if not isinstance(request.user, User):
-        raise PermissionDenied
-    return request.user
 
 
 class RefusedDeletionAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types

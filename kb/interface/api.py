@@ -8,11 +8,12 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
-from rest_framework.exceptions import NotAuthenticated, ValidationError
+from rest_framework.exceptions import ValidationError
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from accounts.filters import BooleanFilter
 from accounts.roles import Role, has_role
 from accounts.strict_fields import StrictPrimaryKeyField, StrictSlugField
 from kb.audiences.models import Audience
@@ -129,19 +130,7 @@ class AgentReadsAdminWrites(_ReadOrWrite):
     writes = Role.ADMIN
 
 
-def caller(request: Request) -> User:
-    """Return who is signed in.
-
-    Raises:
-        NotAuthenticated: Nobody is.
-    """
-    if not isinstance(request.user, User):
-        raise NotAuthenticated
-    return request.user
-
-
 WORDS_LIMIT = 200
-_BOOLEANS = [("true", "true"), ("false", "false")]
 
 
 @extend_schema_field({"type": "string", "maxLength": WORDS_LIMIT})
@@ -201,16 +190,6 @@ class _EntryFilter(django_filters.ModelChoiceFilter):
         return Entry.objects.visible_to(request.user)
 
 
-@extend_schema_field({"type": "boolean"})
-class _TruthFilter(django_filters.TypedChoiceFilter):
-    """true or false; the library's own takes anything and ignores what it can't read."""
-
-    def __init__(self, **options: Any) -> None:  # noqa: ANN401  # the library's
-        super().__init__(
-            choices=_BOOLEANS, coerce=lambda value: value == "true", **options
-        )
-
-
 class EntryFilter(django_filters.FilterSet):
     """What a list of entries may be narrowed by."""
 
@@ -225,7 +204,7 @@ class EntryFilter(django_filters.FilterSet):
     origin = django_filters.MultipleChoiceFilter(
         choices=Entry.Origin.choices, label="May be given more than once."
     )
-    expired = _TruthFilter(method="filter_expired", label="Past its valid_until?")
+    expired = BooleanFilter(method="filter_expired", label="Past its valid_until?")
     q = _WordsFilter(
         method="filter_words",
         max_length=WORDS_LIMIT,

@@ -10,13 +10,13 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.roles import IsSME
+from accounts.roles import IsSME, caller
 from accounts.strict_fields import StrictIntegerField, StrictSerializer
 from kb.entries.due import REASON_CHOICES, Place, Reason
 from kb.entries.models import Entry
 from kb.entries.serializers import DueEntrySerializer
 from kb.exceptions import EntryNotFoundError
-from kb.interface.api import AgentReadsCuratorWrites, caller
+from kb.interface.api import AgentReadsCuratorWrites
 from kb.upkeep.services import (
     POSTPONE_MOST_DAYS,
     due_entries,

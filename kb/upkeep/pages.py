@@ -13,13 +13,12 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.exceptions import NescioError
-from accounts.roles import Role, has_role
+from accounts.roles import Role, caller, has_role
 from kb.entries.due import LABELS, Place, Reason
 from kb.entries.models import Entry
 from kb.entries.services import edit_entry
 from kb.entries.states import retire_entry, verify_entry
 from kb.exceptions import InvalidKnowledgeError
-from kb.interface.admin import caller
 from kb.upkeep.services import COUNTED, due_entries, postpone_review, read_page, sizes
 
 PAGE = 25

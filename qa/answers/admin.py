@@ -1,32 +1,22 @@
 import json
-from functools import partial
 from typing import ClassVar
 
 from django.contrib import admin, messages
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.urls import URLPattern, path
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.decorators import display
 
+from accounts.admin_parts import EstimatingPaginator, ReadOnlyAdmin, table
 from kb.enrichment.admin_forms import to_seeds
 from kb.enrichment.background import SEED_LIMIT
 from kb.enrichment.services import MOST_SEEDS
+from qa.answers.admin_parts import evidence_table, gates_table, rounded
 from qa.answers.models import Answer, AnswerQuerySet, fetch_evidence
 from qa.answers.readable import token_confidences
 from qa.answers.waterfall import stage_times
-from qa.dashboard.admin import dashboard_page
-
-from .admin_parts import (
-    EstimatingPaginator,
-    ReadOnlyAdmin,
-    evidence_table,
-    gates_table,
-    rounded,
-    table,
-)
 
 _MOST_ASKERS = 50
 _WITHHELD = "withheld: it was written from entries that you may not see"
@@ -68,11 +58,6 @@ class AnswerAdmin(ReadOnlyAdmin):
             },
         ),
     ]  # fmt: skip
-
-    def get_urls(self) -> list[URLPattern]:
-        page = self.admin_site.admin_view(partial(dashboard_page, self))
-        urls: list[URLPattern] = super().get_urls()
-        return [path("dashboard/", page, name="qa_dashboard"), *urls]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Answer]:
         answers: AnswerQuerySet = super().get_queryset(request)

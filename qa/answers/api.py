@@ -1,6 +1,7 @@
 from typing import Any
 from uuid import UUID
 
+import django_filters
 from django.conf import settings
 from django.db.models import QuerySet
 from django.http import HttpResponseBase, StreamingHttpResponse
@@ -11,20 +12,20 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.filters import NonEmptyForm
 from accounts.pagination import NewestFirstPagination
 from accounts.roles import IsAgent
 from accounts.strict_fields import StrictCharField, StrictSerializer, StrictSlugField
 from jobs.api import EVENT_SCHEMA, EventStreamRenderer
 from kb.documents.models import KnowledgeBase
+from kb.interface.api import TagFilter
 from kb.tags.models import Tag
 from qa.answers import asking
 from qa.answers.event_stream import stream
-from qa.answers.filters import AnswerFilter
 from qa.answers.models import Answer, fetch_evidence
 from qa.answers.serializers import AnswerSerializer, AnswerSummarySerializer, as_json
 from qa.exceptions import AnswerNotFoundError
-from qa.votes.models import Vote
-from qa.votes.services import COMMENT_LIMIT, EXPECTED_LIMIT
+from qa.pipeline.gates import Gate, Reason
 
 
 class QuestionSerializer(StrictSerializer):
@@ -69,27 +70,23 @@ class TaggedQuestionSerializer(QuestionSerializer):
         return tags
 
 
-class VoteSerializer(StrictSerializer):
-    """A thumb, and what is wrong."""
+class AnswerFilter(django_filters.FilterSet):
+    """By what became of a question, and when it was asked."""
 
-    rating = serializers.ChoiceField(
-        ["up", "down"], allow_null=True, help_text="null takes the vote back."
+    outcome = django_filters.ChoiceFilter(choices=Answer.Outcome.choices)
+    gate = django_filters.ChoiceFilter(choices=[(g.value, g.value) for g in Gate])
+    reason = django_filters.ChoiceFilter(
+        field_name="shown_reason", choices=[(r.value, r.value) for r in Reason]
     )
-    reasons = serializers.ListField(
-        child=serializers.ChoiceField(Vote.Reason.choices),
-        default=list,
-        max_length=len(Vote.Reason),
-        help_text="Of a thumb down. Of an answer: wrong, incomplete, outdated, "
-        "off_topic, not_in_evidence, unclear, other; of a refusal: should_be_known, "
-        "entry_exists, wrong_reason, other.",
-    )
-    comment = StrictCharField(max_length=COMMENT_LIMIT, default="", allow_blank=True)
-    expected_answer = StrictCharField(
-        max_length=EXPECTED_LIMIT,
-        default="",
-        allow_blank=True,
-        help_text="Of a thumb down: what should have been said.",
-    )
+    product_line = TagFilter(Tag.Facet.PRODUCT_LINE)
+    line_of_business = TagFilter(Tag.Facet.LINE_OF_BUSINESS)
+    created_after = django_filters.IsoDateTimeFilter("created_at", "gte")
+    created_before = django_filters.IsoDateTimeFilter("created_at", "lt")
+
+    class Meta:
+        model = Answer
+        fields: list[str] = []
+        form = NonEmptyForm
 
 
 class AnswerListView(ListAPIView[Answer]):

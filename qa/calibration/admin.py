@@ -5,7 +5,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.decorators import display
 
-from qa.answers.admin_parts import ReadOnlyAdmin
+from accounts.admin_parts import ReadOnlyAdmin
 from qa.calibration.models import DriftReading
 from qa.policies.models import Policy
 

@@ -1,17 +1,18 @@
 """The dashboard: how much was asked, how it was decided, how fast and how well."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from django import forms
+from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from unfold.widgets import UnfoldAdminSelectWidget
 
+from accounts.roles import caller
 from kb.documents.models import KnowledgeBase
-from kb.interface.admin import caller
 from kb.tags.models import Tag
+from qa.answers.models import Answer
 from qa.answers.wording import time_in_words
 from qa.dashboard.services import Dashboard, read_dashboard
 from qa.dashboard.traffic import Scope, last_days
@@ -81,16 +82,16 @@ class ScopeForm(forms.Form):
         )
 
 
-def dashboard_page(model_admin: Any, request: HttpRequest) -> HttpResponse:  # noqa: ANN401  # unfold ships no types
-    """Show the figures of what was chosen."""
-    if not model_admin.has_view_permission(request):
+def dashboard_page(request: HttpRequest) -> HttpResponse:
+    """Show the figures of the chosen period, knowledge base and tag."""
+    if not request.user.has_perm("qa.view_answer"):
         raise PermissionDenied
     form = ScopeForm(request.GET or {"days": _DEFAULT_DAYS})
     scope = form.scope()
     shown = read_dashboard(scope, reader=caller(request))
     context = {
-        **model_admin.admin_site.each_context(request),
-        "opts": model_admin.model._meta,
+        **admin.site.each_context(request),
+        "opts": Answer._meta,
         "title": "Dashboard",
         "form": form,
         "shown": shown,

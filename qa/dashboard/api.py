@@ -8,9 +8,8 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.roles import IsSME
+from accounts.roles import IsSME, caller
 from kb.documents.models import KnowledgeBase
-from kb.interface.api import caller
 from kb.tags.models import Tag
 from qa.dashboard.services import read_dashboard
 from qa.dashboard.traffic import MOST_DAYS, Scope, last_days

@@ -20,11 +20,11 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
+from accounts.admin_parts import ReadOnlyAdmin, table
 from accounts.exceptions import NescioError
+from accounts.roles import caller
 from jobs.services import enqueue
 from kb.documents.models import KnowledgeBase
-from kb.interface.admin import caller
-from qa.answers.admin_parts import ReadOnlyAdmin, table
 from qa.evaluation.job import KIND
 from qa.evaluation.models import EvaluationRun
 from qa.evaluation.report import plots

@@ -9,16 +9,9 @@ from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin
 from unfold.decorators import display
 
-from accounts.roles import Role, has_role
-from kb.interface.admin import caller
-from qa.answers.admin_parts import (
-    change_each,
-    link_to,
-    link_to_entry,
-    rounded,
-    shortened,
-    table,
-)
+from accounts.admin_parts import change_each, table
+from accounts.roles import Role, caller, has_role
+from qa.answers.admin_parts import link_to, link_to_entry, rounded, shortened
 from qa.answers.models import Answer
 from qa.answers.wording import REASONS
 from qa.gaps.models import TREND_PERIOD, Gap, GapQuerySet, Tried

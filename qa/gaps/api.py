@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import django_filters
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.generics import GenericAPIView, ListAPIView
@@ -9,10 +10,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import Serializer
 
+from accounts.filters import IsSetFilter, NonEmptyForm, SlugFilter
 from accounts.pagination import NewestFirstPagination
-from accounts.roles import IsAgent, IsSME
-from kb.interface.api import caller
-from qa.answers.filters import GapFilter, NoticeFilter
+from accounts.roles import IsAgent, IsSME, caller
 from qa.exceptions import GapNotFoundError
 from qa.gaps import services as gaps
 from qa.gaps.escalation_models import Notice, NoticeQuerySet
@@ -38,6 +38,19 @@ class MostMissedFirstPagination(NewestFirstPagination):
     """Pages by impact, the greatest first."""
 
     ordering = ("-impact_score", "-pk")
+
+
+class GapFilter(django_filters.FilterSet):
+    """By how far it is from being answered, where, and who works on it."""
+
+    state = django_filters.ChoiceFilter(choices=Gap.State.choices)
+    knowledge_base = SlugFilter("knowledge_base__slug")
+    owner = SlugFilter("owner__username")
+
+    class Meta:
+        model = Gap
+        fields: list[str] = []
+        form = NonEmptyForm
 
 
 class _GapsView(GenericAPIView[Gap]):
@@ -186,6 +199,17 @@ class _NoticesView(GenericAPIView[Notice]):
     def get_queryset(self) -> NoticeQuerySet:
         own = Notice.objects.of(self.request.user)
         return own.select_related("answer", "repeat__after")
+
+
+class NoticeFilter(django_filters.FilterSet):
+    """By whether it was read."""
+
+    is_read = IsSetFilter("read_at")
+
+    class Meta:
+        model = Notice
+        fields: list[str] = []
+        form = NonEmptyForm
 
 
 class NoticeListView(_NoticesView, ListAPIView[Notice]):

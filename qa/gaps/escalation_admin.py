@@ -14,11 +14,9 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
-from accounts.roles import Role, has_role
-from kb.interface.admin import caller
+from accounts.admin_parts import EstimatingPaginator, change_each
+from accounts.roles import Role, caller, has_role
 from qa.answers.admin_parts import (
-    EstimatingPaginator,
-    change_each,
     evidence_table,
     gates_table,
     link_to,

@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+import django_filters
 from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.generics import GenericAPIView, ListAPIView
@@ -9,10 +10,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.status import HTTP_201_CREATED
 
+from accounts.filters import NonEmptyForm
 from accounts.pagination import NewestFirstPagination
-from accounts.roles import IsAgent, IsSME
-from kb.interface.api import caller
-from qa.answers.filters import EscalationFilter
+from accounts.roles import IsAgent, IsSME, caller
 from qa.exceptions import EscalationNotFoundError
 from qa.gaps.escalation_models import Escalation
 from qa.gaps.escalations import Kept, close, escalate, mark_read, release, reply, take
@@ -24,6 +24,17 @@ from qa.gaps.serializers import (
 )
 
 _ENDED = {409: OpenApiResponse(description="It has its reply already.")}
+
+
+class EscalationFilter(django_filters.FilterSet):
+    """By whether an expert replied."""
+
+    state = django_filters.ChoiceFilter(choices=Escalation.State.choices)
+
+    class Meta:
+        model = Escalation
+        fields: list[str] = []
+        form = NonEmptyForm
 
 
 class _EscalationsView(GenericAPIView[Escalation]):

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import django_filters
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
@@ -11,9 +12,9 @@ from rest_framework.generics import GenericAPIView, ListAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.filters import BooleanFilter, NonEmptyForm
 from accounts.pagination import NewestFirstPagination
 from accounts.roles import IsAdmin, IsAgent
-from qa.answers.filters import DriftFilter, PolicyFilter
 from qa.calibration.current_fingerprints import Running, calibration_state, what_runs
 from qa.calibration.models import Certificate, DriftReading
 from qa.exceptions import PolicyNotFoundError
@@ -115,6 +116,28 @@ class DriftReadingSerializer(serializers.ModelSerializer[DriftReading]):
             "checked_at",
         ]  # fmt: skip
         read_only_fields = fields
+
+
+class PolicyFilter(django_filters.FilterSet):
+    """By whether it decides questions now."""
+
+    is_active = BooleanFilter()
+
+    class Meta:
+        model = Policy
+        fields: list[str] = []
+        form = NonEmptyForm
+
+
+class DriftFilter(django_filters.FilterSet):
+    """By whether something has drifted."""
+
+    has_drifted = BooleanFilter()
+
+    class Meta:
+        model = DriftReading
+        fields: list[str] = []
+        form = NonEmptyForm
 
 
 class _Policies(GenericAPIView[Policy]):

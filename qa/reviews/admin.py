@@ -12,11 +12,11 @@ from django.views.decorators.http import require_POST
 from unfold.admin import ModelAdmin
 from unfold.decorators import display
 
+from accounts.admin_parts import EstimatingPaginator
 from accounts.exceptions import NescioError
-from accounts.roles import Role, has_role
-from kb.interface.admin import caller
+from accounts.roles import Role, caller, has_role
 from kb.tags.models import Tag
-from qa.answers.admin_parts import EstimatingPaginator, gates_table, shortened
+from qa.answers.admin_parts import gates_table, shortened
 from qa.answers.models import fetch_evidence
 from qa.reviews.agreement import agreement
 from qa.reviews.models import Review, ReviewQuerySet

@@ -1,5 +1,6 @@
 """Reviews over REST: the queue, the judgement, the samples, the agreement."""
 
+import django_filters
 from django.db.models import Prefetch, Q, QuerySet
 from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
@@ -11,12 +12,11 @@ from rest_framework.response import Response
 from rest_framework.status import HTTP_202_ACCEPTED, HTTP_204_NO_CONTENT
 from rest_framework.views import APIView
 
+from accounts.filters import NonEmptyForm, SlugFilter
 from accounts.pagination import NewestFirstPagination
-from accounts.roles import IsSME, Role, has_role
+from accounts.roles import IsSME, Role, caller, has_role
 from jobs.api import JobSerializer
-from kb.interface.api import caller
-from qa.answers.filters import ReviewFilter
-from qa.answers.models import fetch_evidence
+from qa.answers.models import Answer, fetch_evidence
 from qa.exceptions import ReviewNotFoundError
 from qa.reviews.agreement import agreement
 from qa.reviews.judgements import csv_lines
@@ -34,6 +34,24 @@ from qa.reviews.serializers import (
 from qa.reviews.services import judge, release, skip, take, take_next, undo
 
 _HELD = {409: OpenApiResponse(description="Somebody else holds it, or it is done.")}
+
+
+class ReviewFilter(django_filters.FilterSet):
+    """By who is to act, of what, and what was judged."""
+
+    state = django_filters.ChoiceFilter(choices=Review.State.choices)
+    tag = SlugFilter("tag__slug")
+    outcome = django_filters.ChoiceFilter(
+        field_name="answer__outcome", choices=Answer.Outcome.choices
+    )
+    knowledge_base = SlugFilter("answer__knowledge_base__slug")
+    reviewed_after = django_filters.IsoDateTimeFilter("reviewed_at", "gte")
+    reviewed_before = django_filters.IsoDateTimeFilter("reviewed_at", "lt")
+
+    class Meta:
+        model = Review
+        fields: list[str] = []
+        form = NonEmptyForm
 
 
 class _ReviewsView(GenericAPIView[Review]):

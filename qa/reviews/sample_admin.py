@@ -20,10 +20,10 @@ from unfold.widgets import (
     UnfoldAdminSingleDateWidget,
 )
 
+from accounts.admin_parts import ReadOnlyAdmin, table
 from accounts.exceptions import NescioError
+from accounts.roles import caller
 from kb.documents.models import KnowledgeBase
-from kb.interface.admin import caller
-from qa.answers.admin_parts import ReadOnlyAdmin, table
 from qa.reviews.models import Review
 from qa.reviews.sample_models import ReviewSample
 from qa.reviews.sampling import SampleOrder, enqueue_draw

@@ -9,14 +9,13 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from unfold.decorators import action, display
 
-from accounts.admin_confirmation import confirmed
+from accounts.admin_parts import confirmed, table
 from accounts.exceptions import NescioError
 from probes.cards import ProbeKind
 from probes.exceptions import ProbeFileError
 from probes.joint import joint_from
 from probes.models import Probe
 from probes.services import promote, retire
-from qa.answers.admin_parts import table
 from qa.calibration.forms import author_of
 from qa.training.held_out import FIGURES, as_text, rows_of
 

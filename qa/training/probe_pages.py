@@ -17,12 +17,12 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from unfold.decorators import action
 
+from accounts.admin_parts import ReadOnlyAdmin
 from accounts.exceptions import NescioError
 from jobs.services import enqueue
 from probes.cards import CARD, ProbeKind
 from probes.models import Probe
 from probes.services import register
-from qa.answers.admin_parts import ReadOnlyAdmin
 from qa.calibration.forms import author_of
 from qa.evaluation.report.svg_charts import (
     INK,

@@ -11,11 +11,10 @@ from django.utils.safestring import SafeString
 from unfold.dataclasses import UnfoldAction
 from unfold.decorators import action, display
 
-from accounts.admin_confirmation import confirmed
+from accounts.admin_parts import ReadOnlyAdmin, confirmed, table
 from accounts.exceptions import NescioError
 from probes.cards import ANSWER_KINDS
 from probes.models import Probe
-from qa.answers.admin_parts import ReadOnlyAdmin, table
 from qa.calibration.forms import author_of
 from qa.training.models import Retraining
 from qa.training.retraining import (

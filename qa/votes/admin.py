@@ -9,18 +9,11 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.decorators import display
 
+from accounts.admin_parts import EstimatingPaginator, ReadOnlyAdmin
 from accounts.exceptions import NescioError
-from accounts.roles import Role, has_role
+from accounts.roles import Role, caller, has_role
 from kb.entries.models import Entry
-from kb.interface.admin import caller
-from qa.answers.admin_parts import (
-    EstimatingPaginator,
-    ReadOnlyAdmin,
-    evidence_table,
-    gates_table,
-    link_to,
-    shortened,
-)
+from qa.answers.admin_parts import evidence_table, gates_table, link_to, shortened
 from qa.answers.models import Answer, fetch_evidence
 from qa.votes.api import csv_response
 from qa.votes.entry_confidence import undo_moves

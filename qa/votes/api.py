@@ -3,25 +3,55 @@
 from typing import Literal
 from uuid import UUID
 
+import django_filters
 from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.generics import GenericAPIView, ListAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.filters import IsSetFilter, NonEmptyForm, SlugFilter
 from accounts.pagination import NewestFirstPagination
-from accounts.roles import IsAgent, IsSME
-from kb.interface.api import caller
-from qa.answers.api import VoteSerializer
-from qa.answers.filters import VoteFilter
+from accounts.roles import IsAgent, IsSME, caller
+from accounts.strict_fields import StrictCharField, StrictSerializer
 from qa.answers.models import Answer
 from qa.exceptions import VoteNotFoundError
 from qa.pipeline.gates import Gate, Reason
 from qa.votes.models import Vote
-from qa.votes.services import csv_lines, handle_votes, reopen_votes, vote
+from qa.votes.services import (
+    COMMENT_LIMIT,
+    EXPECTED_LIMIT,
+    csv_lines,
+    handle_votes,
+    reopen_votes,
+    vote,
+)
+
+
+class VoteSerializer(StrictSerializer):
+    """A thumb, and what is wrong."""
+
+    rating = serializers.ChoiceField(
+        ["up", "down"], allow_null=True, help_text="null takes the vote back."
+    )
+    reasons = serializers.ListField(
+        child=serializers.ChoiceField(Vote.Reason.choices),
+        default=list,
+        max_length=len(Vote.Reason),
+        help_text="Of a thumb down. Of an answer: wrong, incomplete, outdated, "
+        "off_topic, not_in_evidence, unclear, other; of a refusal: should_be_known, "
+        "entry_exists, wrong_reason, other.",
+    )
+    comment = StrictCharField(max_length=COMMENT_LIMIT, default="", allow_blank=True)
+    expected_answer = StrictCharField(
+        max_length=EXPECTED_LIMIT,
+        default="",
+        allow_blank=True,
+        help_text="Of a thumb down: what should have been said.",
+    )
 
 
 class VotedAnswerSerializer(serializers.Serializer[Answer]):
@@ -80,6 +110,47 @@ class VoteSummarySerializer(serializers.Serializer[Vote]):
     def get_text(self, vote: Vote) -> str:
         """Return what the asker read."""
         return "" if vote.is_withheld else vote.answer.text
+
+
+@extend_schema_field({"type": "string", "enum": ["up", "down"]})
+class _RatingFilter(django_filters.TypedChoiceFilter):
+    pass
+
+
+@extend_schema_field({"type": "string", "enum": list(Vote.Reason.values)})
+class _VoteReasonFilter(django_filters.TypedChoiceFilter):
+    pass
+
+
+class VoteFilter(django_filters.FilterSet):
+    """By what was said, of what, and whether somebody dealt with it."""
+
+    rating = _RatingFilter(
+        field_name="is_up",
+        choices=[("up", "up"), ("down", "down")],
+        coerce=lambda value: value == "up",
+    )
+    vote_reason = _VoteReasonFilter(
+        field_name="reasons",
+        lookup_expr="contains",
+        choices=Vote.Reason.choices,
+        coerce=lambda value: [value],
+    )
+    is_handled = IsSetFilter("handled_at")
+    outcome = django_filters.ChoiceFilter(
+        field_name="answer__outcome", choices=Answer.Outcome.choices
+    )
+    gate = django_filters.ChoiceFilter(
+        field_name="answer__gate", choices=[(g.value, g.value) for g in Gate]
+    )
+    knowledge_base = SlugFilter("answer__knowledge_base__slug")
+    created_after = django_filters.IsoDateTimeFilter("created_at", "gte")
+    created_before = django_filters.IsoDateTimeFilter("created_at", "lt")
+
+    class Meta:
+        model = Vote
+        fields: list[str] = []
+        form = NonEmptyForm
 
 
 # Thumbs over REST: one's own, and the inbox of all for who reviews answers.

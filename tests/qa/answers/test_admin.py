@@ -298,7 +298,7 @@ def test_answers_are_found_by_how_words_of_the_question_begin_or_by_their_asker(
 def test_more_rows_than_are_counted_are_estimated_and_all_can_be_paged_to(
     enter, monkeypatch
 ):
-    monkeypatch.setattr("qa.answers.admin_parts._COUNTED", 3)
+    monkeypatch.setattr("accounts.admin_parts._COUNTED", 3)
     monkeypatch.setattr("qa.answers.admin.AnswerAdmin.list_per_page", 2)
     for number in range(5):
         make_answer(make_user(), question=f"Question {number}?")

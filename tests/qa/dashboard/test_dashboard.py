@@ -22,7 +22,7 @@ from tests.qa.calibration.runs import certified_version
 
 pytestmark = pytest.mark.django_db
 
-PAGE = "admin:qa_dashboard"
+PAGE = "dashboard"
 
 
 @pytest.fixture

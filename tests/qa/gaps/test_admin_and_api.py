@@ -48,7 +48,7 @@ def test_the_dashboard_leads_to_the_gaps_that_matter_most(client):
     gap = make_gaps(QUESTION)
     client.force_login(staff(Role.SME))
 
-    page = client.get(reverse("admin:qa_dashboard")).content.decode()
+    page = client.get(reverse("dashboard")).content.decode()
 
     assert f'href="{reverse("admin:qa_gap_change", args=[gap.pk])}"' in page
     assert f'href="{reverse("admin:qa_gap_changelist")}">1 open gap</a>' in page

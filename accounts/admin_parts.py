@@ -1,0 +1,169 @@
+"""Patterns that the admin pages of all apps share."""
+
+import json
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Any
+
+from django.contrib import messages
+from django.core.paginator import EmptyPage, PageNotAnInteger
+from django.db.models import Model, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.functional import cached_property
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from unfold.admin import ModelAdmin
+from unfold.paginator import InfinitePaginator
+
+from accounts.exceptions import NescioError
+
+View = Callable[..., HttpResponse]
+
+
+def confirmed(question: str) -> Callable[[View], View]:
+    """Let a link action of the admin act on POST alone; GET asks `question` first.
+
+    Put it below unfold's `action`, which checks the permissions before both.
+    """
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        def ask_first(
+            self: Any,  # noqa: ANN401  # subscripting ModelAdmin fails when it runs
+            request: HttpRequest,
+            object_id: str | None = None,
+        ) -> HttpResponse:
+            arguments = () if object_id is None else (object_id,)
+            subject = object_id and self.get_object(request, object_id)
+            if arguments and subject is None:
+                raise Http404(f"There is no {self.opts.verbose_name} {object_id!r}.")
+            if request.method == "POST":
+                return view(self, request, *arguments)
+            if request.method not in {"GET", "HEAD"}:
+                return HttpResponseNotAllowed(["GET", "HEAD", "POST"])
+            page = "changelist" if object_id is None else "change"
+            meta = self.opts
+            back = reverse(
+                f"admin:{meta.app_label}_{meta.model_name}_{page}", args=arguments
+            )
+            context = {
+                **self.admin_site.each_context(request),
+                "title": question,
+                "subject": subject,
+                "back": back,
+            }
+            return render(request, "admin/confirm_action.html", context)
+
+        return ask_first
+
+    return decorate
+
+
+def table(heads: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> SafeString:
+    """Return a plain table, or "none"; what stands in the cells is escaped."""
+    cell = '<td class="py-1 pr-6 align-top">{}</td>'
+    body = format_html_join(
+        "",
+        "<tr>{}</tr>",
+        ((format_html_join("", cell, ((each,) for each in row)),) for row in rows),
+    )
+    if not body:
+        return SafeString("none")
+    head = format_html_join(
+        "", '<th class="py-1 pr-6 text-left">{}</th>', ((name,) for name in heads)
+    )
+    return format_html(
+        '<div class="overflow-x-auto"><table class="tabular-nums w-full"><thead><tr>{}'
+        "</tr></thead><tbody>{}</tbody></table></div>",
+        head,
+        body,
+    )
+
+
+class FixedRowsAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+    """Rows that are neither added nor deleted here."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(
+        self, request: HttpRequest, obj: Model | None = None
+    ) -> bool:
+        return False
+
+
+class ReadOnlyAdmin(FixedRowsAdmin):
+    """Rows that are only looked at here."""
+
+    def has_change_permission(
+        self, request: HttpRequest, obj: Model | None = None
+    ) -> bool:
+        return False
+
+
+_COUNTED = 1_000
+
+
+class EstimatingPaginator(InfinitePaginator):  # type: ignore[misc]  # unfold ships no types
+    """Pages of a list that may hold a million rows, which nobody counts.
+
+    Up to a thousand rows are counted; of more the planner's estimate is shown. The page
+    after the last one is empty and no error, for the last one is not known.
+    """
+
+    @cached_property
+    def count(self) -> int:
+        """The number of rows; of more than a thousand an estimate."""
+        rows = self.object_list.order_by()
+        counted: int = rows[: _COUNTED + 1].count()
+        if counted <= _COUNTED:
+            return counted
+        plan = json.loads(rows.explain(format="json"))
+        return max(counted, int(plan[0]["Plan"]["Plan Rows"]))
+
+    def validate_number(self, number: Any) -> int:  # noqa: ANN401  # of an address
+        """Return the number of a page.
+
+        Raises:
+            PageNotAnInteger: It is no number.
+            EmptyPage: It is below 1.
+        """
+        try:
+            page = int(number)
+        except (TypeError, ValueError) as error:
+            raise PageNotAnInteger(f"Page {number!r} is no number.") from error
+        if page < 1:
+            raise EmptyPage(f"Page {page} is below 1.")
+        return page
+
+    def page(self, number: Any) -> Any:  # noqa: ANN401  # unfold ships no types
+        """Return a page; rows beyond the estimate are shown too."""
+        page = self.validate_number(number)
+        end = page * self.per_page
+        return self._get_page(self.object_list[end - self.per_page : end], page, self)
+
+
+def change_each(
+    model_admin: ModelAdmin,
+    request: HttpRequest,
+    chosen: QuerySet[Any],
+    change: Callable[[int], object],
+    done: str,
+) -> None:
+    """Change the chosen rows one by one, and tell how many were and why others not.
+
+    Args:
+        done: What was done to them, such as "taken".
+    """
+    changed = 0
+    for key in list(chosen.values_list("pk", flat=True)):
+        try:
+            change(key)
+        except NescioError as error:
+            model_admin.message_user(request, str(error), messages.ERROR)
+        else:
+            changed += 1
+    if changed:
+        model_admin.message_user(request, f"{changed} {done}.", messages.SUCCESS)
