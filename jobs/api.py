@@ -1,24 +1,25 @@
+"""Jobs over REST, and their progress as server-sent events."""
+
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from uuid import UUID
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import connection
 from django.db.models import QuerySet
 from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
-from rest_framework.generics import GenericAPIView, ListAPIView
 from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.viewsets import ReadOnlyModelViewSet
 
 from accounts.roles import IsAgent
+from jobs import services
 from jobs.exceptions import JobNotFoundError
 from jobs.models import Job
-from jobs.services import request_cancel, retry
 
 
 class JobSerializer(serializers.ModelSerializer[Job]):
@@ -141,71 +142,49 @@ def _event(name: str, seen: str, job: Job | None) -> str:
     return f"event: {name}\nid: {seen}\ndata: {text}\n\n"
 
 
-class _JobsOfUser(GenericAPIView[Job]):
+class JobViewSet(ReadOnlyModelViewSet[Job]):
+    """Jobs: one's own, an admin's all."""
+
     serializer_class = JobSerializer
     permission_classes = [IsAgent]
     throttle_scope = "user"
+    filterset_fields = ["state", "kind"]
 
     def get_queryset(self) -> QuerySet[Job]:
         return Job.objects.visible_to(self.request.user).select_related("owner")
 
-    def find(self, job_id: UUID) -> Job:
+    def get_object(self) -> Job:
+        job_id = self.kwargs["job_id"]
         job = self.get_queryset().filter(pk=job_id).first()
         if job is None:
             msg = f"There is no job {job_id} that you may see."
             raise JobNotFoundError(msg)
         return job
 
-
-class JobListView(_JobsOfUser, ListAPIView[Job]):
-    """Jobs, newest first."""
-
-    filterset_fields = ["state", "kind"]
-
     @extend_schema(operation_id="jobs_list")
-    def get(self, request: Request) -> Response:
+    def list(self, request: Request) -> Response:
         """List one's own jobs, newest first; an admin sees everybody's."""
-        return self.list(request)
+        return super().list(request)
 
-
-class JobView(_JobsOfUser):
-    """One job."""
-
-    @extend_schema(operation_id="jobs_read", responses=JobSerializer)
-    def get(self, request: Request, job_id: UUID) -> Response:
+    @extend_schema(operation_id="jobs_read")
+    def retrieve(self, request: Request, job_id: UUID) -> Response:
         """Read a job with its progress, result or error."""
-        return Response(JobSerializer(self.find(job_id)).data)
+        return super().retrieve(request)
 
-
-class JobCancelView(_JobsOfUser):
-    """Stops a job."""
-
-    @extend_schema(
-        operation_id="jobs_cancel", request=None, responses={200: JobSerializer}
-    )
-    def post(self, request: Request, job_id: UUID) -> Response:
+    @extend_schema(operation_id="jobs_cancel", request=None)
+    def cancel(self, request: Request, job_id: UUID) -> Response:
         """Stop a job: at once where no worker holds it, else before its next step.
 
         What is done stays done; the job can be retried. Asking twice is asking once.
         """
-        return _changed(request_cancel, job_id, request.user)
+        return Response(
+            JobSerializer(services.request_cancel(job_id, by=request.user)).data
+        )
 
-
-class JobRetryView(_JobsOfUser):
-    """Starts a job again."""
-
-    @extend_schema(
-        operation_id="jobs_retry", request=None, responses={200: JobSerializer}
-    )
-    def post(self, request: Request, job_id: UUID) -> Response:
+    @extend_schema(operation_id="jobs_retry", request=None)
+    def retry(self, request: Request, job_id: UUID) -> Response:
         """Let a failed or cancelled job go on from where it was."""
-        return _changed(retry, job_id, request.user)
-
-
-class JobEventsView(_JobsOfUser):
-    """A job's progress as it happens."""
-
-    renderer_classes = [EventStreamRenderer, JSONRenderer]
+        return Response(JobSerializer(services.retry(job_id, by=request.user)).data)
 
     @extend_schema(
         operation_id="jobs_events",
@@ -227,12 +206,12 @@ class JobEventsView(_JobsOfUser):
             ),
         },
     )
-    def get(self, request: Request, job_id: UUID) -> HttpResponseBase:
+    def events(self, request: Request, job_id: UUID) -> HttpResponseBase:
         """Follow a job by server-sent events, for about 25 s a connection.
 
         An `EventSource` reconnects by itself; after `end` it is told to stay away.
         """
-        job = self.find(job_id)
+        job = self.get_object()
         seen = request.headers.get("Last-Event-ID", "")
         if job.is_finished and seen == event_id(job):
             return HttpResponse(status=204)
@@ -241,9 +220,3 @@ class JobEventsView(_JobsOfUser):
             content_type="text/event-stream; charset=utf-8",
             headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
         )
-
-
-def _changed(
-    change: Callable[..., Job], job_id: UUID, user: AbstractBaseUser | AnonymousUser
-) -> Response:
-    return Response(JobSerializer(change(job_id, by=user)).data)

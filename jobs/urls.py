@@ -1,11 +1,26 @@
 from django.urls import path
+from rest_framework.renderers import JSONRenderer
 
-from jobs.api import JobCancelView, JobEventsView, JobListView, JobRetryView, JobView
+from jobs.api import EventStreamRenderer, JobViewSet
 
 urlpatterns = [
-    path("jobs", JobListView.as_view(), name="jobs"),
-    path("jobs/<uuid:job_id>", JobView.as_view(), name="job"),
-    path("jobs/<uuid:job_id>/cancel", JobCancelView.as_view(), name="job_cancel"),
-    path("jobs/<uuid:job_id>/retry", JobRetryView.as_view(), name="job_retry"),
-    path("jobs/<uuid:job_id>/events", JobEventsView.as_view(), name="job_events"),
+    path("jobs", JobViewSet.as_view({"get": "list"}), name="jobs"),
+    path("jobs/<uuid:job_id>", JobViewSet.as_view({"get": "retrieve"}), name="job"),
+    path(
+        "jobs/<uuid:job_id>/cancel",
+        JobViewSet.as_view({"post": "cancel"}),
+        name="job_cancel",
+    ),
+    path(
+        "jobs/<uuid:job_id>/retry",
+        JobViewSet.as_view({"post": "retry"}),
+        name="job_retry",
+    ),
+    path(
+        "jobs/<uuid:job_id>/events",
+        JobViewSet.as_view(
+            {"get": "events"}, renderer_classes=[EventStreamRenderer, JSONRenderer]
+        ),
+        name="job_events",
+    ),
 ]
