@@ -5,9 +5,11 @@ under a millisecond. What it is worth is measured by `manage.py evaluate_conflic
 `labelled_pairs.jsonl`, pairs of which the model's weights never saw the held-out half.
 """
 
+from kb.text.words import Span
+
 from .judgement import judge
 from .language_judge import Judge
-from .values import Clash, Judgement, Kind, Opinion, Span, Statement
+from .values import Clash, Judgement, Kind, Opinion, Statement
 
 __all__ = [
     "Clash", "Judge", "Judgement", "Kind", "Opinion", "Span", "Statement", "judge",

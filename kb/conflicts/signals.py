@@ -7,9 +7,9 @@ from typing import Final
 from kb.text.quantities import Quantity
 from kb.text.sentences import Sentence
 from kb.text.word_lists import ANTONYMS, DENYING_PREFIXES, FRONTING, POPULATIONS, SCOPES
-from kb.text.words import Word
+from kb.text.words import Span, Word
 
-from .values import Clash, Span
+from .values import Clash
 
 _OPPOSITE: Final = frozenset(frozenset(pair.split()) for pair in ANTONYMS)
 _OTHER_SCOPE: Final = frozenset(frozenset(pair.split()) for pair in SCOPES)
