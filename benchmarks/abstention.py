@@ -30,17 +30,12 @@ from rich.table import Table  # noqa: E402
 
 from probes.abstention import FitSettings, Labelled, fit  # noqa: E402
 from probes.language_model import WhiteBoxModel, load_model  # noqa: E402
-from probes.language_model.taps import Tap  # noqa: E402
+from probes.taps import Tap  # noqa: E402
 from qa.inference.grounded import GroundedLanguageModel  # noqa: E402
 from qa.inference.grounded_form import passing_of  # noqa: E402
 from qa.inference.white_box import middle_of, usual_of  # noqa: E402
 from qa.pipeline.evidence import Evidence  # noqa: E402
-from qa.pipeline.language_model import (  # noqa: E402
-    NO_CAPTURE,
-    Capture,
-    Place,
-    Prompt,
-)
+from qa.pipeline.language_model import NO_CAPTURE, Capture, Prompt  # noqa: E402
 
 CAPTURE_LIMIT = 1.03
 SECOND_PASS_LIMIT = 0.55
@@ -140,7 +135,7 @@ def prompts(count: int, *, first: int = 0) -> list[Prompt]:
 
 
 def capturing(
-    model: GroundedLanguageModel, asked: Sequence[Prompt], place: Place
+    model: GroundedLanguageModel, asked: Sequence[Prompt], place: Tap
 ) -> Compared:
     """Compare writing with and without keeping what both kinds of probe read."""
     capture = Capture(answer=(place,), prompt=(place,))
@@ -158,7 +153,7 @@ def second_pass(
     model: WhiteBoxModel,
     asked: Sequence[Prompt],
     answers: Sequence[str],
-    place: Place,
+    place: Tap,
     limit: float | None,
 ) -> Compared:
     """Compare a second pass that ends at a block with one through all."""
@@ -180,7 +175,7 @@ def second_pass(
 
 
 def refusing_early(
-    model: GroundedLanguageModel, asked: Sequence[Prompt], place: Place, rounds: int
+    model: GroundedLanguageModel, asked: Sequence[Prompt], place: Tap, rounds: int
 ) -> Compared:
     """Compare a refusal in the middle of the prompt pass with a whole answer.
 
@@ -203,7 +198,7 @@ def refusing_early(
 
 
 def probe_itself(
-    model: GroundedLanguageModel, asked: Sequence[Prompt], place: Place
+    model: GroundedLanguageModel, asked: Sequence[Prompt], place: Tap
 ) -> Compared:
     """Compare the LSTM's own time for an answer with writing it."""
     capture = Capture(answer=(place,))

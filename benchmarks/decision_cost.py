@@ -38,7 +38,7 @@ from qa.inference.closed_book_models import history_form, own_form
 from qa.inference.known_by_draft import OwnKnowledgeByDraft
 from qa.inference.known_by_history import OwnKnowledgeByHistory
 from qa.inference.known_by_probe import BoundaryProbe, OwnKnowledgeByProbe
-from qa.inference.white_box import middle_of, tap_of
+from qa.inference.white_box import middle_of
 from qa.pipeline.history import JudgedQuestion, KnownQuestion
 from qa.pipeline.self_knowledge import OwnKnowledge
 from qa.pipeline.values import Question
@@ -227,7 +227,7 @@ def main() -> int:
 
 def _probe(form: OwnKnowledgeForm) -> BoundaryProbe:
     """Return a probe of the middle block; its time does not depend on what it learnt."""
-    tap = tap_of(middle_of(form.model.blocks))
+    tap = middle_of(form.model.blocks)
     (states,) = form.model.look_each([form.ending_ids()], form.prefix(), taps=[tap])
     random = np.random.default_rng(0)
     given = [

@@ -97,7 +97,7 @@ def _preparations(
     by_timing: dict[str, tuple[str, Callable[[], object]]] = {
         RetrievalTiming.BOUNDARY: (
             "a boundary probe",
-            lambda: boundary.probe_in_force(selection.own_form()),
+            lambda: boundary.active_boundary_probe(selection.own_form()),
         ),
         RetrievalTiming.HISTORY: ("past questions", selection.history_form),
         RetrievalTiming.LOG_PROBABILITY: ("the model as it came", selection.own_form),

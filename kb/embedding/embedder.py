@@ -22,6 +22,7 @@ import numpy as np
 from django.conf import settings
 
 from accounts.exceptions import UnavailableError
+from accounts.loaded_once import LoadedOnce
 from kb.embedding.models import EmbeddingModel
 
 if TYPE_CHECKING:
@@ -47,10 +48,6 @@ _IDENTITY_FILES = (
 )
 # Kept beside a model without being read when it is loaded.
 _IGNORED_FILES = frozenset({"data_config.json", "model_card.json"})
-
-_load_lock = threading.Lock()
-_by_name: dict[str, "Embedder"] = {}
-_by_fingerprint: dict[str, "Embedder"] = {}
 
 
 class EmbedderUnavailableError(UnavailableError):
@@ -162,6 +159,10 @@ def _question_encoder(model: "SentenceTransformer") -> "QuestionEncoder | None":
     return question_encoder(model)
 
 
+_by_name = LoadedOnce[str, Embedder]()
+_by_fingerprint: dict[str, Embedder] = {}
+
+
 def load_embedder(name: str, *, anew: bool = False) -> Embedder:
     """Return the embedder called `name`, loaded once per process.
 
@@ -169,14 +170,9 @@ def load_embedder(name: str, *, anew: bool = False) -> Embedder:
         name: "bundled", a directory, or a name that sentence-transformers knows.
         anew: Read its files again: they may have changed behind the name.
     """
-    embedder = None if anew else _by_name.get(name)
-    if embedder is None:
-        with _load_lock:
-            embedder = None if anew else _by_name.get(name)
-            if embedder is None:
-                embedder = _by_name[name] = _load(name)
-                _by_fingerprint[embedder.fingerprint] = embedder
-    return embedder
+    if anew:
+        _by_name.drop(name)
+    return _by_name.get(name, lambda: _load(name))
 
 
 def embedder_of(model: EmbeddingModel) -> Embedder:
@@ -188,8 +184,11 @@ def embedder_of(model: EmbeddingModel) -> Embedder:
     """
     embedder = _by_fingerprint.get(model.fingerprint)
     if embedder is None:
-        anew = model.name in _by_name  # by which other files were meant then
-        embedder = load_embedder(model.name, anew=anew)
+        # The name may have meant other files when it was loaded.
+        is_loaded = _by_name.find(model.name) is not None
+        embedder = load_embedder(model.name)
+        if is_loaded and embedder.fingerprint != model.fingerprint:
+            embedder = load_embedder(model.name, anew=True)
     if embedder.fingerprint != model.fingerprint:
         msg = (
             f"The embedding model {model.name!r} on this machine has the fingerprint "
@@ -213,6 +212,7 @@ def _load(name: str) -> Embedder:
         embedder.dimensions,
         time.perf_counter() - begun,
     )
+    _by_fingerprint[embedder.fingerprint] = embedder
     return embedder
 
 

@@ -12,7 +12,7 @@ from safetensors.torch import save as save_tensors
 from probes.abstention.fitting import FitSettings, new_network
 from probes.abstention.probe import AbstentionProbe, Kind, SequenceClassifier
 from probes.cards import ProbeCard, ProbeFiles, card_bytes
-from probes.language_model.taps import Part, Tap
+from probes.taps import Part, Tap
 
 # Sizes that a file may ask for: a forged card must not take all memory.
 _LARGEST: Final = 1 << 16

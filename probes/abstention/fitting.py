@@ -25,7 +25,7 @@ from probes.abstention.probe import (
     pack,
 )
 from probes.fitting import fit_logistic, require_labels
-from probes.language_model.taps import Activations, Tap
+from probes.taps import Activations, Tap
 
 
 def abstention_loss(

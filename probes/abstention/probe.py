@@ -16,7 +16,7 @@ from torch.nn.utils.rnn import (
     pad_packed_sequence,
 )
 
-from probes.language_model.taps import Activations, Tap
+from probes.taps import Activations, Tap
 
 RIGHT = 1
 _CLASSES = 2

@@ -24,7 +24,7 @@ from probes.directions.statements import Contrast, Trait, draw_contrasts
 from probes.exceptions import TooFewLabelsError
 from probes.language_model.model import WhiteBoxModel
 from probes.language_model.second_pass import Passing
-from probes.language_model.taps import Activations, Tap
+from probes.taps import Activations, Tap
 
 LEAST_PAIRS = 8
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from probes.language_model.taps import Activations, Tap
+from probes.taps import Activations, Tap
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,9 +18,10 @@ import torch
 from transformers.cache_utils import DynamicLayer
 
 from probes.language_model.network import Network, fork
-from probes.language_model.taps import Activations, PassStopped, Tap, tapped
+from probes.language_model.taps import PassStopped, tapped
 from probes.language_model.tokens import Tokens
 from probes.language_model.values import Context, log_softmax
+from probes.taps import Activations, Tap
 
 # Rows of one pass that is only looked at; each has a copy of the context's cache.
 _ROWS_AT_ONCE: Final = 32

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import logging
-import threading
 import time
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -17,6 +16,7 @@ from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
+from accounts.loaded_once import LoadedOnce
 from probes import bundled
 from probes.adapter.card import AdapterCard
 from probes.adapter.merging import merge_adapter
@@ -36,8 +36,7 @@ _IDENTITY_FILES: Final = (
 # The adapter that comes along for the bundled model.
 SHIPPED: Final = Path(bundled.__file__).parent / "shipped" / "adapter"
 
-_loaded: dict[tuple[str, str], WhiteBoxModel] = {}
-_loading = threading.Lock()
+_loaded: Final = LoadedOnce[tuple[str, str], WhiteBoxModel]()
 
 
 def load_model(name: str, *, adapter: str | None = None) -> WhiteBoxModel:
@@ -49,19 +48,12 @@ def load_model(name: str, *, adapter: str | None = None) -> WhiteBoxModel:
         adapter: As `NESCIO_LANGUAGE_ADAPTER`, which is taken where it is None.
     """
     wanted = settings.LANGUAGE_ADAPTER if adapter is None else adapter
-    key = (name, wanted)
-    model = _loaded.get(key)
-    if model is None:
-        with _loading:
-            model = _loaded.get(key)
-            if model is None:
-                model = _loaded[key] = _load(name, wanted)
-    return model
+    return _loaded.get((name, wanted), lambda: _load(name, wanted))
 
 
 def fingerprint_without_adapter(name: str) -> str:
     """Return the fingerprint of the model of that name as it came, by its files alone."""
-    model = _loaded.get((name, "none"))
+    model = _loaded.find((name, "none"))
     return model.fingerprint if model else _read_fingerprint(name)
 
 

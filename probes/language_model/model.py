@@ -24,11 +24,9 @@ from probes.language_model.scoring import Example, score_labels
 from probes.language_model.second_pass import Passing, read_activations
 from probes.language_model.taps import (
     NO_STEERING,
-    Activations,
     Meter,
     PassStopped,
     Steering,
-    Tap,
     last_of,
     metered,
     tapped,
@@ -43,6 +41,7 @@ from probes.language_model.values import (
     score_rows,
 )
 from probes.language_model.writing import Allowed, Enough, write
+from probes.taps import Activations, Tap
 
 # The forms that one model is asked in, each with its fixed prefix: monitored answers
 # alone take three. A few megabytes each.

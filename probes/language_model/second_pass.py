@@ -12,7 +12,8 @@ from typing import Final
 import torch
 
 from probes.language_model.network import Network
-from probes.language_model.taps import Activations, PassStopped, Tap, tapped
+from probes.language_model.taps import PassStopped, tapped
+from probes.taps import Activations, Tap
 
 # Positions of one pass, padding counted.
 _POSITIONS_AT_ONCE: Final = 4_096

@@ -8,35 +8,16 @@ block's output, n - 1 the last one's.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Final
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from probes.exceptions import LayerError
-
-Activations = NDArray[np.float32]
-
-
-class Part(StrEnum):
-    """What of a block is read: its output, or what its feed-forward part holds inside."""
-
-    BLOCK = "block"
-    FFN = "ffn"
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Tap:
-    """A place in a model: a 0-based block and what of it."""
-
-    layer: int
-    part: Part = Part.BLOCK
-
+from probes.taps import Activations, Part, Tap
 
 Watch = Callable[[Tap, torch.Tensor], bool]
 # Some families' blocks return a tuple, with the hidden states first.

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from transformers import DynamicCache
 
-from probes.language_model.taps import Activations, Tap
+from probes.taps import Activations, Tap
 
 
 @dataclass(frozen=True, slots=True, eq=False)

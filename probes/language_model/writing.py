@@ -7,17 +7,10 @@ import numpy as np
 import torch
 
 from probes.language_model.network import Network
-from probes.language_model.taps import (
-    NO_STEERING,
-    Activations,
-    Flow,
-    PassStopped,
-    Steering,
-    Tap,
-    tapped,
-)
+from probes.language_model.taps import NO_STEERING, Flow, PassStopped, Steering, tapped
 from probes.language_model.tokens import Tokens
 from probes.language_model.values import Context, Generated
+from probes.taps import Activations, Tap
 
 Allowed = Callable[[Sequence[int]], Collection[int]]
 Enough = Callable[[str], bool]

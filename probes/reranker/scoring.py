@@ -9,14 +9,13 @@ import numpy as np
 import torch
 from sentence_transformers import CrossEncoder
 
+from accounts.loaded_once import LoadedOnce
 from probes.exceptions import ModelLoadError
 from probes.language_model.loading import choose_device
 
 from .card import RerankerCard, damaged, read_card
 
 _BATCH: Final = 32
-_loaded: dict[Path, "CrossEncoderReranker"] = {}
-_loading: Final = threading.Lock()
 
 
 class CrossEncoderReranker:
@@ -42,24 +41,27 @@ class CrossEncoderReranker:
             return scores_of(self._encoder, [(question, text) for text in texts])
 
 
+_loaded: Final = LoadedOnce[Path, CrossEncoderReranker]()
+
+
 def load_reranker(directory: Path, *, device: str = "cpu") -> CrossEncoderReranker:
     """Return the reranker whose files lie in `directory`, loaded once per process.
 
     Args:
         device: As `NESCIO_MODEL_DEVICE`.
     """
-    with _loading:
-        found = _loaded.get(directory)
-        if found is None:
-            card = read_card(directory)
-            try:
-                encoder = open_encoder(
-                    str(directory), max_tokens=card.max_tokens, device=device
-                )
-            except ModelLoadError as error:
-                raise damaged(directory, str(error)) from error
-            found = _loaded[directory] = CrossEncoderReranker(encoder, card)
-    return found
+
+    def load() -> CrossEncoderReranker:
+        card = read_card(directory)
+        try:
+            encoder = open_encoder(
+                str(directory), max_tokens=card.max_tokens, device=device
+            )
+        except ModelLoadError as error:
+            raise damaged(directory, str(error)) from error
+        return CrossEncoderReranker(encoder, card)
+
+    return _loaded.get(directory, load)
 
 
 def open_encoder(name: str, *, max_tokens: int, device: str = "cpu") -> CrossEncoder:

@@ -24,7 +24,7 @@ from qa.exceptions import (
     InvalidQuestionError,
     KnowledgeBaseNotFoundError,
 )
-from qa.inference.active_probes import probes_in_force
+from qa.inference.active_probes import active_probes
 from qa.pipeline.gates import Decision
 from qa.pipeline.language_model import LanguageModel, Probes
 from qa.pipeline.policy import RetrievalTiming, Scope
@@ -184,7 +184,7 @@ def stages_of(
     """Run the pipeline on a question on behalf of its asker; writes nothing."""
     asker = answer.asker or AnonymousUser()
     frozen = policy.as_value()
-    load = probes or probes_in_force
+    load = probes or active_probes
     scope = scope_of(asker, answer.knowledge_base, frozen)
     history = PastExamples(scope, release=release_connection)
 

@@ -21,7 +21,7 @@ from kb.embedding.services import active_model
 from kb.search import METHOD
 from qa.evaluation.models import EvaluationResult, EvaluationRun
 from qa.exceptions import EvaluationBusyError, EvaluationDataError
-from qa.inference.active_probes import probes_in_force
+from qa.inference.active_probes import active_probes
 from qa.policies.models import Policy
 
 from .cases import LabelledAnswer
@@ -203,7 +203,7 @@ def _models_of(suite: Suite) -> tuple[str, str]:
     from qa.inference.configured import load_language_model  # noqa: PLC0415
 
     model = load_language_model()
-    return model.fingerprint, probes_in_force(model).fingerprints
+    return model.fingerprint, active_probes(model).fingerprints
 
 
 @contextmanager

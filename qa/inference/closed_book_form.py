@@ -16,7 +16,7 @@ from typing import Final
 
 from probes.language_model import Context, Generated, WhiteBoxModel
 from probes.language_model.batch import Written
-from probes.language_model.taps import Tap
+from probes.taps import Tap
 from qa.inference.evidence_text import (
     LONGEST_ENTRY_TOKENS,
     LONGEST_QUESTION_TOKENS,

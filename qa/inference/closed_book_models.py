@@ -1,11 +1,11 @@
 """Which way of telling what the model knows a policy asks for, made once per process."""
 
-import threading
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from django.conf import settings
 
+from accounts.loaded_once import LoadedOnce
 from probes.language_model import load_model
 from probes.language_model.loading import fingerprint_without_adapter
 from qa.exceptions import LanguageModelUnavailableError
@@ -19,10 +19,9 @@ from qa.pipeline.history import History, VerdictDebiaser
 from qa.pipeline.policy import RetrievalTiming
 from qa.pipeline.self_knowledge import OwnKnowledge
 
-_lock: Final = threading.Lock()
-_forms: Final[dict[str, OwnKnowledgeForm]] = {}
-_history_forms: Final[dict[tuple[str, LabelPair], HistoryForm]] = {}
-_verdict_forms: Final[dict[tuple[str, LabelPair], VerdictForm]] = {}
+_forms: Final = LoadedOnce[str, OwnKnowledgeForm]()
+_history_forms: Final = LoadedOnce[tuple[str, LabelPair], HistoryForm]()
+_verdict_forms: Final = LoadedOnce[tuple[str, LabelPair], VerdictForm]()
 
 _WAYS: Final[Mapping[RetrievalTiming, Callable[[OwnKnowledgeForm], OwnKnowledge]]] = {
     RetrievalTiming.BOUNDARY: OwnKnowledgeByProbe,
@@ -46,11 +45,7 @@ def history_form() -> HistoryForm:
     """Return the form in which that model is asked after past questions."""
     model, labels = own_form().model, read_pair(settings.HISTORY_LABELS)
     key = (model.fingerprint, labels)
-    with _lock:
-        form = _history_forms.get(key)
-        if form is None:
-            form = _history_forms[key] = HistoryForm(model, labels)
-        return form
+    return _history_forms.get(key, lambda: HistoryForm(model, labels))
 
 
 def verdict_debiaser(history: History) -> VerdictDebiaser:
@@ -77,13 +72,9 @@ def verdict_form() -> VerdictForm:
                 "This policy corrects verdicts by past ones, which a server can't tell. "
                 "Set NESCIO_SURROGATE_MODEL, or activate a policy without debias_verdict."
             )
-    key = (name, labels)
-    with _lock:
-        form = _verdict_forms.get(key)
-        if form is None:
-            model = load_model(name, adapter="none")
-            form = _verdict_forms[key] = VerdictForm(model, labels)
-        return form
+    return _verdict_forms.get(
+        (name, labels), lambda: VerdictForm(load_model(name, adapter="none"), labels)
+    )
 
 
 def own_model_fingerprint() -> str:
@@ -93,7 +84,7 @@ def own_model_fingerprint() -> str:
     """
     if settings.LANGUAGE_SERVER_URL:
         return ""
-    form = _forms.get(settings.LANGUAGE_MODEL)
+    form = _forms.find(settings.LANGUAGE_MODEL)
     if form is not None:
         return form.model.fingerprint
     return fingerprint_without_adapter(settings.LANGUAGE_MODEL)
@@ -112,9 +103,4 @@ def own_form() -> OwnKnowledgeForm:
             "policy of the scope knowledge_base."
         )
     name = settings.LANGUAGE_MODEL
-    with _lock:
-        form = _forms.get(name)
-        if form is None:
-            model = load_model(name, adapter="none")
-            form = _forms[name] = OwnKnowledgeForm(model)
-        return form
+    return _forms.get(name, lambda: OwnKnowledgeForm(load_model(name, adapter="none")))

@@ -1,10 +1,10 @@
 import logging
-import threading
 from typing import TYPE_CHECKING, Final
 
 import openai
 from django.conf import settings
 
+from accounts.loaded_once import LoadedOnce
 from kb.conflicts import Judge
 from kb.enrichment.forms import Writer
 from probes.exceptions import AdapterMismatchError
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_lock: Final = threading.Lock()
-_loaded: dict[tuple[str, str, str], LanguageModel] = {}
+_loaded: Final = LoadedOnce[tuple[str, str, str], LanguageModel]()
 
 
 def load_language_model() -> LanguageModel:
@@ -34,11 +33,7 @@ def load_language_model() -> LanguageModel:
         settings.LANGUAGE_MODEL,
         settings.LANGUAGE_ADAPTER,
     )
-    with _lock:
-        model = _loaded.get(key)
-        if model is None:
-            model = _loaded[key] = _make(*key[:2])
-        return model
+    return _loaded.get(key, lambda: _make(*key[:2]))
 
 
 def load_without_adapter() -> "ServerLanguageModel | WhiteBoxModel":

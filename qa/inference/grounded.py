@@ -2,12 +2,10 @@
 
 import hashlib
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
 from probes.language_model import Context, Generated, Tokens, WhiteBoxModel
-from probes.language_model.taps import Activations, Tap
 from probes.language_model.values import Look
 from qa.inference.evidence_text import LONGEST_ENTRY_TOKENS, flatten
 from qa.inference.grounded_form import (
@@ -19,7 +17,7 @@ from qa.inference.grounded_form import (
     notes_ids,
 )
 from qa.inference.guided import GuidedLanguageModel
-from qa.inference.white_box import by_place, mean_of, pieces_of, place_of, tap_of
+from qa.inference.white_box import mean_of, pieces_of
 from qa.pipeline.language_model import NO_CAPTURE, Capture, Generation, Prompt, Trace
 
 _REASONING: Final = {
@@ -98,8 +96,8 @@ class GroundedLanguageModel:
             look = self._model.look(
                 notes,
                 prefix,
-                taps=[*map(tap_of, capture.prompt)],
-                watch=_watch(capture),
+                taps=capture.prompt,
+                watch=capture.watch,
             )
             drafted = self._write(prompt, look, capture)
         return replace(
@@ -110,7 +108,7 @@ class GroundedLanguageModel:
 
     def _write(self, prompt: Prompt, look: Look, capture: Capture) -> Generation:
         """Draft the answer behind the prompt; nothing where the prompt was stopped."""
-        kept = by_place(look.states)
+        kept = look.states
         if look.context is None:
             return replace(_NOTHING, trace=Trace(prompt=kept, is_stopped=True))
         tokens = self._model.tokens
@@ -119,7 +117,7 @@ class GroundedLanguageModel:
             look.context,
             max_tokens=_MOST_TOKENS,
             allowed=spans.allowed,
-            taps=[*map(tap_of, capture.answer)],
+            taps=capture.answer,
             with_end=capture.ends,
         )
         question = flatten(prompt.question).strip()
@@ -134,8 +132,8 @@ class GroundedLanguageModel:
             tokens=tokens,
         )
         trace = Trace(
-            answer=by_place(written.activations),
-            end=by_place(written.end),
+            answer=written.activations,
+            end=written.end,
             prompt=kept,
         )
         return replace(drafted, prompt_tokens=reading.tokens, trace=trace)
@@ -193,10 +191,3 @@ def _willingness(context: Context, tokens: Tokens) -> float:
     """Return how likely it is in [0, 1] that the answer does not end before it begins."""
     ends = context.next_log_probabilities[sorted(tokens.end_ids)]
     return 1.0 - float(ends.exp().sum().clamp(max=1.0))
-
-
-def _watch(capture: Capture) -> Callable[[Tap, Activations], bool] | None:
-    watch = capture.watch
-    if watch is None:
-        return None
-    return lambda tap, state: watch(place_of(tap), state)

@@ -10,21 +10,20 @@ References:
 import hashlib
 import logging
 import math
-import threading
 from dataclasses import dataclass
-from time import monotonic
 from typing import Final
 
 import numpy as np
 
 from accounts.exceptions import NescioError
+from accounts.loaded_once import LoadedOnce
 from probes.abstention import AbstentionProbe
 from probes.cards import ProbeKind
 from probes.exceptions import ProbeFileError, ProbeMismatchError
 from probes.language_model import Context
-from probes.language_model.taps import Activations
 from probes.loading import load_probe
 from probes.models import Probe
+from probes.taps import Activations
 from qa.inference.closed_book_form import FORM, OwnKnowledgeForm, write_draft
 from qa.pipeline.language_model import Generation
 from qa.pipeline.values import Question
@@ -32,9 +31,6 @@ from qa.pipeline.values import Question
 logger = logging.getLogger(__name__)
 
 SIGNAL: Final = "boundary_confidence"
-
-_RETRY_SECONDS: Final = 60.0
-_lock: Final = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,22 +54,7 @@ class BoundaryProbe:
         return value if math.isfinite(value) else None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Held:
-    """What was loaded for one language model.
-
-    Attributes:
-        fingerprint: Of the probe that is in force.
-        probe: None where it can't be used.
-        until: When to try again, on the monotonic clock.
-    """
-
-    fingerprint: str
-    probe: BoundaryProbe | None
-    until: float = math.inf
-
-
-_loaded: Final[dict[str, _Held]] = {}
+_loaded: Final = LoadedOnce[str, BoundaryProbe | None]()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,7 +90,7 @@ class OwnKnowledgeByProbe:
         Where none can be used, nothing can be told, and every question is looked up.
         """
         self._form = form
-        self._probe = probe or probe_in_force(form)
+        self._probe = probe or active_boundary_probe(form)
 
     @property
     def fingerprint(self) -> str:
@@ -131,7 +112,7 @@ class OwnKnowledgeByProbe:
         return ConsideredByProbe(self._form, look.context, sureness)
 
 
-def probe_in_force(form: OwnKnowledgeForm) -> BoundaryProbe | None:
+def active_boundary_probe(form: OwnKnowledgeForm) -> BoundaryProbe | None:
     """Return the boundary probe in force for the form's model (one query).
 
     One that can't be used is logged, and is none until it is tried again in a minute.
@@ -140,30 +121,21 @@ def probe_in_force(form: OwnKnowledgeForm) -> BoundaryProbe | None:
     row = in_force.filter(kind=ProbeKind.BOUNDARY).light().first()
     if row is None:
         return None
-    key = form.model.fingerprint
-    found = _loaded.get(key)
-    if found is None or _is_over(found, row):
-        with _lock:
-            found = _loaded.get(key)
-            if found is None or _is_over(found, row):
-                found = _loaded[key] = _load(row, form)
-    return found.probe
+
+    def unusable(error: NescioError) -> None:
+        logger.error(
+            "%s can not be used; every question retrieves.", row, exc_info=error
+        )
+
+    return _loaded.get(
+        form.model.fingerprint,
+        lambda: _load(row, form),
+        version=row.fingerprint,
+        fallback=unusable,
+    )
 
 
-def _is_over(found: _Held, row: Probe) -> bool:
-    return found.fingerprint != row.fingerprint or monotonic() >= found.until
-
-
-def _load(row: Probe, form: OwnKnowledgeForm) -> _Held:
-    try:
-        probe = _tried(row, form)
-    except NescioError:
-        logger.exception("%s can not be used; every question retrieves.", row)
-        return _Held(row.fingerprint, None, monotonic() + _RETRY_SECONDS)
-    return _Held(row.fingerprint, BoundaryProbe(row.fingerprint, probe))
-
-
-def _tried(row: Probe, form: OwnKnowledgeForm) -> AbstentionProbe:
+def _load(row: Probe, form: OwnKnowledgeForm) -> BoundaryProbe:
     if row.form != FORM:
         msg = (
             f"{row} was fitted on the form {row.form!r} and questions are read in "
@@ -183,4 +155,4 @@ def _tried(row: Probe, form: OwnKnowledgeForm) -> AbstentionProbe:
             "it again."
         )
         raise ProbeMismatchError(msg)
-    return probe
+    return BoundaryProbe(row.fingerprint, probe)

@@ -6,10 +6,10 @@ written; the monitor reads what is written in the pass that reads it anyway.
 """
 
 import hashlib
-import threading
 from collections.abc import Sequence
 from typing import Final
 
+from accounts.loaded_once import LoadedOnce
 from kb.text.terms import sentences
 from probes.cards import ProbeKind
 from probes.directions import DirectionSet, directions_from
@@ -218,11 +218,7 @@ def _span_of(first: str, text: str) -> tuple[int, int]:
     return (seen[0], seen[count - 1] + 1) if count else (0, 0)
 
 
-# The writer of monitored answers, by the directions that are in force.
-
-
-_lock: Final = threading.Lock()
-_writers: Final[dict[str, SteeredWriter]] = {}
+_writers: Final = LoadedOnce[str, SteeredWriter]()
 
 
 def monitored_writer() -> SteeredWriter:
@@ -243,11 +239,9 @@ def monitored_writer() -> SteeredWriter:
             "of another retrieval timing."
         )
         raise LanguageModelUnavailableError(msg)
-    with _lock:
-        writer = _writers.get(row.fingerprint)
-        if writer is None:
-            directions = directions_from(row.files, language_model=model.fingerprint)
-            writer = SteeredWriter(model, directions, fingerprint=row.fingerprint)
-            _writers.clear()
-            _writers[row.fingerprint] = writer
-        return writer
+
+    def load() -> SteeredWriter:
+        directions = directions_from(row.files, language_model=model.fingerprint)
+        return SteeredWriter(model, directions, fingerprint=row.fingerprint)
+
+    return _writers.get(model.fingerprint, load, version=row.fingerprint)

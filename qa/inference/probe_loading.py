@@ -14,7 +14,6 @@ from probes.language_model.second_pass import Passing
 from probes.loading import load_probe
 from probes.models import Probe
 from qa.inference.grounded_form import FORM
-from qa.inference.white_box import place_of
 from qa.pipeline.language_model import LanguageModel, NoProbes, Probes
 
 from .probe_runner import ActivationReader, JointReader, ProbesAtWork
@@ -85,7 +84,7 @@ def _activation_reader(
         signal=row.signal,
         is_active=state == Probe.State.ACTIVE,
         probe=probe,
-        place=place_of(probe.tap),
+        place=probe.tap,
     )
 
 

@@ -13,17 +13,9 @@ from probes.abstention import AbstentionProbe
 from probes.cards import ANSWER_KINDS, ProbeKind
 from probes.joint import JointProbe
 from probes.language_model import WhiteBoxModel
+from probes.taps import Activations, Tap
 from qa.inference.grounded_form import passing_of, prompt_passing_of
-from qa.inference.white_box import by_place, tap_of
-from qa.pipeline.language_model import (
-    Activations,
-    Capture,
-    Confidence,
-    Generation,
-    Place,
-    Prompt,
-    Watch,
-)
+from qa.pipeline.language_model import Capture, Confidence, Generation, Prompt, Watch
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +41,7 @@ class ActivationReader:
     signal: str
     is_active: bool
     probe: AbstentionProbe
-    place: Place
+    place: Tap
 
     def along(self, activations: Activations) -> list[float]:
         """Return the confidence after each position of (positions, width)."""
@@ -72,9 +64,9 @@ class JointReader:
 class _Held:
     """What stands at the places that are read; nothing where it could not be read."""
 
-    prompt: Mapping[Place, Activations]
-    answer: Mapping[Place, Activations]
-    end: Mapping[Place, Activations]
+    prompt: Mapping[Tap, Activations]
+    answer: Mapping[Tap, Activations]
+    end: Mapping[Tap, Activations]
     fault: str = ""
 
 
@@ -197,10 +189,10 @@ class ProbesAtWork:
                 said.append(fault)
         return " ".join(filter(None, said))
 
-    def _places(self, kind: ProbeKind) -> tuple[Place, ...]:
+    def _places(self, kind: ProbeKind) -> tuple[Tap, ...]:
         return tuple(sorted({r.place for r in self.readers if r.kind is kind}))
 
-    def _prompt_places(self, *, with_answer: bool) -> tuple[Place, ...]:
+    def _prompt_places(self, *, with_answer: bool) -> tuple[Tap, ...]:
         """Return where the prompt's last token is read, by probes of the answer too."""
         also = {
             reader.place
@@ -221,7 +213,7 @@ class ProbesAtWork:
             return None
         (reader,) = in_force
 
-        def goes_on(place: Place, activations: Activations) -> bool:
+        def goes_on(place: Tap, activations: Activations) -> bool:
             if place != reader.place:
                 return True
             return not reader.along(activations[np.newaxis])[-1] < least_early
@@ -275,8 +267,8 @@ def _read_again(
     model: WhiteBoxModel,
     prompt: Prompt,
     text: str,
-    after: Sequence[Place],
-    before: Sequence[Place],
+    after: Sequence[Tap],
+    before: Sequence[Tap],
 ) -> _Held:
     """Read an answer, and the prompt's last token before it, in one pass."""
     if after:
@@ -284,9 +276,8 @@ def _read_again(
         passing = replace(passing, start=passing.start - 1)
     else:
         passing = prompt_passing_of(model.tokens, prompt)
-    taps = [*map(tap_of, dict.fromkeys((*after, *before)))]
-    (read,) = model.read_activations([passing], taps)
-    held = by_place(read)
+    taps = [*dict.fromkeys((*after, *before))]
+    (held,) = model.read_activations([passing], taps)
     return _Held(
         prompt={place: held[place][:1] for place in before},
         answer={place: held[place][1:-1] for place in after},

@@ -4,23 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
+from probes.taps import Activations, Tap
 
 from .evidence import Evidence
 
-Activations = NDArray[np.float32]
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Place:
-    """Where in a language model: a 0-based block, and "block" (its output) or "ffn"."""
-
-    layer: int
-    part: str = "block"
-
-
-Watch = Callable[[Place, Activations], bool]
+Watch = Callable[[Tap, Activations], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +24,9 @@ class Capture:
             nothing behind it is computed.
     """
 
-    answer: tuple[Place, ...] = ()
+    answer: tuple[Tap, ...] = ()
     ends: bool = False
-    prompt: tuple[Place, ...] = ()
+    prompt: tuple[Tap, ...] = ()
     watch: Watch | None = None
 
 
@@ -57,9 +45,9 @@ class Trace:
         is_stopped: Whether the watch ended the answer before its first token.
     """
 
-    answer: Mapping[Place, Activations] = field(default_factory=dict)
-    end: Mapping[Place, Activations] = field(default_factory=dict)
-    prompt: Mapping[Place, Activations] = field(default_factory=dict)
+    answer: Mapping[Tap, Activations] = field(default_factory=dict)
+    end: Mapping[Tap, Activations] = field(default_factory=dict)
+    prompt: Mapping[Tap, Activations] = field(default_factory=dict)
     is_stopped: bool = False
 
 

@@ -22,15 +22,15 @@ from django.contrib.auth.models import AbstractBaseUser
 from probes.abstention import FitSettings, Kind, Labelled, fit, probe_files
 from probes.cards import Json, ProbeCard, ProbeKind
 from probes.fitting import require_labels
-from probes.language_model.taps import Tap
 from probes.models import Probe
 from probes.services import promote, register
+from probes.taps import Tap
 from qa.evaluation.metrics.intervals import clusters_of
 from qa.evaluation.report.tables import TextTable, percent
 from qa.inference.closed_book_form import FORM, OwnKnowledgeForm
 from qa.inference.closed_book_models import own_form
 from qa.inference.known_by_probe import OwnKnowledgeByProbe
-from qa.inference.white_box import middle_of, place_of, tap_of
+from qa.inference.white_box import middle_of
 from qa.training.cross_fitting import SequenceFit, folds_of, held_out, out_of_fold
 
 from .boundary_prompts import AnsweredPrompt, answered, prompts_of, states_of
@@ -66,7 +66,7 @@ def tap_for(form: OwnKnowledgeForm, training: BoundaryTraining) -> Tap:
     """Return where the model is read."""
     if training.layer is not None:
         return Tap(training.layer)
-    return tap_of(middle_of(form.model.blocks))
+    return middle_of(form.model.blocks)
 
 
 def train_boundary(
@@ -101,7 +101,7 @@ def train_boundary(
             target=right,
             clusters=clusters,
             language_model=form.model.fingerprint,
-            place=place_of(tap),
+            place=tap,
             settings=settings,
             on_fit=told.one_more,
         )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from probes.language_model.taps import Activations, Tap
+from probes.taps import Activations, Tap
 from qa.evaluation.metrics.text import contains_gold, normalised
 from qa.inference.closed_book_form import OwnKnowledgeForm
 

@@ -13,9 +13,9 @@ from probes.exceptions import ProbeFileError
 from probes.fitting import require_labels
 from probes.joint import JointProbe
 from probes.language_model import WhiteBoxModel
-from probes.language_model.taps import Activations
 from probes.loading import load_probe
 from probes.models import Probe
+from probes.taps import Activations
 from qa.evaluation.metrics.intervals import Interval, Numbers, Statistic, clusters_of
 from qa.evaluation.metrics.paired import differences
 from qa.evaluation.metrics.selective import Scores, rank

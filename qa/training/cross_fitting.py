@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from probes.abstention import FitSettings, Labelled, fit
 from probes.joint import JointSettings, fit_joint
+from probes.taps import Activations, Tap
 from qa.exceptions import EvaluationDataError
-from qa.inference.white_box import tap_of
-from qa.pipeline.language_model import Activations, Place
 
 Rows = NDArray[np.intp]
 Flags = NDArray[np.bool_]
@@ -157,7 +156,7 @@ class SequenceFit:
     target: Flags
     clusters: Rows
     language_model: str
-    place: Place
+    place: Tap
     settings: FitSettings
     on_fit: Callable[[], None]
 
@@ -170,7 +169,7 @@ class SequenceFit:
             self._labelled(training),
             self._labelled(stopping),
             language_model=self.language_model,
-            tap=tap_of(self.place),
+            tap=self.place,
             settings=self.settings,
         )
         self.on_fit()

@@ -20,7 +20,7 @@ from safetensors.numpy import save_file
 
 from probes.language_model import WhiteBoxModel
 from probes.language_model.second_pass import Passing
-from probes.language_model.taps import Activations, Tap
+from probes.taps import Activations, Tap
 from qa.inference.grounded_form import passing_of
 
 from .labels import LabelledDraft

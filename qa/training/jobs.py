@@ -144,7 +144,7 @@ def _carry_out(retraining: Retraining, kind: ProbeKind, tell: OnProgress) -> Non
 def _request(kind: ProbeKind, champion: Probe | None) -> "TrainingRequest":
     """Return a training like the champion's, on reviews alone."""
     from probes.abstention.files import settings_of  # noqa: PLC0415  # torch
-    from probes.language_model.taps import Part as TapPart  # noqa: PLC0415
+    from probes.taps import Part as TapPart  # noqa: PLC0415
 
     from .request import TrainingRequest  # noqa: PLC0415
 

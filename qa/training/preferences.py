@@ -20,7 +20,7 @@ from probes.reranker.preferences import Preference, digest_of, parted_by_query
 from qa.exceptions import TrainingDataError
 from qa.inference.closed_book_form import OwnKnowledgeForm
 from qa.inference.closed_book_models import own_form
-from qa.inference.known_by_probe import BoundaryProbe, probe_in_force
+from qa.inference.known_by_probe import BoundaryProbe, active_boundary_probe
 
 from .boundary_prompts import prompts_of, states_of
 from .labelled_questions import LabelledQuestion, Questions, read_questions
@@ -170,7 +170,7 @@ def form_and_probe() -> tuple[OwnKnowledgeForm, BoundaryProbe]:
         TrainingDataError: None is in force.
     """
     form = own_form()
-    held = probe_in_force(form)
+    held = active_boundary_probe(form)
     if held is None:
         raise TrainingDataError(
             "No boundary probe is in force for this language model. Train one: manage.py "

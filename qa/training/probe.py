@@ -19,13 +19,12 @@ from probes.cards import ANSWER_KINDS, Json, ProbeCard, ProbeFiles, ProbeKind
 from probes.fitting import require_labels
 from probes.joint import JointSettings, fit_joint, joint_files
 from probes.language_model import WhiteBoxModel
-from probes.language_model.taps import Activations, Part, Tap
+from probes.taps import Activations, Part, Tap
 from qa.evaluation.metrics.intervals import clusters_of
 from qa.evaluation.metrics.selective import Scores
 from qa.inference.grounded_form import FORM
 from qa.inference.probe_runner import CONFIDENCE_OF
 from qa.pipeline.gates import SCORES
-from qa.pipeline.language_model import Place
 from qa.training.cross_fitting import (
     JOINT_SETTINGS,
     CrossFitted,
@@ -224,7 +223,7 @@ class _Work:
             target=self._right,
             clusters=self._clusters,
             language_model=self._model.fingerprint,
-            place=Place(tap.layer, tap.part.value),
+            place=tap,
             settings=settings,
             on_fit=self._on_fit,
         )

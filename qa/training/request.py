@@ -11,9 +11,9 @@ from django.contrib.auth.models import AbstractBaseUser
 from probes.abstention import FitSettings, Kind
 from probes.cards import ProbeFiles, ProbeKind, answer_kind
 from probes.language_model import WhiteBoxModel
-from probes.language_model.taps import Part, Tap
 from probes.models import Probe
 from probes.services import promote, register
+from probes.taps import Part, Tap
 from qa.evaluation.metrics.text import normalised
 from qa.exceptions import TrainingDataError
 from qa.inference.configured import load_language_model

@@ -8,8 +8,8 @@ import numpy as np
 
 from probes.abstention import FitSettings, Kind
 from probes.joint import JointSettings
+from probes.taps import Activations, Tap
 from qa.inference.white_box import middle_of, usual_of
-from qa.pipeline.language_model import Activations, Place
 from qa.training.cross_fitting import (
     JOINT_SETTINGS,
     Fit,
@@ -114,7 +114,7 @@ class _Fits:
     def of(
         self,
         activations: Sequence[Activations],
-        place: Place,
+        place: Tap,
         name: str = names.LSTM,
         target: Flags | None = None,
     ) -> Fit:
@@ -145,7 +145,7 @@ def settings_of(name: str, options: Options) -> FitSettings:
     return replace(options.settings, **changes)
 
 
-def places_of(insides: Insides, options: Options) -> list[Place]:
+def places_of(insides: Insides, options: Options) -> list[Tap]:
     """Return where all evidence is read, so that one pass can read it."""
     if VARIANTS in options.without:
         return [middle_of(insides.blocks), usual_of(insides.blocks)]
@@ -269,7 +269,7 @@ def _pairs(
 
 
 def _early(
-    fits: _Fits, asked: Sequence[Activations], place: Place, score: Scores
+    fits: _Fits, asked: Sequence[Activations], place: Tap, score: Scores
 ) -> dict[str, Any]:
     """Return what the prompt alone tells: of right and wrong, and of having an answer."""
     examined = fits.examined

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from probes.abstention import FitSettings
 from probes.language_model import WhiteBoxModel
-from probes.language_model.taps import Tap
+from probes.taps import Activations, Tap
 from qa.evaluation.models import EvaluationResult
 from qa.evaluation.report.svg_charts import (
     house_style,
@@ -17,8 +17,7 @@ from qa.evaluation.report.svg_charts import (
 )
 from qa.exceptions import EvaluationDataError
 from qa.inference.configured import load_language_model
-from qa.inference.white_box import tap_of, white_box_of
-from qa.pipeline.language_model import Activations, Place
+from qa.inference.white_box import white_box_of
 from qa.training import draft_activations as insides
 from qa.training.labels import LabelledDraft, drawn_together
 from qa.training.stored_labels import drafts_of_runs
@@ -69,13 +68,13 @@ class ReadInsides:
         """How many blocks the model has."""
         return self._model.blocks
 
-    def read_together(self, places: Sequence[Place]) -> None:
+    def read_together(self, places: Sequence[Tap]) -> None:
         """Read these places in one pass from now on, and all evidence at once."""
-        self._together = tuple(map(tap_of, places))
+        self._together = tuple(places)
         self._read(self._whole, (), None)
 
     def of_sequences(
-        self, place: Place, *, pieces: int | None = None
+        self, place: Tap, *, pieces: int | None = None
     ) -> Sequence[Activations]:
         """Return for each draft float32 (1 + its tokens + 1, width)."""
         found = self._whole
@@ -83,13 +82,13 @@ class ReadInsides:
             found = insides.Insides(
                 self._model, self.drafts, directory=self._directory, pieces=pieces
             )
-        self._read(found, [tap_of(place)], pieces)
-        return found.of_sequences(tap_of(place))
+        self._read(found, [place], pieces)
+        return found.of_sequences(place)
 
-    def of_prompts(self, place: Place) -> Sequence[Activations]:
+    def of_prompts(self, place: Tap) -> Sequence[Activations]:
         """Return for each draft float32 (1, width) of its prompt's last token."""
-        self._read(self._whole, [tap_of(place)], None)
-        return self._whole.of_prompts(tap_of(place))
+        self._read(self._whole, [place], None)
+        return self._whole.of_prompts(place)
 
     def own_words(self) -> Mapping[str, Sequence[float]]:
         """Return P(true) and verbalised confidence of each draft.

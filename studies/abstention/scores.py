@@ -7,10 +7,10 @@ from typing import Final, Protocol
 
 import numpy as np
 
+from probes.taps import Activations, Tap
 from qa.evaluation.cases import LabelledAnswer
 from qa.evaluation.metrics.intervals import Numbers, clusters_of
 from qa.pipeline.gates import SCORES
-from qa.pipeline.language_model import Activations, Place
 from qa.training.cross_fitting import MEASURED, Flags, Rows, Scores, folds_of
 
 # The first asks the model again about each answer, the others fit many probes.
@@ -111,7 +111,7 @@ class Insides(Protocol):
         ...
 
     def of_sequences(
-        self, place: Place, *, pieces: int | None = None
+        self, place: Tap, *, pieces: int | None = None
     ) -> Sequence[Activations]:
         """Return for each answer float32 (1 + its tokens + 1, width).
 
@@ -123,7 +123,7 @@ class Insides(Protocol):
         """
         ...
 
-    def of_prompts(self, place: Place) -> Sequence[Activations]:
+    def of_prompts(self, place: Tap) -> Sequence[Activations]:
         """Return for each answer float32 (1, width) of its prompt's last token."""
         ...
 

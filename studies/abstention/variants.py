@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from probes.taps import Activations, Part, Tap
 from qa.inference.white_box import middle_of, usual_of
-from qa.pipeline.language_model import Activations, Place
 from qa.training.cross_fitting import Fit, Scores, on_some, out_of_fold
 
 from .measures import auroc, masking
@@ -17,14 +17,14 @@ from .scores import Examined
 _THRESHOLD = 0.5
 _STEP = 1000
 _MOST_STEPS = 8
-FitOn = Callable[[Sequence[Activations], Place], Fit]
+FitOn = Callable[[Sequence[Activations], Tap], Fit]
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Variant:
     """Where a probe reads, and with how many pieces of evidence; None for all."""
 
-    place: Place
+    place: Tap
     pieces: int | None
 
 
@@ -33,8 +33,8 @@ def variants_of(blocks: int) -> list[Variant]:
 
     The paper's layer 16 of 32 is the output of the sixteenth block, 15 from 0 on.
     """
-    middle, last = middle_of(blocks), Place(blocks - 1)
-    places = (usual_of(blocks), middle, last, Place(middle.layer, "ffn"))
+    middle, last = middle_of(blocks), Tap(blocks - 1)
+    places = (usual_of(blocks), middle, last, Tap(middle.layer, Part.FFN))
     # In a model of few blocks two of them are one.
     return [
         Variant(place, pieces)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from accounts.loaded_once import LoadedOnce
 from nescio.warm_up import prepare_policies
 from probes.cards import ProbeKind
 from probes.models import Probe
@@ -22,8 +23,8 @@ def form(settings, monkeypatch):
     form = OwnKnowledgeForm(tiny_models.model("llama", 2_048))
     settings.LANGUAGE_MODEL = "tiny"
     settings.LANGUAGE_SERVER_URL = ""
-    monkeypatch.setattr(selection, "_forms", {"tiny": form})
-    monkeypatch.setattr(boundary, "_loaded", {})
+    monkeypatch.setattr(selection, "_forms", tiny_models.holding("tiny", form))
+    monkeypatch.setattr(boundary, "_loaded", LoadedOnce())
     return form
 
 
@@ -42,20 +43,21 @@ def ask_for(timing=RetrievalTiming.ALWAYS, **changes):
 
 @pytest.mark.django_db
 def test_the_boundary_probe_is_there_before_the_first_question(form, caplog):
+    key = form.model.fingerprint
     files = activation_files(
         ProbeKind.BOUNDARY,
-        language_model=form.model.fingerprint,
+        language_model=key,
         form=FORM,
         opens_with_prompt=False,
     )
     promote(register(files).pk, Probe.State.ACTIVE, by=None)
     prepare_policies()
-    assert not boundary._loaded  # no policy asks it yet
+    assert not boundary._loaded.find(key)  # no policy asks it yet
     ask_for(RetrievalTiming.BOUNDARY)
 
     prepare_policies()
 
-    assert list(boundary._loaded) == [form.model.fingerprint]
+    assert boundary._loaded.find(key)
     assert not caplog.records
 
 
@@ -68,7 +70,7 @@ def test_the_model_that_drafts_by_itself_is_loaded_before_the_first_question(
 
     prepare_policies()
 
-    assert selection._forms["bundled"].model is bundled_base
+    assert selection._forms.find("bundled").model is bundled_base
 
 
 @pytest.mark.django_db

@@ -14,7 +14,7 @@ from probes.directions import (
 from probes.directions.sets import blocks_between
 from probes.language_model import WhiteBoxModel
 from probes.language_model.second_pass import Passing
-from probes.language_model.taps import Tap
+from probes.taps import Tap
 from tests.probes.probe_files import _CARD
 
 BLOCKS, WIDTH = 3, 32

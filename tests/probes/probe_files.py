@@ -7,7 +7,7 @@ import numpy as np
 from probes.abstention import FitSettings, Kind, Labelled, fit, probe_files
 from probes.cards import ProbeCard, ProbeFiles, ProbeKind
 from probes.joint import JointSettings, fit_joint, joint_files
-from probes.language_model.taps import Part, Tap
+from probes.taps import Part, Tap
 
 MODEL = "a" * 64
 _CARD = ProbeCard(

@@ -7,6 +7,7 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+from accounts.loaded_once import LoadedOnce
 from probes.language_model import Tokens, WhiteBoxModel
 
 SPECIAL = ["<|im_start|>", "<|im_end|>", "<s>", "[INST]"]
@@ -86,3 +87,10 @@ def save(
         torch.save(network(family).state_dict(), directory / "pytorch_model.bin")
         weights.unlink()
     return directory
+
+
+def holding(key, value):
+    """Return a cache in which that value is loaded."""
+    held = LoadedOnce()
+    held.get(key, lambda: value)
+    return held

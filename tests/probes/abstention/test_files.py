@@ -16,8 +16,8 @@ from probes.abstention import (
 from probes.abstention.files import settings_of
 from probes.cards import CARD, ProbeCard, ProbeFiles, ProbeKind
 from probes.exceptions import ProbeFileError, ProbeMismatchError
-from probes.language_model.taps import Part, Tap
 from probes.loading import load_probe
+from probes.taps import Part, Tap
 
 from .answers import WIDTH, by_level
 

@@ -10,7 +10,7 @@ from torch.nn import functional
 from probes.abstention import FitSettings, Kind, Labelled, fit
 from probes.abstention.fitting import Epoch, abstention_loss, fit_temperature
 from probes.exceptions import TooFewLabelsError
-from probes.language_model.taps import Tap
+from probes.taps import Tap
 
 from .answers import WIDTH, by_level, by_order
 

@@ -3,7 +3,7 @@
 import pytest
 
 from probes.exceptions import LayerError, TooManyTokensError
-from probes.language_model.taps import Tap
+from probes.taps import Tap
 from tests.probes import tiny_models
 
 PREFIX = "Say something.\n"

@@ -6,7 +6,8 @@ import torch
 
 from probes.exceptions import LayerError
 from probes.language_model.second_pass import Passing
-from probes.language_model.taps import Tap, tapped
+from probes.language_model.taps import tapped
+from probes.taps import Tap
 from tests.probes import tiny_models
 
 ROW = tuple(range(40, 60))

@@ -10,7 +10,8 @@ import torch
 from probes.exceptions import LayerError, TooManyTokensError
 from probes.language_model.network import Network
 from probes.language_model.second_pass import Passing, read_activations
-from probes.language_model.taps import Part, PassStopped, Tap, blocks_of, tapped
+from probes.language_model.taps import PassStopped, blocks_of, tapped
+from probes.taps import Part, Tap
 from tests.probes import tiny_models
 
 ROW = tuple(range(40, 75))

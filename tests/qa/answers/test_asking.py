@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from kb.entries.services import edit_entry
 from kb.entries.states import erase_entry, retire_entry
+from probes.taps import Tap
 from qa.answers.asking import (
     ask,
     decide,
@@ -24,7 +25,7 @@ from qa.exceptions import (
 )
 from qa.models import Answer, RefusalWording
 from qa.pipeline.gates import Reason
-from qa.pipeline.language_model import NO_CAPTURE, Confidence, Place, Trace
+from qa.pipeline.language_model import NO_CAPTURE, Confidence, Trace
 from qa.pipeline.values import Outcome, VerbatimMatch, stage_of
 from qa.policies.services import activate, active_policy, new_version
 from qa.policies.wording import refusal_text
@@ -101,7 +102,7 @@ def test_an_answer_is_stored_with_everything_it_was_decided_by():
 
 def test_how_sure_it_is_is_stored_with_an_answer_and_no_activations():
     make_entry(FEE)
-    inside = Trace(answer={Place(3): INSIDE}, prompt={Place(1): INSIDE})
+    inside = Trace(answer={Tap(3): INSIDE}, prompt={Tap(1): INSIDE})
     written = make_generation(
         "It costs 12 euros.",
         short_answer="12 euros",

@@ -148,7 +148,7 @@ def test_a_run_is_of_the_probes_that_are_in_force(opened, monkeypatch):
     suite = opened(limit=2)
     without = begin(suite)
     given = GivenProbes(Confidence(probes=PROBES))
-    monkeypatch.setattr("qa.evaluation.runs.probes_in_force", lambda _model: given)
+    monkeypatch.setattr("qa.evaluation.runs.active_probes", lambda _model: given)
 
     run = begin(suite)
 

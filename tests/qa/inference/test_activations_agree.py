@@ -5,11 +5,10 @@ import pytest
 import torch
 
 from probes.language_model.second_pass import Passing
-from probes.language_model.taps import Tap
+from probes.taps import Part, Tap
 from qa.inference.grounded import GroundedLanguageModel
 from qa.inference.grounded_form import passing_of, prompt_ids
-from qa.inference.white_box import tap_of
-from qa.pipeline.language_model import Capture, Place, Prompt
+from qa.pipeline.language_model import Capture, Prompt
 from qa.training.labels import piece_of
 
 TEXTS = (
@@ -32,7 +31,7 @@ PROMPTS = tuple(
     Prompt(question, tuple(piece_of("", text) for text in TEXTS[:count]), "en")
     for question, count in zip(QUESTIONS, (1, 4, 2), strict=True)
 )
-PLACES = (Place(14), Place(14, "ffn"), Place(29))
+PLACES = (Tap(14), Tap(14, Part.FFN), Tap(29))
 # The largest distance of two vectors of one position, as a share of their length: sums
 # of bfloat16, which keeps 8 bits, come out otherwise in another order.
 TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.05}
@@ -59,14 +58,14 @@ def test_what_is_kept_while_writing_is_what_a_second_pass_reads(bundled_model, p
         Passing(text, len(before), len(text)),
         Passing(text, len(before) - 1, len(before)),
     ]
-    written, asked = model.read_activations(passings, [*map(tap_of, PLACES)])
+    written, asked = model.read_activations(passings, PLACES)
     for place in PLACES:
-        assert_alike(made.trace.answer[place], written[tap_of(place)], model.dtype)
-        assert_alike(made.trace.prompt[place][None], asked[tap_of(place)], model.dtype)
+        assert_alike(made.trace.answer[place], written[place], model.dtype)
+        assert_alike(made.trace.prompt[place][None], asked[place], model.dtype)
 
 
 def test_a_batch_of_unequal_lengths_reads_what_each_text_reads_alone(bundled_model):
-    taps = [tap_of(place) for place in PLACES]
+    taps = PLACES
     passings = [
         passing_of(bundled_model.tokens, prompt, answer)
         for prompt, answer in zip(

@@ -9,23 +9,16 @@ import pytest
 
 from probes.abstention import Kind
 from probes.cards import ProbeFiles, ProbeKind
-from probes.language_model.taps import Tap
 from probes.models import Probe
 from probes.services import promote, register, retire
+from probes.taps import Part, Tap
 from qa.inference import active_probes as in_force
-from qa.inference.active_probes import probes_in_force
+from qa.inference.active_probes import active_probes
 from qa.inference.grounded import GroundedLanguageModel
 from qa.inference.grounded_form import passing_of, prompt_passing_of
 from qa.inference.probe_runner import ProbesAtWork
 from qa.inference.server import ServerLanguageModel
-from qa.pipeline.language_model import (
-    NO_CAPTURE,
-    Capture,
-    Generation,
-    Place,
-    Prompt,
-    Trace,
-)
+from qa.pipeline.language_model import NO_CAPTURE, Capture, Generation, Prompt, Trace
 from tests.probes import tiny_models
 from tests.probes.probe_files import activation_files, joint_probe_files
 from tests.qa.pipeline.values import make_evidence
@@ -77,7 +70,7 @@ def server(settings, tmp_path):
 
 def at_work(language_model) -> ProbesAtWork:
     """Return the probes in force, of which there are some."""
-    found = probes_in_force(language_model)
+    found = active_probes(language_model)
     assert isinstance(found, ProbesAtWork)
     return found
 
@@ -102,7 +95,7 @@ def test_without_a_probe_nothing_is_kept_and_nothing_known(
     grounded, django_assert_num_queries
 ):
     with django_assert_num_queries(1):
-        probes = probes_in_force(grounded)
+        probes = active_probes(grounded)
 
     assert probes.fingerprints == ""
     assert probes.capture(least_early=0.5) == NO_CAPTURE
@@ -114,7 +107,7 @@ def test_probes_of_other_models_are_never_asked(grounded):
     put(activation_files(language_model="f" * 64))
     put(joint_probe_files(language_model="f" * 64))
 
-    probes = probes_in_force(grounded)
+    probes = active_probes(grounded)
 
     assert probes.fingerprints == ""
     assert probes.read(PROMPT, WRITTEN, {}).missing.startswith("No probe in use was")
@@ -124,17 +117,17 @@ def test_an_answer_is_read_from_what_was_kept_on_the_way(grounded, monkeypatch):
     abstention = put(activation(layer=2))
     early = put(activation(ProbeKind.EARLY, layer=1, seed=1))
     shadow = put(activation(layer=0, part="ffn", width=48, seed=2), "shadow")
-    probes = probes_in_force(grounded)
+    probes = active_probes(grounded)
     capture = probes.capture(least_early=None)
     # Probes of the answer read the prompt's last token before it.
-    answered = (Place(0, "ffn"), Place(2))
+    answered = (Tap(0, Part.FFN), Tap(2))
     assert capture == Capture(
-        answer=answered, prompt=(answered[0], Place(1), answered[1]), watch=None
+        answer=answered, prompt=(answered[0], Tap(1), answered[1]), watch=None
     )
 
     generation = grounded.generate(PROMPT, capture)
     # Random weights write what is no text.
-    rows = len(generation.trace.answer[Place(2)])
+    rows = len(generation.trace.answer[Tap(2)])
     generation = replace(generation, tokens=("word",) * rows)
     monkeypatch.setattr(
         type(grounded.model), "read_activations", lambda *_: pytest.fail("read again")
@@ -188,7 +181,7 @@ def test_a_probe_that_was_fitted_on_the_answer_alone_reads_it_alone(grounded):
     probes = at_work(grounded)
     capture = probes.capture(least_early=None)
     generation = grounded.generate(PROMPT, capture)
-    rows = len(generation.trace.answer[Place(2)])
+    rows = len(generation.trace.answer[Tap(2)])
     generation = replace(generation, tokens=("word",) * rows)
 
     confidence = probes.read(PROMPT, generation, {})
@@ -203,7 +196,7 @@ def test_a_probe_that_was_fitted_with_the_end_token_reads_it_too(grounded):
     probes = at_work(grounded)
     random = np.random.default_rng(0)
     answer, end = (random.normal(size=(n, 32)).astype(np.float32) for n in (3, 1))
-    place = Place(2)
+    place = Tap(2)
     trace = Trace(answer={place: answer}, end={place: end})
     generation = replace(WRITTEN, tokens=("72", " euros", " a"), trace=trace)
 
@@ -224,7 +217,7 @@ def test_a_probe_that_was_fitted_with_the_end_token_reads_it_too(grounded):
 def test_too_little_early_confidence_ends_the_answer_in_mid_pass(grounded):
     put(activation(layer=2))
     early = put(activation(ProbeKind.EARLY, layer=1))
-    probes = probes_in_force(grounded)
+    probes = active_probes(grounded)
 
     going = grounded.generate(PROMPT, probes.capture(least_early=0.0))
     ended = grounded.generate(PROMPT, probes.capture(least_early=1.0))
@@ -274,7 +267,7 @@ def test_a_joint_probe_without_its_inputs_is_left_out_and_says_so(grounded, capl
     )
 
     with caplog.at_level(logging.ERROR):
-        confidence = probes_in_force(grounded).read(PROMPT, WRITTEN, {})
+        confidence = active_probes(grounded).read(PROMPT, WRITTEN, {})
 
     assert confidence.joint is None
     assert confidence.answer is not None
@@ -297,7 +290,7 @@ def test_a_damaged_probe_is_left_out_and_answering_goes_on(grounded, damage, cap
     damage(probe)
 
     with caplog.at_level(logging.ERROR):
-        probes = probes_in_force(grounded)
+        probes = active_probes(grounded)
         generation = grounded.generate(PROMPT, probes.capture(least_early=None))
         confidence = probes.read(PROMPT, generation, {})
 
@@ -313,7 +306,7 @@ def test_a_damaged_probe_is_left_out_and_answering_goes_on(grounded, damage, cap
 def test_a_probe_that_does_not_fit_the_model_is_left_out(grounded, changes):
     put(activation(**changes))
 
-    probes = probes_in_force(grounded)
+    probes = active_probes(grounded)
 
     assert probes.capture(least_early=None) == NO_CAPTURE
     assert probes.read(PROMPT, WRITTEN, {}).answer is None
@@ -324,14 +317,14 @@ def test_a_probe_of_another_form_is_left_out(grounded):
     other = replace(files, card=files.card.replace(b"grounded-1", b"grounded-0"))
     put(other)
 
-    assert "grounded-0" in probes_in_force(grounded).read(PROMPT, WRITTEN, {}).missing
+    assert "grounded-0" in active_probes(grounded).read(PROMPT, WRITTEN, {}).missing
 
 
 def test_an_answer_that_does_not_fit_the_context_is_read_by_no_probe(grounded):
     put(activation())
     long = replace(WRITTEN, short_answer="x" * 2_100)
 
-    confidence = probes_in_force(grounded).read(PROMPT, long, {})
+    confidence = active_probes(grounded).read(PROMPT, long, {})
 
     assert confidence.answer is None
     assert "2048" in confidence.missing
@@ -339,9 +332,9 @@ def test_an_answer_that_does_not_fit_the_context_is_read_by_no_probe(grounded):
 
 def test_endless_activations_give_no_confidence(grounded):
     put(activation(layer=2))
-    probes = probes_in_force(grounded)
+    probes = active_probes(grounded)
     generation = grounded.generate(PROMPT, probes.capture(least_early=None))
-    generation.trace.answer[Place(2)][:] = np.inf
+    generation.trace.answer[Tap(2)][:] = np.inf
 
     confidence = probes.read(PROMPT, generation, {})
 
@@ -353,16 +346,16 @@ def test_probes_are_loaded_once_and_again_when_the_registry_changes(
     grounded, django_assert_num_queries
 ):
     first = put(activation(seed=0))
-    probes = probes_in_force(grounded)
+    probes = active_probes(grounded)
 
     with django_assert_num_queries(1):
-        assert probes_in_force(grounded) is probes
+        assert active_probes(grounded) is probes
     second = put(activation(seed=1))
-    assert probes_in_force(grounded).fingerprints == second.fingerprint
+    assert active_probes(grounded).fingerprints == second.fingerprint
     promote(first.pk, "active", by=None)
-    assert probes_in_force(grounded).fingerprints == first.fingerprint
+    assert active_probes(grounded).fingerprints == first.fingerprint
     retire(first.pk, by=None)
-    assert probes_in_force(grounded).fingerprints == ""
+    assert active_probes(grounded).fingerprints == ""
 
 
 def test_a_servers_answers_are_read_by_a_surrogate(server):
@@ -370,7 +363,7 @@ def test_a_servers_answers_are_read_by_a_surrogate(server):
     probe = put(files)
     joint = put(joint_probe_files(language_model=server.fingerprint))
 
-    confidence = probes_in_force(server).read(
+    confidence = active_probes(server).read(
         PROMPT, WRITTEN, {"verdict_probability": 0.9}
     )
 
@@ -392,8 +385,8 @@ def test_a_surrogate_that_is_not_there_leaves_answering_alone(server, settings, 
     settings.SURROGATE_MODEL = "/nowhere/at-all"
 
     with caplog.at_level(logging.ERROR):
-        probes = probes_in_force(server)
-        again = probes_in_force(server)
+        probes = active_probes(server)
+        again = active_probes(server)
 
     assert "/nowhere/at-all" in probes.read(PROMPT, WRITTEN, {}).missing
     assert again is probes  # not tried again with every question
@@ -405,7 +398,7 @@ def test_without_a_surrogate_only_the_signals_are_read(server, settings):
     put(activation())
     put(joint_probe_files(language_model=server.fingerprint))
 
-    confidence = probes_in_force(server).read(
+    confidence = active_probes(server).read(
         PROMPT, WRITTEN, {"verdict_probability": 0.9}
     )
 
@@ -415,7 +408,7 @@ def test_without_a_surrogate_only_the_signals_are_read(server, settings):
 
 def test_several_threads_read_the_same_numbers(grounded):
     put(activation(layer=2))
-    probes = probes_in_force(grounded)
+    probes = active_probes(grounded)
     expected = probes.read(PROMPT, WRITTEN, {}).answer
     found = []
 

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from probes.language_model.second_pass import Passing
-from probes.language_model.taps import Part, Tap
+from probes.taps import Part, Tap
 from qa.inference.grounded import GroundedLanguageModel
 from qa.inference.grounded_form import answer_ids, prompt_ids, prompt_passing_of
-from qa.pipeline.language_model import Capture, Place, Prompt
+from qa.pipeline.language_model import Capture, Prompt
 from tests.probes import tiny_models
 from tests.qa.inference.test_server_reply import HOSTILE
 from tests.qa.pipeline.values import make_evidence
@@ -17,7 +17,7 @@ FEES = (
     ),
 )
 PROMPT = Prompt("What does the Gold card cost?", FEES, "en")
-MIDDLE, LAST, INNER = Place(1), Place(2), Place(1, "ffn")
+MIDDLE, LAST, INNER = Tap(1), Tap(2), Tap(1, Part.FFN)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_what_is_kept_on_the_way_equals_a_second_pass(grounded):
         Passing((*before, *ids), len(before), len(before) + len(ids)),
         prompt_passing_of(model.tokens, PROMPT),
     ]
-    taps = [tiny_tap(place) for place in (MIDDLE, LAST, INNER)]
+    taps = [MIDDLE, LAST, INNER]
     read = model.read_activations(passings, taps)
     assert not trace.is_stopped
     assert len(ids) == generation.answer_tokens
@@ -117,7 +117,3 @@ def test_no_text_becomes_a_control_token(grounded, hostile):
 def test_without_evidence_nothing_is_written(grounded):
     with pytest.raises(ValueError, match="without evidence"):
         grounded.generate(Prompt("What?", (), "en"))
-
-
-def tiny_tap(place):
-    return Tap(place.layer, Part(place.part))

@@ -6,6 +6,7 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
+from accounts.loaded_once import LoadedOnce
 from probes.cards import ProbeKind
 from probes.exceptions import RerankerFileError
 from probes.language_model import loading
@@ -25,6 +26,7 @@ from tests.factories import make_entry, make_knowledge_base, make_user
 from tests.probes import tiny_models
 from tests.probes.probe_files import activation_files
 from tests.probes.reranker.tiny_encoder import preferences, save_encoder
+from tests.probes.tiny_models import holding
 
 
 @pytest.fixture
@@ -33,7 +35,7 @@ def running(settings, tmp_path, monkeypatch):
     form = OwnKnowledgeForm(tiny_models.model("llama", 2_048))
     settings.LANGUAGE_MODEL = "tiny"
     settings.LANGUAGE_SERVER_URL = ""
-    monkeypatch.setitem(selection._forms, "tiny", form)
+    monkeypatch.setattr(selection, "_forms", holding("tiny", form))
     monkeypatch.setattr(boundary, "FORM", "grounded-1")
     files = activation_files(
         ProbeKind.BOUNDARY,
@@ -123,12 +125,12 @@ def test_a_reranker_of_another_language_model_is_not_used_and_told_once(
 
 
 def test_a_model_s_fingerprint_is_told_by_its_files(bundled_base, monkeypatch):
-    monkeypatch.setattr(loading, "_loaded", {})
+    monkeypatch.setattr(loading, "_loaded", LoadedOnce())
 
     told = loading.fingerprint_without_adapter("bundled")
 
     assert told == bundled_base.fingerprint
-    assert loading._loaded == {}
+    assert loading._loaded.find(("bundled", "none")) is None
 
 
 @pytest.mark.django_db

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from probes.taps import Activations, Tap
 from qa.pipeline.evidence import Contradiction, Evidence, Retrieval, Withheld
 from qa.pipeline.language_model import (
     NO_CAPTURE,
-    Activations,
     Capture,
     Confidence,
     Generation,
-    Place,
     Prompt,
     Trace,
 )
@@ -191,9 +190,7 @@ class GivenProbes:
         early = self.confidence.early
         if early is None or least_early is None:
             return NO_CAPTURE
-        return Capture(
-            prompt=(Place(0),), watch=lambda _place, _at: early >= least_early
-        )
+        return Capture(prompt=(Tap(0),), watch=lambda _place, _at: early >= least_early)
 
     def read(
         self,

@@ -7,13 +7,15 @@ from dataclasses import replace
 import pytest
 from django.core.management import CommandError, call_command
 
+from accounts import loaded_once
+from accounts.loaded_once import LoadedOnce
 from probes.abstention import Kind, probe_from
 from probes.cards import ProbeKind
 from probes.exceptions import LayerError, TooFewLabelsError
-from probes.language_model.taps import Tap
 from probes.models import Probe
 from probes.reranker.preferences import read_preferences
 from probes.services import promote, register
+from probes.taps import Tap
 from qa.exceptions import TrainingDataError
 from qa.inference import known_by_probe as serving
 from qa.inference.closed_book_form import FORM, OwnKnowledgeForm
@@ -30,6 +32,7 @@ from qa.training.labelled_questions import (
 from tests.factories import make_audience, make_entry, make_user
 from tests.probes import tiny_models
 from tests.probes.probe_files import activation_files
+from tests.probes.tiny_models import holding
 
 from .boundary_rows import many, row
 
@@ -194,7 +197,7 @@ def test_the_probe_in_force_tells_and_the_answer_goes_on_from_its_pass(form, tra
 def test_a_probe_that_does_not_fit_tells_nothing_and_is_tried_again_in_a_minute(
     form, change, why, caplog, monkeypatch
 ):
-    monkeypatch.setattr(serving, "_loaded", {})
+    monkeypatch.setattr(serving, "_loaded", LoadedOnce())
     put_in_force(form, **change)
 
     for _ in range(3):
@@ -204,23 +207,23 @@ def test_a_probe_that_does_not_fit_tells_nothing_and_is_tried_again_in_a_minute(
     assert why in caplog.text
 
     later = time.monotonic() + 61
-    monkeypatch.setattr(serving, "monotonic", lambda: later)
+    monkeypatch.setattr(loaded_once, "monotonic", lambda: later)
     OwnKnowledgeByProbe(form)
     assert len(caplog.records) == 2
 
 
 @pytest.mark.django_db
 def test_a_probe_that_was_replaced_is_held_no_longer(form, monkeypatch):
-    monkeypatch.setattr(serving, "_loaded", {})
+    monkeypatch.setattr(serving, "_loaded", LoadedOnce())
     put_in_force(form, width=8)
-    assert serving.probe_in_force(form) is None
+    assert serving.active_boundary_probe(form) is None
 
     for seed in (1, 2):
         probe = put_in_force(form, seed=seed)
-        found = serving.probe_in_force(form)
+        found = serving.active_boundary_probe(form)
         assert found is not None
         assert found.fingerprint == probe.fingerprint
-        assert list(serving._loaded) == [form.model.fingerprint]
+        assert serving._loaded.find(form.model.fingerprint) is found
 
 
 def put_in_force(own, **changes):
@@ -240,7 +243,7 @@ def running(settings, tmp_path, form, trained, monkeypatch):
 
     settings.LANGUAGE_MODEL = "tiny"
     settings.LANGUAGE_SERVER_URL = ""
-    monkeypatch.setitem(selection._forms, "tiny", form)
+    monkeypatch.setattr(selection, "_forms", holding("tiny", form))
     promote(register(trained.files).pk, Probe.State.ACTIVE, by=None)
     return tmp_path
 

@@ -7,8 +7,8 @@ import pytest
 from probes.abstention import FitSettings, Kind
 from probes.cards import ProbeKind
 from probes.exceptions import TooFewLabelsError
-from probes.language_model.taps import Tap
 from probes.services import register
+from probes.taps import Tap
 from qa.training.compare_probes import fight
 from qa.training.probe import Training, train
 from tests.probes import tiny_models

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from probes.language_model.second_pass import Passing
-from probes.language_model.taps import Part, Tap
+from probes.taps import Part, Tap
 from qa.inference.grounded_form import passing_of, prompt_passing_of
 from qa.training.draft_activations import ActivationCache, Insides, key_of
 from tests.probes import tiny_models

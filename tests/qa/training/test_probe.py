@@ -14,8 +14,8 @@ from probes.abstention import FitSettings, Kind, probe_from
 from probes.cards import ProbeFiles, ProbeKind
 from probes.exceptions import LayerError, TooFewLabelsError
 from probes.joint import JointSettings, joint_from
-from probes.language_model.taps import Tap
 from probes.models import Probe
+from probes.taps import Tap
 from qa.exceptions import EvaluationDataError, TrainingDataError
 from qa.training.draft_activations import Insides
 from qa.training.labels import digest_of

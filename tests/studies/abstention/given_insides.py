@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qa.pipeline.language_model import Activations, Place
+from probes.taps import Activations, Tap
 from studies.abstention.scores import Examined, examine
 from tests.qa.evaluation.judged_rows import make_judged, make_signals
 
@@ -21,14 +21,14 @@ class GivenInsides:
     blocks: int = 6
 
     def of_sequences(
-        self, place: Place, *, pieces: int | None = None
+        self, place: Tap, *, pieces: int | None = None
     ) -> Sequence[Activations]:
         """The block at two thirds tells most, less evidence less."""
         told = {2: 0.7, 3: 1.0, 5: 0.3}[place.layer]
         told *= {None: 1.0, 3: 0.8, 1: 0.3}[pieces]
         return self._read(place.layer + 10 * (pieces or 0), told)
 
-    def of_prompts(self, place: Place) -> Sequence[Activations]:
+    def of_prompts(self, place: Tap) -> Sequence[Activations]:
         return [row[:1] for row in self._read(99, 0.6)]
 
     def own_words(self) -> Mapping[str, Sequence[float]]:

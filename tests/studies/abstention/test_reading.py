@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from qa.pipeline.language_model import Place
+from probes.taps import Part, Tap
 from studies.abstention.report import ReadInsides
 from studies.abstention.self_assessment import SelfAssessor
 from tests.probes import tiny_models
@@ -29,7 +29,7 @@ def test_the_model_is_named_with_its_blocks(model, read):
 
 def test_fewer_pieces_of_evidence_are_another_reading(read):
     # These drafts have one piece each, so that one is all.
-    whole, one = (read.of_sequences(Place(1), pieces=pieces) for pieces in (None, 1))
+    whole, one = (read.of_sequences(Tap(1), pieces=pieces) for pieces in (None, 1))
 
     assert [len(row) for row in whole] == [len(d.answer) + 3 for d in read.drafts]
     for first, second in zip(whole, one, strict=True):
@@ -37,7 +37,7 @@ def test_fewer_pieces_of_evidence_are_another_reading(read):
 
 
 def test_no_evidence_is_read_otherwise(read):
-    whole, none = (read.of_sequences(Place(1), pieces=pieces) for pieces in (None, 0))
+    whole, none = (read.of_sequences(Tap(1), pieces=pieces) for pieces in (None, 0))
 
     assert any((a != b).any() for a, b in zip(whole, none, strict=True))
 
@@ -50,7 +50,7 @@ def test_places_that_are_read_together_take_one_pass(model, read, monkeypatch):
         return own(passings, taps)
 
     monkeypatch.setattr(model, "read_activations", counted)
-    places = [Place(0), Place(1, "ffn"), Place(2)]
+    places = [Tap(0), Tap(1, Part.FFN), Tap(2)]
 
     read.read_together(places)
     for pieces in (None, 0):
@@ -62,7 +62,7 @@ def test_places_that_are_read_together_take_one_pass(model, read, monkeypatch):
 
 
 def test_prompts_give_one_position_each(read):
-    assert {row.shape for row in read.of_prompts(Place(2))} == {(1, 32)}
+    assert {row.shape for row in read.of_prompts(Tap(2))} == {(1, 32)}
 
 
 def test_the_model_is_asked_of_each_answer_once(model, read, tmp_path, monkeypatch):

@@ -1,0 +1,24 @@
+"""Where in a language model activations are read; plain Python, without torch."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+Activations = NDArray[np.float32]
+
+
+class Part(StrEnum):
+    """What of a block is read: its output, or what its feed-forward part holds inside."""
+
+    BLOCK = "block"
+    FFN = "ffn"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Tap:
+    """A place in a model: a 0-based block and what of it."""
+
+    layer: int
+    part: Part = Part.BLOCK
