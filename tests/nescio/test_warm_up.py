@@ -70,7 +70,9 @@ def test_the_model_that_drafts_by_itself_is_loaded_before_the_first_question(
 
     prepare_policies()
 
-    assert selection._forms.find("bundled").model is bundled_base
+    form = selection._forms.find("bundled")
+    assert form is not None
+    assert form.model is bundled_base
 
 
 @pytest.mark.django_db

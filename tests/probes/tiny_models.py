@@ -89,8 +89,8 @@ def save(
     return directory
 
 
-def holding(key, value):
+def holding(key: object, value: object) -> LoadedOnce[object, object]:
     """Return a cache in which that value is loaded."""
-    held = LoadedOnce()
+    held = LoadedOnce[object, object]()
     held.get(key, lambda: value)
     return held
