@@ -28,13 +28,13 @@ from django.conf import settings  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 
+from kb.types import Evidence  # noqa: E402
 from probes.abstention import FitSettings, Labelled, fit  # noqa: E402
 from probes.language_model import WhiteBoxModel, load_model  # noqa: E402
 from probes.taps import Tap  # noqa: E402
 from qa.inference.grounded import GroundedLanguageModel  # noqa: E402
 from qa.inference.grounded_form import passing_of  # noqa: E402
 from qa.inference.white_box import middle_of, usual_of  # noqa: E402
-from qa.pipeline.evidence import Evidence  # noqa: E402
 from qa.pipeline.language_model import NO_CAPTURE, Capture, Prompt  # noqa: E402
 
 CAPTURE_LIMIT = 1.03

@@ -21,9 +21,9 @@ django.setup()
 
 from django.conf import settings  # noqa: E402
 
+from kb.types import Evidence  # noqa: E402
 from probes.language_model import load_model  # noqa: E402
 from qa.inference.guided import GuidedLanguageModel  # noqa: E402
-from qa.pipeline.evidence import Evidence  # noqa: E402
 from qa.pipeline.language_model import Prompt  # noqa: E402
 
 ROUNDS = 9

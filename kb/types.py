@@ -62,8 +62,8 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
-    """An entry that matched.
+class Evidence:
+    """An entry that matched, from which a question may be answered.
 
     Attributes:
         distance: Euclidean L2 between the unit-length full-precision vectors of
@@ -89,6 +89,11 @@ class Hit:
     verified_at: datetime | None
     valid_until: datetime | None
 
+    @property
+    def ratio(self) -> float:
+        """Distance over confidence, what hard refusal compares with alpha."""
+        return self.distance / self.confidence
+
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
@@ -106,7 +111,7 @@ class SearchResult:
         sql_milliseconds: Time spent in the database.
     """
 
-    hits: tuple[Hit, ...]
+    hits: tuple[Evidence, ...]
     visible: int
     route: Route
     embedder: str
@@ -124,13 +129,19 @@ class Excluded:
     distance: float
     confidence: float
 
+    @property
+    def ratio(self) -> float:
+        """Distance over confidence, on the same scale as the evidence's."""
+        return self.distance / self.confidence
+
 
 @dataclass(frozen=True, slots=True)
-class KnownContradiction:
-    """That two entries contradict each other and nobody has settled it.
+class Contradiction:
+    """That two entries contradict each other and nobody has settled which is right.
 
     Attributes:
-        entries: Their ids.
+        conflict_id: Under which curators find it.
+        entries: Both entries' ids.
         quotes: What each of them says that the other contradicts, in the same order.
     """
 

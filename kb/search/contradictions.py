@@ -5,10 +5,10 @@ from typing import Any
 
 from kb.conflicts.models import Conflict
 from kb.text.words import sentences_of
-from kb.types import KnownContradiction
+from kb.types import Contradiction
 
 
-def contradictions_between(entry_ids: Sequence[int]) -> tuple[KnownContradiction, ...]:
+def contradictions_between(entry_ids: Sequence[int]) -> tuple[Contradiction, ...]:
     """Return the open contradictions of which both entries are among these.
 
     One indexed statement over a few ids; who asks has found all of them, so may see both
@@ -27,7 +27,7 @@ def contradictions_between(entry_ids: Sequence[int]) -> tuple[KnownContradiction
         )
     )
     return tuple(
-        KnownContradiction(
+        Contradiction(
             conflict_id,
             (first, second),
             (

@@ -15,7 +15,7 @@ from accounts.acting import as_owner
 from accounts.prepared import execute_prepared
 from kb.embedding.services import embed_question
 from kb.embedding.vector_index import EXACT_LIMIT, INDEX_IS_READY, index_name
-from kb.types import Hit, QuestionVector, Route, Scope, SearchResult
+from kb.types import Evidence, QuestionVector, Route, Scope, SearchResult
 
 from .sql import (
     COMPARED,
@@ -248,7 +248,7 @@ def search(
             deep=deep,
             exact_limit=exact_limit,
         )
-    hits = [Hit(*row[3:]) for row in rows if row[3] is not None]
+    hits = [Evidence(*row[3:]) for row in rows if row[3] is not None]
     return SearchResult(
         hits=_best(hits, top_k),
         visible=min(rows[0][0], exact_limit),
@@ -261,7 +261,7 @@ def search(
     )
 
 
-def _best(hits: Sequence[Hit], top_k: int) -> tuple[Hit, ...]:
+def _best(hits: Sequence[Evidence], top_k: int) -> tuple[Evidence, ...]:
     """Return at most `top_k` of the hits in order, with those that decide among them."""
     if len(hits) <= top_k:
         return tuple(hits)

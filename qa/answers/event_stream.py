@@ -24,9 +24,8 @@ from qa.answers import model_loading as loading
 from qa.answers.models import Answer, fetch_evidence
 from qa.answers.recording import record_failure
 from qa.answers.serializers import as_json
-from qa.pipeline.evidence import Retrieval
 from qa.pipeline.gates import Decision
-from qa.pipeline.values import Outcome, StageValue, stage_of
+from qa.pipeline.values import Outcome, Retrieval, StageValue, stage_of
 
 logger = logging.getLogger(__name__)
 

@@ -12,14 +12,14 @@ from rest_framework.views import APIView
 
 from accounts.roles import IsAgent
 from kb.documents.models import KnowledgeBase
+from kb.types import Evidence
 from qa.answers.api import QuestionSerializer, read_question
 from qa.answers.models import Answer
 from qa.answers.serializers import SignalSerializer
-from qa.pipeline.evidence import Evidence, Retrieval
 from qa.pipeline.gates import Decision, Reason
 from qa.pipeline.language_model import LanguageModel
 from qa.pipeline.staleness import calibration_of
-from qa.pipeline.values import Calibration, Question, VerbatimMatch
+from qa.pipeline.values import Calibration, Question, Retrieval, VerbatimMatch
 from qa.policies.models import Policy
 from qa.policies.services import active_policy
 

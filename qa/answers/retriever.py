@@ -11,21 +11,13 @@ from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
 from kb.embedding.services import embed_question
 from kb.search import METHOD, contradictions_between, nearest_excluded, search
-from kb.types import Exclusion, Hit, QuestionVector, Scope
+from kb.types import Contradiction, Excluded, QuestionVector, Scope
 from qa.answers.models import AnswerEvidence
 from qa.answers.past_question_models import PastQuestion
-from qa.pipeline.evidence import Contradiction, Evidence, Retrieval, Withheld
-from qa.pipeline.gates import Reason
 from qa.pipeline.history import JudgedQuestion, KnownQuestion
 from qa.pipeline.policy import Policy
-from qa.pipeline.values import Question
+from qa.pipeline.values import Question, Retrieval
 from qa.policies.ask_prefetch import grounds_of
-
-_REASONS = {
-    Exclusion.EXPIRED: Reason.EXPIRED_ONLY,
-    Exclusion.UNVERIFIED: Reason.UNVERIFIED_ONLY,
-    Exclusion.NOT_ENTITLED: Reason.NOT_ENTITLED,
-}
 
 
 def scope_of(
@@ -79,7 +71,7 @@ class KnowledgeRetriever:
         if self._release:
             self._release()
         return Retrieval(
-            evidence=tuple(_evidence(hit) for hit in found.hits),
+            evidence=found.hits,
             visible=found.visible,
             route=found.route.value,
             method=METHOD,
@@ -89,44 +81,18 @@ class KnowledgeRetriever:
             sql_milliseconds=found.sql_milliseconds,
         )
 
-    def withheld(self, question: str) -> Sequence[Withheld]:
+    def withheld(self, question: str) -> Sequence[Excluded]:
         """Return the nearest entry outside the scope for each cause, if any."""
-        nearest = nearest_excluded(self._vector(question), scope=self._scope)
-        return tuple(
-            Withheld(_REASONS[entry.cause], entry.distance, entry.confidence)
-            for entry in nearest
-        )
+        return nearest_excluded(self._vector(question), scope=self._scope)
 
     def contradictions(self, entry_ids: Sequence[int]) -> Sequence[Contradiction]:
         """Return the unsettled contradictions between any two of these entries."""
-        return tuple(
-            Contradiction(found.conflict_id, found.entries, found.quotes)
-            for found in contradictions_between(entry_ids)
-        )
+        return contradictions_between(entry_ids)
 
     def _vector(self, question: str) -> QuestionVector:
         if question not in self._vectors:
             self._vectors[question] = embed_question(question)
         return self._vectors[question]
-
-
-def _evidence(hit: Hit) -> Evidence:
-    return Evidence(
-        entry_id=hit.entry_id,
-        revision_id=hit.revision_id,
-        text=hit.text,
-        question=hit.question,
-        confidence=hit.confidence,
-        is_verified=hit.is_verified,
-        distance=hit.distance,
-        vector_rank=hit.vector_rank,
-        text_rank=hit.text_rank,
-        score=hit.score,
-        document_title=hit.document_title,
-        section=hit.section,
-        verified_at=hit.verified_at,
-        valid_until=hit.valid_until,
-    )
 
 
 # Past questions as examples for the one that is asked now.

@@ -21,10 +21,9 @@ from accounts.throttles import seconds_to_wait
 from kb.documents.models import KnowledgeBase
 from qa.answers import asking, wording
 from qa.answers.models import Answer
-from qa.pipeline.evidence import Retrieval
 from qa.pipeline.gates import Decision
 from qa.pipeline.language_model import Confidence
-from qa.pipeline.values import Boundary, Outcome, StageValue, stage_of
+from qa.pipeline.values import Boundary, Outcome, Retrieval, StageValue, stage_of
 
 from .parts import (
     agents_only,

@@ -13,7 +13,7 @@ from accounts.roles import Role, has_role
 from kb.documents.models import KnowledgeBase
 from kb.embedding.models import EmbeddingModel
 from kb.entries.models import Entry
-from kb.types import Hit
+from kb.types import Evidence
 from qa.answers.models import Answer, AnswerEvidence
 
 if TYPE_CHECKING:  # it knows gaps itself
@@ -141,7 +141,7 @@ class Gap(models.Model):
 
     recent: int  # from `with_trend`
     before: int  # from `with_trend`
-    nearest_hits: "tuple[Hit, ...]"  # from `fetch_shown`
+    nearest_hits: "tuple[Evidence, ...]"  # from `fetch_shown`
     tried: "list[Tried]"  # from `fetch_shown`
 
     class Meta:

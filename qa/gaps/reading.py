@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from kb.audiences.models import Audience
 from kb.search import search
-from kb.types import Hit, QuestionVector, Scope
+from kb.types import Evidence, QuestionVector, Scope
 from qa.answers.models import Answer
 from qa.gaps.models import Gap, GapQuestion, Repeat, Tried
 
@@ -82,7 +82,7 @@ def reasons_of(gap: Gap) -> Counter[str]:
     )
 
 
-def nearest_entries(gap: Gap, viewer: User) -> tuple[Hit, ...]:
+def nearest_entries(gap: Gap, viewer: User) -> tuple[Evidence, ...]:
     """Return the entries nearest to a gap among those that the viewer may see."""
     if gap.embedding_model is None:
         return ()

@@ -12,7 +12,7 @@ from accounts.strict_fields import (
 )
 from kb.audiences.models import Audience
 from kb.interface.api import AudienceField, UserField
-from kb.types import Hit
+from kb.types import Evidence
 from qa.gaps.escalation_models import Escalation, Notice
 from qa.gaps.escalations import NOTE_LIMIT, REPLY_LIMIT
 from qa.gaps.models import Gap, Tried
@@ -111,7 +111,7 @@ class TriedSerializer(serializers.Serializer[Tried]):
     is_better = serializers.BooleanField(allow_null=True)
 
 
-class NearEntrySerializer(serializers.Serializer[Hit]):
+class NearEntrySerializer(serializers.Serializer[Evidence]):
     """An entry near a gap."""
 
     entry = serializers.IntegerField(source="entry_id")

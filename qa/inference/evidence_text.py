@@ -5,7 +5,7 @@ import re
 import unicodedata
 from typing import Final
 
-from qa.pipeline.evidence import Evidence
+from kb.types import Evidence
 
 # Tokens beyond these are not read: time and memory stay bounded whatever is asked.
 LONGEST_ENTRY_TOKENS: Final = 512

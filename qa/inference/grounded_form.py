@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from kb.types import Evidence
 from probes.language_model import Tokens
 from probes.language_model.second_pass import Passing
 from qa.inference.evidence_text import (
@@ -19,7 +20,6 @@ from qa.inference.evidence_text import (
     note_of,
     sentence_spans,
 )
-from qa.pipeline.evidence import Evidence
 from qa.pipeline.language_model import Prompt
 
 FORM: Final = "grounded-1"

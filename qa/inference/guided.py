@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from kb.types import Evidence
 from probes.language_model import (
     Context,
     Copied,
@@ -23,7 +24,6 @@ from qa.inference.evidence_text import (
     sentence_spans,
 )
 from qa.inference.white_box import mean_of
-from qa.pipeline.evidence import Evidence
 from qa.pipeline.language_model import NO_CAPTURE, Capture, Generation, Prompt
 
 # Far from any knowledge base's own subject, so that none of their words leak.

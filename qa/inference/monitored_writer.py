@@ -11,6 +11,7 @@ from typing import Final
 
 from accounts.loaded_once import LoadedOnce
 from kb.text.terms import sentences
+from kb.types import Evidence
 from probes.cards import ProbeKind
 from probes.directions import DirectionSet, directions_from
 from probes.language_model import Generated, WhiteBoxModel
@@ -20,7 +21,6 @@ from qa.inference.closed_book_form import OwnKnowledgeForm
 from qa.inference.closed_book_models import own_form
 from qa.inference.evidence_text import flatten, note_of
 from qa.inference.white_box import pieces_of
-from qa.pipeline.evidence import Evidence
 from qa.pipeline.monitored import Draft
 
 FORM: Final = "monitored-1"

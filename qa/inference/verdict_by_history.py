@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Final
 
+from kb.types import Evidence
 from probes.language_model import Tokens, WhiteBoxModel
 from qa.inference.evidence_text import LONGEST_QUESTION_TOKENS, flatten, note_of
 from qa.inference.label_judge import LabelJudge, LabelJudgement, Labelled, LabelPair
-from qa.pipeline.evidence import Evidence
 from qa.pipeline.history import History, JudgedQuestion
 from qa.pipeline.language_model import DebiasedVerdict, Generation, Prompt
 from qa.pipeline.values import Question

@@ -6,7 +6,6 @@ from .abstain import abstain
 from .agree import judge_agreement
 from .closed_book import OwnMind, answer_by_itself
 from .conclude import conclude
-from .evidence import Retriever
 from .generate import debias, generate
 from .hard_gate import judge_coverage
 from .history import VerdictDebiaser
@@ -14,7 +13,7 @@ from .language_model import LanguageModel, Probes
 from .policy import Policy, Scope
 from .retrieve import Reranker, rerank, retrieve
 from .soft_gate import judge_generation, verify_support
-from .values import Clock, Outcome, StageValue, clean_question
+from .values import Clock, Outcome, Retriever, StageValue, clean_question
 from .verbatim import match_verbatim
 
 

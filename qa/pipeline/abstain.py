@@ -8,13 +8,12 @@ References:
 import math
 from collections.abc import Mapping
 
-from .evidence import Retrieval
 from .gates import CONFIDENCES, Decision, Gate, Reason, Signal
 from .generate import prompt_of
 from .language_model import Confidence, Generation, Probes
 from .policy import Policy
 from .staleness import calibration_of
-from .values import Calibration, Question
+from .values import Calibration, Question, Retrieval
 
 
 def abstain(

@@ -6,10 +6,11 @@ pick one is to guess. Only contradictions that curators have not settled count.
 
 from collections.abc import Sequence
 
-from .evidence import Contradiction, Evidence, Retriever
+from kb.types import Contradiction, Evidence
+
 from .gates import Decision, Gate, Reason, Signal
 from .policy import Policy
-from .values import Agreement
+from .values import Agreement, Retriever
 
 DISAGREEING = "disagreeing_sources"
 

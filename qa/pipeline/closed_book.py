@@ -4,12 +4,11 @@ import math
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 
-from .evidence import Retriever
 from .monitored import SegmentWriter, answer_monitored
 from .monitored_outcome import conclude_monitored, holds_for
 from .policy import Policy, RetrievalTiming
 from .self_knowledge import OwnKnowledge, conclude_unsourced, consider, recall
-from .values import Boundary, Clock, Outcome, Question, StageValue
+from .values import Boundary, Clock, Outcome, Question, Retriever, StageValue
 
 
 @dataclass(frozen=True, slots=True)

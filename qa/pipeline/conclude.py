@@ -1,6 +1,7 @@
 """Stage 10: what a question came to, from everything that was measured on the way."""
 
-from .evidence import Evidence, Retrieval
+from kb.types import Evidence
+
 from .gates import Decision, Gate
 from .language_model import Citation, Confidence, Generation
 from .policy import Policy
@@ -10,6 +11,7 @@ from .values import (
     Boundary,
     Outcome,
     Question,
+    Retrieval,
     StageTime,
     Support,
     VerbatimMatch,

@@ -2,11 +2,10 @@
 
 from dataclasses import replace
 
-from .evidence import Retrieval
 from .history import VerdictDebiaser
 from .language_model import Generation, LanguageModel, Probes, Prompt
 from .policy import Policy
-from .values import Question
+from .values import Question, Retrieval
 
 
 def generate(

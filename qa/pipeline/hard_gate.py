@@ -8,17 +8,23 @@ References:
 
 from collections.abc import Iterator, Sequence
 
-from .evidence import Evidence, Retrieval, Retriever, Withheld
+from kb.types import Evidence, Excluded, Exclusion
+
 from .gates import Decision, Gate, Reason, Signal
 from .policy import Policy
 from .staleness import calibration_of
-from .values import Calibration, Question
+from .values import Calibration, Question, Retrieval, Retriever
 
 # What the gate would have measured without the obstacle, as a signal.
 _COUNTERFACTUALS = {
-    Reason.EXPIRED_ONLY: "ratio_if_not_expired",
-    Reason.UNVERIFIED_ONLY: "ratio_if_verified",
-    Reason.NOT_ENTITLED: "ratio_if_entitled",
+    Exclusion.EXPIRED: "ratio_if_not_expired",
+    Exclusion.UNVERIFIED: "ratio_if_verified",
+    Exclusion.NOT_ENTITLED: "ratio_if_entitled",
+}
+_REASONS = {
+    Exclusion.EXPIRED: Reason.EXPIRED_ONLY,
+    Exclusion.UNVERIFIED: Reason.UNVERIFIED_ONLY,
+    Exclusion.NOT_ENTITLED: Reason.NOT_ENTITLED,
 }
 # Where two causes are equally near, the one that a curator mends soonest is named.
 _PRECEDENCE = (Reason.EXPIRED_ONLY, Reason.UNVERIFIED_ONLY, Reason.NOT_ENTITLED)
@@ -49,7 +55,7 @@ def judge_coverage(
     tellable = tuple(
         piece
         for piece in withheld
-        if policy.reveal_not_entitled or piece.reason is not Reason.NOT_ENTITLED
+        if policy.reveal_not_entitled or piece.cause is not Exclusion.NOT_ENTITLED
     )
     return Decision(
         Gate.HARD_REFUSAL,
@@ -60,7 +66,7 @@ def judge_coverage(
 
 
 def _reason(
-    evidence: Sequence[Evidence], withheld: Sequence[Withheld], policy: Policy
+    evidence: Sequence[Evidence], withheld: Sequence[Excluded], policy: Policy
 ) -> Reason:
     """Name the obstacle without which the question would have passed.
 
@@ -69,7 +75,7 @@ def _reason(
     for an unverified one (verified means confidence 1). The least below alpha decides.
     """
     obstacles = [
-        (_without_obstacle(piece), piece.reason)
+        (_without_obstacle(piece), _REASONS[piece.cause])
         for piece in withheld
         if _without_obstacle(piece) < policy.alpha
     ]
@@ -85,15 +91,15 @@ def _reason(
     return Reason.NOTHING_KNOWN
 
 
-def _without_obstacle(piece: Withheld) -> float:
-    return piece.distance if piece.reason is Reason.UNVERIFIED_ONLY else piece.ratio
+def _without_obstacle(piece: Excluded) -> float:
+    return piece.distance if piece.cause is Exclusion.UNVERIFIED else piece.ratio
 
 
 def _signals_of_withheld(
-    withheld: Sequence[Withheld], policy: Policy
+    withheld: Sequence[Excluded], policy: Policy
 ) -> Iterator[Signal]:
     for piece in withheld:
-        name, value = _COUNTERFACTUALS[piece.reason], _without_obstacle(piece)
+        name, value = _COUNTERFACTUALS[piece.cause], _without_obstacle(piece)
         yield Signal(Gate.HARD_REFUSAL, name, value, policy.alpha, None)
 
 

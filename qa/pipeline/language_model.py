@@ -4,9 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from kb.types import Evidence
 from probes.taps import Activations, Tap
-
-from .evidence import Evidence
 
 Watch = Callable[[Tap, Activations], bool]
 

@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Final, Protocol
 
-from .evidence import Evidence, Retriever
+from kb.types import Evidence
+
 from .gates import Reason
 from .monitored_words import (
     Word,
@@ -34,7 +35,7 @@ from .monitored_words import (
 from .policy import Policy
 from .refusal_detector import is_refusal
 from .retrieve import retrieve
-from .values import Question, Segment
+from .values import Question, Retriever, Segment
 
 MOST_SEGMENTS: Final = 6
 # Of one segment: looking and writing again.

@@ -1,16 +1,25 @@
 """What an answer came to that was watched while it was written."""
 
 from kb.text.terms import terms
+from kb.types import Evidence
 
 from .agree import judge_agreement
-from .evidence import Evidence, Retriever
 from .gates import Gate, Reason, Signal
 from .language_model import Citation
 from .monitored import Monitored
 from .policy import Policy
 from .self_knowledge import STANDS
 from .soft_gate import best_sentence, unsupported_facts
-from .values import Agreement, Boundary, Calibration, Clock, Outcome, Question, Segment
+from .values import (
+    Agreement,
+    Boundary,
+    Calibration,
+    Clock,
+    Outcome,
+    Question,
+    Retriever,
+    Segment,
+)
 
 
 def conclude_monitored(

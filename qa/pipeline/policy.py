@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from .evidence import Evidence
+from kb.types import Evidence
 
 # As the CBDR paper: so many times the pieces that are kept are ranked anew.
 CANDIDATES_A_PIECE = 3

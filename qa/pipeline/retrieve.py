@@ -4,10 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from .evidence import Retrieval, Retriever
 from .hard_gate import passes
 from .policy import Policy
-from .values import Question
+from .values import Question, Retrieval, Retriever
 
 _EXACT = "exact"
 

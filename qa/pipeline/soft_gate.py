@@ -5,14 +5,14 @@ import unicodedata
 from collections.abc import Sequence
 
 from kb.text.terms import Terms, is_month, sentences, terms
+from kb.types import Evidence
 
-from .evidence import Evidence, Retrieval
 from .gates import Decision, Gate, Reason, Signal
 from .language_model import Citation, Generation
 from .policy import Policy
 from .refusal_detector import is_refusal
 from .staleness import calibration_of
-from .values import Calibration, Question, Support
+from .values import Calibration, Question, Retrieval, Support
 
 _QUOTE_MARKS = re.compile(
     "[\"'\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a`\u00b4]"

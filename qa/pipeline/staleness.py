@@ -1,8 +1,7 @@
 """Whether a policy's thresholds belong to the models that are running."""
 
-from .evidence import Retrieval
 from .policy import Policy
-from .values import Calibration
+from .values import Calibration, Retrieval
 
 
 def calibration_of(

@@ -2,13 +2,14 @@
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from time import perf_counter
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, Protocol, TypeVar
 
-from .evidence import Contradiction, Evidence, Retrieval
+from kb.types import Contradiction, Evidence, Excluded
+
 from .gates import Decision, Gate, Reason, Signal
 from .language_model import Citation, Confidence, Generation
 from .policy import Policy
@@ -43,6 +44,39 @@ class Segment:
     rounds: int
     is_sourced: bool
     doubt: Reason | None
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """What one look found, best first; `deep` marks the second look before a refusal.
+
+    `method` names the way of searching and its metric: thresholds hold for one.
+    """
+
+    evidence: tuple[Evidence, ...]
+    visible: int
+    route: str
+    method: str
+    embedder: str
+    deep: bool
+    embed_milliseconds: float
+    sql_milliseconds: float
+
+
+class Retriever(Protocol):
+    """Search on behalf of one asker: entitlement and expiry are inside it."""
+
+    def look(self, question: str, *, top_k: int, deep: bool) -> Retrieval:
+        """Return evidence best first; `deep` spends more for certainty of recall."""
+        ...
+
+    def withheld(self, question: str) -> Sequence[Excluded]:
+        """Return the nearest entry outside the scope for each cause, if any."""
+        ...
+
+    def contradictions(self, entry_ids: Sequence[int]) -> Sequence[Contradiction]:
+        """Return the unsettled contradictions between any two of these entries."""
+        ...
 
 
 # A question as data: each stage takes earlier values and returns one new frozen

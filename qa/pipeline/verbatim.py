@@ -9,11 +9,11 @@ from itertools import pairwise
 
 from kb.text.terms import Terms, terms
 from kb.text.vocabulary import OPPOSITES, ORDERING, QUESTION_KINDS
+from kb.types import Evidence
 
-from .evidence import Evidence, Retrieval
 from .gates import Gate, Signal
 from .policy import Policy
-from .values import Question, VerbatimMatch
+from .values import Question, Retrieval, VerbatimMatch
 
 _TYPO_LENGTH = 6
 

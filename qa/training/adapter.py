@@ -19,6 +19,7 @@ import torch
 from django.conf import settings
 
 from kb.documents.models import KnowledgeBase
+from kb.types import Evidence
 from probes.adapter.card import AdapterCard
 from probes.adapter.fitting import (
     AdapterSettings,
@@ -41,7 +42,6 @@ from qa.evaluation.suites.files import find_file, misread, read_json
 from qa.evaluation.suites.squad2 import FILES, NAME, open_squad2
 from qa.inference.evidence_text import flatten, sentence_spans
 from qa.inference.grounded_form import FORM, answer_ids, prompt_ids
-from qa.pipeline.evidence import Evidence
 from qa.pipeline.language_model import Prompt
 from qa.pipeline.policy import Policy
 from qa.pipeline.values import clean_text

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from kb.types import Evidence
 from qa.evaluation.cases import LabelledAnswer
 from qa.exceptions import TrainingDataError
-from qa.pipeline.evidence import Evidence
 from qa.pipeline.language_model import Prompt
 
 

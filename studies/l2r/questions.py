@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from kb.types import Evidence
 from qa.evaluation.cases import plain_question, question_id, read_lines
 from qa.evaluation.suites.files import digest_of, find_file, misread, read_json
 from qa.exceptions import EvaluationDataError
-from qa.pipeline.evidence import Evidence
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from kb.types import Evidence
 from qa.inference.server import ServerLanguageModel
-from qa.pipeline.evidence import Evidence
 
 from .questions import Choice, ChoiceQuestion
 

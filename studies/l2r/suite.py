@@ -9,14 +9,13 @@ from kb.documents.models import KnowledgeBase
 from qa.answers.retriever import KnowledgeRetriever, scope_of
 from qa.evaluation.judging import Judged, Parameter
 from qa.evaluation.knowledge import asked_of, evaluation_user
-from qa.pipeline.evidence import Retrieval
 from qa.pipeline.gates import Decision
 from qa.pipeline.hard_gate import judge_coverage
 from qa.pipeline.language_model import Generation
 from qa.pipeline.policy import Policy as PolicyValue
 from qa.pipeline.retrieve import retrieve
 from qa.pipeline.soft_gate import judge_generation, verify_support
-from qa.pipeline.values import Question, clean_question
+from qa.pipeline.values import Question, Retrieval, clean_question
 from qa.policies.models import Policy
 
 from .questions import Choice, ChoiceModel, ChoiceQuestion

@@ -20,10 +20,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
+from kb.types import Evidence
 from probes.language_model import Context
 from qa.inference.evidence_text import flatten
 from qa.inference.guided import GuidedLanguageModel
-from qa.pipeline.evidence import Evidence
 
 from .questions import Choice, ChoiceQuestion
 

@@ -11,11 +11,10 @@ from typing import Any, Final, TypeVar
 from qa.exceptions import EvaluationDataError
 from qa.inference.closed_book_form import OwnKnowledgeForm
 from qa.inference.evidence_text import note_of
-from qa.pipeline.evidence import Retriever
 from qa.pipeline.hard_gate import passes
 from qa.pipeline.policy import Policy
 from qa.pipeline.self_knowledge import OwnKnowledge
-from qa.pipeline.values import Question
+from qa.pipeline.values import Question, Retriever
 from qa.pipeline.verbatim import match_verbatim
 
 from .questions import Asked

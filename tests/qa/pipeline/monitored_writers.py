@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from qa.pipeline.evidence import Evidence
+from kb.types import Evidence
 from qa.pipeline.monitored import Draft
 
 WRITER = "w" * 64

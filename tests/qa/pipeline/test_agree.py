@@ -2,8 +2,8 @@
 
 import pytest
 
+from kb.types import Contradiction
 from qa.pipeline import answer
-from qa.pipeline.evidence import Contradiction
 from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.language_model import NoProbes
 from qa.pipeline.replay import Played, flat, replay

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kb.types import Excluded, Exclusion
 from qa.pipeline import answer
-from qa.pipeline.evidence import Withheld
 from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.language_model import NoProbes
 from qa.pipeline.values import Calibration, Outcome, stage_of
@@ -95,26 +95,26 @@ def test_a_refusal_has_near_misses_and_no_citations():
         # Near, but not trusted enough: verified it would have passed.
         ((make_evidence(distance=0.7, confidence=0.8),), (), Reason.UNVERIFIED_ONLY),
         ((make_evidence(distance=0.9, confidence=0.8),), (), Reason.TOO_FAR),
-        ((FAR,), (Withheld(Reason.UNVERIFIED_ONLY, 0.5, 0.3),), Reason.UNVERIFIED_ONLY),
-        ((FAR,), (Withheld(Reason.UNVERIFIED_ONLY, 0.9, 0.3),), Reason.TOO_FAR),
-        ((FAR,), (Withheld(Reason.EXPIRED_ONLY, 0.5, 1.0),), Reason.EXPIRED_ONLY),
-        ((), (Withheld(Reason.EXPIRED_ONLY, 0.5, 0.5),), Reason.NOTHING_KNOWN),
-        ((), (Withheld(Reason.NOT_ENTITLED, 0.5, 1.0),), Reason.NOT_ENTITLED),
+        ((FAR,), (Excluded(Exclusion.UNVERIFIED, 0.5, 0.3),), Reason.UNVERIFIED_ONLY),
+        ((FAR,), (Excluded(Exclusion.UNVERIFIED, 0.9, 0.3),), Reason.TOO_FAR),
+        ((FAR,), (Excluded(Exclusion.EXPIRED, 0.5, 1.0),), Reason.EXPIRED_ONLY),
+        ((), (Excluded(Exclusion.EXPIRED, 0.5, 0.5),), Reason.NOTHING_KNOWN),
+        ((), (Excluded(Exclusion.NOT_ENTITLED, 0.5, 1.0),), Reason.NOT_ENTITLED),
         # The nearest obstacle decides; at the same ratio the one that is mended soonest.
         (
             (),
             (
-                Withheld(Reason.NOT_ENTITLED, 0.4, 1.0),
-                Withheld(Reason.EXPIRED_ONLY, 0.5, 1.0),
+                Excluded(Exclusion.NOT_ENTITLED, 0.4, 1.0),
+                Excluded(Exclusion.EXPIRED, 0.5, 1.0),
             ),
             Reason.NOT_ENTITLED,
         ),
         (
             (),
             (
-                Withheld(Reason.NOT_ENTITLED, 0.5, 1.0),
-                Withheld(Reason.UNVERIFIED_ONLY, 0.5, 0.5),
-                Withheld(Reason.EXPIRED_ONLY, 0.5, 1.0),
+                Excluded(Exclusion.NOT_ENTITLED, 0.5, 1.0),
+                Excluded(Exclusion.UNVERIFIED, 0.5, 0.5),
+                Excluded(Exclusion.EXPIRED, 0.5, 1.0),
             ),
             Reason.EXPIRED_ONLY,
         ),
@@ -128,7 +128,7 @@ def test_the_reason_is_the_obstacle_without_which_it_would_have_passed(
 
 @pytest.mark.parametrize("found", [(), (FAR,), (UNRELATED,)])
 def test_what_the_asker_may_not_see_leaves_no_trace_in_the_refusal(found):
-    hidden = (Withheld(Reason.NOT_ENTITLED, 0.3, 1.0),)
+    hidden = (Excluded(Exclusion.NOT_ENTITLED, 0.3, 1.0),)
 
     told, without = refusal(found=found, hidden=hidden), refusal(found=found)
 
@@ -140,9 +140,9 @@ def test_what_the_asker_may_not_see_leaves_no_trace_in_the_refusal(found):
 
 def test_what_would_have_passed_is_a_signal_of_the_refusal():
     hidden = (
-        Withheld(Reason.EXPIRED_ONLY, 0.4, 0.5),
-        Withheld(Reason.UNVERIFIED_ONLY, 0.7, 0.5),
-        Withheld(Reason.NOT_ENTITLED, 0.3, 1.0),
+        Excluded(Exclusion.EXPIRED, 0.4, 0.5),
+        Excluded(Exclusion.UNVERIFIED, 0.7, 0.5),
+        Excluded(Exclusion.NOT_ENTITLED, 0.3, 1.0),
     )
 
     signals = refusal(found=(), hidden=hidden).signals
@@ -154,7 +154,7 @@ def test_what_would_have_passed_is_a_signal_of_the_refusal():
 
 
 def test_a_policy_may_reveal_that_the_asker_is_not_entitled():
-    hidden = (Withheld(Reason.NOT_ENTITLED, 0.3, 1.0),)
+    hidden = (Excluded(Exclusion.NOT_ENTITLED, 0.3, 1.0),)
 
     outcome = refusal(
         found=(), hidden=hidden, policy=make_policy(reveal_not_entitled=True)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qa.pipeline.evidence import Contradiction, Evidence, Retrieval, Withheld
+from kb.types import Contradiction, Evidence, Excluded
 from qa.pipeline.gates import Reason
 from qa.pipeline.monitored import (
     MOST_ROUNDS,
@@ -15,7 +15,7 @@ from qa.pipeline.monitored import (
     Monitored,
     answer_monitored,
 )
-from qa.pipeline.values import Question
+from qa.pipeline.values import Question, Retrieval
 from tests.qa.pipeline.monitored_writers import WRITER, GivenWriter, draft
 from tests.qa.pipeline.values import make_evidence, make_policy, make_retrieval
 
@@ -35,7 +35,7 @@ class Shelf:
         found = self.pieces.get(question, self.pieces.get("", ()))
         return make_retrieval(*found[:top_k])
 
-    def withheld(self, question: str) -> Sequence[Withheld]:
+    def withheld(self, question: str) -> Sequence[Excluded]:
         return ()
 
     def contradictions(self, entry_ids: Sequence[int]) -> Sequence[Contradiction]:

@@ -7,12 +7,12 @@ from django.urls import reverse
 from rest_framework.test import APIClient
 
 from accounts.roles import Role
+from kb.types import Contradiction
 from qa.answers.asking import new_question
 from qa.answers.recording import record_outcome
 from qa.models import Answer
 from qa.pipeline import answer as run_pipeline
 from qa.pipeline.closed_book import OwnMind
-from qa.pipeline.evidence import Contradiction
 from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.language_model import NoProbes
 from qa.pipeline.policy import RetrievalTiming, Scope

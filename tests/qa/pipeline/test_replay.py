@@ -6,12 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qa import pipeline
-from qa.pipeline.evidence import Retrieval
 from qa.pipeline.gates import SCORES, Gate
 from qa.pipeline.language_model import Confidence, Generation, NoProbes
 from qa.pipeline.policy import Policy
 from qa.pipeline.replay import Played, flat, replay
-from qa.pipeline.values import Outcome
+from qa.pipeline.values import Outcome, Retrieval
 from tests.qa.pipeline.values import (
     GivenModel,
     GivenProbes,

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from kb.types import Contradiction, Evidence, Excluded
 from probes.taps import Activations, Tap
-from qa.pipeline.evidence import Contradiction, Evidence, Retrieval, Withheld
 from qa.pipeline.language_model import (
     NO_CAPTURE,
     Capture,
@@ -17,6 +17,7 @@ from qa.pipeline.language_model import (
     Trace,
 )
 from qa.pipeline.policy import Policy, RetrievalTiming, Scope
+from qa.pipeline.values import Retrieval
 
 EMBEDDER = "e" * 64
 MODEL = "m" * 64
@@ -130,7 +131,7 @@ class GivenRetriever:
 
     first: Retrieval
     second: Retrieval | None = None
-    hidden: Sequence[Withheld] = ()
+    hidden: Sequence[Excluded] = ()
     looks: list[bool] = field(default_factory=list)
     opposed: Sequence[Contradiction] = ()
 
@@ -141,7 +142,7 @@ class GivenRetriever:
             return self.second
         return self.first
 
-    def withheld(self, question: str) -> Sequence[Withheld]:
+    def withheld(self, question: str) -> Sequence[Excluded]:
         return self.hidden
 
     def contradictions(self, entry_ids: Sequence[int]) -> Sequence[Contradiction]:

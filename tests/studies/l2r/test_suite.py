@@ -7,10 +7,10 @@ import pytest
 from django.core.management import call_command
 
 from kb.models import Entry
+from kb.types import Evidence
 from qa.evaluation.judging import Judged
 from qa.exceptions import EvaluationDataError
 from qa.models import EvaluationRun
-from qa.pipeline.evidence import Evidence
 from studies.l2r.questions import Choice, ChoiceQuestion
 from studies.l2r.suites import MULTIPLE_CHOICE, open_truthfulqa
 from studies.l2r.tables import MC1, WITHOUT_STEPS, table_3
