@@ -5,6 +5,7 @@ from django.contrib import admin, messages
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.decorators import display
@@ -13,13 +14,80 @@ from accounts.admin_parts import EstimatingPaginator, ReadOnlyAdmin, table
 from kb.enrichment.admin_forms import to_seeds
 from kb.enrichment.background import SEED_LIMIT
 from kb.enrichment.services import MOST_SEEDS
-from qa.answers.admin_parts import evidence_table, gates_table, rounded
 from qa.answers.models import Answer, AnswerQuerySet, fetch_evidence
-from qa.answers.readable import token_confidences
+from qa.answers.view import shown_pieces, token_confidences
 from qa.answers.waterfall import stage_times
 
-_MOST_ASKERS = 50
+_MAX_ASKERS = 50
+_SHOWN = 120
+_PASSED = {True: "met", False: "not met", None: "recorded"}
 _WITHHELD = "withheld: it was written from entries that you may not see"
+
+
+def link_to_entry(entry_id: int | None, said: str = "") -> SafeString:
+    """Return an entry's words, or its number, as a link to its page."""
+    return format_html(
+        '<a class="text-primary-600 dark:text-primary-500" href="{}">{}</a>',
+        reverse("admin:kb_entry_change", args=[entry_id]),
+        said or f"entry {entry_id}",
+    )
+
+
+def gates_table(answer: Answer) -> SafeString:
+    """Return every measured number beside its threshold, in order."""
+    rows = (
+        (
+            signal["gate"].replace("_", " "),
+            signal["name"].replace("_", " "),
+            rounded(signal["value"]),
+            rounded(signal["threshold"]),
+            _PASSED[signal["passed"]],
+        )
+        for signal in answer.signals
+    )
+    return table(("gate", "measured", "value", "threshold", "result"), rows)
+
+
+def evidence_table(answer: Answer) -> SafeString:
+    """Return the evidence and near misses as they were measured, as far as they are seen.
+
+    Args:
+        answer: From `Answer.objects.with_evidence` or `fetch_evidence`.
+    """
+    rows = (
+        (
+            piece.row.get_role_display(),
+            f"entry {piece.row.entry_id}, withheld from you"
+            if piece.row.is_withheld or piece.row.revision is None
+            else link_to_entry(piece.row.entry_id, piece.text[:200]),
+            piece.document.title if piece.document else "",
+            piece.quote,
+            rounded(piece.row.distance),
+            rounded(piece.row.confidence),
+            rounded(piece.row.ratio),
+        )
+        for piece in shown_pieces(answer)
+    )
+    heads = ("role", "entry", "document", "quote", "distance", "confidence", "ratio")
+    return table(heads, rows)
+
+
+def shortened(question: str) -> str:
+    return question if len(question) <= _SHOWN else f"{question[: _SHOWN - 1]}…"
+
+
+def link_to(answer: Answer) -> SafeString:
+    """Return the question as a link to the answer's own page."""
+    return format_html(
+        '<a class="text-primary-600 dark:text-primary-500" href="{}">{}</a>',
+        reverse("admin:qa_answer_change", args=[answer.pk]),
+        answer.question,
+    )
+
+
+def rounded(value: float | None) -> str:
+    """Return a number short; nothing for none."""
+    return "" if value is None else f"{value:.3g}"
 
 
 @admin.register(Answer)
@@ -93,7 +161,7 @@ class AnswerAdmin(ReadOnlyAdmin):
         if not search_term.strip() or not isinstance(queryset, AnswerQuerySet):
             return queryset, False
         named = User.objects.filter(username__icontains=search_term.strip())
-        askers = list(named.values_list("pk", flat=True)[:_MOST_ASKERS])
+        askers = list(named.values_list("pk", flat=True)[:_MAX_ASKERS])
         in_text = request.user.is_superuser
         return queryset.with_words(search_term, in_text=in_text, askers=askers), False
 

@@ -1,7 +1,8 @@
 import re
 import uuid
 from collections.abc import Sequence
-from typing import Self
+from datetime import datetime
+from typing import TYPE_CHECKING, Self
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -27,6 +28,9 @@ from kb.tags.models import Tag
 from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.values import Calibration
 from qa.policies.models import Policy
+
+if TYPE_CHECKING:
+    from qa.answers.view import AnswerView
 
 _WORD = re.compile(r"\w+")
 # Words as they stand: questions come in any language.
@@ -257,6 +261,7 @@ class Answer(models.Model):
         bool  # from `seen_by` or `fetch_evidence`, without which nothing is shown
     )
     pieces: "list[AnswerEvidence]"  # from `with_evidence` or `fetch_evidence`
+    view: "AnswerView"  # while it is serialized
 
     class Meta:
         ordering = ["-created_at"]
@@ -368,3 +373,28 @@ class AnswerEvidence(models.Model):
 
     def __str__(self) -> str:
         return f"{self.role} {self.rank}: entry {self.entry_id}"
+
+    @property
+    def ratio(self) -> float:
+        """What hard refusal compares with the maximum distance."""
+        return self.distance / self.confidence
+
+    @property
+    def is_cited(self) -> bool:
+        """Whether the answer rests on it."""
+        return self.role == self.Role.CITED
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether a person had verified it, as far as the viewer may know."""
+        return self.revision is not None and self.revision.state == Entry.State.VERIFIED
+
+    @property
+    def is_machine_written(self) -> bool:
+        """Whether a model had proposed it and nobody had reviewed it."""
+        return self.revision is not None and self.revision.state == Entry.State.PROPOSED
+
+    @property
+    def verified_at(self) -> datetime | None:
+        """When it was verified, if it was verified then."""
+        return self.entry.verified_at if self.entry and self.is_verified else None

@@ -1,4 +1,4 @@
-"""An answer's row as what its page shows: plain values, every word and number ready.
+"""An answer as its page shows it: every word and number ready for the templates.
 
 The page is always made from the stored row, on every path (live, by a plain form, from
 a link years later), so that they cannot differ.
@@ -11,19 +11,12 @@ from datetime import datetime
 
 from kb.entries.models import Entry
 from qa.answers.models import Answer, AnswerEvidence
-from qa.answers.readable import (
-    Disagreement,
-    ShownSegment,
-    disagreements_of,
-    segments_of,
-    short_answer_of,
-)
 from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.policy import Policy
 from qa.pipeline.values import Calibration
 
 from . import wording
-from .readable import LEGEND, Level, Shading, shading_of
+from .view import AnswerView, ShownConfidence, ShownPiece, view
 from .waterfall import (
     SignalLine,
     StageTimeLine,
@@ -54,27 +47,34 @@ class Piece:
 class Card:
     """One piece of evidence as it was measured then, and what became of it since."""
 
-    number: int
-    entry_id: int | None
-    is_withheld: bool  # then it has no words
-    question: str
+    shown: ShownPiece
     pieces: tuple[Piece, ...]  # those with a citation are the quoted words
-    document: str
-    source: str
-    section: str
-    is_verified: bool
-    is_machine_written: bool  # by a language model, and nobody had reviewed it
     verified_by: str
-    verified_at: datetime | None
-    valid_until: datetime | None
-    confidence: str
     confidence_words: str
-    distance: str
     distance_words: str
-    ratio: str
-    limit: str
+    limit: float | None  # of distance / confidence
     is_within_limit: bool
     changes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShadedToken:
+    """A part of the answer; its level is 0 (least certain) to 4."""
+
+    text: str
+    level: int
+    confidence: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shading:
+    """An answer's tokens with the probe's confidence after each, and at the end."""
+
+    tokens: tuple[ShadedToken, ...]
+    confidence: str
+    words: str
+    legend: tuple[tuple[int, str, str], ...]  # level, words, range
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,19 +82,15 @@ class AnswerPage:
     """Everything that is shown of one answer."""
 
     answer: Answer
+    view: AnswerView
     pieces: tuple[Piece, ...]
-    reasoning: str
     is_verbatim: bool
-    is_unsourced: bool  # from the language model's own knowledge
-    segments: tuple[ShownSegment, ...]  # of an answer that was watched
     cited: tuple[Card, ...]
     unused: tuple[Card, ...]
     near_misses: tuple[Card, ...]
-    disagreements: tuple[Disagreement, ...]
     waterfall: tuple[Step, ...]
     shading: Shading | None
-    legend: tuple[Level, ...]
-    recorded: tuple[SignalLine, ...]  # measured and not held against anything
+    recorded: tuple[SignalLine, ...]  # measured and compared with nothing
     times: tuple[StageTimeLine, ...]
     total_time: str
     reason: wording.ReasonWords | None
@@ -104,55 +100,43 @@ class AnswerPage:
     announcement: str
 
 
-def present(
-    answer: Answer, evidence: Sequence[AnswerEvidence], *, at: datetime
-) -> AnswerPage:
+def present(answer: Answer, *, at: datetime) -> AnswerPage:
     """Return what the page of `answer` shows.
 
     Args:
-        answer: Decided or not.
-        evidence: Its rows by rank, with entry, document, section, revision and author
-            loaded, `latest_number` annotated, and both `seen_by` who looks.
-        at: The moment against which an entry's later fate is told.
+        answer: Decided or not, `seen_by` the reader; its `pieces` by rank, with entry,
+            document, section, revision and author loaded, `latest_number` annotated.
+        at: The moment up to which changes of its entries are shown.
     """
     policy = answer.policy.as_value() if answer.policy else None
+    shown = view(answer)
     answered = answer.outcome == Answer.Outcome.ANSWERED
-    role = AnswerEvidence.Role
-    cited = [row for row in evidence if row.role == role.CITED and answered]
-    unused = [row for row in evidence if row.role == role.UNUSED and answered]
-    near = [row for row in evidence if row.role == role.NEAR_MISS]
-    cards = _cards(cited, 1, policy, at)
+    unused = [piece for piece in shown.evidence if not piece.row.is_cited and answered]
+    cards = _cards(shown.citations, policy, at)
     reason = (
         wording.REASONS[Reason(answer.shown_reason)] if answer.shown_reason else None
     )
     is_verbatim = answered and answer.gate == Gate.VERBATIM
-    is_unsourced = answer.is_unsourced
+    marked = _answer_pieces(
+        shown.text,
+        {piece.row.rank: piece.number for piece in shown.citations},
+        reads_marks=answered and not is_verbatim and not answer.is_unsourced,
+    )
     return AnswerPage(
         answer=answer,
-        pieces=_emphasised(
-            _answer_pieces(
-                answer.shown_text,
-                {row.rank: number for number, row in enumerate(cited, start=1)},
-                reads_marks=answered and not is_verbatim and not is_unsourced,
-            ),
-            short_answer_of(answer),
-        ),
-        reasoning="" if any(row.is_withheld for row in evidence) else answer.reasoning,
+        view=shown,
+        pieces=_emphasised(marked, shown.short_answer),
         is_verbatim=is_verbatim,
-        is_unsourced=is_unsourced,
-        segments=segments_of(answer, evidence),
         cited=cards,
-        unused=_cards(unused, len(cards) + 1, policy, at),
-        near_misses=_cards(near, 1, policy, at),
-        disagreements=disagreements_of(answer, evidence),
+        unused=_cards(unused, policy, at),
+        near_misses=_cards(shown.near_misses, policy, at),
         waterfall=waterfall(answer),
-        shading=shading_of(answer),
-        legend=LEGEND,
+        shading=_shading(shown.confidence),
         recorded=recorded_signals(answer),
         times=stage_times(answer.milliseconds),
         total_time=total_time(answer.milliseconds),
         reason=reason,
-        rests_on_unreviewed=any(card.is_machine_written for card in cards),
+        rests_on_unreviewed=any(card.shown.row.is_machine_written for card in cards),
         is_stale=answer.calibration == Calibration.STALE,
         is_hand_set=answer.calibration == Calibration.HAND_SET,
         announcement=_announcement(answer, reason, len(cards)),
@@ -222,50 +206,27 @@ def _citation(number: int) -> Piece:
 
 
 def _cards(
-    rows: Iterable[AnswerEvidence], first: int, policy: Policy | None, at: datetime
+    pieces: Iterable[ShownPiece], policy: Policy | None, at: datetime
 ) -> tuple[Card, ...]:
-    return tuple(
-        _card(row, number, policy, at) for number, row in enumerate(rows, start=first)
-    )
+    return tuple(_card(piece, policy, at) for piece in pieces)
 
 
-def _card(
-    row: AnswerEvidence, number: int, policy: Policy | None, at: datetime
-) -> Card:
-    entry, revision = row.entry, row.revision
-    ratio = row.distance / row.confidence
-    is_verified = revision is not None and revision.state == Entry.State.VERIFIED
-    verifier = entry.verified_by if entry and is_verified else None
-    limit = _limit(policy, is_verified=is_verified) if policy else None
-    document = None if row.is_withheld or entry is None else entry.document
-    section = None if row.is_withheld or entry is None else entry.section
-    said = None if row.is_withheld else revision
+def _card(piece: ShownPiece, policy: Policy | None, at: datetime) -> Card:
+    row = piece.row
+    verifier = row.entry.verified_by if row.entry and row.is_verified else None
+    limit = _limit(policy, is_verified=row.is_verified) if policy else None
     return Card(
-        number=number,
-        entry_id=row.entry_id,
-        is_withheld=row.is_withheld,
-        question=said.question if said else "",
-        pieces=_quoted(said.text, row.quote, number) if said else (),
-        document=document.title if document else "",
-        source=document.source if document else "",
-        section=section.heading if section else "",
-        is_verified=is_verified,
-        is_machine_written=revision is not None
-        and revision.state == Entry.State.PROPOSED,
+        shown=piece,
+        pieces=_quoted(piece.text, piece.quote, piece.number),
         verified_by=(verifier.get_full_name() or verifier.get_username())
         if verifier
         else "",
-        verified_at=entry.verified_at if entry and is_verified else None,
-        valid_until=revision.valid_until if revision else None,
-        confidence=f"{row.confidence:.2f}",
         confidence_words=wording.confidence_in_words(row.confidence),
-        distance=f"{row.distance:.2f}",
         distance_words=wording.distance_in_words(row.distance, policy)
         if policy
         else "",
-        ratio=f"{ratio:.2f}",
-        limit="" if limit is None else f"{limit:.2f}",
-        is_within_limit=limit is not None and ratio < limit,
+        limit=limit,
+        is_within_limit=limit is not None and row.ratio < limit,
         changes=_changes(row, at),
     )
 
@@ -275,17 +236,11 @@ def _limit(policy: Policy, *, is_verified: bool) -> float:
 
 
 def _quoted(text: str, quote: str, number: int) -> tuple[Piece, ...]:
-    """Split a text at the words that were quoted from it."""
-    before, found, after = _around(text, quote)
+    """Split a text at the words that were quoted from it; a whole text is not marked."""
+    is_part = quote not in ("", text)
+    before, found, after = text.partition(quote) if is_part else (text, "", "")
     pieces = (Piece(before), Piece(found, number), Piece(after))
     return tuple(piece for piece in pieces if piece.text)
-
-
-def _around(text: str, quote: str) -> tuple[str, str, str]:
-    """Return what stands before, in and after the quote; all of a text marks nothing."""
-    if not quote or quote == text:
-        return text, "", ""
-    return text.partition(quote)
 
 
 def _changes(row: AnswerEvidence, at: datetime) -> tuple[str, ...]:
@@ -303,3 +258,35 @@ def _changes(row: AnswerEvidence, at: datetime) -> tuple[str, ...]:
     if entry.upkeep.is_overdue(at):
         changes.append("Review overdue")
     return tuple(changes)
+
+
+# Equal steps of [0, 1], the lowest first. The stylesheet has one look for each.
+_LEVELS = ("very low", "low", "medium", "high", "very high")
+
+
+def _shading(found: ShownConfidence | None) -> Shading | None:
+    """Return the tokens shaded by confidence; None where nothing can be shaded."""
+    if found is None or found.answer is None or not found.tokens:
+        return None
+    count = len(_LEVELS)
+    return Shading(
+        tokens=tuple(
+            ShadedToken(
+                token.text,
+                _level(token.confidence),
+                wording.number_in_words(token.confidence),
+                _LEVELS[_level(token.confidence)],
+            )
+            for token in found.tokens
+        ),
+        confidence=wording.number_in_words(found.answer),
+        words=_LEVELS[_level(found.answer)],
+        legend=tuple(
+            (level, words, f"{level / count:.1f} to {(level + 1) / count:.1f}")
+            for level, words in enumerate(_LEVELS)
+        ),
+    )
+
+
+def _level(confidence: float) -> int:
+    return min(int(confidence * len(_LEVELS)), len(_LEVELS) - 1)

@@ -1,24 +1,15 @@
 """An answer as JSON: one shape for REST, its event stream and the command line."""
 
-from datetime import datetime
 from functools import cache
 from typing import Any, Literal
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from kb.entries.models import Entry
-from qa.answers.models import Answer, AnswerEvidence
-from qa.answers.readable import (
-    confidence_of,
-    disagreements_of,
-    segments_of,
-    short_answer_of,
-)
+from qa.answers.models import Answer
+from qa.answers.view import ShownPiece, view
 from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.values import Calibration
-
-Role = AnswerEvidence.Role
 
 _GATES = [gate.value for gate in Gate]
 _SAID_UNTIL_DECIDED = {
@@ -43,83 +34,61 @@ def as_json(answer: Answer) -> dict[str, Any]:
     return shown
 
 
-class PieceSerializer(serializers.Serializer[AnswerEvidence]):
+class PieceSerializer(serializers.Serializer[ShownPiece]):
     """One entry as it was when it was measured."""
 
-    number = 0
-
-    n = serializers.SerializerMethodField(help_text="Its number on the page, from 1.")
-    entry = serializers.IntegerField(source="entry_id")
-    revision = serializers.IntegerField(source="revision_id")
+    n = serializers.IntegerField(
+        source="number", read_only=True, help_text="Its number on the page, from 1."
+    )
+    entry = serializers.IntegerField(source="row.entry_id")
+    revision = serializers.IntegerField(source="row.revision_id")
     quote = serializers.CharField(
         allow_blank=True, help_text="Words of the entry that the answer rests on."
     )
-    text = serializers.CharField(source="revision.text", default="", allow_blank=True)
-    question = serializers.CharField(
-        source="revision.question", default="", allow_blank=True
-    )
+    text = serializers.CharField(default="", allow_blank=True)
+    question = serializers.CharField(default="", allow_blank=True)
     document = serializers.CharField(
-        source="entry.document.title", default=None, allow_null=True
+        source="document.title", default=None, allow_null=True
     )
     section = serializers.CharField(
-        source="entry.section.heading", default=None, allow_null=True
+        source="section.heading", default=None, allow_null=True
     )
-    distance = serializers.FloatField(help_text="Euclidean, of unit vectors, 0 to 2.")
-    confidence = serializers.FloatField(help_text="In (0, 1]; 1 when verified.")
-    ratio = serializers.SerializerMethodField(
-        help_text="distance / confidence, which hard refusal holds against alpha."
+    distance = serializers.FloatField(
+        source="row.distance", help_text="Euclidean, of unit vectors, 0 to 2."
     )
-    verified = serializers.SerializerMethodField()
-    machine_written = serializers.SerializerMethodField(
-        help_text="A language model wrote it and nobody had reviewed it."
+    confidence = serializers.FloatField(
+        source="row.confidence", help_text="In (0, 1]; 1 when verified."
     )
-    verified_at = serializers.SerializerMethodField()
+    ratio = serializers.FloatField(
+        source="row.ratio",
+        read_only=True,
+        help_text="distance / confidence, which hard refusal compares with alpha.",
+    )
+    verified = serializers.BooleanField(source="row.is_verified", read_only=True)
+    machine_written = serializers.BooleanField(
+        source="row.is_machine_written",
+        read_only=True,
+        help_text="A language model wrote it and nobody had reviewed it.",
+    )
+    verified_at = serializers.DateTimeField(
+        source="row.verified_at", read_only=True, allow_null=True
+    )
     valid_until = serializers.DateTimeField(
-        source="revision.valid_until", default=None, allow_null=True
+        source="row.revision.valid_until", default=None, allow_null=True
     )
     withheld = serializers.BooleanField(
-        source="is_withheld",
-        help_text="You are not in its audience; what it says and where is left out.",
+        source="row.is_withheld",
+        help_text="You are not in its audience; its words and where they are from are "
+        "left out.",
     )
-
-    def to_representation(self, instance: AnswerEvidence) -> dict[str, Any]:
-        shown: dict[str, Any] = super().to_representation(instance)
-        if instance.is_withheld:
-            shown |= {"quote": "", "text": "", "question": ""}
-            shown |= {"document": None, "section": None}
-        return shown
-
-    def get_n(self, piece: AnswerEvidence) -> int:
-        """Return its number among what is shown with it."""
-        return self.number
-
-    def get_ratio(self, piece: AnswerEvidence) -> float:
-        """Return what hard refusal compares with alpha."""
-        return piece.distance / piece.confidence
-
-    def get_verified(self, piece: AnswerEvidence) -> bool:
-        """Tell whether a person had verified it, as far as the viewer may know."""
-        revision = piece.revision
-        return revision is not None and revision.state == Entry.State.VERIFIED
-
-    def get_machine_written(self, piece: AnswerEvidence) -> bool:
-        """Tell whether it was a model's proposal."""
-        revision = piece.revision
-        return revision is not None and revision.state == Entry.State.PROPOSED
-
-    def get_verified_at(self, piece: AnswerEvidence) -> datetime | None:
-        entry = piece.entry
-        return entry.verified_at if entry and self.get_verified(piece) else None
 
 
 class EvidenceSerializer(PieceSerializer):
-    """A piece that the language model saw."""
+    """A piece that the language model read."""
 
-    cited = serializers.SerializerMethodField()
-
-    def get_cited(self, piece: AnswerEvidence) -> bool:
-        """Tell whether the answer rests on it."""
-        return piece.role == AnswerEvidence.Role.CITED
+    cited = serializers.BooleanField(
+        source="row.is_cited", read_only=True, help_text="The answer rests on it."
+    )
 
 
 class SignalSerializer(serializers.Serializer[dict[str, Any]]):
@@ -284,29 +253,49 @@ class SegmentSerializer(serializers.Serializer[object]):
 class AnswerSerializer(AnswerSummarySerializer):
     """An answer with its evidence and everything that it was decided by."""
 
-    segments = serializers.SerializerMethodField(
-        help_text="Sentence by sentence, where the policy's retrieval timing is monitored."
+    segments = SegmentSerializer(
+        source="view.segments",
+        many=True,
+        read_only=True,
+        help_text="Sentence by sentence, where the policy's retrieval timing is monitored.",
     )
-    short_answer = serializers.SerializerMethodField(
+    short_answer = serializers.CharField(
+        source="view.short_answer",
+        read_only=True,
         help_text='The words of `text` that answer the question; "" where the model does '
-        "not tell them from the rest."
+        "not mark them.",
     )
-    confidence = serializers.SerializerMethodField(
-        help_text="null where no probe was asked."
+    confidence = ConfidenceSerializer(
+        source="view.confidence",
+        allow_null=True,
+        read_only=True,
+        help_text="null where no probe measured anything.",
     )
-    reasoning = serializers.CharField(source="shown_reasoning", allow_blank=True)
-    citations = serializers.SerializerMethodField(
-        help_text="What the answer rests on; empty unless it is an answer."
+    reasoning = serializers.CharField(source="view.reasoning", allow_blank=True)
+    citations = PieceSerializer(
+        source="view.citations",
+        many=True,
+        read_only=True,
+        help_text="What the answer rests on; empty unless it is an answer.",
     )
-    evidence = serializers.SerializerMethodField(
-        help_text="All that the language model saw; or the entry shown word for word."
+    evidence = EvidenceSerializer(
+        source="view.evidence",
+        many=True,
+        read_only=True,
+        help_text="All that the language model read; or the entry shown word for word.",
     )
-    near_misses = serializers.SerializerMethodField(
+    near_misses = PieceSerializer(
+        source="view.near_misses",
+        many=True,
+        read_only=True,
         help_text="What was near a refused question, and no reason to answer it; where "
-        "the language model was asked, it is in `evidence` too."
+        "the language model was called, it is in `evidence` too.",
     )
-    disagreements = serializers.SerializerMethodField(
-        help_text="Entries that contradict what the answer rests on, with both quotes."
+    disagreements = DisagreementSerializer(
+        source="view.disagreements",
+        many=True,
+        read_only=True,
+        help_text="Entries that contradict what the answer rests on, with both quotes.",
     )
     signals = SignalSerializer(many=True)
     effective = serializers.SerializerMethodField(help_text="null until it is decided.")
@@ -314,69 +303,13 @@ class AnswerSerializer(AnswerSummarySerializer):
         child=serializers.FloatField(), help_text="By stage."
     )
 
-    @extend_schema_field(SegmentSerializer(many=True))
-    def get_segments(self, answer: Answer) -> list[dict[str, Any]]:
-        """Return the sentences that were watched."""
-        if not answer.boundary.get("segments"):
-            return []
-        return list(
-            SegmentSerializer(segments_of(answer, answer.pieces), many=True).data
-        )
-
-    def get_short_answer(self, answer: Answer) -> str:
-        """Return the words that answer, as far as they may be read."""
-        return short_answer_of(answer)
-
-    @extend_schema_field(ConfidenceSerializer(allow_null=True))
-    def get_confidence(self, answer: Answer) -> dict[str, Any] | None:
-        """Return what the probes said, if any did."""
-        found = confidence_of(answer)
-        return ConfidenceSerializer(found).data if found else None
-
-    @extend_schema_field(PieceSerializer(many=True))
-    def get_citations(self, answer: Answer) -> list[dict[str, Any]]:
-        """Return the cited pieces, numbered from 1."""
-        if not self.get_answered(answer):
-            return []
-        return _pieces(PieceSerializer, answer, Role.CITED)
-
-    @extend_schema_field(EvidenceSerializer(many=True))
-    def get_evidence(self, answer: Answer) -> list[dict[str, Any]]:
-        """Return the cited pieces, then the others, numbered on."""
-        seen = [
-            Role.CITED,
-            Role.UNUSED,
-            *([Role.NEAR_MISS] if answer.generation else []),
-        ]
-        return _pieces(EvidenceSerializer, answer, *seen)
-
-    @extend_schema_field(PieceSerializer(many=True))
-    def get_near_misses(self, answer: Answer) -> list[dict[str, Any]]:
-        return _pieces(PieceSerializer, answer, Role.NEAR_MISS)
-
-    @extend_schema_field(DisagreementSerializer(many=True))
-    def get_disagreements(self, answer: Answer) -> list[dict[str, Any]]:
-        """Return the contradictions among its evidence."""
-        if not answer.contradictions:
-            return []
-        found = disagreements_of(answer, answer.pieces)
-        return list(DisagreementSerializer(found, many=True).data)
+    def to_representation(self, instance: Answer) -> dict[str, Any]:
+        instance.view = view(instance)
+        shown: dict[str, Any] = super().to_representation(instance)
+        return shown
 
     @extend_schema_field(EffectiveSerializer(allow_null=True))
     def get_effective(self, answer: Answer) -> dict[str, Any] | None:
-        """Return what it was decided by, once it is."""
         if answer.policy is None or not answer.calibration:
             return None
         return _shared(EffectiveSerializer).to_representation(answer)
-
-
-def _pieces(
-    serializer: type[PieceSerializer], answer: Answer, *roles: AnswerEvidence.Role
-) -> list[dict[str, Any]]:
-    rows = [row for row in answer.pieces if row.role in roles]
-    rows.sort(key=lambda row: row.role != Role.CITED)  # by rank below
-    one = serializer()
-    shown = []
-    for one.number, row in enumerate(rows, start=1):
-        shown.append(one.to_representation(row))
-    return shown

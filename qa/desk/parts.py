@@ -124,9 +124,9 @@ def answer_part(request: HttpRequest, answer_id: UUID) -> dict[str, object]:
     """Return what the page shows of one answer (five queries, whatever its length)."""
     seen = Answer.objects.seen_by(request.user)
     answer = seen.select_related("policy", "knowledge_base", "asker").get(pk=answer_id)
-    evidence = list(_evidence(answer_id, user_of(request)))
+    answer.pieces = list(_evidence(answer_id, user_of(request)))
     return {
-        "page": present(answer, evidence, at=timezone.now()),
+        "page": present(answer, at=timezone.now()),
         "may_curate": request.user.is_staff and has_role(request.user, Role.CURATOR),
         "is_own": answer.asker_id == request.user.pk,
         **vote_part(request, answer),

@@ -11,7 +11,7 @@ from unfold.decorators import display
 
 from accounts.admin_parts import change_each, table
 from accounts.roles import Role, caller, has_role
-from qa.answers.admin_parts import link_to, link_to_entry, rounded, shortened
+from qa.answers.admin import link_to, link_to_entry, rounded, shortened
 from qa.answers.models import Answer
 from qa.answers.wording import REASONS
 from qa.gaps.models import TREND_PERIOD, Gap, GapQuerySet, Tried

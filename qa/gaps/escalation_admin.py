@@ -16,7 +16,7 @@ from unfold.widgets import (
 
 from accounts.admin_parts import EstimatingPaginator, change_each
 from accounts.roles import Role, caller, has_role
-from qa.answers.admin_parts import (
+from qa.answers.admin import (
     evidence_table,
     gates_table,
     link_to,

@@ -10,7 +10,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from qa.answers.models import Answer, AnswerEvidence
+from qa.answers.models import Answer, fetch_evidence
+from qa.answers.view import ShownPiece, shown_pieces
 from qa.answers.waterfall import in_shadow
 from qa.answers.wording import SIGNALS, meets
 from qa.pipeline.gates import Gate
@@ -24,9 +25,9 @@ _MATCHES = {True: "yes", False: "no", None: "noted"}
 def print_answer(answer: Answer, asker: User, console: Console) -> None:
     """Print the text, the evidence, the gates and the time of each stage."""
     console.print(_headline(answer, asker))
-    pieces = list(answer.evidence.select_related("entry__document", "revision"))
-    if pieces:
-        console.print(_evidence(pieces))
+    fetch_evidence(answer, asker)
+    if answer.pieces:
+        console.print(_evidence(shown_pieces(answer)))
     console.print(_gates(answer))
     console.print(Text(_stages(answer.milliseconds), style="dim"))
 
@@ -50,24 +51,22 @@ def _headline(answer: Answer, asker: User) -> Panel:
     )
 
 
-def _evidence(pieces: Iterable[AnswerEvidence]) -> Table:
+def _evidence(pieces: Iterable[ShownPiece]) -> Table:
     table = Table(title="Evidence", box=SIMPLE_HEAD, title_justify="left")
     for name in ("#", "entry", "used", "distance", "conf.", "ratio", "text"):
         numeric = name in {"#", "distance", "conf.", "ratio"}
         table.add_column(name, justify="right" if numeric else "left")
     for piece in pieces:
-        document = piece.entry.document if piece.entry else None
-        source = f"  ({document.title})" if document else ""
+        row = piece.row
+        source = f"  ({piece.document.title})" if piece.document else ""
         table.add_row(
-            str(piece.rank),
-            str(piece.entry_id),
-            piece.get_role_display(),
-            f"{piece.distance:.3f}",
-            f"{piece.confidence:.2f}",
-            f"{piece.distance / piece.confidence:.3f}",
-            Text(piece.revision.text if piece.revision else "").append(
-                source, style="dim"
-            ),
+            str(row.rank),
+            str(row.entry_id),
+            row.get_role_display(),
+            f"{row.distance:.3f}",
+            f"{row.confidence:.2f}",
+            f"{row.ratio:.3f}",
+            Text(piece.text).append(source, style="dim"),
         )
     return table
 

@@ -16,7 +16,7 @@ from accounts.admin_parts import EstimatingPaginator
 from accounts.exceptions import NescioError
 from accounts.roles import Role, caller, has_role
 from kb.tags.models import Tag
-from qa.answers.admin_parts import gates_table, shortened
+from qa.answers.admin import gates_table, shortened
 from qa.answers.models import fetch_evidence
 from qa.reviews.agreement import agreement
 from qa.reviews.models import Review, ReviewQuerySet

@@ -13,7 +13,7 @@ from accounts.admin_parts import EstimatingPaginator, ReadOnlyAdmin
 from accounts.exceptions import NescioError
 from accounts.roles import Role, caller, has_role
 from kb.entries.models import Entry
-from qa.answers.admin_parts import evidence_table, gates_table, link_to, shortened
+from qa.answers.admin import evidence_table, gates_table, link_to, shortened
 from qa.answers.models import Answer, fetch_evidence
 from qa.votes.api import csv_response
 from qa.votes.entry_confidence import undo_moves

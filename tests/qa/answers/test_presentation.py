@@ -82,8 +82,13 @@ def test_distance_reads_on_the_policys_own_scale(db, distance, words):
     assert wording.distance_in_words(distance, policy.as_value()) == words
 
 
+def page_of(answer):
+    answer.pieces = []
+    return present(answer, at=timezone.now())
+
+
 def waterfall(answer):
-    page = present(answer, [], at=timezone.now())
+    page = page_of(answer)
     return {step.name: step for step in page.waterfall}
 
 
@@ -180,7 +185,7 @@ def test_part_of_a_stage_is_shown_and_not_counted_twice():
         make_user(), milliseconds={"retrieve": 80, "retrieve.sql": 60, "verbatim": 20}
     )
 
-    page = present(answer, [], at=timezone.now())
+    page = page_of(answer)
 
     assert page.total_time == "100 ms"
     bars = {line.name: (line.bar.start, line.bar.width) for line in page.times}
@@ -207,7 +212,7 @@ WRITTEN: dict[str, Any] = {
 
 def shown(**fields):
     answer = make_answer(make_user(), **{"cited": (make_entry(),), **WRITTEN, **fields})
-    return present(answer, [], at=timezone.now())
+    return page_of(answer)
 
 
 @pytest.mark.django_db
@@ -249,7 +254,7 @@ def test_an_answer_is_shaded_by_the_confidence_after_each_of_its_tokens():
 
     assert [(t.text, t.level, t.confidence, t.words) for t in shading.tokens] == [
         ("12", 0, "0.10", "very low"),
-        (" eu", 2, "0.50", "middling"),
+        (" eu", 2, "0.50", "medium"),
         ("ros", 4, "0.99", "very high"),
     ]
     assert (shading.confidence, shading.words) == ("0.83", "very high")
@@ -275,7 +280,7 @@ def test_what_the_viewer_may_not_read_is_neither_shaded_nor_emphasised():
     answer = make_answer(make_user(), cited=(make_entry(),), **WRITTEN)
     answer.is_withheld = True
 
-    page = present(answer, [], at=timezone.now())
+    page = page_of(answer)
 
     assert page.shading is None
     assert not any(piece.is_short for piece in page.pieces)

@@ -1,0 +1,222 @@
+"""An answer as far as its reader may see it.
+
+REST, pages, admin and the command line only format this value: what is withheld from a
+reader is decided here and by the queries in `models` alone.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kb.documents.models import Document, Section
+from qa.answers.models import Answer, AnswerEvidence
+from qa.pipeline.gates import CONFIDENCES
+from qa.pipeline.replay import flat
+
+Role = AnswerEvidence.Role
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPiece:
+    """A piece of evidence; without words, document and section where it is withheld.
+
+    Attributes:
+        number: From 1 among the pieces that it is shown with.
+        row: What was measured; its words are not to be shown from here.
+    """
+
+    number: int
+    row: AnswerEvidence
+    quote: str = ""
+    text: str = ""
+    question: str = ""
+    document: Document | None = None
+    section: Section | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownSegment:
+    """One sentence of a monitored answer: its source, and what was searched for it."""
+
+    text: str
+    is_sourced: bool
+    triggers: str
+    queries: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of two entries that contradict each other; without words where withheld."""
+
+    entry: int
+    quote: str
+    document: str
+    verified: bool
+    withheld: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """Two entries that contradict each other on what an answer rests on."""
+
+    conflict: int
+    sides: tuple[Side, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenConfidence:
+    """A part of an answer as the model wrote it, and a probe's confidence after it."""
+
+    text: str
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class ShownConfidence:
+    """What the active probes predicted; every number in [0, 1].
+
+    Attributes:
+        answer: By the answer's activations, at its end.
+        early: By question and evidence, before the first token.
+        joint: By all signals together.
+        tokens: The short answer (or else the answer) token by token; empty where there
+            is none to read.
+    """
+
+    answer: float | None
+    early: float | None
+    joint: float | None
+    tokens: tuple[TokenConfidence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerView:
+    """Everything of one answer that its reader may see.
+
+    Attributes:
+        short_answer: The words of `text` that answer; "" where the model marks none.
+        citations: The cited pieces; empty unless it is an answer.
+        evidence: All that the language model read, the cited ones first.
+        segments: Of an answer that was monitored while it was written.
+        confidence: None where no probe measured anything.
+    """
+
+    answer: Answer
+    text: str
+    short_answer: str
+    reasoning: str
+    citations: tuple[ShownPiece, ...]
+    evidence: tuple[ShownPiece, ...]
+    near_misses: tuple[ShownPiece, ...]
+    segments: tuple[ShownSegment, ...]
+    disagreements: tuple[Disagreement, ...]
+    confidence: ShownConfidence | None
+
+
+def view(answer: Answer) -> AnswerView:
+    """Return what the reader may see, for whom `pieces` and `is_withheld` were fetched."""
+    is_answered = answer.outcome == Answer.Outcome.ANSWERED
+    is_readable = is_answered and not answer.is_withheld
+    read = [Role.CITED, Role.UNUSED, *([Role.NEAR_MISS] if answer.generation else [])]
+    evidence = [row for row in answer.pieces if row.role in read]
+    evidence.sort(key=lambda row: row.role != Role.CITED)  # by rank below
+    cited = [row for row in evidence if row.role == Role.CITED and is_answered]
+    return AnswerView(
+        answer=answer,
+        text=answer.shown_text,
+        short_answer=answer.generation.get("short_answer", "").strip()
+        if is_readable
+        else "",
+        reasoning=answer.shown_reasoning,
+        citations=_numbered(cited),
+        evidence=_numbered(evidence),
+        near_misses=_numbered(r for r in answer.pieces if r.role == Role.NEAR_MISS),
+        segments=_segments(answer)
+        if is_answered and not answer.is_draft_withheld
+        else (),
+        disagreements=tuple(_disagreements(answer)),
+        confidence=_confidence(
+            answer, token_confidences(answer) if is_readable else ()
+        ),
+    )
+
+
+def token_confidences(answer: Answer) -> tuple[TokenConfidence, ...]:
+    """Return the draft's tokens with the confidence after each, whoever reads them."""
+    tokens = answer.generation.get("tokens", ())
+    along = answer.confidence.get("along", ())
+    return (
+        tuple(map(TokenConfidence, tokens, along)) if len(along) == len(tokens) else ()
+    )
+
+
+def shown_pieces(answer: Answer) -> tuple[ShownPiece, ...]:
+    """Return all evidence and near misses, numbered by rank."""
+    return _numbered(answer.pieces)
+
+
+def _numbered(rows: Iterable[AnswerEvidence]) -> tuple[ShownPiece, ...]:
+    return tuple(_piece(row, number) for number, row in enumerate(rows, start=1))
+
+
+def _piece(row: AnswerEvidence, number: int) -> ShownPiece:
+    if row.is_withheld:
+        return ShownPiece(number, row)
+    entry, revision = row.entry, row.revision
+    return ShownPiece(
+        number,
+        row,
+        quote=row.quote,
+        text=revision.text if revision else "",
+        question=revision.question if revision else "",
+        document=entry.document if entry else None,
+        section=entry.section if entry else None,
+    )
+
+
+def _segments(answer: Answer) -> tuple[ShownSegment, ...]:
+    return tuple(
+        ShownSegment(
+            each["text"],
+            each["is_sourced"],
+            ", ".join(each["triggers"]),
+            tuple(each["queries"]),
+        )
+        for each in answer.boundary.get("segments", [])
+    )
+
+
+def _disagreements(answer: Answer) -> Iterable[Disagreement]:
+    if not answer.contradictions:
+        return
+    pieces = {piece.row.entry_id: piece for piece in shown_pieces(answer)}
+    for row in answer.contradictions:
+        sides = []
+        for entry_id, quote in zip(row["entries"], row["quotes"], strict=True):
+            piece = pieces.get(entry_id)  # None: erased since, with its mention
+            is_hidden = piece is None or piece.row.is_withheld
+            document = piece.document if piece else None
+            sides.append(
+                Side(
+                    entry=entry_id,
+                    quote="" if is_hidden else quote,
+                    document=document.title if document else "",
+                    verified=piece is not None and piece.row.is_verified,
+                    withheld=is_hidden,
+                )
+            )
+        yield Disagreement(row["conflict_id"], tuple(sides))
+
+
+def _confidence(
+    answer: Answer, tokens: tuple[TokenConfidence, ...]
+) -> ShownConfidence | None:
+    measured = flat(answer.signals)
+    found = {name: measured.get(name) for name in CONFIDENCES}
+    if all(value is None for value in found.values()):
+        return None
+    return ShownConfidence(
+        answer=found["answer_confidence"],
+        early=found["early_confidence"],
+        joint=found["joint_confidence"],
+        tokens=tokens,
+    )
