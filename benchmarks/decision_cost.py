@@ -40,7 +40,7 @@ from qa.inference.known_by_history import OwnKnowledgeByHistory
 from qa.inference.known_by_probe import BoundaryProbe, OwnKnowledgeByProbe
 from qa.inference.white_box import middle_of
 from qa.pipeline.history import JudgedQuestion, KnownQuestion
-from qa.pipeline.self_knowledge import OwnKnowledge
+from qa.pipeline.self_knowledge import SelfKnowledge
 from qa.pipeline.values import Question
 from qa.training.boundary import SETTINGS
 from studies.cbdr.retrieval_timing.deciders import Undecided
@@ -116,7 +116,7 @@ def asked(count: int) -> list[str]:
     ]
 
 
-def ways(form: OwnKnowledgeForm) -> dict[str, OwnKnowledge]:
+def ways(form: OwnKnowledgeForm) -> dict[str, SelfKnowledge]:
     """Return every way of deciding, just answering first."""
     return {
         NEVER: Undecided(form),
@@ -126,7 +126,7 @@ def ways(form: OwnKnowledgeForm) -> dict[str, OwnKnowledge]:
     }
 
 
-def taken(model: WhiteBoxModel, way: OwnKnowledge, question: str) -> Taken:
+def taken(model: WhiteBoxModel, way: SelfKnowledge, question: str) -> Taken:
     """Decide and answer once."""
     with model.metered() as meter:
         began = time.perf_counter()
@@ -145,7 +145,7 @@ def taken(model: WhiteBoxModel, way: OwnKnowledge, question: str) -> Taken:
 
 
 def measured(
-    model: WhiteBoxModel, by: Mapping[str, OwnKnowledge], questions: Sequence[str]
+    model: WhiteBoxModel, by: Mapping[str, SelfKnowledge], questions: Sequence[str]
 ) -> dict[str, list[Taken]]:
     """Try all ways by turns; the median of each question's rounds, for each way."""
     for way in by.values():

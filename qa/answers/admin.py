@@ -111,7 +111,7 @@ class AnswerAdmin(ReadOnlyAdmin):
     actions: ClassVar = ["propose"]
     fieldsets: ClassVar = [
         (None, {"fields": ["question", "shown_outcome", "words", "reasons"]}),
-        ("How it was decided", {"fields": ["gates", "sureness", "times"]}),
+        ("How it was decided", {"fields": ["gates", "confidence_by_word", "times"]}),
         ("Evidence", {"fields": ["pieces"]}),
         ("Votes", {"fields": ["voters"]}),
         (
@@ -219,7 +219,7 @@ class AnswerAdmin(ReadOnlyAdmin):
         return gates_table(answer)
 
     @admin.display(description="confidence along the draft")
-    def sureness(self, answer: Answer) -> str:
+    def confidence_by_word(self, answer: Answer) -> str:
         """Show how sure a probe was after each token, or why none was."""
         if answer.is_draft_withheld:
             return _WITHHELD

@@ -29,14 +29,14 @@ from qa.pipeline.gates import Decision
 from qa.pipeline.language_model import LanguageModel, Probes
 from qa.pipeline.policy import RetrievalTiming, Scope
 from qa.pipeline.values import Outcome, Question, StageValue, clean_question
-from qa.policies.ask_prefetch import read_grounds
+from qa.policies.ask_prefetch import prefetch
 from qa.policies.models import Policy
 from qa.policies.services import active_policy
 
 from .model_loading import (
+    closed_book_models_for,
     configured_model,
     configured_reranker,
-    own_mind,
     release_connection,
     verdict_debiaser,
 )
@@ -206,7 +206,7 @@ def stages_of(
         language_model=language_model,
         probes=load_and_release,
         policy=frozen,
-        mind=own_mind(frozen.retrieval_timing, history),
+        mind=closed_book_models_for(frozen.retrieval_timing, history),
         reranker=configured_reranker,
         debiaser=partial(verdict_debiaser, history),
     )
@@ -229,7 +229,7 @@ def find_knowledge_base(
     if asker is None:
         found = (rows.filter(slug=slug) if slug else rows).first()
     else:
-        found = read_grounds(slug, asker)
+        found = prefetch(slug, asker)
     if found is None:
         known = ", ".join(rows.values_list("slug", flat=True)[:10])
         named = f"no knowledge base {slug[:80]!r}" if slug else "no knowledge base yet"

@@ -8,13 +8,13 @@ from functools import partial
 
 from django.db import connection
 
-from qa.pipeline.closed_book import OwnMind
+from qa.pipeline.closed_book import ClosedBookModels
 from qa.pipeline.history import History, VerdictDebiaser
 from qa.pipeline.language_model import LanguageModel
 from qa.pipeline.monitored import SegmentWriter
 from qa.pipeline.policy import RetrievalTiming
 from qa.pipeline.retrieve import Reranker
-from qa.pipeline.self_knowledge import OwnKnowledge
+from qa.pipeline.self_knowledge import SelfKnowledge
 
 
 def release_connection() -> None:
@@ -34,13 +34,15 @@ def configured_model() -> LanguageModel:
     return load_language_model()
 
 
-def own_mind(timing: RetrievalTiming, history: History) -> OwnMind:
+def closed_book_models_for(
+    timing: RetrievalTiming, history: History
+) -> ClosedBookModels:
     """Return what loads the model that is asked by itself.
 
     Args:
         history: The past questions that the asker may be judged by.
     """
-    return OwnMind(partial(_own_knowledge, timing, history), _segment_writer)
+    return ClosedBookModels(partial(_own_knowledge, timing, history), _segment_writer)
 
 
 def configured_reranker() -> Reranker | None:
@@ -59,11 +61,11 @@ def verdict_debiaser(history: History) -> VerdictDebiaser:
     return selection.verdict_debiaser(history)
 
 
-def _own_knowledge(timing: RetrievalTiming, history: History) -> OwnKnowledge:
-    from qa.inference.closed_book_models import own_knowledge_of  # noqa: PLC0415
+def _own_knowledge(timing: RetrievalTiming, history: History) -> SelfKnowledge:
+    from qa.inference.closed_book_models import self_knowledge_by  # noqa: PLC0415
 
     release_connection()
-    own = own_knowledge_of(timing, history=history)
+    own = self_knowledge_by(timing, history=history)
     release_connection()  # the model reads next
     return own
 

@@ -12,7 +12,7 @@ from qa.answers.models import Answer, AnswerEvidence
 from qa.exceptions import AnswerDecidedError
 from qa.pipeline.language_model import Confidence, Generation
 from qa.pipeline.values import Boundary, Outcome, Segment
-from qa.policies.ask_prefetch import grounds_of
+from qa.policies.ask_prefetch import prefetched
 from qa.policies.models import Policy, RefusalWording
 from qa.policies.wording import refusal_text
 
@@ -58,9 +58,9 @@ def shown_text(answer: Answer, outcome: Outcome) -> str:
     """
     if outcome.shown_reason is None:
         return outcome.answer
-    grounds = grounds_of(answer.knowledge_base)
-    if grounds:
-        return refusal_text(outcome.shown_reason, answer.language, grounds.wordings)
+    found = prefetched(answer.knowledge_base)
+    if found:
+        return refusal_text(outcome.shown_reason, answer.language, found.wordings)
     own = RefusalWording.objects.filter(
         Q(reason=outcome.shown_reason.value) | Q(reason=""),
         knowledge_base_id=answer.knowledge_base_id,

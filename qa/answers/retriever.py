@@ -17,7 +17,7 @@ from qa.answers.past_question_models import PastQuestion
 from qa.pipeline.history import JudgedQuestion, KnownQuestion
 from qa.pipeline.policy import Policy
 from qa.pipeline.values import Question, Retrieval
-from qa.policies.ask_prefetch import grounds_of
+from qa.policies.ask_prefetch import prefetched
 
 
 def scope_of(
@@ -29,9 +29,9 @@ def scope_of(
 
     One query, or none where the asker's audiences were read with the knowledge base.
     """
-    grounds = grounds_of(knowledge_base)
-    if grounds and grounds.asker == asker:
-        audience_ids = grounds.audience_ids
+    found = prefetched(knowledge_base)
+    if found and found.asker == asker:
+        audience_ids = found.audience_ids
     else:
         visible = Audience.objects.visible_to(asker).order_by()
         audience_ids = tuple(visible.values_list("pk", flat=True))

@@ -30,7 +30,7 @@ class Running:
     probes: str | None = None
 
 
-def what_runs() -> Running:
+def current_fingerprints() -> Running:
     """Return what runs now (two queries)."""
     active = EmbeddingModel.objects.filter(state=EmbeddingModel.State.ACTIVE)
     written = Answer.objects.exclude(language_model="").order_by("-created_at")
@@ -52,7 +52,7 @@ def calibration_state(policy: Policy, running: Running | None = None) -> Calibra
         policy: A version, active or not.
         running: What runs, for who asks about many versions; looked up if None.
     """
-    running = running or what_runs()
+    running = running or current_fingerprints()
     return calibration_under(
         policy.as_value(),
         embedder=running.embedder,

@@ -1,4 +1,4 @@
-"""A least sureness from the risk that answering alone is allowed.
+"""A least known_probability from the risk that answering alone is allowed.
 
 References:
     El-Yaniv and Wiener (2010): the risk-coverage curve. Geifman and El-Yaniv (2017),
@@ -15,7 +15,7 @@ from qa.evaluation.metrics.selective import Scores, risk_coverage
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """A least sureness, on the questions that it was found on.
+    """A least known_probability, on the questions that it was found on.
 
     Attributes:
         min_known: At or above, the model answers by itself; in [0, 1].
@@ -48,12 +48,12 @@ class Proposal:
 
 
 def propose_min_known(
-    sureness: Scores, right: Sequence[bool], *, risk: float, delta: float
+    known_probability: Scores, right: Sequence[bool], *, risk: float, delta: float
 ) -> Proposal:
-    """Return least surenesses for a risk.
+    """Return least known probabilities for a risk.
 
     Args:
-        sureness: Of each question, in [0, 1]; None where it can't be told, which is
+        known_probability: Of each question, in [0, 1]; None where it can't be told, which is
             never answered alone.
         right: Whether the model's own answer is right.
         risk: Largest share of its own answers that may be wrong, in [0, 1].
@@ -66,7 +66,7 @@ def propose_min_known(
     if not 0 <= risk <= 1 or not 0 < delta < 1:
         msg = f"risk {risk} is not in [0, 1], or delta {delta} not in (0, 1)"
         raise ValueError(msg)
-    curve = risk_coverage(sureness, [not one for one in right])
+    curve = risk_coverage(known_probability, [not one for one in right])
     steps = [
         (score, coverage, wrong)
         for score, coverage, wrong in zip(

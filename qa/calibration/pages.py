@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from accounts.exceptions import NescioError
 from kb.documents.models import KnowledgeBase
-from qa.calibration.current_fingerprints import what_runs
+from qa.calibration.current_fingerprints import current_fingerprints
 from qa.calibration.services import certify, labels_of_run
 from qa.calibration.threshold_effects import logged_effect, logged_of
 from qa.calibration.thresholds import NotCertified
@@ -145,7 +145,7 @@ class CalibrationPages:
         frozen = [policy.as_value() for policy in sides]
         effects = [labelled.effect(each) for each in frozen] if labelled else []
         logged = [logged_effect(log.answers, each) for each in frozen]
-        values, running = version_words.policy_rows(sides), what_runs()
+        values, running = version_words.policy_rows(sides), current_fingerprints()
         context = {
             "title": f"Compare policies: {desk.knowledge_base}",
             "new": new,
@@ -235,7 +235,7 @@ class CalibrationPages:
 
     def _frame(self, request: HttpRequest, desk: Desk) -> dict[str, Any]:
         active = next((p for p in desk.policies if p.is_active), None)
-        running = what_runs()
+        running = current_fingerprints()
         may_steer = self._policies.has_steer_permission(request)
         return {
             "desk": desk,

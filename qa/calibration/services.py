@@ -31,7 +31,7 @@ from qa.pipeline.policy import Scope
 from qa.policies.models import Policy
 from qa.policies.services import CHANGEABLE, PolicyChanges, new_version
 
-from .current_fingerprints import what_runs
+from .current_fingerprints import current_fingerprints
 
 # What stored signals were measured under, and no replay can change.
 _MEASURED_UNDER = (
@@ -228,7 +228,7 @@ def _check(policy: Policy, labels: Labels, signals: Sequence[str]) -> None:
             "of the scope knowledge_base; min_known is chosen by "
             "manage.py propose_min_known."
         )
-    running = what_runs()
+    running = current_fingerprints()
     for what, measured_by, runs in (
         ("embedding model", labels.embedder, running.embedder),
         ("way of searching", labels.retrieval, running.retrieval),

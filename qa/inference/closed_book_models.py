@@ -17,19 +17,19 @@ from qa.inference.label_judge import LabelPair, read_pair
 from qa.inference.verdict_by_history import VerdictByHistory, VerdictForm
 from qa.pipeline.history import History, VerdictDebiaser
 from qa.pipeline.policy import RetrievalTiming
-from qa.pipeline.self_knowledge import OwnKnowledge
+from qa.pipeline.self_knowledge import SelfKnowledge
 
 _forms: Final = LoadedOnce[str, OwnKnowledgeForm]()
 _history_forms: Final = LoadedOnce[tuple[str, LabelPair], HistoryForm]()
 _verdict_forms: Final = LoadedOnce[tuple[str, LabelPair], VerdictForm]()
 
-_WAYS: Final[Mapping[RetrievalTiming, Callable[[OwnKnowledgeForm], OwnKnowledge]]] = {
+_WAYS: Final[Mapping[RetrievalTiming, Callable[[OwnKnowledgeForm], SelfKnowledge]]] = {
     RetrievalTiming.BOUNDARY: OwnKnowledgeByProbe,
     RetrievalTiming.LOG_PROBABILITY: OwnKnowledgeByDraft,
 }
 
 
-def own_knowledge_of(timing: RetrievalTiming, *, history: History) -> OwnKnowledge:
+def self_knowledge_by(timing: RetrievalTiming, *, history: History) -> SelfKnowledge:
     """Return what tells by this timing whether the model knows.
 
     Args:

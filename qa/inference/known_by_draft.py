@@ -14,20 +14,20 @@ from qa.pipeline.values import Question
 
 @dataclass(frozen=True, slots=True)
 class ConsideredByDraft:
-    """`qa.pipeline.self_knowledge.Considered` of a draft that is there already."""
+    """`qa.pipeline.self_knowledge.KnowledgeEstimate` of a draft that is there already."""
 
     draft: Generation
     examples: tuple[str, ...] = ()
 
     @property
-    def sureness(self) -> float | None:
+    def known_probability(self) -> float | None:
         """The geometric mean of the probabilities of the draft's tokens."""
         mean = self.draft.log_probability
         return None if mean is None else math.exp(mean)
 
     @property
     def signals(self) -> tuple[tuple[str, float | None], ...]:
-        """The mean log-probability that the sureness is made of."""
+        """The mean log-probability that the known probability is made of."""
         return (("own_log_probability", self.draft.log_probability),)
 
     def answer(self) -> Generation:
@@ -35,7 +35,7 @@ class ConsideredByDraft:
 
 
 class OwnKnowledgeByDraft:
-    """`qa.pipeline.self_knowledge.OwnKnowledge` by the likelihood of the model's draft."""
+    """`qa.pipeline.self_knowledge.SelfKnowledge` by the likelihood of the model's draft."""
 
     def __init__(self, form: OwnKnowledgeForm) -> None:
         """Take over the form that questions are asked in."""

@@ -129,7 +129,7 @@ EXAMPLES_SHOWN: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class ConsideredByHistory:
-    """`qa.pipeline.self_knowledge.Considered` by past questions.
+    """`qa.pipeline.self_knowledge.KnowledgeEstimate` by past questions.
 
     Attributes:
         judgement: What the labels' scores tell.
@@ -144,7 +144,7 @@ class ConsideredByHistory:
     is_timely: bool
 
     @property
-    def sureness(self) -> float | None:
+    def known_probability(self) -> float | None:
         """The probability of "known" without the leaning; 0 of what changes."""
         return 0.0 if self.is_timely else self.judgement.known
 
@@ -178,7 +178,7 @@ class ConsideredByHistory:
 
 
 class OwnKnowledgeByHistory:
-    """`qa.pipeline.self_knowledge.OwnKnowledge` by past questions."""
+    """`qa.pipeline.self_knowledge.SelfKnowledge` by past questions."""
 
     def __init__(
         self, form: OwnKnowledgeForm, asking: HistoryForm, history: History

@@ -59,7 +59,7 @@ _loaded: Final = LoadedOnce[str, BoundaryProbe | None]()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConsideredByProbe:
-    """`qa.pipeline.self_knowledge.Considered` of a question that was read once.
+    """`qa.pipeline.self_knowledge.KnowledgeEstimate` of a question that was read once.
 
     Attributes:
         context: The prompt as it was read, to write on from.
@@ -67,12 +67,12 @@ class ConsideredByProbe:
 
     form: OwnKnowledgeForm
     context: Context
-    sureness: float | None
+    known_probability: float | None
     examples: tuple[str, ...] = ()
 
     @property
     def signals(self) -> tuple[tuple[str, float | None], ...]:
-        return ((SIGNAL, self.sureness),)
+        return ((SIGNAL, self.known_probability),)
 
     def answer(self) -> Generation:
         """Write the answer behind what was read."""
@@ -80,7 +80,7 @@ class ConsideredByProbe:
 
 
 class OwnKnowledgeByProbe:
-    """`qa.pipeline.self_knowledge.OwnKnowledge` by the boundary probe in force."""
+    """`qa.pipeline.self_knowledge.SelfKnowledge` by the boundary probe in force."""
 
     def __init__(
         self, form: OwnKnowledgeForm, probe: BoundaryProbe | None = None
@@ -108,8 +108,10 @@ class OwnKnowledgeByProbe:
         if look.context is None:
             # Only a watch stops a reading, and there is none.
             raise RuntimeError("the reading of a question was stopped")
-        sureness = held.confidence(look.states[held.probe.tap]) if held else None
-        return ConsideredByProbe(self._form, look.context, sureness)
+        known_probability = (
+            held.confidence(look.states[held.probe.tap]) if held else None
+        )
+        return ConsideredByProbe(self._form, look.context, known_probability)
 
 
 def active_boundary_probe(form: OwnKnowledgeForm) -> BoundaryProbe | None:

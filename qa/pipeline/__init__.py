@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from .abstain import abstain
 from .agree import judge_agreement
-from .closed_book import OwnMind, answer_by_itself
+from .closed_book import ClosedBookModels, answer_closed_book
 from .conclude import conclude
 from .generate import debias, generate
 from .hard_gate import judge_coverage
@@ -25,7 +25,7 @@ def answer(
     language_model: Callable[[], LanguageModel],
     probes: Callable[[LanguageModel], Probes],
     policy: Policy,
-    mind: OwnMind | None = None,
+    mind: ClosedBookModels | None = None,
     reranker: Callable[[], Reranker | None] | None = None,
     debiaser: Callable[[], VerdictDebiaser] | None = None,
 ) -> Iterator[StageValue]:
@@ -40,7 +40,7 @@ def answer(
     yield (question := clock.time("question", clean_question, asked, language))
     boundary = None
     if policy.scope is Scope.ADAPTIVE and mind:
-        before = yield from answer_by_itself(
+        before = yield from answer_closed_book(
             question, mind=mind, retriever=retriever, policy=policy, clock=clock
         )
         if isinstance(before, Outcome):

@@ -34,8 +34,8 @@ def abstain(
     Args:
         earlier: What the gates before measured.
     """
-    sureness = _sureness(generation)
-    measured = {signal.name: signal.value for signal in earlier} | sureness
+    distributions = _distributions(generation)
+    measured = {signal.name: signal.value for signal in earlier} | distributions
     confidence = probes.read(prompt_of(question, retrieval), generation, measured)
     values = _values(confidence)
     calibration = calibration_of(
@@ -50,7 +50,7 @@ def abstain(
     reason = next((reason for holds, reason in doubts if holds), None)
     signals = (
         *_signals(values, generation, policy),
-        *(_recorded(name, value) for name, value in sureness.items()),
+        *(_recorded(name, value) for name, value in distributions.items()),
         *(_recorded(name, value) for name, value in confidence.shadows),
     )
     return confidence, Decision(Gate.ABSTENTION, reason, reason, signals)
@@ -64,7 +64,7 @@ def _values(confidence: Confidence) -> dict[str, float | None]:
     }
 
 
-def _sureness(generation: Generation) -> dict[str, float | None]:
+def _distributions(generation: Generation) -> dict[str, float | None]:
     """Return what the model's own distributions say, which no probe has to read."""
     least = generation.least_log_probability
     return {

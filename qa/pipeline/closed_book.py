@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from .monitored import SegmentWriter, answer_monitored
 from .monitored_outcome import conclude_monitored, holds_for
 from .policy import Policy, RetrievalTiming
-from .self_knowledge import OwnKnowledge, conclude_unsourced, consider, recall
+from .self_knowledge import SelfKnowledge, conclude_unsourced, consider, recall
 from .values import Boundary, Clock, Outcome, Question, Retriever, StageValue
 
 
 @dataclass(frozen=True, slots=True)
-class OwnMind:
+class ClosedBookModels:
     """What loads the model that is asked by itself; nothing is loaded before it is asked.
 
     Attributes:
@@ -20,14 +20,14 @@ class OwnMind:
         writer: Whoever writes and watches, for a policy that retrieves meanwhile.
     """
 
-    knowledge: Callable[[], OwnKnowledge]
+    knowledge: Callable[[], SelfKnowledge]
     writer: Callable[[], SegmentWriter]
 
 
-def answer_by_itself(
+def answer_closed_book(
     question: Question,
     *,
-    mind: OwnMind,
+    mind: ClosedBookModels,
     retriever: Retriever,
     policy: Policy,
     clock: Clock,

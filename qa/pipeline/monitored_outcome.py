@@ -8,7 +8,7 @@ from .gates import Gate, Reason, Signal
 from .language_model import Citation
 from .monitored import Monitored
 from .policy import Policy
-from .self_knowledge import STANDS
+from .self_knowledge import HAS_DRAFT
 from .soft_gate import best_sentence, unsupported_facts
 from .values import (
     Agreement,
@@ -133,7 +133,7 @@ def _signals(
         # Below its threshold evidence was looked for: nothing was refused by it yet.
         Signal(gate, name, weakest, policy.min_token_confidence, None),
         *(Signal(gate, other, value, None, None) for other, value in others),
-        Signal(gate, STANDS, float(is_answered), 1.0, is_answered),
+        Signal(gate, HAS_DRAFT, float(is_answered), 1.0, is_answered),
         Signal(
             gate,
             "monitored_added_facts",

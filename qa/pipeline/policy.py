@@ -80,7 +80,7 @@ class Policy:
             warning.
         scope: What may be answered from.
         retrieval_timing: When evidence is looked for.
-        min_known: Least sureness in [0, 1] at which the model answers by itself; CBDR's
+        min_known: Least known_probability in [0, 1] at which the model answers by itself; CBDR's
             beta. Above 1 it never does.
         steering: How strongly activations are moved towards honesty while a monitored
             answer is written; 1 is half of what both instructions of the fit differ by.

@@ -12,7 +12,7 @@ from typing import Protocol
 from .agree import DISAGREEING
 from .gates import CONFIDENCES, EARLY, Gate
 from .policy import RetrievalTiming, Scope
-from .self_knowledge import STANDS, SURENESS, TOLD_BY
+from .self_knowledge import HAS_DRAFT, KNOWN_PROBABILITY, SIGNAL_BY_TIMING
 
 Signals = Mapping[str, float | None]
 # Measured of an answer that was watched while it was written, and of no other.
@@ -34,7 +34,7 @@ class Thresholds(Protocol):
 
     @property
     def min_known(self) -> float:
-        """Least sureness at which the model answers by itself."""
+        """Least known probability at which the model answers by itself."""
         ...
 
     @property
@@ -191,18 +191,22 @@ def _by_agreement(signals: Signals, policy: Thresholds) -> Replay:
 def _by_own_knowledge(signals: Signals, policy: Thresholds) -> Replay | None:
     """Decide what the model answers by itself; None where evidence is looked for.
 
-    A sureness is held against a threshold of its own timing alone, and what was watched
+    A known_probability is held against a threshold of its own timing alone, and what was watched
     while it was written can't be played again.
     """
-    stands = signals.get(STANDS)
+    stands = signals.get(HAS_DRAFT)
     if _WATCHED in signals:
         return Replay(Played.UNKNOWN)
     if policy.scope == Scope.ADAPTIVE:
-        told_by = TOLD_BY.get(RetrievalTiming(policy.retrieval_timing))
+        told_by = SIGNAL_BY_TIMING.get(RetrievalTiming(policy.retrieval_timing))
         if told_by not in signals:
             return Replay(Played.UNKNOWN)
-        sureness = signals.get(SURENESS)
-        if sureness is not None and sureness >= policy.min_known and stands != 0.0:
+        known_probability = signals.get(KNOWN_PROBABILITY)
+        if (
+            known_probability is not None
+            and known_probability >= policy.min_known
+            and stands != 0.0
+        ):
             return Replay(Played.UNKNOWN if stands is None else Played.ANSWERED)
     if stands == 1.0 and not _has_evidence(signals):
         return Replay(Played.UNKNOWN)  # it was answered before anything was looked for

@@ -11,11 +11,11 @@ from .refusal_detector import is_refusal
 from .values import Boundary, Calibration, Clock, Outcome, Question
 
 
-class Considered(Protocol):
+class KnowledgeEstimate(Protocol):
     """A question that the model has read by itself, before any answer token."""
 
     @property
-    def sureness(self) -> float | None:
+    def known_probability(self) -> float | None:
         """How sure it is in [0, 1] that the model knows; None where that can't be told."""
         ...
 
@@ -38,7 +38,7 @@ class Considered(Protocol):
         ...
 
 
-class OwnKnowledge(Protocol):
+class SelfKnowledge(Protocol):
     """A language model that is asked without evidence."""
 
     @property
@@ -46,7 +46,7 @@ class OwnKnowledge(Protocol):
         """What tells two models and ways of asking them apart."""
         ...
 
-    def consider(self, question: Question) -> Considered:
+    def consider(self, question: Question) -> KnowledgeEstimate:
         """Read the question, in one pass over it.
 
         Raises:
@@ -58,21 +58,21 @@ class OwnKnowledge(Protocol):
 # Stage: whether the language model knows the answer without looking.
 
 
-# What the sureness is stored under, whatever told it.
-SURENESS = "own_sureness"
-# By which signal the sureness of a timing is known from another's.
-TOLD_BY: Mapping[RetrievalTiming, str] = {
+# What the known_probability is stored under, whatever told it.
+KNOWN_PROBABILITY = "own_sureness"
+# By which signal the known_probability of a timing is known from another's.
+SIGNAL_BY_TIMING: Mapping[RetrievalTiming, str] = {
     RetrievalTiming.BOUNDARY: "boundary_confidence",
     RetrievalTiming.HISTORY: "history_known",
     RetrievalTiming.LOG_PROBABILITY: "own_log_probability",
 }
 # Whether what it wrote by itself was an answer; not there where it wrote nothing.
-STANDS = "own_answer_stands"
+HAS_DRAFT = "own_answer_stands"
 
 
 def consider(
-    question: Question, *, own: OwnKnowledge, policy: Policy
-) -> tuple[Considered, Boundary]:
+    question: Question, *, own: SelfKnowledge, policy: Policy
+) -> tuple[KnowledgeEstimate, Boundary]:
     """Let the model read the question by itself, and decide whether it knows.
 
     What can't be told is not known, and so is what is told by anything but what
@@ -80,20 +80,22 @@ def consider(
     """
     considered = own.consider(question)
     set_for = policy.calibrated_own_knowledge.split()
-    sureness = (
-        considered.sureness if not set_for or own.fingerprint in set_for else None
+    known_probability = (
+        considered.known_probability
+        if not set_for or own.fingerprint in set_for
+        else None
     )
-    is_known = sureness is not None and sureness >= policy.min_known
+    is_known = known_probability is not None and known_probability >= policy.min_known
     gate = Gate.BOUNDARY
     signals = (
-        Signal(gate, SURENESS, sureness, policy.min_known, is_known),
+        Signal(gate, KNOWN_PROBABILITY, known_probability, policy.min_known, is_known),
         *(Signal(gate, name, value, None, None) for name, value in considered.signals),
     )
     return considered, Boundary(is_known, own.fingerprint, considered.examples, signals)
 
 
 def recall(
-    considered: Considered, boundary: Boundary
+    considered: KnowledgeEstimate, boundary: Boundary
 ) -> tuple[Generation | None, Boundary]:
     """Let the model answer by itself, where it knows.
 
@@ -103,7 +105,7 @@ def recall(
         return None, boundary
     draft = considered.answer()
     says = bool(draft.answer.strip()) and not is_refusal(draft.answer)
-    said = Signal(Gate.BOUNDARY, STANDS, float(says), 1.0, says)
+    said = Signal(Gate.BOUNDARY, HAS_DRAFT, float(says), 1.0, says)
     signals = (*boundary.signals, said)
     return draft if says else None, replace(boundary, signals=signals, is_answered=says)
 

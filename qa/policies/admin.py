@@ -15,7 +15,7 @@ from accounts.admin_parts import confirmed
 from accounts.exceptions import NescioError
 from jobs.services import enqueue
 from qa.calibration import version_differences as words
-from qa.calibration.current_fingerprints import Running, what_runs
+from qa.calibration.current_fingerprints import Running, current_fingerprints
 from qa.calibration.forms import author_of
 from qa.calibration.pages import CalibrationPages
 from qa.calibration.threshold_effects import has_drifted
@@ -176,7 +176,7 @@ class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         rows: QuerySet[Policy] = super().get_queryset(request)
         running = {
             name: Value(value, output_field=TextField())
-            for name, value in asdict(what_runs()).items()
+            for name, value in asdict(current_fingerprints()).items()
         }
         return rows.annotate(
             answers_count=Count("answers"), has_drifted=has_drifted(), **running

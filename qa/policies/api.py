@@ -15,7 +15,11 @@ from rest_framework.response import Response
 from accounts.filters import BooleanFilter, NonEmptyForm
 from accounts.pagination import NewestFirstPagination
 from accounts.roles import IsAdmin, IsAgent
-from qa.calibration.current_fingerprints import Running, calibration_state, what_runs
+from qa.calibration.current_fingerprints import (
+    Running,
+    calibration_state,
+    current_fingerprints,
+)
 from qa.calibration.models import Certificate, DriftReading
 from qa.exceptions import PolicyNotFoundError
 from qa.pipeline.values import Calibration
@@ -150,7 +154,10 @@ class _Policies(GenericAPIView[Policy]):
 
     def get_serializer_context(self) -> dict[str, Any]:
         """Look up what runs once for all that is shown; a schema shows nothing."""
-        return {**super().get_serializer_context(), "running": cache(what_runs)}
+        return {
+            **super().get_serializer_context(),
+            "running": cache(current_fingerprints),
+        }
 
 
 class PolicyListView(_Policies, ListAPIView[Policy]):

@@ -20,13 +20,13 @@ from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
 from qa.policies.models import Policy, RefusalWording
 
-_KEPT = "_grounds"
+_KEPT = "_prefetched"
 _KNOWLEDGE_BASE = field_names(KnowledgeBase)
 _POLICY = field_names(Policy)
 
 
 @dataclass(frozen=True, slots=True)
-class Grounds:
+class Prefetched:
     """What was read with a knowledge base.
 
     Attributes:
@@ -42,10 +42,10 @@ class Grounds:
     wordings: Mapping[tuple[str, str], str]
 
 
-def read_grounds(
+def prefetch(
     slug: str, asker: AbstractBaseUser | AnonymousUser
 ) -> KnowledgeBase | None:
-    """Return the knowledge base `slug`, or the oldest one for "", with its grounds.
+    """Return the knowledge base `slug`, or the oldest one for "", with what deciding needs.
 
     One query; None where there is no such knowledge base.
     """
@@ -59,20 +59,20 @@ def read_grounds(
     if active is not None:
         active.knowledge_base = found
     texts = (json.loads(wording) for wording in wordings)
-    grounds = Grounds(
+    read = Prefetched(
         policy=active,
         asker=asker,
         audience_ids=tuple(audience_ids or ()),  # NULL for who belongs to none
         wordings={(own["language"], own["reason"]): own["text"] for own in texts},
     )
-    setattr(found, _KEPT, grounds)
+    setattr(found, _KEPT, read)
     return found
 
 
-def grounds_of(knowledge_base: KnowledgeBase) -> Grounds | None:
+def prefetched(knowledge_base: KnowledgeBase) -> Prefetched | None:
     """Return what was read with this instance, if anything was."""
-    grounds: Grounds | None = getattr(knowledge_base, _KEPT, None)
-    return grounds
+    read: Prefetched | None = getattr(knowledge_base, _KEPT, None)
+    return read
 
 
 @lru_cache(maxsize=1024)

@@ -15,7 +15,7 @@ from qa.exceptions import PolicyError
 from qa.pipeline.policy import RetrievalTiming, Scope
 from qa.policies.models import Policy, PolicyActivation
 
-from .ask_prefetch import grounds_of
+from .ask_prefetch import prefetched
 
 # The fingerprint of the bundled embedder, which the default thresholds were chosen for.
 DEFAULTS_SET_FOR = "01b8e73530d9716e4fe49653e90b46837f86e9622026994e5c30f2ace2498e80"
@@ -92,9 +92,9 @@ def active_policy(knowledge_base: KnowledgeBase) -> Policy:
 
     One query, or none where it was read with the knowledge base.
     """
-    grounds = grounds_of(knowledge_base)
-    if grounds and grounds.policy:
-        return grounds.policy
+    read = prefetched(knowledge_base)
+    if read and read.policy:
+        return read.policy
     found = Policy.objects.filter(knowledge_base=knowledge_base, is_active=True).first()
     return found or ensure_default_policy(knowledge_base)
 

@@ -261,12 +261,12 @@ class Judged:
     """Questions as the probe and the references judge them, in one order.
 
     Attributes:
-        sureness: In [0, 1].
+        known_probability: In [0, 1].
         right: Whether the model's own answer is right.
         fingerprint: What `min_known` belongs to.
     """
 
-    sureness: Sequence[float]
+    known_probability: Sequence[float]
     right: Sequence[bool]
     fingerprint: str
 

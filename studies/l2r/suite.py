@@ -153,7 +153,8 @@ def _judged(
     return Judged(
         id=question.id,
         group=question.group,
-        signals={signal.name: signal.value for signal in signals} | _sureness(choice),
+        signals={signal.name: signal.value for signal in signals}
+        | _distributions(choice),
         is_answerable=None,
         is_correct=is_right(question, choice) if choice else None,
         is_answered=not deciding.refused,
@@ -211,7 +212,7 @@ def _measures(
     return measures
 
 
-def _sureness(choice: Choice | None) -> dict[str, float]:
+def _distributions(choice: Choice | None) -> dict[str, float]:
     """Return how far the best option's score lies above the next, a signal of its own."""
     if choice is None or len(choice.scores) < 2:
         return {}

@@ -1,4 +1,4 @@
-"""Propose the sureness from which on a model may answer by itself."""
+"""Propose the known probability from which on a model may answer by itself."""
 
 import argparse
 from pathlib import Path
@@ -52,7 +52,7 @@ class Command(BaseCommand):
                 judged = judged_questions(options["files"], on_progress=bars.at)
             try:
                 proposal = propose_min_known(
-                    judged.sureness,
+                    judged.known_probability,
                     judged.right,
                     risk=options["risk"],
                     delta=options["delta"],

@@ -73,13 +73,13 @@ class Asked:
 
     Attributes:
         groups: Each question and its group.
-        sureness: In [0, 1], of the boundary probe.
+        known_probability: In [0, 1], of the boundary probe.
         alone: Whether the model alone is right.
         noted: By order, whether it is right with the first note of that order.
     """
 
     groups: Sequence[tuple[str, str]]
-    sureness: Sequence[float]
+    known_probability: Sequence[float]
     alone: Sequence[bool]
     noted: Mapping[str, Sequence[bool]]
 
@@ -184,7 +184,7 @@ def run_study(
         for part in (Part.CALIBRATION, Part.TEST)
     )
     min_known = {
-        order: _threshold(calibration.sureness, calibration.alone, right)
+        order: _threshold(calibration.known_probability, calibration.alone, right)
         for order, right in calibration.noted.items()
     }
     return Study(
@@ -233,7 +233,7 @@ def _asked(
     is_right = {(row.prompt.question, row.prompt.notes): row.is_right for row in done}
     return Asked(
         groups=[(q.question, q.group) for q in questions],
-        sureness=[one.alone for one in told],
+        known_probability=[one.alone for one in told],
         alone=[is_right[q.question, ()] for q in questions],
         noted={
             order: [
@@ -288,9 +288,9 @@ def _compared(questions: Sequence[Ordered]) -> list[Compared]:
 
 
 def _threshold(
-    sureness: Sequence[float], alone: Sequence[bool], noted: Sequence[bool]
+    known_probability: Sequence[float], alone: Sequence[bool], noted: Sequence[bool]
 ) -> float | None:
-    curve = retrieval_curve(sureness, alone, noted)
+    curve = retrieval_curve(known_probability, alone, noted)
     return curve.threshold[curve.cheapest(within=0.0)]
 
 
@@ -318,7 +318,7 @@ def _rights(
         for order, noted in test.noted.items()
     ]
     for order, noted in test.noted.items():
-        sent = [retrieves(value, min_known[order]) for value in test.sureness]
+        sent = [retrieves(value, min_known[order]) for value in test.known_probability]
         right = [
             with_note if is_sent else alone
             for is_sent, with_note, alone in zip(sent, noted, test.alone, strict=True)

@@ -13,7 +13,7 @@ from qa.inference.closed_book_form import OwnKnowledgeForm
 from qa.inference.evidence_text import note_of
 from qa.pipeline.hard_gate import passes
 from qa.pipeline.policy import Policy
-from qa.pipeline.self_knowledge import OwnKnowledge
+from qa.pipeline.self_knowledge import SelfKnowledge
 from qa.pipeline.values import Question, Retriever
 from qa.pipeline.verbatim import match_verbatim
 
@@ -192,14 +192,14 @@ class Asker:
     def considered(
         self,
         name: str,
-        decider: OwnKnowledge,
+        decider: SelfKnowledge,
         questions: Sequence[Asked],
         *,
         tried: Collection[str],
     ) -> Mapping[str, Row]:
         """Return what a decider says of each question, and what that and going on took.
 
-        A row holds `sureness` in [0, 1] or None, the `signals`, and the cost `decided`;
+        A row holds `known_probability` in [0, 1] or None, the `signals`, and the cost `decided`;
         of the questions whose ids are `tried` also the `answer` that it goes on to, and
         the cost `answered` of that.
         """
@@ -237,11 +237,13 @@ class Asker:
         done = self._record.of(kind, by)
         return [one for one in questions if one.case.id not in done]
 
-    def _considered(self, decider: OwnKnowledge, asked: Asked, *, goes_on: bool) -> Row:
+    def _considered(
+        self, decider: SelfKnowledge, asked: Asked, *, goes_on: bool
+    ) -> Row:
         question = Question(asked.case.question)
         considered, decided = self._costed(lambda: decider.consider(question))
         row: dict[str, Any] = {
-            "sureness": considered.sureness,
+            "sureness": considered.known_probability,
             "signals": dict(considered.signals),
             "decided": asdict(decided),
         }

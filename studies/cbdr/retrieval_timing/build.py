@@ -93,7 +93,7 @@ def _account(
         sent[name] = sent_by(tested[name], thresholds[name])
     rows_of = {NEVER: own, ALWAYS: own, **tested}
     right = {name: rights(rows_of[name], sent[name], account) for name in sent}
-    lots = [replace(row, sureness=0.5) for row in own]
+    lots = [replace(row, known_probability=0.5) for row in own]
     ranked = {**tested, CHANCE: lots}
     return {
         "table": [
@@ -193,7 +193,7 @@ def _equal_rates(ranked: Deciders, account: Account) -> list[dict[str, Any]]:
         right = {}
         for name, rows in ranked.items():
             ids = [row.asked.case.id for row in rows]
-            sent = sent_at([row.sureness for row in rows], rate, ids)
+            sent = sent_at([row.known_probability for row in rows], rate, ids)
             right[name] = rights(rows, sent, account)
         compared += [
             {
@@ -225,10 +225,12 @@ def _points(rows: Sequence[Outcome], account: Account) -> dict[str, Any]:
 
 
 def _knowing(rows: Sequence[Outcome]) -> dict[str, Any]:
-    """Return how well the sureness tells what the model knows, on the tested part."""
+    """Return how well the known probability tells what the model knows, on the tested part."""
     tested = of_part(rows, Part.TEST)
-    untold = sum(row.sureness is None for row in tested)
-    area = auroc([row.sureness for row in tested], [not row.alone for row in tested])
+    untold = sum(row.known_probability is None for row in tested)
+    area = auroc(
+        [row.known_probability for row in tested], [not row.alone for row in tested]
+    )
     return {"auroc": area, "untold": untold}
 
 

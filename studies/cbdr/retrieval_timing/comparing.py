@@ -17,7 +17,7 @@ from qa.inference.known_by_draft import OwnKnowledgeByDraft
 from qa.inference.known_by_history import OwnKnowledgeByHistory
 from qa.inference.known_by_probe import OwnKnowledgeByProbe
 from qa.inference.monitored_writer import monitored_writer
-from qa.pipeline.self_knowledge import OwnKnowledge
+from qa.pipeline.self_knowledge import SelfKnowledge
 from qa.policies.services import active_policy
 from qa.training.boundary_prompts import AnsweredPrompt
 
@@ -88,7 +88,7 @@ def compare_retrieval(options: Options, *, on_progress: OnProgress) -> dict[str,
     tried = frozenset(one.case.id for one in drawn[::_COSTED_EACH])
     costed = [one for one in asked if one.case.id in tried]
     costs = asker.considered(NEVER, Undecided(form), costed, tried=tried)
-    made: Mapping[str, Callable[[], OwnKnowledge]] = {
+    made: Mapping[str, Callable[[], SelfKnowledge]] = {
         LOG_PROBABILITY: lambda: OwnKnowledgeByDraft(form),
         CBDR: lambda: _by_boundary(
             form, prompts_of(taught, alone, with_notes), options, on_progress
@@ -129,7 +129,7 @@ def _by_boundary(
     prompts: Sequence[AnsweredPrompt],
     options: Options,
     on_progress: OnProgress,
-) -> OwnKnowledge:
+) -> SelfKnowledge:
     directory = options.record.parent
     probe = taught_probe(form, prompts, directory, on_progress=on_progress)
     return OwnKnowledgeByProbe(form, probe)
@@ -139,7 +139,7 @@ def _by_history(
     form: OwnKnowledgeForm,
     taught: Sequence[Asked],
     alone: Mapping[str, Row],
-) -> OwnKnowledge:
+) -> SelfKnowledge:
     embedder = load_embedder(settings.EMBEDDING_MODEL)
     return OwnKnowledgeByHistory(
         form, history_form(), TaughtHistory(taught, alone, embedder)

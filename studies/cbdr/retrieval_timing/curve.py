@@ -1,8 +1,8 @@
 """Accuracy as the threshold of a decider sends more questions to the knowledge base.
 
-A decider gives each question a sureness, higher is surer that the model knows. Those below
+A decider gives each question a known_probability, higher is surer that the model knows. Those below
 a threshold are answered with what is retrieved, the others by the model alone. Equal
-sureness is one step: a threshold sends all of them or none. None, "can't be told", is the
+known_probability is one step: a threshold sends all of them or none. None, "can't be told", is the
 least sure.
 """
 
@@ -26,7 +26,7 @@ class RetrievalCurve:
     Attributes:
         rate: Share of the questions that retrieve, from 0 to 1.
         accuracy: Share of all questions that is answered rightly, in [0, 1].
-        threshold: The least sureness that answers alone, -inf for that which can't be
+        threshold: The least known_probability that answers alone, -inf for that which can't be
             told; None where all retrieve.
     """
 
@@ -46,19 +46,19 @@ class RetrievalCurve:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Timing:
-    """Questions in the order in which a falling sureness sends them, the least sure first.
+    """Questions in the order in which a falling known_probability sends them, the least sure first.
 
     Attributes:
         order: Their positions.
         starts: Where in that order each step begins.
-        sureness: Of each step; -inf is the one that can't be told.
+        known_probability: Of each step; -inf is the one that can't be told.
         alone: 1 where the model alone is right, else 0, in the questions' own order.
         gained: What retrieving changes of that: -1, 0 or 1.
     """
 
     order: NDArray[np.intp]
     starts: NDArray[np.intp]
-    sureness: Numbers
+    known_probability: Numbers
     alone: Numbers
     gained: Numbers
 
@@ -91,7 +91,7 @@ class Timing:
 
 
 def timing(
-    sureness: Sureness, alone: Sequence[bool], retrieving: Sequence[bool]
+    known_probability: Sureness, alone: Sequence[bool], retrieving: Sequence[bool]
 ) -> Timing:
     """Put questions in order.
 
@@ -102,13 +102,15 @@ def timing(
     Raises:
         ValueError: There are none, or the lengths differ.
     """
-    if not len(sureness) or not len(sureness) == len(alone) == len(retrieving):
+    if not len(known_probability) or not len(known_probability) == len(alone) == len(
+        retrieving
+    ):
         msg = (
-            f"{len(sureness)} numbers, {len(alone)} answers alone and {len(retrieving)} "
+            f"{len(known_probability)} numbers, {len(alone)} answers alone and {len(retrieving)} "
             "with evidence make no curve"
         )
         raise ValueError(msg)
-    values = np.array([_told(value) for value in sureness])
+    values = np.array([_told(value) for value in known_probability])
     order = np.argsort(values, kind="stable")
     ordered = values[order]
     starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
@@ -118,39 +120,39 @@ def timing(
 
 
 def retrieval_curve(
-    sureness: Sureness, alone: Sequence[bool], retrieving: Sequence[bool]
+    known_probability: Sureness, alone: Sequence[bool], retrieving: Sequence[bool]
 ) -> RetrievalCurve:
     """Return what every threshold comes to; the arguments are those of `timing`."""
-    ranked = timing(sureness, alone, retrieving)
+    ranked = timing(known_probability, alone, retrieving)
     rate, accuracy = ranked.points(np.ones((1, len(ranked.order))))
     return RetrievalCurve(
         tuple(rate[0].tolist()),
         tuple(accuracy[0].tolist()),
-        (*ranked.sureness.tolist(), None),
+        (*ranked.known_probability.tolist(), None),
     )
 
 
-def retrieves(sureness: float | None, threshold: float | None) -> bool:
+def retrieves(known_probability: float | None, threshold: float | None) -> bool:
     """Tell whether a question is sent, at one of a curve's thresholds."""
-    return threshold is None or _told(sureness) < threshold
+    return threshold is None or _told(known_probability) < threshold
 
 
-def sent_at(sureness: Sureness, rate: float, ids: Sequence[str]) -> list[bool]:
+def sent_at(known_probability: Sureness, rate: float, ids: Sequence[str]) -> list[bool]:
     """Return which questions are sent when exactly that share is, the least sure first.
 
     Args:
         rate: In [0, 1]; rounded to whole questions.
-        ids: What questions of equal sureness are drawn by, as if by lot.
+        ids: What questions of equal known_probability are drawn by, as if by lot.
     """
     lots = [hashlib.sha256(name.encode()).digest() for name in ids]
-    told = [_told(value) for value in sureness]
+    told = [_told(value) for value in known_probability]
     order = sorted(range(len(told)), key=lambda place: (told[place], lots[place]))
     chosen = set(order[: round(rate * len(order))])
     return [place in chosen for place in range(len(order))]
 
 
-def _told(sureness: float | None) -> float:
-    return -math.inf if sureness is None else sureness
+def _told(known_probability: float | None) -> float:
+    return -math.inf if known_probability is None else known_probability
 
 
 def _from_zero(steps: Numbers) -> Numbers:

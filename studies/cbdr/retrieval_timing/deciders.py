@@ -32,11 +32,11 @@ from .questions import Asked
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JustRead:
-    """`qa.pipeline.self_knowledge.Considered` by nobody: what answering takes by itself."""
+    """`qa.pipeline.self_knowledge.KnowledgeEstimate` by nobody: what answering takes by itself."""
 
     form: OwnKnowledgeForm
     context: Context
-    sureness: float | None = None
+    known_probability: float | None = None
     signals: tuple[tuple[str, float | None], ...] = ()
     examples: tuple[str, ...] = ()
 
@@ -46,7 +46,7 @@ class JustRead:
 
 
 class Undecided:
-    """`qa.pipeline.self_knowledge.OwnKnowledge` that tells nothing and just answers."""
+    """`qa.pipeline.self_knowledge.SelfKnowledge` that tells nothing and just answers."""
 
     def __init__(self, form: OwnKnowledgeForm) -> None:
         """Take over the form that questions are asked in."""
@@ -63,7 +63,7 @@ class Undecided:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """`qa.pipeline.self_knowledge.Considered` by the first sentence of a watched answer."""
+    """`qa.pipeline.self_knowledge.KnowledgeEstimate` by the first sentence of a watched answer."""
 
     question: str
     draft: Draft
@@ -85,7 +85,7 @@ class Watched:
         )
 
     @property
-    def sureness(self) -> float | None:
+    def known_probability(self) -> float | None:
         """That, brought into [0, 1] in its own order."""
         weakest = self.weakest
         return None if weakest is None else (1 + math.tanh(weakest / 2)) / 2
@@ -114,7 +114,7 @@ class Watched:
 
 
 class OwnKnowledgeByMonitor:
-    """`qa.pipeline.self_knowledge.OwnKnowledge` by CtrlA's monitor, as one that decides once.
+    """`qa.pipeline.self_knowledge.SelfKnowledge` by CtrlA's monitor, as one that decides once.
 
     CtrlA itself goes on to form queries and to write again; as a decider among others it
     says by its first sentence whether evidence is to be looked for.

@@ -13,7 +13,7 @@ class Outcome:
     """One question under one decider.
 
     Attributes:
-        sureness: In [0, 1]; None where it can't be told.
+        known_probability: In [0, 1]; None where it can't be told.
         alone: Whether the model's own answer is right.
         with_notes: Whether the answer with notes is.
         passes: Whether the hard gate lets the notes pass.
@@ -25,7 +25,7 @@ class Outcome:
     """
 
     asked: Asked
-    sureness: float | None
+    known_probability: float | None
     alone: bool
     with_notes: bool
     passes: bool
@@ -56,7 +56,7 @@ def outcomes_of(
         found.append(
             Outcome(
                 asked=one,
-                sureness=row.get("sureness"),
+                known_probability=row.get("sureness"),
                 alone=one.is_right(alone[name]["answer"]),
                 with_notes=one.is_right(helped["answer"]),
                 passes=bool(helped["passes"]),
@@ -92,9 +92,9 @@ def behind_the_gates(row: Outcome) -> bool:
 def columns(
     rows: Sequence[Outcome], account: Account
 ) -> tuple[list[float | None], list[bool], list[bool]]:
-    """Return the sureness, and what is right alone and by retrieving, as curves take it."""
+    """Return the known probability, and what is right alone and by retrieving, as curves take it."""
     return (
-        [row.sureness for row in rows],
+        [row.known_probability for row in rows],
         [row.alone for row in rows],
         [account(row) for row in rows],
     )
@@ -116,4 +116,4 @@ def of_part(rows: Sequence[Outcome], part: Part) -> list[Outcome]:
 
 def sent_by(rows: Sequence[Outcome], threshold: float | None) -> list[bool]:
     """Return which questions a threshold sends."""
-    return [retrieves(row.sureness, threshold) for row in rows]
+    return [retrieves(row.known_probability, threshold) for row in rows]

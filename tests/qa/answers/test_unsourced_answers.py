@@ -5,7 +5,7 @@ from django.urls import reverse
 from rest_framework.test import APIClient
 
 from qa.answers.asking import ask
-from qa.calibration.current_fingerprints import what_runs
+from qa.calibration.current_fingerprints import current_fingerprints
 from qa.exceptions import PolicyError
 from qa.models import Answer, Policy
 from qa.pipeline.policy import RetrievalTiming, Scope
@@ -49,7 +49,7 @@ def test_what_it_knows_is_answered_and_labelled_on_every_way(client, bundled_bas
     assert "Own knowledge" in page
 
 
-def test_below_the_least_sureness_the_knowledge_base_decides(bundled_base):
+def test_below_the_least_known_probability_the_knowledge_base_decides(bundled_base):
     adaptive(1.01)
     make_entry("A replacement card costs 12 euros.")
 
@@ -74,7 +74,7 @@ def test_an_unsourced_answer_is_no_sign_of_another_language_model(bundled_base):
     adaptive(0.0)
     ask(CAPITAL, asker=make_user(), channel="api")
 
-    assert what_runs().language_model == ""
+    assert current_fingerprints().language_model == ""
 
 
 @pytest.mark.parametrize(

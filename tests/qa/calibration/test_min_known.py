@@ -1,4 +1,4 @@
-"""A least sureness from a stated risk."""
+"""A least known probability from a stated risk."""
 
 import pytest
 from hypothesis import given
@@ -15,9 +15,9 @@ _rows = st.lists(
 
 @given(_rows, st.floats(0, 1), st.floats(0.01, 0.5))
 def test_what_is_proposed_keeps_the_risk(rows, risk, delta):
-    sureness, right = [s for s, _ in rows], [r for _, r in rows]
+    known_probability, right = [s for s, _ in rows], [r for _, r in rows]
 
-    proposal = propose_min_known(sureness, right, risk=risk, delta=delta)
+    proposal = propose_min_known(known_probability, right, risk=risk, delta=delta)
 
     for one in (proposal.seen, proposal.guaranteed):
         if one is not None:
@@ -62,8 +62,10 @@ def test_impossible_risks_are_refused(risk, delta):
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
-def test_the_threshold_is_printed_in_full(sureness):
-    proposal = propose_min_known(sureness, [True] * len(sureness), risk=1.0, delta=0.1)
+def test_the_threshold_is_printed_in_full(known_probability):
+    proposal = propose_min_known(
+        known_probability, [True] * len(known_probability), risk=1.0, delta=0.1
+    )
 
     table = command._table(proposal)
 

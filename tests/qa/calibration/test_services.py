@@ -6,7 +6,11 @@ import pytest
 
 from kb.embedding.services import active_model
 from kb.search import METHOD
-from qa.calibration.current_fingerprints import Running, calibration_state, what_runs
+from qa.calibration.current_fingerprints import (
+    Running,
+    calibration_state,
+    current_fingerprints,
+)
 from qa.calibration.services import certify, labels_of_run, make_by_cost
 from qa.calibration.thresholds import NotCertified
 from qa.exceptions import CalibrationError, PolicyError
@@ -266,7 +270,7 @@ def test_what_runs_is_told_without_loading_a_model(policy, django_assert_num_que
     make_answer(make_user(), language_model="")
 
     with django_assert_num_queries(2):
-        running = what_runs()
+        running = current_fingerprints()
 
     assert (running.language_model, running.probes) == (MODEL, PROBES)
     assert running.embedder == active_model().fingerprint

@@ -54,14 +54,14 @@ def forms():
     return OwnKnowledgeForm(model), HistoryForm(model, LabelPair("A", "B"))
 
 
-def test_the_sureness_is_the_corrected_probability_of_known(forms):
+def test_the_known_probability_is_the_corrected_probability_of_known(forms):
     own, asking = forms
 
     found = OwnKnowledgeByHistory(own, asking, GivenHistory()).consider(ASKED)
 
     expected = asking.judge(ASKED.text, PAST)
     told = dict(found.signals)
-    assert found.sureness == told["history_known"] == expected.known
+    assert found.known_probability == told["history_known"] == expected.known
     assert told["history_uncorrected"] == expected.uncorrected
     assert told["history_known_share"] == 0.5
     assert found.examples == ("near", "far")
@@ -72,7 +72,7 @@ def test_without_a_history_the_examples_that_come_along_decide(forms):
 
     found = OwnKnowledgeByHistory(own, asking, GivenHistory(())).consider(ASKED)
 
-    assert found.sureness == asking.judge(ASKED.text).known
+    assert found.known_probability == asking.judge(ASKED.text).known
     assert found.examples == ()
     assert dict(found.signals)["history_known_share"] is None
 
@@ -83,7 +83,7 @@ def test_what_changes_is_never_known(forms):
 
     found = OwnKnowledgeByHistory(own, asking, GivenHistory()).consider(question)
 
-    assert found.sureness == 0.0
+    assert found.known_probability == 0.0
     assert found.judgement.known > 0
 
 

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qa.pipeline import answer
-from qa.pipeline.closed_book import OwnMind
+from qa.pipeline.closed_book import ClosedBookModels
 from qa.pipeline.gates import Gate
 from qa.pipeline.language_model import Generation, NoProbes
 from qa.pipeline.monitored import SegmentWriter
 from qa.pipeline.policy import RetrievalTiming, Scope
 from qa.pipeline.replay import Played, replay
-from qa.pipeline.self_knowledge import STANDS, SURENESS
+from qa.pipeline.self_knowledge import HAS_DRAFT, KNOWN_PROBABILITY
 from qa.pipeline.values import Calibration, Outcome, Question, stage_of
 from tests.qa.pipeline.values import (
     GivenModel,
@@ -33,7 +33,7 @@ FROM_EVIDENCE = GivenModel(make_generation("It costs 12 euros."))
 class GivenKnowledge:
     """Says how sure it is, and counts the drafts that it was asked for."""
 
-    sureness: float | None
+    known_probability: float | None
     draft: str = "Twelve euros."
     drafts: int = 0
     examples: tuple[str, ...] = ("one", "two")
@@ -71,7 +71,7 @@ def run(own: GivenKnowledge, **policy):
             language_model=lambda: FROM_EVIDENCE,
             probes=lambda _model: NoProbes(),
             policy=make_policy(**changes | policy),
-            mind=OwnMind(lambda: own, never_write),
+            mind=ClosedBookModels(lambda: own, never_write),
         )
     )
     outcome = values[-1]
@@ -93,20 +93,20 @@ def test_what_the_model_knows_is_answered_without_looking_and_says_so():
     assert outcome.boundary.fingerprint == OWN
     assert outcome.boundary.examples == ("one", "two")
     assert {s.name: s.value for s in outcome.signals} == {
-        SURENESS: 0.8, "boundary_confidence": 0.25, STANDS: 1.0,
+        KNOWN_PROBABILITY: 0.8, "boundary_confidence": 0.25, HAS_DRAFT: 1.0,
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("sureness", [0.79, None])
-def test_what_it_does_not_know_is_answered_from_evidence(sureness):
-    own = GivenKnowledge(sureness)
+@pytest.mark.parametrize("known_probability", [0.79, None])
+def test_what_it_does_not_know_is_answered_from_evidence(known_probability):
+    own = GivenKnowledge(known_probability)
 
     outcome, _, retriever = run(own)
 
     assert (outcome.answered, outcome.gate) == (True, None)
     assert outcome.answer == "It costs 12 euros."
     assert (own.drafts, retriever.looks) == (0, [False])
-    assert {s.name: s.passed for s in outcome.signals}[SURENESS] is False
+    assert {s.name: s.passed for s in outcome.signals}[KNOWN_PROBABILITY] is False
 
 
 @pytest.mark.parametrize("draft", ["", "  ", "I don't know."])
@@ -116,7 +116,7 @@ def test_a_draft_that_says_nothing_lets_the_question_go_on(draft):
     assert outcome.answer == "It costs 12 euros."
     assert outcome.gate is None
     assert retriever.looks == [False]
-    assert {s.name: s.value for s in outcome.signals}[STANDS] == 0.0
+    assert {s.name: s.value for s in outcome.signals}[HAS_DRAFT] == 0.0
 
 
 def test_above_one_it_never_answers_by_itself():
@@ -156,12 +156,12 @@ def test_thresholds_count_as_calibrated_only_if_they_were_set_for_this():
 
 
 @given(
-    sureness=st.none() | st.floats(0, 1),
+    known_probability=st.none() | st.floats(0, 1),
     least=st.floats(0, 1.01),
     draft=st.sampled_from(("Twelve euros.", "", "I don't know.")),
 )
-def test_stored_signals_tell_again_what_was_decided(sureness, least, draft):
-    outcome, _, _ = run(GivenKnowledge(sureness, draft=draft), min_known=least)
+def test_stored_signals_tell_again_what_was_decided(known_probability, least, draft):
+    outcome, _, _ = run(GivenKnowledge(known_probability, draft=draft), min_known=least)
 
     signals = {s.name: s.value for s in outcome.signals}
     again = replay(signals, outcome.policy)
@@ -177,7 +177,7 @@ def test_what_was_never_looked_for_is_unknown_to_a_policy_that_looks():
     assert replay(signals, make_policy()).outcome is Played.UNKNOWN
 
 
-def test_a_sureness_is_held_against_no_threshold_of_another_timing():
+def test_a_known_probability_is_held_against_no_threshold_of_another_timing():
     outcome, _, _ = run(GivenKnowledge(1.0))
     signals = {s.name: s.value for s in outcome.signals}
     other = make_policy(
@@ -207,7 +207,7 @@ def test_the_language_model_of_evidence_is_not_loaded_for_what_is_known():
         policy=make_policy(
             scope=Scope.ADAPTIVE, retrieval_timing=RetrievalTiming.HISTORY
         ),
-        mind=OwnMind(lambda: GivenKnowledge(1.0), never_write),
+        mind=ClosedBookModels(lambda: GivenKnowledge(1.0), never_write),
     )
 
     outcome = list(values)[-1]

@@ -12,13 +12,13 @@ from qa.answers.asking import new_question
 from qa.answers.recording import record_outcome
 from qa.models import Answer
 from qa.pipeline import answer as run_pipeline
-from qa.pipeline.closed_book import OwnMind
+from qa.pipeline.closed_book import ClosedBookModels
 from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.language_model import NoProbes
 from qa.pipeline.policy import RetrievalTiming, Scope
 from qa.pipeline.replay import Played
 from qa.pipeline.replay import replay as play_again
-from qa.pipeline.self_knowledge import OwnKnowledge
+from qa.pipeline.self_knowledge import SelfKnowledge
 from qa.pipeline.values import Calibration, Outcome
 from qa.policies.services import activate, ensure_default_policy, new_version
 from tests.factories import make_audience, make_entry, make_knowledge_base, make_user
@@ -34,7 +34,7 @@ from tests.qa.pipeline.values import (
 FEE = make_evidence("A replacement card costs 12 euros.", distance=0.4)
 
 
-def never_asked() -> OwnKnowledge:
+def never_asked() -> SelfKnowledge:
     raise AssertionError("somebody asked what the model knows at once")
 
 
@@ -56,7 +56,7 @@ def outcome_of(
             language_model=never_load,
             probes=lambda _model: NoProbes(),
             policy=make_policy(**monitored | (policy or {})),
-            mind=OwnMind(never_asked, lambda: GivenWriter(writes)),
+            mind=ClosedBookModels(never_asked, lambda: GivenWriter(writes)),
         )
     )
     outcome = values[-1]

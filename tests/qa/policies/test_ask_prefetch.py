@@ -6,7 +6,7 @@ from django.contrib.auth.models import AnonymousUser, User
 from kb.models import Audience, KnowledgeBase
 from qa.answers.retriever import scope_of
 from qa.models import RefusalWording
-from qa.policies.ask_prefetch import grounds_of, read_grounds
+from qa.policies.ask_prefetch import prefetch, prefetched
 from qa.policies.services import (  # fmt: skip
     activate,
     active_policy,
@@ -37,7 +37,7 @@ def _askers() -> list[User | AnonymousUser]:
 
 
 def _read(asker: User | AnonymousUser, slug: str = "") -> KnowledgeBase:
-    found = read_grounds(slug, asker)
+    found = prefetch(slug, asker)
     assert found is not None
     return found
 
@@ -81,7 +81,7 @@ def test_what_changed_is_read_with_the_next_question():
     second = _read(asker)
 
     assert active_policy(second) == made
-    grounds = grounds_of(second)
+    grounds = prefetched(second)
     assert grounds is not None
     assert audience.pk in grounds.audience_ids
     assert grounds.wordings == {("en", "too_far"): "Ask “B”."}
@@ -95,7 +95,7 @@ def test_of_several_the_named_or_the_oldest_is_read():
     assert _read(asker) == cards
     assert _read(asker, "loans") == loans
     assert active_policy(_read(asker, "loans")) == policy
-    assert read_grounds("leasing", asker) is None
+    assert prefetch("leasing", asker) is None
 
 
 def test_a_knowledge_base_without_a_policy_gets_the_default_one():

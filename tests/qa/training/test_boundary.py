@@ -171,16 +171,16 @@ def test_the_probe_in_force_tells_and_the_answer_goes_on_from_its_pass(form, tra
         draft = known.answer()
 
     unknown = own.consider(Question("q7 zzzz"))
-    assert known.sureness is not None
-    assert unknown.sureness is not None
-    assert known.sureness > 0.7 > 0.4 > unknown.sureness
-    assert known.signals == (("boundary_confidence", known.sureness),)
+    assert known.known_probability is not None
+    assert unknown.known_probability is not None
+    assert known.known_probability > 0.7 > 0.4 > unknown.known_probability
+    assert known.signals == (("boundary_confidence", known.known_probability),)
     # One pass over the question decides, and nothing of it is read again.
     assert deciding == (1, len(form.prompt_ids("q7 aaaa")))
     assert meter.prompt_passes == 1
     assert draft.raw == form.write(form.open("q7 aaaa")).text
-    assert before.consider(Question("q7 aaaa")).sureness is None
-    assert nobody.consider(Question("q7 aaaa")).sureness is None
+    assert before.consider(Question("q7 aaaa")).known_probability is None
+    assert nobody.consider(Question("q7 aaaa")).known_probability is None
     assert len({nobody.fingerprint, own.fingerprint}) == 2
     assert nobody.fingerprint == before.fingerprint
 
@@ -201,7 +201,10 @@ def test_a_probe_that_does_not_fit_tells_nothing_and_is_tried_again_in_a_minute(
     put_in_force(form, **change)
 
     for _ in range(3):
-        assert OwnKnowledgeByProbe(form).consider(Question("who?")).sureness is None
+        assert (
+            OwnKnowledgeByProbe(form).consider(Question("who?")).known_probability
+            is None
+        )
     (told,) = caplog.records
     assert "every question retrieves" in told.message
     assert why in caplog.text

@@ -82,7 +82,7 @@ def test_orders_are_compared_question_by_question():
 
 GIVEN = Asked(
     groups=[("a", "a"), ("b", "b"), ("c", "c"), ("d", "d")],
-    sureness=[0.9, 0.8, 0.2, 0.1],
+    known_probability=[0.9, 0.8, 0.2, 0.1],
     alone=[True, True, False, False],
     noted={FOUND: [False, True, True, False], TUNED: [True, False, True, True]},
 )
@@ -105,7 +105,7 @@ def test_each_gain_is_told_apart_from_always_retrieving_as_found():
 
 
 def test_the_threshold_is_the_best_and_of_equal_ones_retrieves_least():
-    found = module._threshold(GIVEN.sureness, GIVEN.alone, GIVEN.noted[FOUND])
+    found = module._threshold(GIVEN.known_probability, GIVEN.alone, GIVEN.noted[FOUND])
 
     # At 0.2 one question retrieves and none is gained; above, one is.
     assert found == 0.8

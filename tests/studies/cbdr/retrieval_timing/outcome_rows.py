@@ -24,7 +24,7 @@ def make_asked(
 
 def make_outcome(
     number: int,
-    sureness: float | None,
+    known_probability: float | None,
     alone: bool,
     with_notes: bool,
     *,
@@ -37,7 +37,7 @@ def make_outcome(
 ) -> Outcome:
     return Outcome(
         asked=make_asked(number, part=part, is_answerable=is_answerable),
-        sureness=sureness,
+        known_probability=known_probability,
         alone=alone,
         with_notes=with_notes,
         passes=passes,

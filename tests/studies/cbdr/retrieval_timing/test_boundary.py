@@ -66,8 +66,8 @@ def test_a_probe_is_fitted_once_tells_a_number_and_is_of_its_answers(
     assert again.fingerprint == first.fingerprint != other.fingerprint
     assert card.stat().st_mtime_ns == written
     considered = OwnKnowledgeByProbe(form, again).consider(Question("what is it"))
-    assert considered.sureness is not None
-    assert 0 <= considered.sureness <= 1
+    assert considered.known_probability is not None
+    assert 0 <= considered.known_probability <= 1
 
 
 def test_too_few_answers_are_refused_and_leave_nothing(form, prompts, tmp_path):

@@ -20,12 +20,12 @@ from tests.studies.cbdr.retrieval_timing.outcome_rows import make_asked, make_ou
 PUBLISHED = "as published"
 
 
-def world(sureness_of, *, cost=None, drafted=None):
+def world(probability_of, *, cost=None, drafted=None):
     """Forty questions a part; the model knows the first ten, notes help the next ten."""
     return [
         make_outcome(
             100 * place + n,
-            sureness_of(n),
+            probability_of(n),
             alone=n < 10,
             with_notes=10 <= n < 20,
             part=part,
@@ -155,9 +155,13 @@ def test_rows_are_joined_by_id_and_what_was_not_tried_costs_nothing():
     first, second = outcomes_of(asked, notes, alone, considered)
 
     assert (first.alone, first.with_notes) == (False, True)
-    assert (first.sureness, first.decided, first.drafted) == (None, NOTHING, None)
+    assert (first.known_probability, first.decided, first.drafted) == (
+        None,
+        NOTHING,
+        None,
+    )
     assert (second.alone, second.with_notes) == (True, False)
-    assert (second.sureness, second.decided, second.drafted) == (
+    assert (second.known_probability, second.decided, second.drafted) == (
         0.5, Cost(**cost), Cost(**cost),
     )  # fmt: skip
 

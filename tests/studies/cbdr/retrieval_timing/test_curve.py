@@ -13,13 +13,13 @@ from studies.cbdr.retrieval_timing.curve import (
 )
 
 # Four questions, the least sure first: retrieving mends the first two, spoils the last.
-SURENESS = [0.1, 0.2, 0.6, 0.9]
+KNOWN_PROBABILITY = [0.1, 0.2, 0.6, 0.9]
 ALONE = [False, False, True, True]
 RETRIEVING = [True, True, True, False]
 
 
 def test_every_threshold_is_one_point_from_never_to_always():
-    curve = retrieval_curve(SURENESS, ALONE, RETRIEVING)
+    curve = retrieval_curve(KNOWN_PROBABILITY, ALONE, RETRIEVING)
 
     assert curve.rate == (0.0, 0.25, 0.5, 0.75, 1.0)
     assert curve.accuracy == (0.5, 0.75, 1.0, 1.0, 0.75)
@@ -27,14 +27,14 @@ def test_every_threshold_is_one_point_from_never_to_always():
 
 
 def test_the_cheapest_of_the_best_points_is_chosen():
-    curve = retrieval_curve(SURENESS, ALONE, RETRIEVING)
+    curve = retrieval_curve(KNOWN_PROBABILITY, ALONE, RETRIEVING)
 
     assert curve.cheapest(within=0.0) == 2
     assert curve.cheapest(within=0.25) == 1
     assert curve.cheapest(within=1.0) == 0
 
 
-def test_equal_sureness_is_one_step_and_what_cannot_be_told_the_first():
+def test_equal_known_probability_is_one_step_and_what_cannot_be_told_the_first():
     curve = retrieval_curve([0.5, None, 0.5], [True, False, False], [True] * 3)
 
     assert curve.rate == pytest.approx((0, 1 / 3, 1))
@@ -43,7 +43,7 @@ def test_equal_sureness_is_one_step_and_what_cannot_be_told_the_first():
 
 
 def test_the_area_is_that_of_the_lines_between_the_points():
-    ranked = timing(SURENESS, ALONE, RETRIEVING)
+    ranked = timing(KNOWN_PROBABILITY, ALONE, RETRIEVING)
 
     # Trapezia over quarters: (.5+.75)/2, (.75+1)/2, 1, (1+.75)/2.
     assert ranked.area(np.ones((1, 4)))[0] == pytest.approx(0.84375)
@@ -60,9 +60,9 @@ rows = st.lists(
 
 @given(rows)
 def test_a_curve_ends_where_never_and_always_stand(questions):
-    sureness, alone, retrieving = map(list, zip(*questions, strict=True))
+    known_probability, alone, retrieving = map(list, zip(*questions, strict=True))
 
-    curve = retrieval_curve(sureness, alone, retrieving)
+    curve = retrieval_curve(known_probability, alone, retrieving)
 
     assert curve.accuracy[0] == pytest.approx(sum(alone) / len(alone))
     assert curve.accuracy[-1] == pytest.approx(sum(retrieving) / len(retrieving))
@@ -71,13 +71,13 @@ def test_a_curve_ends_where_never_and_always_stand(questions):
 
 @given(rows)
 def test_a_threshold_replayed_gives_its_own_point(questions):
-    sureness, alone, retrieving = map(list, zip(*questions, strict=True))
-    curve = retrieval_curve(sureness, alone, retrieving)
+    known_probability, alone, retrieving = map(list, zip(*questions, strict=True))
+    curve = retrieval_curve(known_probability, alone, retrieving)
 
     for rate, accuracy, threshold in zip(
         curve.rate, curve.accuracy, curve.threshold, strict=True
     ):
-        sent = [retrieves(value, threshold) for value in sureness]
+        sent = [retrieves(value, threshold) for value in known_probability]
         right = [b if s else a for s, a, b in zip(sent, alone, retrieving, strict=True)]
         assert sum(sent) / len(sent) == pytest.approx(rate)
         assert sum(right) / len(right) == pytest.approx(accuracy)
@@ -97,15 +97,15 @@ def test_an_area_counts_a_question_as_often_as_it_is_drawn(questions, times):
 
 @given(rows, st.floats(0, 1))
 def test_an_exact_share_is_sent_and_the_least_sure_of_all(questions, rate):
-    sureness = [row[0] for row in questions]
+    known_probability = [row[0] for row in questions]
     ids = [f"q{number}" for number in range(len(questions))]
 
-    sent = sent_at(sureness, rate, ids)
+    sent = sent_at(known_probability, rate, ids)
 
-    told = [-1.0 if value is None else value for value in sureness]
+    told = [-1.0 if value is None else value for value in known_probability]
     inside = [v for v, is_sent in zip(told, sent, strict=True) if is_sent]
     outside = [v for v, is_sent in zip(told, sent, strict=True) if not is_sent]
-    assert sum(sent) == round(rate * len(sureness))
+    assert sum(sent) == round(rate * len(known_probability))
     assert not inside or not outside or max(inside) <= min(outside)
 
 
@@ -118,7 +118,7 @@ def test_lots_decide_between_the_equally_sure():
     assert 30 < sum(sent[:100]) < 70  # by their order it would be 100
 
 
-@pytest.mark.parametrize("sureness", [[], [0.1]])
-def test_nothing_and_unequal_lengths_make_no_curve(sureness):
+@pytest.mark.parametrize("known_probability", [[], [0.1]])
+def test_nothing_and_unequal_lengths_make_no_curve(known_probability):
     with pytest.raises(ValueError, match="make no curve"):
-        timing(sureness, [True] * len(sureness), [])
+        timing(known_probability, [True] * len(known_probability), [])

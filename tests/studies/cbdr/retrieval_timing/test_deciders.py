@@ -47,12 +47,17 @@ def test_the_least_confident_new_word_decides():
 
     # "Radium" is in the question and "was" in every text.
     assert dict(found.signals)["least_token_confidence"] == 1.0
-    assert found.sureness == pytest.approx(0.731, abs=1e-3)  # the logistic of 1
+    assert found.known_probability == pytest.approx(
+        0.731, abs=1e-3
+    )  # the logistic of 1
     assert found.answer().answer == "Radium was Curie's"
 
 
 def test_less_confidence_is_less_sure_and_stays_a_share():
-    values = [considered(("Curie", v)).sureness for v in (-30.0, -1.0, 0.0, 2.0, 30.0)]
+    values = [
+        considered(("Curie", v)).known_probability
+        for v in (-30.0, -1.0, 0.0, 2.0, 30.0)
+    ]
 
     assert values == sorted(values)
     assert values[2] == 0.5
@@ -64,7 +69,7 @@ def test_less_confidence_is_less_sure_and_stays_a_share():
     [(("Radium", 3.0),), (("I", 3.0), (" don't", 3.0), (" know", 3.0), (".", 3.0))],
 )
 def test_what_says_nothing_new_or_declines_can_not_be_told(pairs):
-    assert considered(*pairs).sureness is None
+    assert considered(*pairs).known_probability is None
 
 
 def test_another_strength_of_steering_is_another_decider():
@@ -75,4 +80,4 @@ def test_another_strength_of_steering_is_another_decider():
 
     assert first.fingerprint != second.fingerprint
     found = first.consider(ASKED)
-    assert found.sureness is None or 0 <= found.sureness <= 1
+    assert found.known_probability is None or 0 <= found.known_probability <= 1
