@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Callable, Iterable
-from functools import wraps
-from typing import Any
+from functools import partial, wraps
+from typing import Any, ClassVar
 
-from django.contrib import messages
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.auth.models import User
 from django.core.paginator import EmptyPage, PageNotAnInteger
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
@@ -18,6 +20,7 @@ from unfold.admin import ModelAdmin
 from unfold.paginator import InfinitePaginator
 
 from accounts.exceptions import NescioError
+from accounts.roles import Role, caller, has_role
 
 View = Callable[..., HttpResponse]
 
@@ -167,3 +170,88 @@ def change_each(
             changed += 1
     if changed:
         model_admin.message_user(request, f"{changed} {done}.", messages.SUCCESS)
+
+
+# What experts work on: taken, released, and written by a service from a form.
+
+
+class QueueAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+    """Rows that wait for experts, as far as their reader may see them."""
+
+    show_full_result_count = False
+    actions: ClassVar = ["assign_to_me", "unassign"]
+
+    def assign_to(self, user: User | None, key: int, *, by: User) -> object:
+        """Let one expert work on a row, or nobody."""
+        raise NotImplementedError
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: Any = super().get_queryset(request)
+        visible: QuerySet[Any] = rows.visible_to(request.user)
+        return visible
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ANN401  # a row
+        return has_role(request.user, Role.SME)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ANN401  # a row
+        return self.has_view_permission(request, obj)
+
+    def has_delete_permission(
+        self, request: HttpRequest, obj: Model | None = None
+    ) -> bool:
+        return False
+
+    @admin.action(description="Assign to me", permissions=["change"])
+    def assign_to_me(self, request: HttpRequest, chosen: QuerySet[Any]) -> None:
+        user = caller(request)
+        act = partial(self.assign_to, user, by=user)
+        change_each(self, request, chosen, act, "assigned to you")
+
+    @admin.action(description="Unassign", permissions=["change"])
+    def unassign(self, request: HttpRequest, chosen: QuerySet[Any]) -> None:
+        act = partial(self.assign_to, None, by=caller(request))
+        change_each(self, request, chosen, act, "unassigned")
+
+
+class QueueFormAdmin(QueueAdmin):
+    """Rows whose page has a form as long as they are open.
+
+    `form` is a `ServiceForm` that knows its user; all other fields are read only.
+    """
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:  # noqa: ANN401  # a row
+        sections = self.get_fieldsets(request, obj)
+        names = [name for _, options in sections for name in options["fields"]]
+        return [name for name in names if name not in self.form.declared_fields]
+
+    def get_form(
+        self,
+        request: HttpRequest,
+        obj: Any = None,  # noqa: ANN401  # a row
+        change: bool = False,
+        **options: Any,  # noqa: ANN401  # Django's
+    ) -> type[forms.ModelForm]:
+        return type("FormOfUser", (self.form,), {"user": caller(request)})
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ANN401  # a row
+        is_open = obj is None or obj.is_open
+        return is_open and super().has_change_permission(request, obj)
+
+    def save_model(
+        self, request: HttpRequest, obj: Model, form: Any, change: bool
+    ) -> None:
+        form.write()
+        obj.refresh_from_db()
+
+
+def written(form: forms.Form, write: Callable[[], object]) -> bool:
+    """Write a valid form; what a service refuses becomes an error of the form."""
+    if form.is_valid():
+        try:
+            write()
+        except NescioError as error:
+            form.add_error(None, str(error))
+    return form.is_bound and not form.errors

@@ -121,7 +121,7 @@ def picture_of_review(page: Page) -> None:
         button.click()
         page.locator("#review").wait_for()
         save(page, "admin-review")
-        page.get_by_role("button", name="Give back").click()
+        page.get_by_role("button", name="Release").click()
 
 
 def picture_of_calibration(page: Page) -> None:

@@ -3,8 +3,7 @@
 from qa.answers.admin import AnswerAdmin
 from qa.calibration.admin import DriftReadingAdmin
 from qa.evaluation.admin import EvaluationRunAdmin
-from qa.gaps.admin import GapAdmin
-from qa.gaps.escalation_admin import EscalationAdmin
+from qa.gaps.admin import EscalationAdmin, GapAdmin
 from qa.policies.admin import PolicyAdmin, RefusalWordingAdmin
 from qa.reviews.admin import ReviewAdmin
 from qa.reviews.sample_admin import ReviewSampleAdmin

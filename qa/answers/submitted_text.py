@@ -1,6 +1,17 @@
-"""Texts that people send along: trimmed, bounded, and such as the database keeps."""
+"""Texts that people send along: checked, and kept as entries where experts wish it."""
+
+from dataclasses import dataclass
+from typing import NotRequired, TypedDict, Unpack
+
+from django.contrib.auth.models import User
 
 from accounts.exceptions import NescioError
+from accounts.roles import Role, has_role
+from kb.audiences.models import Audience
+from kb.documents.models import KnowledgeBase
+from kb.entries.models import Entry
+from kb.entries.services import create_entry
+from kb.tags.models import Tag
 
 
 def checked_text(name: str, text: str, limit: int, error: type[NescioError]) -> str:
@@ -22,3 +33,53 @@ def checked_text(name: str, text: str, limit: int, error: type[NescioError]) -> 
     if "\x00" in text or any("\ud800" <= c <= "\udfff" for c in text):
         raise error(f"The {name} holds a NUL or half a surrogate pair; take it out.")
     return text
+
+
+class _EntryValues(TypedDict):
+    knowledge_base: KnowledgeBase
+    question: str
+    text: str
+    reason: str
+    product_line: NotRequired[Tag | None]
+    line_of_business: NotRequired[Tag | None]
+
+
+@dataclass(frozen=True, slots=True)
+class EntryOptions:
+    """How an expert's words become an entry of the knowledge base that was asked.
+
+    Attributes:
+        audience: Who may see it.
+        verify: Whether it is verified at once, by its author, which curators may;
+            otherwise it waits for review.
+    """
+
+    audience: Audience
+    verify: bool = False
+
+
+def create_reviewed_entry(
+    options: EntryOptions,
+    *,
+    author: User,
+    error: type[NescioError],
+    **values: Unpack[_EntryValues],
+) -> Entry:
+    """Keep an expert's answer as a question-and-answer entry, which its author owns.
+
+    Raises:
+        NescioError: As `error`: it is to be verified, and `author` is no curator.
+    """
+    if options.verify and not has_role(author, Role.CURATOR):
+        raise error(
+            "Only curators verify; leave it unverified, and it waits for review."
+        )
+    return create_entry(
+        audience=options.audience,
+        verify=options.verify,
+        author=author,
+        owner=author,
+        origin=Entry.Origin.REVIEW,
+        state=Entry.State.IN_REVIEW,
+        **values,
+    )

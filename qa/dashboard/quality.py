@@ -237,7 +237,7 @@ def _pairs(scope: Scope) -> list[tuple[int, int]]:
     what they are.
     """
     asked = _asked(scope.period, "answer__")
-    second = Review.objects.done().of_answers().filter(asked, round=2)
+    second = Review.objects.done().filter(asked, round=2, answer__outcome="answered")
     if scope.knowledge_base:
         second = second.filter(answer__knowledge_base=scope.knowledge_base)
     if scope.tag:

@@ -1,34 +1,58 @@
 from typing import Any, ClassVar
 
 from django.contrib import admin
+from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from unfold.admin import ModelAdmin
+from django.utils.timesince import timesince
 from unfold.decorators import display
 
-from accounts.admin_parts import change_each, table
+from accounts.admin_parts import (
+    EstimatingPaginator,
+    QueueFormAdmin,
+    change_each,
+    table,
+)
 from accounts.roles import Role, caller, has_role
-from qa.answers.admin import link_to, link_to_entry, rounded, shortened
-from qa.answers.models import Answer
+from qa.answers.admin import (
+    evidence_table,
+    gates_table,
+    link_to,
+    link_to_entry,
+    rounded,
+    shortened,
+)
+from qa.answers.models import fetch_evidence
 from qa.answers.wording import REASONS
-from qa.gaps.models import TREND_PERIOD, Gap, GapQuerySet, Tried
-from qa.gaps.reading import SHOWN, fetch_shown, impact, reasons_of
-from qa.gaps.services import assign, reopen
+from qa.gaps.escalation_models import Escalation
+from qa.gaps.escalations import assign as assign_escalation
+from qa.gaps.models import TREND_PERIOD, Gap, impact
+from qa.gaps.services import (
+    SHOWN,
+    Tried,
+    assign,
+    count_reasons,
+    fetch_shown,
+    reopen,
+)
 from qa.pipeline.gates import Reason
 
-from .forms import GapForm
+from .forms import GapForm, ReplyForm
 
 _STATES = {
     "open": "warning", "drafted": "info", "filled": "success", "dismissed": "info",
+    "answered": "success", "closed": "info",
 }  # fmt: skip
+
+Fieldsets = list[tuple[str | None, dict[str, Any]]]
 
 
 @admin.register(Gap)
-class GapAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
-    """What is asked and not known, the most missed first, and what to do about it."""
+class GapAdmin(QueueFormAdmin):
+    """Questions without an answer, the most missed first, and what to do about them."""
 
     form = GapForm
     list_display: ClassVar = [
@@ -38,15 +62,15 @@ class GapAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     list_filter: ClassVar = ["state", "knowledge_base", "owner", "last_seen"]
     list_select_related = ["owner"]
     list_per_page = 50
-    show_full_result_count = False
     search_fields = ["question"]
     ordering: ClassVar = ["-impact_score", "-pk"]
-    actions: ClassVar = ["take", "release", "reopen"]
+    actions: ClassVar = [*QueueFormAdmin.actions, "reopen"]
+
+    def assign_to(self, user: User | None, key: int, *, by: User) -> Gap:
+        return assign(key, by=by, owner=user)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Gap]:
-        gaps: GapQuerySet = super().get_queryset(request)
-        seen = gaps.visible_to(request.user).with_trend(timezone.now())
-        return seen.defer("vector")
+        return super().get_queryset(request).with_trend(timezone.now()).defer("vector")  # type: ignore[attr-defined, no-any-return]  # a GapQuerySet
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
@@ -55,32 +79,21 @@ class GapAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
             return HttpResponseRedirect(f"{request.path}?state__exact=open")
         return super().changelist_view(request, extra_context)  # type: ignore[no-any-return]  # unfold ships no types
 
-    def get_fieldsets(
-        self, request: HttpRequest, obj: Gap | None = None
-    ) -> list[tuple[str | None, dict[str, Any]]]:
-        told = ["question", "state", "times", "trend", "impact_now", "reasons"]
-        told += ["owner", "filled_by"]
+    def get_fieldsets(self, request: HttpRequest, obj: Gap | None = None) -> Fieldsets:
+        facts = ["question", "state", "times", "trend", "impact_now", "reasons"]
+        facts += ["owner", "filled_by"]
         if obj is not None and obj.state == Gap.State.DISMISSED:
-            told.append("reason")
-        shown: list[tuple[str | None, dict[str, Any]]] = [(None, {"fields": told})]
+            facts.append("reason")
+        sections: Fieldsets = [(None, {"fields": facts})]
         if obj is not None and obj.is_open:
-            form = GapForm.names(has_role(request.user, Role.CURATOR))
-            shown.append(("Fill it", {"fields": form}))
+            names = ["how", "asked", "said", "number", "audience"]
+            names += ["verify"] if has_role(request.user, Role.CURATOR) else []
+            sections.append(("Fill it", {"fields": names}))
         return [
-            *shown,
+            *sections,
             ("Nearest entries", {"fields": ["nearest"]}),
             (f"Its newest questions, up to {SHOWN}", {"fields": ["before_and_after"]}),
         ]
-
-    def get_readonly_fields(
-        self, request: HttpRequest, obj: Gap | None = None
-    ) -> list[str]:
-        named = [
-            name
-            for _, options in self.get_fieldsets(request, obj)
-            for name in options["fields"]
-        ]
-        return [name for name in named if name not in GapForm.declared_fields]
 
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
@@ -90,68 +103,14 @@ class GapAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
             fetch_shown(found, caller(request))
         return found
 
-    def get_form(
-        self,
-        request: HttpRequest,
-        obj: Gap | None = None,
-        change: bool = False,
-        **options: Any,  # noqa: ANN401  # Django's
-    ) -> type[GapForm]:
-        return type("GapFormOfUser", (GapForm,), {"user": caller(request)})
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_view_permission(self, request: HttpRequest, obj: Gap | None = None) -> bool:
-        return has_role(request.user, Role.SME)
-
-    def has_change_permission(
-        self, request: HttpRequest, obj: Gap | None = None
-    ) -> bool:
-        return has_role(request.user, Role.SME) and (obj is None or obj.is_open)
-
-    def has_delete_permission(
-        self, request: HttpRequest, obj: Gap | None = None
-    ) -> bool:
-        return False
-
-    def save_model(
-        self, request: HttpRequest, obj: Gap, form: GapForm, change: bool
-    ) -> None:
-        form.write()
-        obj.refresh_from_db()
-
-    @admin.action(description="Take: I work on it", permissions=["change"])
-    def take(self, request: HttpRequest, chosen: QuerySet[Gap]) -> None:
-        """Make the user the owner of the chosen ones."""
-        user = caller(request)
-        change_each(
-            self, request, chosen, lambda key: assign(key, by=user, owner=user), "taken"
-        )
-
-    @admin.action(description="Give back", permissions=["change"])
-    def release(self, request: HttpRequest, chosen: QuerySet[Gap]) -> None:
-        """Let the chosen ones be nobody's."""
-        user = caller(request)
-        change_each(
-            self,
-            request,
-            chosen,
-            lambda key: assign(key, by=user, owner=None),
-            "given back",
-        )
-
-    @admin.action(description="Open again", permissions=["change"])
+    @admin.action(description="Reopen", permissions=["change"])
     def reopen(self, request: HttpRequest, chosen: QuerySet[Gap]) -> None:
         """Take back what was drafted, filled or dismissed."""
         user = caller(request)
-        change_each(
-            self, request, chosen, lambda key: reopen(key, by=user), "opened again"
-        )
+        change_each(self, request, chosen, lambda key: reopen(key, by=user), "reopened")
 
     @admin.display(description="question", ordering="question")
     def shown_question(self, gap: Gap) -> str:
-        """Show what is asked, shortened."""
         return shortened(gap.question)
 
     @display(description="state", ordering="state", label=_STATES)  # type: ignore[untyped-decorator]  # unfold ships no types
@@ -182,7 +141,9 @@ class GapAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     def reasons(self, gap: Gap) -> str:
         """Show what went wrong with its questions."""
         return ", ".join(
-            f"{_reason(why)} ({count})" for why, count in reasons_of(gap).most_common()
+            f"{REASONS[Reason(why)].title if why in set(Reason) else why.replace('_', ' ')}"
+            f" ({count})"
+            for why, count in count_reasons(gap).most_common()
         )
 
     @admin.display(description="filled by")
@@ -212,31 +173,118 @@ class GapAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
 
     @admin.display(description="before and after")
     def before_and_after(self, gap: Gap) -> SafeString:
-        """Show the questions, and what came of asking them again."""
+        """Show the questions before, and after they were asked again."""
         heads = ("question", "asked by", "when", "why", "before", "after")
         return table(heads, map(_row, gap.tried))
 
 
-def _reason(why: str) -> str:
-    return REASONS[Reason(why)].title if why in set(Reason) else why.replace("_", " ")
-
-
 def _row(tried: Tried) -> tuple[object, ...]:
-    before, after = tried.before, tried.after
+    before = tried.before
     return (
         link_to(before),
         before.asker.get_username() if before.asker else "",
         f"{before.created_at:%Y-%m-%d %H:%M}",
         tried.why,
         shortened(before.shown_text),
-        _said_after(after, tried.is_better) if after else "not asked again yet",
+        _result(tried),
     )
 
 
-def _said_after(after: Answer, is_better: bool | None) -> str:
-    if is_better is None:
+def _result(tried: Tried) -> str:
+    after = tried.after
+    if after is None:
+        return "not asked again yet"
+    if tried.is_better is None:
         return "being asked"
-    said = "answered" if is_better else "no better"
+    said = "answered" if tried.is_better else "no better"
     if after.is_unsourced:
         said = f"{said}, without a source"
     return f"{said}: {shortened(after.shown_text)}"
+
+
+@admin.register(Escalation)
+class EscalationAdmin(QueueFormAdmin):
+    """Refused questions that wait for an expert, the longest first, and the replies."""
+
+    form = ReplyForm
+    list_display: ClassVar = [
+        "question", "shown_state", "asked_by", "note", "waiting", "assignee",
+        "created_at",
+    ]  # fmt: skip
+    list_filter: ClassVar = ["state", "answer__knowledge_base", "created_at"]
+    paginator = EstimatingPaginator
+    list_select_related = ["answer", "raised_by", "assignee"]
+    list_per_page = 25
+    search_fields = ["answer__question", "raised_by__username"]
+    ordering: ClassVar = ["-state", "created_at"]
+
+    def assign_to(self, user: User | None, key: int, *, by: User) -> Escalation:
+        return assign_escalation(key, to=user, by=by)
+
+    def get_fieldsets(
+        self, request: HttpRequest, obj: Escalation | None = None
+    ) -> Fieldsets:
+        asked = ["asked", "asked_by", "note", "created_at", "assignee"]
+        if obj is not None and obj.is_open:
+            reply = ["said", "how", "keep", "audience"]
+            reply += ["verify"] if has_role(request.user, Role.CURATOR) else []
+        else:
+            reply = ["state", "reply", "replied_by", "replied_at", "kept_as"]
+        return [
+            (None, {"fields": asked}),
+            ("Reply", {"fields": reply}),
+            ("How it was refused", {"fields": ["refusal", "gates"]}),
+            ("What was found", {"fields": ["pieces"]}),
+        ]
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Escalation | None:
+        found: Escalation | None = super().get_object(request, object_id, from_field)
+        if found is not None:
+            fetch_evidence(found.answer, request.user)
+        return found
+
+    @admin.display(description="question", ordering="answer__question")
+    def question(self, escalation: Escalation) -> str:
+        return shortened(escalation.answer.question)
+
+    @admin.display(description="question")
+    def asked(self, escalation: Escalation) -> SafeString:
+        return link_to(escalation.answer)
+
+    @admin.display(description="asked by", ordering="raised_by__username")
+    def asked_by(self, escalation: Escalation) -> str:
+        by = escalation.raised_by
+        return (by.get_full_name() or by.get_username()) if by else ""
+
+    @display(description="state", ordering="state", label=_STATES)  # type: ignore[untyped-decorator]  # unfold ships no types
+    def shown_state(self, escalation: Escalation) -> tuple[str, str]:
+        return escalation.state, escalation.get_state_display()
+
+    @admin.display(description="waiting", ordering="-created_at")
+    def waiting(self, escalation: Escalation) -> str:
+        """Show how long the asker has waited, or did."""
+        until = escalation.replied_at or timezone.now()
+        return timesince(escalation.created_at, until, depth=1)
+
+    @admin.display(description="entry")
+    def kept_as(self, escalation: Escalation) -> str:
+        """Show what the reply became."""
+        if escalation.entry_id is None:
+            return "none"
+        return link_to_entry(escalation.entry_id)
+
+    @admin.display(description="reason")
+    def refusal(self, escalation: Escalation) -> str:
+        """Show which gate refused, and why."""
+        answer = escalation.answer
+        return f"{answer.gate}: {answer.reason}".replace("_", " ")
+
+    @admin.display(description="signals")
+    def gates(self, escalation: Escalation) -> SafeString:
+        return gates_table(escalation.answer)
+
+    @admin.display(description="near misses")
+    def pieces(self, escalation: Escalation) -> SafeString:
+        return evidence_table(escalation.answer)

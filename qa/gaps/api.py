@@ -1,37 +1,53 @@
-"""Gaps over REST, for experts."""
+"""Gaps and escalations over REST for experts; notices for those who asked."""
 
-from typing import Any
+from uuid import UUID
 
 import django_filters
+from django.db.models import QuerySet
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiResponse, extend_schema
-from rest_framework.generics import GenericAPIView, ListAPIView
+from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.serializers import Serializer
+from rest_framework.status import HTTP_201_CREATED
 
 from accounts.filters import IsSetFilter, NonEmptyForm, SlugFilter
 from accounts.pagination import NewestFirstPagination
-from accounts.roles import IsAgent, IsSME, caller
-from qa.exceptions import GapNotFoundError
-from qa.gaps import services as gaps
-from qa.gaps.escalation_models import Notice, NoticeQuerySet
-from qa.gaps.escalations import Kept
-from qa.gaps.models import Gap, GapQuerySet
+from accounts.rest import RowViewSet
+from accounts.roles import IsAgent, IsSME
+from qa.answers.submitted_text import EntryOptions
+from qa.exceptions import (
+    EscalationNotFoundError,
+    GapNotFoundError,
+    NoticeNotFoundError,
+)
+from qa.gaps import escalations, services
+from qa.gaps.escalation_models import Escalation, Notice
+from qa.gaps.models import Gap
 from qa.gaps.notices import mark_read
-from qa.gaps.reading import fetch_shown
 from qa.gaps.serializers import (
     DismissSerializer,
     DraftSerializer,
+    EscalationSerializer,
     GapDetailSerializer,
     GapSerializer,
     LinkSerializer,
+    NoteSerializer,
     NoticeSerializer,
     OwnerSerializer,
     ProposeSerializer,
+    ReasonSerializer,
+    ReplySerializer,
 )
 
-_CLOSED = {409: OpenApiResponse(description="It is filled or dismissed.")}
+_GAP_OR_CLOSED = {
+    200: GapSerializer,
+    409: OpenApiResponse(description="It is filled or dismissed."),
+}
+_ESCALATION_OR_ENDED = {
+    200: EscalationSerializer,
+    409: OpenApiResponse(description="It has its reply already."),
+}
 
 
 class MostMissedFirstPagination(NewestFirstPagination):
@@ -53,152 +69,175 @@ class GapFilter(django_filters.FilterSet):
         form = NonEmptyForm
 
 
-class _GapsView(GenericAPIView[Gap]):
-    permission_classes = [IsSME]
-    throttle_scope = "user"
-    serializer_class = GapSerializer
+class GapViewSet(RowViewSet[Gap]):
+    """Questions that have no answer, gathered by meaning."""
 
-    def get_queryset(self) -> GapQuerySet:
+    permission_classes = [IsSME]
+    serializer_class = GapSerializer
+    pagination_class = MostMissedFirstPagination
+    filterset_class = GapFilter
+    lookup_url_kwarg = "gap_id"
+    missing = GapNotFoundError
+
+    def get_queryset(self) -> QuerySet[Gap]:
         seen = Gap.objects.visible_to(self.request.user).with_trend(timezone.now())
         return seen.select_related("knowledge_base", "owner", "embedding_model")
 
-    def found(self, gap_id: int) -> Gap:
-        """Return a gap as it now stands.
-
-        Raises:
-            GapNotFoundError: There is none that the user may see.
-        """
-        found = self.get_queryset().filter(pk=gap_id).first()
-        if found is None:
-            raise GapNotFoundError(f"There is no gap {gap_id}.")
-        return found
-
-    def answered(self, gap_id: int) -> Response:
-        """Return what `found` finds as a response."""
-        return Response(GapSerializer(self.found(gap_id)).data)
-
-    def given(self, body: type[Serializer[Any]]) -> dict[str, Any]:
-        """Return what was sent in."""
-        read = body(data=self.request.data, context={"request": self.request})
-        read.is_valid(raise_exception=True)
-        return dict(read.validated_data)
-
-
-class GapListView(_GapsView, ListAPIView[Gap]):
-    """What is asked and not known."""
-
-    pagination_class = MostMissedFirstPagination
-    filterset_class = GapFilter
-
     @extend_schema(operation_id="gaps_list")
-    def get(self, request: Request) -> Response:
+    def list(self, request: Request) -> Response:
         """List gaps, those that matter most first."""
-        return self.list(request)
-
-
-class GapView(_GapsView):
-    """One gap."""
+        return super().list(request)
 
     @extend_schema(operation_id="gaps_read", responses=GapDetailSerializer)
-    def get(self, request: Request, gap_id: int) -> Response:
+    def retrieve(self, request: Request, gap_id: int) -> Response:
         """Read one with its newest questions, before and after, and what is near."""
-        found = self.found(gap_id)
-        fetch_shown(found, caller(request))
+        found = self.get_object()
+        services.fetch_shown(found, self.user)
         return Response(GapDetailSerializer(found).data)
 
-
-class GapDraftView(_GapsView):
-    """Writing what fills a gap."""
-
     @extend_schema(
-        operation_id="gaps_draft",
-        request=DraftSerializer,
-        responses={200: GapSerializer, **_CLOSED},
+        operation_id="gaps_draft", request=DraftSerializer, responses=_GAP_OR_CLOSED
     )
-    def post(self, request: Request, gap_id: int) -> Response:
+    @action(detail=True, methods=["post"])
+    def draft(self, request: Request, gap_id: int) -> Response:
         """Write the answer as an entry; once verified, the questions are asked again."""
-        given = self.given(DraftSerializer)
-        kept = Kept(given.pop("audience"), verify=given.pop("verify"))
-        gaps.draft(gap_id, by=caller(request), kept=kept, **given)
-        return self.answered(gap_id)
-
-
-class GapLinkView(_GapsView):
-    """Naming what fills a gap."""
+        given = self.body(DraftSerializer)
+        options = EntryOptions(given.pop("audience"), verify=given.pop("verify"))
+        services.draft(gap_id, by=self.user, options=options, **given)
+        return self.row_response()
 
     @extend_schema(
-        operation_id="gaps_link",
-        request=LinkSerializer,
-        responses={200: GapSerializer, **_CLOSED},
+        operation_id="gaps_link", request=LinkSerializer, responses=_GAP_OR_CLOSED
     )
-    def post(self, request: Request, gap_id: int) -> Response:
-        """Say that an entry which is there fills it."""
-        given = self.given(LinkSerializer)
-        gaps.link(gap_id, by=caller(request), entry_id=given["entry"])
-        return self.answered(gap_id)
-
-
-class GapProposeView(_GapsView):
-    """Having entries proposed."""
+    @action(detail=True, methods=["post"])
+    def link(self, request: Request, gap_id: int) -> Response:
+        """Say which existing entry fills it."""
+        entry_id = self.body(LinkSerializer)["entry"]
+        services.link(gap_id, by=self.user, entry_id=entry_id)
+        return self.row_response()
 
     @extend_schema(
-        operation_id="gaps_propose",
-        request=ProposeSerializer,
-        responses={200: GapSerializer, **_CLOSED},
+        operation_id="gaps_propose", request=ProposeSerializer, responses=_GAP_OR_CLOSED
     )
-    def post(self, request: Request, gap_id: int) -> Response:
+    @action(detail=True, methods=["post"])
+    def propose(self, request: Request, gap_id: int) -> Response:
         """Have a language model propose entries that fill it; for curators."""
-        gaps.propose(gap_id, by=caller(request), **self.given(ProposeSerializer))
-        return self.answered(gap_id)
-
-
-class GapDismissView(_GapsView):
-    """Saying that there is nothing to fill."""
+        services.propose(gap_id, by=self.user, **self.body(ProposeSerializer))
+        return self.row_response()
 
     @extend_schema(
-        operation_id="gaps_dismiss",
-        request=DismissSerializer,
-        responses={200: GapSerializer, **_CLOSED},
+        operation_id="gaps_dismiss", request=DismissSerializer, responses=_GAP_OR_CLOSED
     )
-    def post(self, request: Request, gap_id: int) -> Response:
-        """Say why it is no gap."""
-        gaps.dismiss(gap_id, by=caller(request), **self.given(DismissSerializer))
-        return self.answered(gap_id)
-
-
-class GapReopenView(_GapsView):
-    """Taking back what was done about a gap."""
+    @action(detail=True, methods=["post"])
+    def dismiss(self, request: Request, gap_id: int) -> Response:
+        """Dismiss it, and say why."""
+        services.dismiss(gap_id, by=self.user, **self.body(DismissSerializer))
+        return self.row_response()
 
     @extend_schema(operation_id="gaps_reopen", request=None)
-    def post(self, request: Request, gap_id: int) -> Response:
+    @action(detail=True, methods=["post"])
+    def reopen(self, request: Request, gap_id: int) -> Response:
         """Open it again, whatever was drafted, filled or dismissed."""
-        gaps.reopen(gap_id, by=caller(request))
-        return self.answered(gap_id)
+        services.reopen(gap_id, by=self.user)
+        return self.row_response()
+
+    @extend_schema(operation_id="gaps_assign", request=OwnerSerializer)
+    @action(detail=True, methods=["put"])
+    def owner(self, request: Request, gap_id: int) -> Response:
+        """Say which expert works on it, or that nobody does."""
+        services.assign(gap_id, by=self.user, **self.body(OwnerSerializer))
+        return self.row_response()
 
 
-class GapOwnerView(_GapsView):
-    """Who works on a gap."""
+class EscalationFilter(django_filters.FilterSet):
+    """By whether an expert replied."""
+
+    state = django_filters.ChoiceFilter(choices=Escalation.State.choices)
+
+    class Meta:
+        model = Escalation
+        fields: list[str] = []
+        form = NonEmptyForm
+
+
+class EscalationViewSet(RowViewSet[Escalation]):
+    """Refused questions that were sent to experts."""
+
+    permission_classes = [IsAgent]
+    serializer_class = EscalationSerializer
+    filterset_class = EscalationFilter
+    lookup_url_kwarg = "escalation_id"
+    missing = EscalationNotFoundError
+
+    def get_queryset(self) -> QuerySet[Escalation]:
+        seen = Escalation.objects.visible_to(self.request.user)
+        return seen.select_related("answer", "raised_by", "assignee", "replied_by")
 
     @extend_schema(
-        operation_id="gaps_assign", request=OwnerSerializer, responses=GapSerializer
+        operation_id="answers_escalate",
+        request=NoteSerializer,
+        responses={
+            201: EscalationSerializer,
+            409: OpenApiResponse(description="It was sent before."),
+        },
     )
-    def put(self, request: Request, gap_id: int) -> Response:
-        """Say which expert works on it, or that nobody does."""
-        gaps.assign(gap_id, by=caller(request), **self.given(OwnerSerializer))
-        return self.answered(gap_id)
+    def escalate(self, request: Request, answer_id: UUID) -> Response:
+        """Send a refused question of one's own to the experts."""
+        note = self.body(NoteSerializer)["note"]
+        made = escalations.escalate(answer_id, user=self.user, note=note)
+        return self.row_response(made, HTTP_201_CREATED)
 
+    @extend_schema(operation_id="escalations_list")
+    def list(self, request: Request) -> Response:
+        """List one's own, newest first; experts see everybody's."""
+        return super().list(request)
 
-# Notices over REST: what became of one's own questions.
+    @extend_schema(operation_id="escalations_read")
+    def retrieve(self, request: Request, escalation_id: int) -> Response:
+        """Read one; reading one's own reply marks it as read."""
+        found = self.get_object()
+        escalations.mark_read(found.answer, by=self.user)
+        return self.row_response(found)
 
+    @extend_schema(
+        operation_id="escalations_reply",
+        request=ReplySerializer,
+        responses=_ESCALATION_OR_ENDED,
+    )
+    @action(detail=True, methods=["post"], permission_classes=[IsSME])
+    def reply(self, request: Request, escalation_id: int) -> Response:
+        """Reply to the asker, and keep the reply as an entry if `keep` says how."""
+        given = self.body(ReplySerializer)
+        keep = EntryOptions(**given["keep"]) if given["keep"] else None
+        escalations.reply(escalation_id, by=self.user, text=given["text"], keep=keep)
+        return self.row_response()
 
-class _NoticesView(GenericAPIView[Notice]):
-    permission_classes = [IsAgent]
-    throttle_scope = "user"
-    serializer_class = NoticeSerializer
+    @extend_schema(
+        operation_id="escalations_close",
+        request=ReasonSerializer,
+        responses=_ESCALATION_OR_ENDED,
+    )
+    @action(detail=True, methods=["post"], permission_classes=[IsSME])
+    def close(self, request: Request, escalation_id: int) -> Response:
+        """End it without an answer; the asker reads why."""
+        escalations.close(escalation_id, by=self.user, **self.body(ReasonSerializer))
+        return self.row_response()
 
-    def get_queryset(self) -> NoticeQuerySet:
-        own = Notice.objects.of(self.request.user)
-        return own.select_related("answer", "repeat__after")
+    @extend_schema(
+        operation_id="escalations_take", request=None, responses=_ESCALATION_OR_ENDED
+    )
+    @action(detail=True, methods=["put"], permission_classes=[IsSME])
+    def assignee(self, request: Request, escalation_id: int) -> Response:
+        """Assign it to oneself."""
+        escalations.assign(escalation_id, to=self.user, by=self.user)
+        return self.row_response()
+
+    @extend_schema(operation_id="escalations_release", responses=_ESCALATION_OR_ENDED)
+    @assignee.mapping.delete
+    def unassign(self, request: Request, escalation_id: int) -> Response:
+        """Leave it to all experts."""
+        escalations.assign(escalation_id, to=None, by=self.user)
+        return self.row_response()
 
 
 class NoticeFilter(django_filters.FilterSet):
@@ -212,23 +251,27 @@ class NoticeFilter(django_filters.FilterSet):
         form = NonEmptyForm
 
 
-class NoticeListView(_NoticesView, ListAPIView[Notice]):
-    """What became of one's own questions."""
+class NoticeViewSet(RowViewSet[Notice]):
+    """News of one's own questions."""
 
-    pagination_class = NewestFirstPagination
+    permission_classes = [IsAgent]
+    serializer_class = NoticeSerializer
     filterset_class = NoticeFilter
+    lookup_url_kwarg = "notice_id"
+    missing = NoticeNotFoundError
+
+    def get_queryset(self) -> QuerySet[Notice]:
+        own = Notice.objects.of(self.request.user)
+        return own.select_related("answer", "repeat__after")
 
     @extend_schema(operation_id="notices_list")
-    def get(self, request: Request) -> Response:
+    def list(self, request: Request) -> Response:
         """List one's own notices, newest first."""
-        return self.list(request)
-
-
-class NoticeReadView(_NoticesView):
-    """That a notice was read."""
+        return super().list(request)
 
     @extend_schema(operation_id="notices_mark_read", request=None)
-    def put(self, request: Request, notice_id: int) -> Response:
+    @action(detail=True, methods=["put"])
+    def read(self, request: Request, notice_id: int) -> Response:
         """Mark one of one's own as read."""
-        mark_read(by=caller(request), notice_id=notice_id)
-        return Response(NoticeSerializer(self.get_queryset().get(pk=notice_id)).data)
+        mark_read(by=self.user, notice_id=notice_id)
+        return self.row_response()

@@ -120,6 +120,11 @@ class Escalation(models.Model):
     def __str__(self) -> str:
         return str(self.answer)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody replied to it yet."""
+        return self.state == self.State.OPEN
+
 
 class NoticeQuerySet(models.QuerySet["Notice"]):
     """Reads over notices."""

@@ -1,6 +1,5 @@
 """From a refusal to an expert, whose reply reaches the agent and becomes knowledge."""
 
-from dataclasses import dataclass
 from uuid import UUID
 
 from django.contrib.auth.models import User
@@ -8,11 +7,12 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.roles import Role, has_role
-from kb.audiences.models import Audience
-from kb.entries.models import Entry
-from kb.entries.services import create_entry
 from qa.answers.models import Answer
-from qa.answers.submitted_text import checked_text
+from qa.answers.submitted_text import (
+    EntryOptions,
+    checked_text,
+    create_reviewed_entry,
+)
 from qa.exceptions import (
     AnswerNotFoundError,
     EscalationClosedError,
@@ -23,25 +23,11 @@ from qa.exceptions import (
 from qa.gaps.escalation_models import Escalation
 
 from .finding import adopt_replies
-from .notices import tell_replied
+from .notices import notify_reply
 from .repeats import start_asking_again
 
 NOTE_LIMIT = 2_000
 REPLY_LIMIT = 8_000
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """How a reply becomes an entry of the knowledge base that was asked.
-
-    Attributes:
-        audience: Who may see it.
-        verify: Whether whoever replies vouches for it at once, which curators may;
-            otherwise it waits for review.
-    """
-
-    audience: Audience
-    verify: bool = False
 
 
 @transaction.atomic
@@ -71,52 +57,33 @@ def escalate(answer_id: UUID, *, user: User, note: str = "") -> Escalation:
 
 
 @transaction.atomic
-def take(escalation_id: int, *, by: User) -> Escalation:
-    """Say that `by` works on it, whoever did before."""
+def assign(escalation_id: int, *, to: User | None, by: User) -> Escalation:
+    """Let one expert work on it, whoever did before, or with None all of them."""
     escalation = _open(escalation_id, by)
-    escalation.assignee = by
-    escalation.save(update_fields=["assignee"])
-    return escalation
-
-
-@transaction.atomic
-def release(escalation_id: int, *, by: User) -> Escalation:
-    """Give it back to all experts."""
-    escalation = _open(escalation_id, by)
-    escalation.assignee = None
+    escalation.assignee = to
     escalation.save(update_fields=["assignee"])
     return escalation
 
 
 @transaction.atomic
 def reply(
-    escalation_id: int, *, by: User, text: str, keep: Kept | None = None
+    escalation_id: int, *, by: User, text: str, keep: EntryOptions | None = None
 ) -> Escalation:
     """Answer the asker, and keep the answer as a question-and-answer entry if wanted.
 
     Once that entry is verified, the question is asked again on behalf of its asker.
-
-    Raises:
-        InvalidEscalationError: There is no text, it is too long, or `by` may not verify.
     """
     escalation = _open(escalation_id, by)
     said = _said(text)
+    answer = escalation.answer
     if keep is not None:
-        if keep.verify and not has_role(by, Role.CURATOR):
-            raise InvalidEscalationError(
-                "Only curators verify; keep it without, and it waits for review."
-            )
-        answer = escalation.answer
-        escalation.entry = create_entry(
+        escalation.entry = create_reviewed_entry(
+            keep,
+            author=by,
+            error=InvalidEscalationError,
             knowledge_base=answer.knowledge_base,
-            audience=keep.audience,
             question=answer.question,
             text=said,
-            author=by,
-            origin=Entry.Origin.REVIEW,
-            state=Entry.State.IN_REVIEW,
-            verify=keep.verify,
-            owner=by,
             reason=f"Reply to escalated question {answer.pk}.",
         )
     ended = _ended(escalation, Escalation.State.ANSWERED, said, by)
@@ -149,7 +116,7 @@ def _open(escalation_id: int, by: User) -> Escalation:
     )
     if found is None or not has_role(by, Role.SME):
         raise EscalationNotFoundError(f"There is no escalation {escalation_id}.")
-    if found.state != Escalation.State.OPEN:
+    if not found.is_open:
         raise EscalationClosedError(
             f"Escalation {escalation_id} is {found.get_state_display()} already."
         )
@@ -171,5 +138,5 @@ def _ended(
     escalation.replied_by = by
     escalation.replied_at = timezone.now()
     escalation.save()
-    tell_replied(escalation)
+    notify_reply(escalation)
     return escalation

@@ -28,8 +28,7 @@ from kb.search.sql import execute
 from qa.answers.models import Answer
 from qa.gaps.clusters import Block, gather, most_central, moved
 from qa.gaps.escalation_models import Escalation
-from qa.gaps.models import Gap, GapCursor, GapQuestion
-from qa.gaps.reading import HALF_LIFE, LANDMARK
+from qa.gaps.models import HALF_LIFE, LANDMARK, Gap, GapCursor, GapQuestion
 from qa.votes.models import Vote
 
 KIND: Final = "qa.find_gaps"
@@ -38,7 +37,7 @@ BATCH: Final = 1_000
 _LATE: Final = timedelta(minutes=5)
 _MIDDLES_AT_ONCE: Final = 4_096
 
-# What a gap counts, and its impact as `qa.gaps.reading` says.
+# What a gap counts, and its impact as `qa.gaps.models.impact` says.
 _COUNT = """
 WITH of_asker AS (
     SELECT gap_id, asker_id, count(*) AS questions,

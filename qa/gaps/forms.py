@@ -14,13 +14,15 @@ from unfold.widgets import (
 from accounts.roles import Role, has_role
 from kb.audiences.models import Audience
 from kb.interface.admin import ServiceForm
-from qa.gaps.escalations import Kept
+from qa.answers.submitted_text import EntryOptions
+from qa.gaps.escalation_models import Escalation
+from qa.gaps.escalations import REPLY_LIMIT, close, reply
 from qa.gaps.models import Gap
 from qa.gaps.services import TEXT_LIMIT, dismiss, draft, expected_answers, link, propose
 
 
-class KeptForm(ServiceForm):
-    """What an expert says and how it becomes an entry; `user` is set by the admin."""
+class ExpertForm(ServiceForm):
+    """An expert's words and how they become an entry; `user` is set by the admin."""
 
     user: User
 
@@ -31,10 +33,10 @@ class KeptForm(ServiceForm):
         help_text="Who may see the entry.",
     )
     verify = forms.BooleanField(
-        label="I vouch for it: verify it at once",
+        label="Verify now",
         required=False,
         widget=UnfoldBooleanSwitchWidget,
-        help_text="For curators; whoever asked is answered and told.",
+        help_text="For curators; those who asked get the answer and a notice.",
     )
 
     def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
@@ -48,22 +50,22 @@ class KeptForm(ServiceForm):
             del self.fields["verify"]
 
     @property
-    def kept(self) -> Kept:
-        """How the entry is kept; the form is clean and has an audience."""
+    def entry_options(self) -> EntryOptions:
+        """How the entry is made; the form is clean and has an audience."""
         given = self.cleaned_data
-        return Kept(given["audience"], verify=given.get("verify", False))
+        return EntryOptions(given["audience"], verify=given.get("verify", False))
 
 
 _DRAFT, _LINK, _PROPOSE, _DISMISS = "draft", "link", "propose", "dismiss"
 _WAYS = {
-    _DRAFT: "write the answer as an entry",
-    _LINK: "an entry that is there answers it",
+    _DRAFT: "write the answer as a new entry",
+    _LINK: "link an existing entry that answers it",
     _PROPOSE: "let a language model propose entries",
-    _DISMISS: "it is no gap; say why",
+    _DISMISS: "dismiss it; say why",
 }
 
 
-class GapForm(KeptForm):
+class GapForm(ExpertForm):
     """What to do about a gap."""
 
     how = forms.ChoiceField(
@@ -80,15 +82,15 @@ class GapForm(KeptForm):
         help_text="As the entry puts it.",
     )
     said = forms.CharField(
-        label="Answer, or why it is none",
+        label="Answer, or why it is dismissed",
         max_length=2 * TEXT_LIMIT,
         required=False,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 4}),
-        help_text="Word for word what will be answered. What a thumb down expected "
-        "stands here already.",
+        help_text="Word for word what will be answered. Filled in with what a thumb "
+        "down expected.",
     )
     number = forms.IntegerField(
-        label="Number of the entry",
+        label="Entry number",
         required=False,
         min_value=1,
         max_value=2**63 - 1,
@@ -112,12 +114,6 @@ class GapForm(KeptForm):
         if expected is not None:
             self.initial.setdefault("said", expected.expected_answer)
 
-    @classmethod
-    def names(cls, is_curator: bool) -> list[str]:
-        """Return the fields that a user sees."""
-        names = ["how", "asked", "said", "number", "audience"]
-        return [*names, "verify"] if is_curator else names
-
     def clean(self) -> dict[str, Any]:
         how = self.cleaned_data.get("how")
         needed = {_DRAFT: "audience", _LINK: "number", _PROPOSE: "audience"}.get(
@@ -136,5 +132,60 @@ class GapForm(KeptForm):
             return propose(key, by=self.user, audience=given["audience"])
         if given["how"] == _DISMISS:
             return dismiss(key, by=self.user, reason=given["said"])
-        said, asked = given["said"], given["asked"]
-        return draft(key, by=self.user, text=said, kept=self.kept, question=asked)
+        return draft(
+            key,
+            by=self.user,
+            text=given["said"],
+            options=self.entry_options,
+            question=given["asked"],
+        )
+
+
+_ANSWER, _CLOSE = "answer", "close"
+
+
+class ReplyForm(ExpertForm):
+    """An expert's reply."""
+
+    said = forms.CharField(
+        label="Reply",
+        max_length=2 * REPLY_LIMIT,
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 5}),
+        help_text="The asker reads it word for word.",
+    )
+    how = forms.ChoiceField(
+        label="What it is",
+        choices=[(_ANSWER, "the answer"), (_CLOSE, "why there is no answer")],
+        initial=_ANSWER,
+        widget=UnfoldAdminRadioSelectWidget,
+    )
+    keep = forms.BooleanField(
+        label="Keep the answer as an entry",
+        required=False,
+        initial=True,
+        widget=UnfoldBooleanSwitchWidget,
+        help_text="Question and answer, word for word; it waits for review.",
+    )
+
+    class Meta:
+        model = Escalation
+        fields: ClassVar[list[str]] = []
+
+    def clean(self) -> dict[str, Any]:
+        given = self.cleaned_data
+        if self._keeps and not given.get("audience") and "audience" not in self.errors:
+            self.add_error("audience", "Choose who may see the entry, or keep none.")
+        return super().clean()
+
+    def write(self) -> Escalation:
+        """Reply, or close without an answer."""
+        given = self.cleaned_data
+        if given["how"] == _CLOSE:
+            return close(self.instance.pk, by=self.user, reason=given["said"])
+        keep = self.entry_options if self._keeps else None
+        return reply(self.instance.pk, by=self.user, text=given["said"], keep=keep)
+
+    @property
+    def _keeps(self) -> bool:
+        given = self.cleaned_data
+        return bool(given.get("keep")) and given.get("how") == _ANSWER

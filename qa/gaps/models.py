@@ -1,5 +1,5 @@
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+import math
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Self
 
 from django.conf import settings
@@ -16,10 +16,27 @@ from kb.entries.models import Entry
 from kb.types import Evidence
 from qa.answers.models import Answer, AnswerEvidence
 
-if TYPE_CHECKING:  # it knows gaps itself
-    pass
+if TYPE_CHECKING:
+    from qa.gaps.services import Tried
 
 TREND_PERIOD = timedelta(days=14)
+
+# Impact: every question weighs half after `HALF_LIFE`, and an asker weighs as the square
+# root of what they asked: ten people who ask once matter more than one who asks ten times.
+# Weights are kept as seen from a fixed day, growing forward instead of decaying backward
+# (Cormode et al.: Forward Decay, ICDE 2009), so that a stored score orders gaps rightly at
+# any later time without being touched: passing time multiplies all of them by the same.
+HALF_LIFE = timedelta(days=30)
+LANDMARK = datetime(2026, 1, 1, tzinfo=UTC)
+"""The day from which weights grow; a double overflows some 84 years later."""
+
+
+def impact(score: float, at: datetime) -> float:
+    """Return what a stored score is worth at a time: about the people who ask it now.
+
+    One question that is asked now by one person is worth 1.
+    """
+    return score * math.exp2(-((at - LANDMARK) / HALF_LIFE) / 2)
 
 
 class GapQuerySet(models.QuerySet["Gap"]):
@@ -322,18 +339,3 @@ class Repeat(models.Model):
             answer=self.after, role=AnswerEvidence.Role.CITED
         )
         return cited.filter(entry=self.entry_id).exists()
-
-
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """A question of a gap before its entry, and after where it was asked again.
-
-    Attributes:
-        before: With what `seen_by` adds, as `after`.
-        is_better: None where it was not asked again, or is not decided yet.
-    """
-
-    why: str
-    before: Answer
-    after: Answer | None = None
-    is_better: bool | None = None

@@ -33,7 +33,7 @@ POST_KIND: Final = "qa.post_notice"
 _TRIED_FOR: Final = timedelta(days=1)
 
 
-def tell_replied(escalation: Escalation) -> None:
+def notify_reply(escalation: Escalation) -> None:
     """Tell who sent a question to the experts that one replied."""
     if escalation.raised_by is not None:
         _send(
@@ -46,7 +46,7 @@ def tell_replied(escalation: Escalation) -> None:
         )
 
 
-def tell_answered(repeat: Repeat) -> None:
+def notify_answered(repeat: Repeat) -> None:
     """Tell an asker that the question is answered now.
 
     What an unread notice said of the same question before is read with it.

@@ -25,7 +25,7 @@ from qa.exceptions import AnswerDecidedError
 from qa.gaps.escalation_models import Escalation
 from qa.gaps.models import Gap, GapQuestion, Repeat
 
-from .notices import tell_answered
+from .notices import notify_answered
 
 KIND: Final = "qa.ask_again"
 # The newest questions of a gap; older ones are seldom waited for.
@@ -156,7 +156,7 @@ def _try(run: JobRun, repeat: Repeat, tally: Tally) -> Tally:
         repeat.is_better = repeat.was_helped()
         repeat.save(update_fields=["is_better"])
         if repeat.is_better:
-            tell_answered(repeat)
+            notify_answered(repeat)
         better = tally.better + repeat.is_better
         tally = replace(tally, asked=tally.asked + 1, better=better)
         step.advance(done=tally.asked, cursor=asdict(tally))

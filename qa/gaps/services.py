@@ -1,7 +1,10 @@
-"""What experts do with a gap: take it, write what fills it, or say that it is none."""
+"""What experts see of a gap, and do with it: assign, fill, dismiss or reopen it."""
 
+from collections import Counter
+from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import QuerySet
@@ -11,13 +14,18 @@ from accounts.roles import Role, has_role
 from kb.audiences.models import Audience
 from kb.enrichment.background import SEED_LIMIT, plan_of, start_enrichment
 from kb.entries.models import Entry
-from kb.entries.services import create_entry
-from qa.answers.submitted_text import checked_text
+from kb.search import search
+from kb.types import Evidence, QuestionVector, Scope
+from qa.answers.models import Answer
+from qa.answers.submitted_text import (
+    EntryOptions,
+    checked_text,
+    create_reviewed_entry,
+)
 from qa.exceptions import GapClosedError, GapNotFoundError, InvalidGapError
-from qa.gaps.models import Gap
+from qa.gaps.models import Gap, GapQuestion, Repeat
 from qa.votes.models import Vote
 
-from .escalations import Kept
 from .repeats import start_asking_again
 
 TEXT_LIMIT: Final = 8_000
@@ -43,34 +51,29 @@ def assign(gap_id: int, *, by: User, owner: User | None) -> Gap:
 
 
 @transaction.atomic
-def draft(gap_id: int, *, by: User, text: str, kept: Kept, question: str = "") -> Gap:
+def draft(
+    gap_id: int, *, by: User, text: str, options: EntryOptions, question: str = ""
+) -> Gap:
     """Write the answer as an entry; once verified, the questions are asked again.
 
     Args:
         question: As the entry puts it; "" for the gap's own.
 
     Raises:
-        InvalidGapError: There is no text, it is too long, or `by` may not verify.
+        InvalidGapError: There is no text.
     """
     gap = _open(gap_id, by)
     said = checked_text("answer", text, TEXT_LIMIT, InvalidGapError)
     if not said:
         raise InvalidGapError("The answer is empty; write what fills the gap.")
-    if kept.verify and not has_role(by, Role.CURATOR):
-        raise InvalidGapError(
-            "Only curators verify; draft it without, and it waits for review."
-        )
     asked = checked_text("question", question, TEXT_LIMIT, InvalidGapError)
-    entry = create_entry(
+    entry = create_reviewed_entry(
+        options,
+        author=by,
+        error=InvalidGapError,
         knowledge_base=gap.knowledge_base,
-        audience=kept.audience,
         question=asked or gap.question,
         text=said,
-        author=by,
-        origin=Entry.Origin.REVIEW,
-        state=Entry.State.IN_REVIEW,
-        verify=kept.verify,
-        owner=by,
         reason=f"Fills gap {gap.pk}.",
     )
     return _drafted(gap, entry, by)
@@ -134,12 +137,12 @@ def dismiss(gap_id: int, *, by: User, reason: str) -> Gap:
     """Say that there is nothing to fill; it goes on counting.
 
     Raises:
-        InvalidGapError: There is no reason, or it is too long or no text.
+        InvalidGapError: There is no reason.
     """
     gap = _open(gap_id, by)
     said = checked_text("reason", reason, REASON_LIMIT, InvalidGapError)
     if not said:
-        raise InvalidGapError("The reason is empty; say why it is no gap.")
+        raise InvalidGapError("The reason is empty; say why it is dismissed.")
     gap.state, gap.reason, gap.closed_at = Gap.State.DISMISSED, said, timezone.now()
     gap.owner = gap.owner or by
     gap.save(update_fields=["state", "reason", "closed_at", "owner"])
@@ -190,3 +193,89 @@ def _lock(gap_id: int, by: User) -> Gap:
     if gap is None:
         raise GapNotFoundError(f"There is no gap {gap_id}.")
     return gap
+
+
+# What is shown of one gap, as far as its viewer may see it.
+
+
+SHOWN = 50
+_NEAREST = 5
+# Whatever its confidence: an unsure entry near a gap is worth a look.
+_ANY_CONFIDENCE = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A question of a gap before its entry, and after where it was asked again.
+
+    Attributes:
+        before: With what `seen_by` adds, as `after`.
+        is_better: None where it was not asked again, or is not decided yet.
+    """
+
+    why: str
+    before: Answer
+    after: Answer | None = None
+    is_better: bool | None = None
+
+
+def fetch_shown(gap: Gap, viewer: User) -> None:
+    """Fetch as `nearest_hits` and `tried` what the viewer may see beside a gap."""
+    gap.nearest_hits = nearest_entries(gap, viewer)
+    gap.tried = tried_questions(gap, viewer)
+
+
+def tried_questions(gap: Gap, viewer: User, *, most: int = SHOWN) -> list[Tried]:
+    """Return the newest questions that the viewer may look up (three queries)."""
+    newest = gap.members.visible_to(viewer).newest()[:most]
+    questions = {each.answer_id: each for each in newest}
+    repeats = {
+        repeat.before_id: repeat
+        for repeat in Repeat.objects.filter(before__in=questions)
+        .order_by("before_id", "-created_at")
+        .distinct("before_id")
+    }
+    afters = [repeat.after_id for repeat in repeats.values()]
+    seen = Answer.objects.visible_to(viewer).select_related("asker")
+    answers = seen.in_bulk([*questions, *afters])
+    tried = []
+    for answer_id, question in questions.items():
+        repeat = repeats.get(answer_id)
+        after = answers.get(repeat.after_id) if repeat else None
+        is_better = repeat.is_better if repeat else None
+        tried.append(
+            Tried(question.get_why_display(), answers[answer_id], after, is_better)
+        )
+    return tried
+
+
+def count_reasons(gap: Gap) -> Counter[str]:
+    """Return why its questions are in it, the most frequent first (one query)."""
+    rows = GapQuestion.objects.filter(gap=gap).values_list("why", "answer__reason")
+    newest = rows.order_by("-asked_at")[:1_000]
+    return Counter(
+        reason if why == GapQuestion.Why.REFUSED else why for why, reason in newest
+    )
+
+
+def nearest_entries(gap: Gap, viewer: User) -> tuple[Evidence, ...]:
+    """Return the entries nearest to a gap among those that the viewer may see."""
+    if gap.embedding_model is None:
+        return ()
+    vector = QuestionVector(
+        text=gap.question,
+        values=np.array(gap.vector, dtype=np.float32),
+        model_id=gap.embedding_model.pk,
+        fingerprint=gap.embedding_model.fingerprint,
+        milliseconds=0.0,
+    )
+    audiences = Audience.objects.visible_to(viewer).order_by()
+    scope = Scope(
+        knowledge_base_id=gap.knowledge_base_id,
+        audience_ids=tuple(audiences.values_list("pk", flat=True)),
+        unverified_floor=_ANY_CONFIDENCE,
+        enriched_floor=_ANY_CONFIDENCE,
+        at=timezone.now(),
+    )
+    found = search(vector, "", scope=scope, top_k=_NEAREST)
+    return tuple(sorted(found.hits, key=lambda hit: hit.distance))

@@ -2,6 +2,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from django.contrib import admin, messages
+from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db.models import Prefetch, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -9,17 +10,16 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST
-from unfold.admin import ModelAdmin
 from unfold.decorators import display
 
-from accounts.admin_parts import EstimatingPaginator
+from accounts.admin_parts import EstimatingPaginator, QueueAdmin, written
 from accounts.exceptions import NescioError
-from accounts.roles import Role, caller, has_role
+from accounts.roles import caller
 from kb.tags.models import Tag
 from qa.answers.admin import gates_table, shortened
 from qa.answers.models import fetch_evidence
 from qa.reviews.agreement import agreement
-from qa.reviews.models import Review, ReviewQuerySet
+from qa.reviews.models import Review
 from qa.reviews.services import (
     assign,
     judge,
@@ -39,12 +39,12 @@ _STATES = {"waiting": "warning", "locked": "info", "done": "success", "skipped":
 _OUTCOMES = {"answered": "success", "refused": "warning"}
 _SHOWN_VOTES = 5
 _COUNTED = 1_000  # of the queue; more is "or more"
-# What the buttons of a review's page do, but for the judgement.
+# What the buttons of a review's page do, except for saving the judgement.
 _STEPS: dict[str, tuple[Callable[..., Review], str]] = {
     "take": (take, ""),
-    "release": (release, "Given back to all."),
-    "skip": (skip, "Passed on to another expert."),
-    "undo": (undo, "Taken back. What you said is kept here as your draft."),
+    "release": (release, "Released to all experts."),
+    "skip": (skip, "Skipped; another expert will judge it."),
+    "undo": (undo, "Undone. Your judgement is kept here as your draft."),
 }
 
 
@@ -55,7 +55,7 @@ class _ForWhomFilter(admin.SimpleListFilter):
     def lookups(
         self, _request: HttpRequest, _model_admin: object
     ) -> list[tuple[str, str]]:
-        return [("me", "I may take it"), ("tags", "my tags"), ("done", "judged by me")]
+        return [("me", "me"), ("tags", "my tags"), ("done", "judged by me")]
 
     def queryset(
         self, request: HttpRequest, reviews: QuerySet[Review]
@@ -90,7 +90,7 @@ class _RoundFilter(admin.SimpleListFilter):
 
 
 @admin.register(Review)
-class ReviewAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+class ReviewAdmin(QueueAdmin):
     """The queue of experts, and the page where an answer is judged."""
 
     list_display: ClassVar = [
@@ -105,37 +105,19 @@ class ReviewAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         "answer", "tag", "assignee", "locked_by", "reviewed_by", "skipped_by",
     ]  # fmt: skip
     list_per_page = 25
-    show_full_result_count = False
     paginator = EstimatingPaginator
     search_fields: ClassVar = ["answer__question"]
     ordering: ClassVar = ["-created_at", "-pk"]
-    actions: ClassVar = ["take_over", "leave_to_all"]
     list_before_template = "admin/qa/review/_head.html"
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Review]:
-        reviews: ReviewQuerySet = super().get_queryset(request)
-        return reviews.visible_to(request.user)
+    def assign_to(self, user: User | None, key: int, *, by: User) -> Review:
+        return assign(key, to=user, by=by)
 
     def get_urls(self) -> list[URLPattern]:
-        view = require_POST(self.go_on)
+        view = require_POST(self.open_next)
         own = [path("next/", self.admin_site.admin_view(view), name="qa_review_next")]
         urls: list[URLPattern] = super().get_urls()
         return [*own, *urls]
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_view_permission(
-        self, request: HttpRequest, obj: Review | None = None
-    ) -> bool:
-        return has_role(request.user, Role.SME)
-
-    has_change_permission = has_view_permission
-
-    def has_delete_permission(
-        self, request: HttpRequest, obj: Review | None = None
-    ) -> bool:
-        return False
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
@@ -149,7 +131,7 @@ class ReviewAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         }
         return super().changelist_view(request, {**extra, **(extra_context or {})})  # type: ignore[no-any-return]  # unfold ships no types
 
-    def go_on(self, request: HttpRequest) -> HttpResponse:
+    def open_next(self, request: HttpRequest) -> HttpResponse:
         """Hold the first of the queue and open it."""
         if not self.has_change_permission(request):
             raise PermissionDenied
@@ -157,7 +139,7 @@ class ReviewAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         if review is None:
             self.message_user(request, "Nothing waits for you.", messages.SUCCESS)
             return HttpResponseRedirect(reverse("admin:qa_review_changelist"))
-        return HttpResponseRedirect(_page_of(review))
+        return HttpResponseRedirect(_address(review))
 
     def change_view(
         self,
@@ -172,18 +154,14 @@ class ReviewAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         step = request.POST.get("step", "")
         if step in _STEPS:
             return self._step(request, review, step)
-        form = JudgementForm(review, caller(request), request.POST)
-        if form.is_valid():
-            try:
-                judge(review.pk, form.judgement(), by=caller(request))
-            except NescioError as error:
-                form.add_error(None, str(error))
-        if form.errors:
+        user = caller(request)
+        form = JudgementForm(review, user, request.POST)
+        if not written(form, lambda: judge(review.pk, form.judgement(), by=user)):
             return self._page(request, review, form, status=400)
-        self.message_user(request, "Judged.", messages.SUCCESS)
+        self.message_user(request, "Saved.", messages.SUCCESS)
         if step == "judge_and_go_on":
-            return self.go_on(request)
-        return HttpResponseRedirect(_page_of(review))
+            return self.open_next(request)
+        return HttpResponseRedirect(_address(review))
 
     def _step(self, request: HttpRequest, review: Review, step: str) -> HttpResponse:
         act, said = _STEPS[step]
@@ -195,8 +173,8 @@ class ReviewAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
             if said:
                 self.message_user(request, said, messages.SUCCESS)
             if step == "skip":
-                return self.go_on(request)
-        return HttpResponseRedirect(_page_of(review))
+                return self.open_next(request)
+        return HttpResponseRedirect(_address(review))
 
     def _found(self, request: HttpRequest, object_id: str) -> Review:
         is_key = object_id.isascii() and object_id.isdecimal() and len(object_id) < 19
@@ -208,7 +186,9 @@ class ReviewAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         )
         votes = Vote.objects.select_related("user").order_by("pk")
         rows = rows.prefetch_related(Prefetch("answer__votes", queryset=votes))
-        review = rows.filter(pk=int(object_id)).first() if is_key else None
+        review: Review | None = (
+            rows.filter(pk=int(object_id)).first() if is_key else None
+        )
         if review is None:
             raise Http404(f"There is no review {object_id[:20]!r}.")
         fetch_evidence(review.answer, request.user)
@@ -223,9 +203,7 @@ class ReviewAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         status: int = 200,
     ) -> HttpResponse:
         user = caller(request)
-        is_held = review.locked_until is not None and (
-            review.locked_until > timezone.now()
-        )
+        is_held = review.is_held(timezone.now())
         is_mine = is_held and review.locked_by_id == user.pk
         is_done = review.state == Review.State.DONE
         context = {
@@ -243,7 +221,7 @@ class ReviewAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
             "may_judge": is_mine,
             "may_take": not is_held and not is_done,
             "is_done": is_done,
-            "is_told": review.tells(user),
+            "is_readable": review.is_readable_by(user),
             "is_by_other": is_held and not is_mine,
             "may_undo": (is_done and review.reviewed_by_id == user.pk)
             or (
@@ -255,35 +233,8 @@ class ReviewAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
             request, "admin/qa/review/page.html", context, status=status
         )
 
-    @admin.action(description="Ask me", permissions=["change"])
-    def take_over(self, request: HttpRequest, chosen: QuerySet[Review]) -> None:
-        """Assign the chosen ones to the user."""
-        self._assign(request, chosen, to_me=True)
-
-    @admin.action(description="Leave to all experts", permissions=["change"])
-    def leave_to_all(self, request: HttpRequest, chosen: QuerySet[Review]) -> None:
-        """Assign the chosen ones to nobody."""
-        self._assign(request, chosen, to_me=False)
-
-    def _assign(
-        self, request: HttpRequest, chosen: QuerySet[Review], *, to_me: bool
-    ) -> None:
-        by = caller(request)
-        changed = 0
-        for key in list(chosen.values_list("pk", flat=True)):
-            try:
-                assign(key, to=by if to_me else None, by=by)
-            except NescioError as error:
-                self.message_user(request, str(error), messages.ERROR)
-            else:
-                changed += 1
-        if changed:
-            said = "yours" if to_me else "for all experts"
-            self.message_user(request, f"{changed} now {said}.", messages.SUCCESS)
-
     @admin.display(description="question", ordering="answer__question")
     def question(self, review: Review) -> str:
-        """Show what was asked, shortened."""
         return shortened(review.answer.question)
 
     @display(description="outcome", ordering="answer__outcome", label=_OUTCOMES)  # type: ignore[untyped-decorator]  # unfold ships no types
@@ -296,7 +247,6 @@ class ReviewAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
 
     @admin.display(description="round", ordering="round")
     def shown_round(self, review: Review) -> str:
-        """Tell a second opinion."""
         return "second opinion" if review.round == 2 else "first"
 
     @admin.display(description="expert")
@@ -317,5 +267,5 @@ class ReviewAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         return "right to show" if review.is_right_to_show else "false answer"
 
 
-def _page_of(review: Review) -> str:
+def _address(review: Review) -> str:
     return reverse("admin:qa_review_change", args=[review.pk])

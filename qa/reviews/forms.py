@@ -10,11 +10,11 @@ from accounts.roles import Role, has_role
 from kb.audiences.models import Audience
 from kb.entries.models import Entry
 from qa.answers.models import Answer, AnswerEvidence
+from qa.answers.submitted_text import EntryOptions
 from qa.reviews.judgements import (
     GRADES,
     IDEAL_LIMIT,
     NOTE_LIMIT,
-    Addition,
     Correction,
     Judgement,
 )
@@ -26,7 +26,8 @@ _QUESTIONS = {
     "truthfulness": "Is it true to the evidence?",
     "should_be_answered": "Should it have been answered?",
 }
-_NOTHING, _ADD, _MEND = "nothing", "add", "mend"
+_YES_OR_NO = {True: "yes", False: "no", None: None}
+_NOTHING, _ADD, _EDIT = "nothing", "add", "edit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +35,16 @@ class Piece:
     """A piece of evidence as the page shows it.
 
     Attributes:
-        entry: What it was taken from, as it stands now; None to whom it is withheld.
+        entry: What it was taken from, as it is now; None where it is withheld.
         text: What was typed for the entry, or what it says.
-        is_mended: Whether that is to be written into the entry.
+        is_edited: Whether that is to be written into the entry.
     """
 
     row: AnswerEvidence
     entry: Entry | None
     is_used: bool
     text: str
-    is_mended: bool
+    is_edited: bool
 
 
 class JudgementForm(forms.Form):
@@ -70,22 +71,27 @@ class JudgementForm(forms.Form):
     verify = forms.BooleanField(required=False)
 
     def __init__(self, review: Review, user: User, data: Any = None) -> None:  # noqa: ANN401  # a QueryDict
-        """Begin with what the review says already, as far as the user is told."""
+        """Begin with the judgement that the review holds, if the user may read it."""
         self._answer = review.answer
         self._is_answer = self._answer.outcome == Answer.Outcome.ANSWERED
-        is_told = review.tells(user)
+        is_readable = review.is_readable_by(user)
         names = (*GRADES, "should_be_answered", "ideal_answer", "note")
-        initial = {name: getattr(review, name) for name in names} if is_told else {}
-        initial["should_be_answered"] = _word(initial.get("should_be_answered"))
+        initial = {name: getattr(review, name) for name in names} if is_readable else {}
+        initial["should_be_answered"] = _YES_OR_NO[initial.get("should_be_answered")]
         initial["evidence"] = review.evidence_used
-        if not is_told and review.state != Review.State.DONE:
+        if not is_readable and review.state != Review.State.DONE:
             cited = [piece.pk for piece in self._answer.pieces if piece.role == "cited"]
             initial["evidence"] = cited
         super().__init__(data, initial=initial)
         self.may_verify = has_role(user, Role.CURATOR)
-        asked = GRADES if self._is_answer else ("should_be_answered",)
-        for name in asked:
-            self.fields[name] = self._grade(name)
+        grades = [(str(value), label) for value, label in Review.Grade.choices]
+        false_refusal = [("no", "no, it was rightly refused"), ("yes", "yes")]
+        for name in GRADES if self._is_answer else ("should_be_answered",):
+            self.fields[name] = forms.ChoiceField(
+                label=_QUESTIONS[name],
+                choices=grades if self._is_answer else false_refusal,
+                widget=forms.RadioSelect,
+            )
         entries = (
             Entry.objects.visible_to(user)
             .filter(~Q(state=Entry.State.RETIRED), uses__answer=self._answer)
@@ -95,15 +101,6 @@ class JudgementForm(forms.Form):
         self._entries = {entry.pk: entry for entry in entries}
         self._limit_choices(user)
 
-    def _grade(self, name: str) -> forms.ChoiceField:
-        if name == "should_be_answered":
-            choices = [("no", "no, it was rightly refused"), ("yes", "yes")]
-        else:
-            choices = [(str(value), label) for value, label in Review.Grade.choices]
-        return forms.ChoiceField(
-            label=_QUESTIONS[name], choices=choices, widget=forms.RadioSelect
-        )
-
     def _limit_choices(self, user: User) -> None:
         chosen: Any = self.fields["evidence"]
         chosen.choices = [(piece.pk, "") for piece in self._answer.pieces]
@@ -111,7 +108,7 @@ class JudgementForm(forms.Form):
         knowledge.choices = [
             (_NOTHING, "Nothing"),
             (_ADD, "Add the ideal answer as an entry"),
-            *((f"{_MEND}-{pk}", f"Mend entry {pk}") for pk in self._entries),
+            *((f"{_EDIT}-{pk}", f"Edit entry {pk}") for pk in self._entries),
         ]
         self.initial["knowledge"] = _NOTHING
         audience: Any = self.fields["audience"]
@@ -120,7 +117,7 @@ class JudgementForm(forms.Form):
         self.initial["audience"] = everyone and everyone.pk
 
     def grades(self) -> list[forms.BoundField]:
-        """Return the questions that are asked of this outcome."""
+        """Return the fields of this outcome's grades."""
         return [self[name] for name in _QUESTIONS if name in self.fields]
 
     def pieces(self) -> Iterator[Piece]:
@@ -129,8 +126,8 @@ class JudgementForm(forms.Form):
         for row in self._answer.pieces:
             entry = None if row.is_withheld else self._entries.get(row.entry_id or 0)
             text = self.data.get(f"text-{row.entry_id}", entry.text if entry else "")
-            is_mended = self.data.get("knowledge") == f"{_MEND}-{row.entry_id}"
-            yield Piece(row, entry, str(row.pk) in marked, text, is_mended)
+            is_edited = self.data.get("knowledge") == f"{_EDIT}-{row.entry_id}"
+            yield Piece(row, entry, str(row.pk) in marked, text, is_edited)
 
     def clean(self) -> dict[str, Any]:
         given = self.cleaned_data
@@ -144,18 +141,18 @@ class JudgementForm(forms.Form):
         return Judgement(
             **{name: int(given[name]) for name in GRADES if name in given},
             should_be_answered=None if should is None else should == "yes",
-            evidence_used=tuple(given["evidence"]),
+            evidence_used=given["evidence"],
             ideal_answer=given["ideal_answer"],
             note=given["note"],
             knowledge=self._knowledge(),
         )
 
-    def _knowledge(self) -> Addition | Correction | None:
+    def _knowledge(self) -> EntryOptions | Correction | None:
         given = self.cleaned_data
         what, _, key = given["knowledge"].partition("-")
         if what == _ADD:
-            return Addition(given["audience"], verify=given["verify"])
-        if what == _MEND:
+            return EntryOptions(given["audience"], verify=given["verify"])
+        if what == _EDIT:
             revision = self.data.get(f"revision-{key}", "")
             is_number = (
                 revision.isascii() and revision.isdecimal() and len(revision) < 9
@@ -166,7 +163,3 @@ class JudgementForm(forms.Form):
                 revision=int(revision) if is_number else None,
             )
         return None
-
-
-def _word(said: bool | None) -> str | None:
-    return {True: "yes", False: "no", None: None}[said]

@@ -1,6 +1,6 @@
-"""What an expert says of an answer, held against what can be said, and the entry of it."""
+"""An expert's judgement of an answer: checked, with its entry, and exported as CSV."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
@@ -9,12 +9,15 @@ from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
 from accounts.roles import Role, has_role
-from kb.audiences.models import Audience
 from kb.entries.models import Entry
-from kb.entries.services import create_entry, edit_entry
+from kb.entries.services import edit_entry
 from kb.text import spreadsheet_cells
 from qa.answers.models import Answer, AnswerEvidence
-from qa.answers.submitted_text import checked_text
+from qa.answers.submitted_text import (
+    EntryOptions,
+    checked_text,
+    create_reviewed_entry,
+)
 from qa.exceptions import InvalidReviewError
 from qa.reviews.models import Review
 from qa.votes.services import newest
@@ -22,20 +25,6 @@ from qa.votes.services import newest
 IDEAL_LIMIT = 8_000
 NOTE_LIMIT = 2_000
 GRADES: Final = ("completeness", "correctness", "truthfulness")
-
-
-@dataclass(frozen=True, slots=True)
-class Addition:
-    """The ideal answer as a new question-and-answer entry.
-
-    Attributes:
-        audience: Who may see it.
-        verify: Whether who judges vouches for it at once, which curators may; otherwise
-            it waits for review.
-    """
-
-    audience: Audience
-    verify: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,21 +51,21 @@ class Judgement:
         should_be_answered: Of a refusal alone: whether it was a false one.
         evidence_used: Ids of the pieces that the right answer rests on.
         ideal_answer: What should have been said.
-        knowledge: What is added or mended with it.
+        knowledge: How the ideal answer is added as an entry, or which entry is edited.
     """
 
     completeness: int | None = None
     correctness: int | None = None
     truthfulness: int | None = None
     should_be_answered: bool | None = None
-    evidence_used: tuple[int, ...] = ()
+    evidence_used: Sequence[int] = ()
     ideal_answer: str = ""
     note: str = ""
-    knowledge: Addition | Correction | None = None
+    knowledge: EntryOptions | Correction | None = None
 
 
-def say(review: Review, judgement: Judgement, *, by: User) -> None:
-    """Set what the judgement says, not saved, and write the entry that comes of it.
+def apply_judgement(review: Review, judgement: Judgement, *, by: User) -> None:
+    """Set the judgement, not saved, and write its entry.
 
     Raises:
         InvalidReviewError: Something is missing or does not apply.
@@ -107,7 +96,7 @@ def say(review: Review, judgement: Judgement, *, by: User) -> None:
             f"Evidence {unknown[0]} is none of this answer's; mark some of its own."
         )
     review.evidence_used = sorted(set(judgement.evidence_used))
-    entry = _written(review, judgement, pieces, by)
+    entry = _write_entry(review, judgement, pieces, by)
     if entry is not None:
         review.entry = entry
 
@@ -120,31 +109,23 @@ def _grade_wanted(name: str, grade: int | None, *, is_answer: bool) -> str:
     return f"The {name} {grade} is none of 0 (no), 1 (partly) and 2 (yes)."
 
 
-def _written(
+def _write_entry(
     review: Review, judgement: Judgement, pieces: dict[int, AnswerEvidence], by: User
 ) -> Entry | None:
     answer, knowledge = review.answer, judgement.knowledge
     reason = f"Review {review.pk} of answer {answer.pk}."
-    may_verify = has_role(by, Role.CURATOR)
-    if isinstance(knowledge, Addition):
+    if isinstance(knowledge, EntryOptions):
         if not review.ideal_answer:
             raise InvalidReviewError(
                 "The entry would be empty: write the ideal answer, or add no entry."
             )
-        if knowledge.verify and not may_verify:
-            raise InvalidReviewError(
-                "Only curators verify; add it without, and it waits for review."
-            )
-        return create_entry(
+        return create_reviewed_entry(
+            knowledge,
+            author=by,
+            error=InvalidReviewError,
             knowledge_base=answer.knowledge_base,
-            audience=knowledge.audience,
             question=answer.question,
             text=review.ideal_answer,
-            author=by,
-            origin=Entry.Origin.REVIEW,
-            state=Entry.State.IN_REVIEW,
-            verify=knowledge.verify,
-            owner=by,
             product_line=answer.product_line,
             line_of_business=answer.line_of_business,
             reason=reason,
@@ -154,13 +135,13 @@ def _written(
         mine = Entry.objects.visible_to(by).filter(pk=knowledge.entry)
         if knowledge.entry not in found or not mine.exists():
             raise InvalidReviewError(
-                f"Entry {knowledge.entry} was not found for this question; mend it on "
+                f"Entry {knowledge.entry} was not found for this question; edit it on "
                 "its own page."
             )
         return edit_entry(
             entry_id=knowledge.entry,
             author=by,
-            may_verify=may_verify,
+            may_verify=has_role(by, Role.CURATOR),
             expected_revision=knowledge.revision,
             reason=reason,
             text=knowledge.text,
@@ -168,10 +149,7 @@ def _written(
     return None
 
 
-# Judgements as a table: labels for training and estimates, outside of this system
-# too.
-
-
+# Judgements as a table: labels for training and estimates, outside of this system too.
 COLUMNS = (
     "review", "round", "answer", "knowledge_base", "question", "outcome", "gate",
     "text", "completeness", "correctness", "truthfulness", "right_to_show",

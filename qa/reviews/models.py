@@ -248,14 +248,18 @@ class Review(models.Model):
     def __str__(self) -> str:
         return f"review {self.pk}, round {self.round}"
 
-    def tells(self, user: AbstractBaseUser | AnonymousUser) -> bool:
-        """Whether `user` may read what one of `visible_to` says.
+    def is_held(self, at: datetime) -> bool:
+        """Whether somebody works on it at `at`."""
+        return self.locked_until is not None and self.locked_until > at
+
+    def is_readable_by(self, user: AbstractBaseUser | AnonymousUser) -> bool:
+        """Whether `user` may read the judgement of one of `visible_to`.
 
         A draft is its reviewer's alone, and so is a judgement as long as a second opinion
         is to come, which it would colour.
         """
-        is_told = self.state == self.State.DONE and not self.is_blind
-        return is_told or (self.reviewed_by_id == user.pk and user.pk is not None)
+        is_open = self.state == self.State.DONE and not self.is_blind
+        return is_open or (self.reviewed_by_id == user.pk and user.pk is not None)
 
     @property
     def is_right_to_show(self) -> bool | None:

@@ -20,8 +20,7 @@ from unfold.widgets import (
     UnfoldAdminSingleDateWidget,
 )
 
-from accounts.admin_parts import ReadOnlyAdmin, table
-from accounts.exceptions import NescioError
+from accounts.admin_parts import ReadOnlyAdmin, table, written
 from accounts.roles import caller
 from kb.documents.models import KnowledgeBase
 from qa.reviews.models import Review
@@ -54,7 +53,7 @@ class SampleForm(forms.Form):
     until = forms.DateField(
         label="Until",
         widget=UnfoldAdminSingleDateWidget,
-        help_text="The last day; of today what was asked so far.",
+        help_text="The last day; today counts up to now.",
     )
     seed = forms.IntegerField(
         widget=UnfoldAdminIntegerFieldWidget,
@@ -104,23 +103,12 @@ class ReviewSampleAdmin(ReadOnlyAdmin):
     show_full_result_count = False
     actions_list: ClassVar = ["draw"]
     fieldsets: ClassVar = [
-        (
-            None,
-            {
-                "fields": [
-                    "knowledge_base", "window", "drawn_of", "progress", "drawn_at",
-                    "who",
-                ]
-            },
-        ),
-        (
-            "How it was drawn",
-            {
-                "fields": [
-                    "hours", "minutes_a_review", "second_share", "seed", "differs_by",
-                ]
-            },
-        ),
+        (None, {"fields": [
+            "knowledge_base", "window", "drawn_of", "progress", "drawn_at", "who",
+        ]}),
+        ("How it was drawn", {"fields": [
+            "hours", "minutes_a_review", "second_share", "seed", "differs_by",
+        ]}),
         ("Strata", {"fields": ["strata_table"]}),
     ]  # fmt: skip
 
@@ -147,12 +135,10 @@ class ReviewSampleAdmin(ReadOnlyAdmin):
     def has_draw_permission(
         self, request: HttpRequest, object_id: str | None = None
     ) -> bool:
-        """Whether samples may be drawn by hand."""
         return request.user.has_perm("qa.add_reviewsample")
 
     @action(description="Draw a sample", permissions=["draw"])  # type: ignore[untyped-decorator]  # unfold ships no types
     def draw(self, request: HttpRequest) -> HttpResponse:
-        """Open the form of a new sample."""
         return redirect("admin:qa_reviewsample_draw_form")
 
     def draw_form(self, request: HttpRequest) -> HttpResponse:
@@ -160,21 +146,15 @@ class ReviewSampleAdmin(ReadOnlyAdmin):
         if not self.has_draw_permission(request):
             raise PermissionDenied
         form = SampleForm(request.POST or None)
-        if request.method == "POST" and form.is_valid():
-            try:
-                enqueue_draw(form.order(), by=caller(request))
-            except NescioError as error:
-                form.add_error(None, str(error))
-            else:
-                said = "The sample is being drawn; its reviews stand in the queue then."
-                self.message_user(request, said, messages.SUCCESS)
-                return redirect("admin:qa_reviewsample_changelist")
+        if written(form, lambda: enqueue_draw(form.order(), by=caller(request))):
+            said = "The sample is being drawn; its reviews will appear in the queue."
+            self.message_user(request, said, messages.SUCCESS)
+            return redirect("admin:qa_reviewsample_changelist")
         context = {
             **self.admin_site.each_context(request),
             "title": "Draw a sample",
-            "intro": "Answers are drawn at random, of every kind some: by outcome and "
-            "gate, vote, product line, line of business and day, as far as the hours "
-            "suffice.",
+            "intro": "Answers are drawn at random from strata: by outcome and gate, vote, "
+            "product line, line of business and day, as far as the hours suffice.",
             "form": form,
             "form_id": "draw-sample",
             "back": reverse("admin:qa_reviewsample_changelist"),
@@ -183,19 +163,16 @@ class ReviewSampleAdmin(ReadOnlyAdmin):
 
     @admin.display(description="answers of", ordering="since")
     def window(self, sample: ReviewSample) -> str:
-        """Show the first and the last day."""
         since = timezone.localtime(sample.since)
         until = timezone.localtime(sample.until - timedelta(microseconds=1))
         return f"{since:%Y-%m-%d} to {until:%Y-%m-%d}"
 
     @admin.display(description="drawn")
     def drawn_of(self, sample: Any) -> str:  # noqa: ANN401  # with annotations
-        """Show how many were drawn of how many."""
         return f"{sample.answer_count:,} of {sample.population:,} answers"
 
     @admin.display(description="reviews")
     def progress(self, sample: Any) -> str:  # noqa: ANN401  # with annotations
-        """Show how many reviews are done."""
         return f"{sample.done_count:,} of {sample.review_count:,} done"
 
     @admin.display(description="drawn by", ordering="drawn_by")

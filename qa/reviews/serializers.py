@@ -5,6 +5,7 @@ from typing import Any
 from django.conf import settings
 from rest_framework import serializers
 
+from accounts.rest import username_field
 from accounts.strict_fields import (
     StrictBooleanField,
     StrictCharField,
@@ -15,14 +16,7 @@ from accounts.strict_fields import (
 from kb.entries.values import TEXT_LIMIT
 from kb.interface.api import AudienceField, KnowledgeBaseField
 from qa.answers.models import AnswerEvidence
-from qa.reviews.judgements import (
-    GRADES,
-    IDEAL_LIMIT,
-    NOTE_LIMIT,
-    Addition,
-    Correction,
-    Judgement,
-)
+from qa.reviews.judgements import GRADES, IDEAL_LIMIT, NOTE_LIMIT
 from qa.reviews.models import Review
 from qa.reviews.sample_models import ReviewSample
 
@@ -30,17 +24,9 @@ _SAID = ("should_be_answered", "right_to_show", "reviewed_by", "seconds_spent", 
 _GRADE_HELP = "0 no, 1 partly, 2 yes; of an answer."
 
 
-def _username(field: str, **options: Any) -> serializers.CharField:  # noqa: ANN401  # the library's
-    return serializers.CharField(
-        source=f"{field}.username", default=None, allow_null=True, **options
-    )
-
-
-class ReviewSerializer(serializers.Serializer[Review]):
+class ReviewSerializer(serializers.ModelSerializer[Review]):
     """A review: what is judged, who is to act, and what was said."""
 
-    id = serializers.IntegerField()
-    answer = serializers.UUIDField(source="answer_id")
     question = serializers.CharField(source="answer.question")
     outcome = serializers.CharField(source="answer.outcome")
     gate = serializers.CharField(source="answer.gate")
@@ -52,33 +38,33 @@ class ReviewSerializer(serializers.Serializer[Review]):
     tag = serializers.CharField(
         source="tag.slug", default=None, allow_null=True, help_text="Whose queue."
     )
-    state = serializers.ChoiceField(Review.State.choices)
-    assignee = _username("assignee")
-    locked_by = _username("locked_by")
-    locked_until = serializers.DateTimeField(allow_null=True)
+    assignee = username_field("assignee")
+    locked_by = username_field("locked_by")
     completeness = serializers.IntegerField(allow_null=True, help_text=_GRADE_HELP)
     correctness = serializers.IntegerField(allow_null=True, help_text=_GRADE_HELP)
     truthfulness = serializers.IntegerField(allow_null=True, help_text=_GRADE_HELP)
-    should_be_answered = serializers.BooleanField(
-        allow_null=True, help_text="Of a refusal: whether it was a false one."
-    )
     right_to_show = serializers.BooleanField(
         source="is_right_to_show",
         allow_null=True,
         help_text="Of a judged answer: wholly correct and true to the evidence.",
     )
     evidence_used = serializers.ListField(child=serializers.IntegerField())
-    ideal_answer = serializers.CharField()
-    note = serializers.CharField()
-    entry = serializers.IntegerField(source="entry_id", allow_null=True)
-    reviewed_by = _username("reviewed_by")
-    reviewed_at = serializers.DateTimeField(allow_null=True)
-    seconds_spent = serializers.IntegerField(allow_null=True)
-    created_at = serializers.DateTimeField()
+    reviewed_by = username_field("reviewed_by")
+
+    class Meta:
+        model = Review
+        fields: list[str] = [
+            "id", "answer", "question", "outcome", "gate", "text", "knowledge_base",
+            "round", "tag", "state", "assignee", "locked_by", "locked_until",
+            "completeness", "correctness", "truthfulness", "should_be_answered",
+            "right_to_show", "evidence_used", "ideal_answer", "note", "entry",
+            "reviewed_by", "reviewed_at", "seconds_spent", "created_at",
+        ]  # fmt: skip
+        read_only_fields = fields
 
     def to_representation(self, instance: Review) -> dict[str, Any]:
         shown = super().to_representation(instance)
-        if not instance.tells(self.context["request"].user):
+        if not instance.is_readable_by(self.context["request"].user):
             shown.update(dict.fromkeys([*GRADES, *_SAID]))
             shown.update({"evidence_used": [], "ideal_answer": "", "note": ""})
         return shown
@@ -106,6 +92,10 @@ class OneReviewSerializer(ReviewSerializer):
     """A review with the evidence of its answer."""
 
     evidence = ReviewedPieceSerializer(source="answer.pieces", many=True)
+
+    class Meta(ReviewSerializer.Meta):
+        fields = [*ReviewSerializer.Meta.fields, "evidence"]
+        read_only_fields = fields
 
 
 class AdditionSerializer(StrictSerializer):
@@ -157,16 +147,9 @@ class JudgementSerializer(StrictSerializer):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if attrs["add"] and attrs["mend"]:
             raise serializers.ValidationError(
-                {"mend": ["Either add an entry or mend one; leave the other out."]}
+                {"mend": ["Either add an entry or edit one; leave the other out."]}
             )
         return attrs
-
-    def judgement(self) -> Judgement:
-        given = dict(self.validated_data)
-        add, mend = given.pop("add"), given.pop("mend")
-        knowledge = Addition(**add) if add else Correction(**mend) if mend else None
-        used = tuple(given.pop("evidence_used"))
-        return Judgement(**given, evidence_used=used, knowledge=knowledge)
 
 
 class StratumSerializer(serializers.Serializer[Any]):
@@ -186,22 +169,22 @@ class StratumSerializer(serializers.Serializer[Any]):
     drawn = serializers.IntegerField()
 
 
-class SampleSerializer(serializers.Serializer[ReviewSample]):
+class SampleSerializer(serializers.ModelSerializer[ReviewSample]):
     """A sample with its strata: enough to draw it again, and to weigh its reviews."""
 
-    id = serializers.IntegerField()
     knowledge_base = serializers.CharField(source="knowledge_base.slug")
-    seed = serializers.IntegerField()
-    hours = serializers.FloatField()
-    minutes_a_review = serializers.FloatField()
-    second_share = serializers.FloatField()
-    since = serializers.DateTimeField()
-    until = serializers.DateTimeField()
     dimensions = serializers.ListField(child=serializers.CharField())
-    population = serializers.IntegerField()
-    drawn_by = _username("drawn_by", help_text="null: the schedule.")
-    drawn_at = serializers.DateTimeField()
+    drawn_by = username_field("drawn_by", help_text="null: the schedule.")
     strata = StratumSerializer(many=True)
+
+    class Meta:
+        model = ReviewSample
+        fields: list[str] = [
+            "id", "knowledge_base", "seed", "hours", "minutes_a_review", "second_share",
+            "since", "until", "dimensions", "population", "drawn_by", "drawn_at",
+            "strata",
+        ]  # fmt: skip
+        read_only_fields = fields
 
 
 class NewSampleSerializer(StrictSerializer):

@@ -19,7 +19,7 @@ from qa.answers.models import Answer
 from qa.exceptions import InvalidReviewError, ReviewNotFoundError, ReviewStateError
 from qa.reviews.models import Review
 
-from .judgements import GRADES, Judgement, say
+from .judgements import GRADES, Judgement, apply_judgement
 
 _LOOKED_AT = 20  # of the queue's first, where others take from it at the same time
 
@@ -78,37 +78,27 @@ def take_next(by: User) -> Review | None:
 
 @transaction.atomic
 def take(review_id: int, *, by: User) -> Review:
-    """Hold one review for `by`, so that nobody else judges it meanwhile.
-
-    Raises:
-        ReviewStateError: It is judged, somebody else holds it, or `by` judged the other
-            round.
-    """
-    review = _locked(review_id, by)
-    refusal = _refusal(review, by)
-    if refusal:
-        raise ReviewStateError(refusal)
-    return _hold(review, by)
+    """Hold one review for `by`, so that nobody else judges it meanwhile."""
+    return _hold(_judgeable(review_id, by), by)
 
 
 @transaction.atomic
 def release(review_id: int, *, by: User) -> Review:
-    """Give a review that `by` holds back to all."""
-    review = _held(review_id, by)
+    """Release a review that `by` holds to all experts.
+
+    Raises:
+        ReviewStateError: `by` does not hold it.
+    """
+    review = _locked(review_id, by)
+    if review.state != Review.State.LOCKED or review.locked_by_id != by.pk:
+        raise ReviewStateError(f"You do not hold review {review_id}.")
     return _end(review, Review.State.WAITING)
 
 
 @transaction.atomic
 def skip(review_id: int, *, by: User) -> Review:
-    """Pass a review on: `by` is not asked again, the others after all that waits.
-
-    Raises:
-        ReviewStateError: It is judged, or somebody else holds it.
-    """
-    review = _locked(review_id, by)
-    refusal = _refusal(review, by)
-    if refusal:
-        raise ReviewStateError(refusal)
+    """Skip a review: `by` is not asked again, the others after all that waits."""
+    review = _judgeable(review_id, by)
     review.skipped_by = by
     review.assignee = None
     return _end(review, Review.State.SKIPPED)
@@ -116,23 +106,15 @@ def skip(review_id: int, *, by: User) -> Review:
 
 @transaction.atomic
 def judge(review_id: int, judgement: Judgement, *, by: User) -> Review:
-    """Keep what `by` says of an answer, and the entry that comes of it.
-
-    Raises:
-        ReviewStateError: It is judged, somebody else holds it, or `by` judged the other
-            round.
-    """
-    review = _locked(review_id, by)
-    refusal = _refusal(review, by)
-    if refusal:
-        raise ReviewStateError(refusal)
+    """Keep the judgement of `by`, and write its entry."""
+    review = _judgeable(review_id, by)
     now = timezone.now()
     is_held = review.state == Review.State.LOCKED and review.locked_by_id == by.pk
     review.seconds_spent = None
     if is_held and review.locked_until is not None:
         begun = review.locked_until - settings.REVIEW_LOCK
         review.seconds_spent = max(0, round((now - begun).total_seconds()))
-    say(review, judgement, by=by)
+    apply_judgement(review, judgement, by=by)
     review.reviewed_by = by
     review.reviewed_at = now
     return _end(review, Review.State.DONE)
@@ -206,14 +188,25 @@ def _locked(review_id: int, by: User) -> Review:
     return found
 
 
+def _judgeable(review_id: int, by: User) -> Review:
+    """Return a locked review that `by` may judge now.
+
+    Raises:
+        ReviewStateError: It is judged, somebody else holds it, or `by` judged the other
+            round.
+    """
+    review = _locked(review_id, by)
+    refusal = _refusal(review, by)
+    if refusal:
+        raise ReviewStateError(refusal)
+    return review
+
+
 def _refusal(review: Review, by: User) -> str:
     """Return why `by` may not judge a review now; "" if they may."""
     if review.state == Review.State.DONE:
         return f"Review {review.pk} is done already; who judged it can take it back."
-    is_running = review.locked_until is not None and (
-        review.locked_until > timezone.now()
-    )
-    if is_running and review.locked_by_id != by.pk:
+    if review.is_held(timezone.now()) and review.locked_by_id != by.pk:
         who = review.locked_by.get_username() if review.locked_by else "somebody"
         return (
             f"Review {review.pk} is held by {who} until "
@@ -228,18 +221,10 @@ def _refusal(review: Review, by: User) -> str:
     return ""
 
 
-def _held(review_id: int, by: User) -> Review:
-    review = _locked(review_id, by)
-    if review.state != Review.State.LOCKED or review.locked_by_id != by.pk:
-        raise ReviewStateError(f"You do not hold review {review_id}.")
-    return review
-
-
 def _hold(review: Review, by: User) -> Review:
     """Lock a review for `by`; a lock of theirs that runs goes on as it is."""
     now = timezone.now()
-    runs = review.locked_until is not None and review.locked_until > now
-    if not (runs and review.locked_by_id == by.pk):
+    if not (review.is_held(now) and review.locked_by_id == by.pk):
         review.locked_until = now + settings.REVIEW_LOCK
     if review.reviewed_by_id not in (None, by.pk):
         _forget(review)
@@ -263,9 +248,6 @@ def _end(review: Review, state: Review.State) -> Review:
     review.locked_until = None
     review.save()
     return review
-
-
-# Which tags are asked about, and which of these nobody is the expert of.
 
 
 RECENT = timedelta(days=30)

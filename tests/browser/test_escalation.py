@@ -41,7 +41,7 @@ def test_a_refusal_becomes_an_answer_by_way_of_an_expert_and_the_agent_is_told(
     desk.get_by_role("link", name=QUESTION).click()
     expect(desk.get_by_text("A caller insists.")).to_be_visible()
     desk.get_by_label("Reply").fill("Anna won it, in 40 moves.")
-    desk.get_by_label("I vouch for it").check(force=True)
+    desk.get_by_label("Verify now").check(force=True)
     desk.get_by_role("button", name="Save", exact=True).click()
     desk.wait_for_url("**/admin/qa/escalation/")
     assert Entry.objects.get(question=QUESTION).state == "verified"
@@ -90,7 +90,7 @@ def test_a_gap_is_filled_by_an_expert_and_everybody_who_asked_is_answered(make_d
     expect(desk.get_by_label("Question")).to_have_value(Gap.objects.get().question)
     desk.get_by_label("Question").fill(QUESTION)
     desk.get_by_label("Answer, or why it is none").fill("Anna won it.")
-    desk.get_by_label("I vouch for it").press("Space")
+    desk.get_by_label("Verify now").press("Space")
     desk.get_by_role("button", name="Save", exact=True).click()
     desk.wait_for_url("**/admin/qa/gap/**")
 

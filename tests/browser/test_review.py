@@ -23,7 +23,7 @@ def test_answers_are_judged_one_after_the_other_without_a_mouse(desk):
     for key in ("2", "1", "2"):
         page.keyboard.press(key)
     page.keyboard.press("Shift+Digit1")
-    expect(page.get_by_role("button", name="Judge and go on")).to_be_focused()
+    expect(page.get_by_role("button", name="Save and next")).to_be_focused()
     page.get_by_label("yes").first.focus()
     page.keyboard.press("e")
     page.keyboard.type("It costs 12 euros, 0 cents.")
@@ -60,5 +60,5 @@ def test_the_pages_of_reviews_have_no_barriers(make_desk, scheme):
     page = desk.open("/admin/qa/review/")
     assert violations(page) == []
     page.get_by_role("button", name="Review the next").click()
-    page.get_by_text("Mend entry").click()
+    page.get_by_text("Edit entry").click()
     assert violations(page) == []

@@ -127,9 +127,9 @@ def test_gaps_are_taken_given_back_and_reopened_in_bulk(client):
         client.post(address, {"action": name, "_selected_action": [gap.pk]})
         gap.refresh_from_db()
 
-    act("take")
+    act("assign_to_me")
     assert gap.owner == user
-    act("release")
+    act("unassign")
     assert gap.owner is None
 
 

@@ -8,6 +8,7 @@ from rest_framework.test import APIClient
 
 from accounts.roles import Role
 from kb.models import Entry
+from qa.answers.submitted_text import EntryOptions
 from qa.exceptions import (
     AnswerNotFoundError,
     EscalationClosedError,
@@ -15,7 +16,7 @@ from qa.exceptions import (
     EscalationNotFoundError,
     InvalidEscalationError,
 )
-from qa.gaps.escalations import Kept, close, escalate, mark_read, release, reply, take
+from qa.gaps.escalations import assign, close, escalate, mark_read, reply
 from qa.models import Answer, Escalation
 from tests.factories import make_audience, make_entry, make_user
 from tests.qa.answer_rows import make_answer
@@ -64,7 +65,9 @@ def test_a_reply_reaches_the_asker_and_waits_as_an_entry_for_review(
 ):
     expert = make_user(Role.SME)
 
-    done = reply(sent.pk, by=expert, text="Five euros.", keep=Kept(make_audience()))
+    done = reply(
+        sent.pk, by=expert, text="Five euros.", keep=EntryOptions(make_audience())
+    )
 
     entry = done.entry
     assert entry is not None
@@ -80,7 +83,7 @@ def test_a_reply_reaches_the_asker_and_waits_as_an_entry_for_review(
 
 def test_a_curator_may_vouch_for_it_at_once(sent):
     curator = make_user(Role.CURATOR)
-    keep = Kept(make_audience(), verify=True)
+    keep = EntryOptions(make_audience(), verify=True)
 
     with pytest.raises(InvalidEscalationError, match="Only curators verify"):
         reply(sent.pk, by=make_user(Role.SME), text="Five euros.", keep=keep)
@@ -104,7 +107,7 @@ def test_there_is_one_reply(sent):
     for again in (
         lambda: reply(sent.pk, by=expert, text="Six."),
         lambda: close(sent.pk, by=expert, reason="No."),
-        lambda: take(sent.pk, by=expert),
+        lambda: assign(sent.pk, to=expert, by=expert),
     ):
         with pytest.raises(EscalationClosedError):
             again()
@@ -120,8 +123,8 @@ def test_who_is_no_expert_finds_none_to_reply_to(sent, asker):
 def test_an_expert_takes_it_and_gives_it_back(sent):
     expert = make_user(Role.SME)
 
-    assert take(sent.pk, by=expert).assignee == expert
-    assert release(sent.pk, by=expert).assignee is None
+    assert assign(sent.pk, to=expert, by=expert).assignee == expert
+    assert assign(sent.pk, to=None, by=expert).assignee is None
 
 
 def client_of(user) -> APIClient:

@@ -13,10 +13,11 @@ from jobs.services import enqueue
 from kb.entries.states import verify_entry
 from kb.models import Proposal
 from qa.answers.asking import ask
+from qa.answers.submitted_text import EntryOptions
 from qa.gaps import finding as gap_finding
 from qa.gaps import repeats
 from qa.gaps import services as gaps
-from qa.gaps.escalations import Kept, escalate, reply
+from qa.gaps.escalations import escalate, reply
 from qa.models import Answer, Gap, Notice, Repeat
 from qa.policies.services import ensure_default_policy
 from qa.votes.services import vote
@@ -64,9 +65,9 @@ def find() -> Gap:
 
 def fill(gap: Gap, audience=None) -> Job:
     """Have a curator write the answer; return the job that asked again."""
-    kept = Kept(audience or make_audience(), verify=True)
+    kept = EntryOptions(audience or make_audience(), verify=True)
     curator = make_user(Role.CURATOR, groups=["vault"])
-    gaps.draft(gap.pk, by=curator, text="It costs 5 euros.", kept=kept)
+    gaps.draft(gap.pk, by=curator, text="It costs 5 euros.", options=kept)
     return run(repeats.KIND)
 
 
@@ -131,7 +132,10 @@ def test_it_waits_until_an_expert_has_verified_the_draft():
     ask_as(make_user())
     gap = find()
     drafted = gaps.draft(
-        gap.pk, by=make_user(Role.SME), text="5 euros.", kept=Kept(make_audience())
+        gap.pk,
+        by=make_user(Role.SME),
+        text="5 euros.",
+        options=EntryOptions(make_audience()),
     )
     tasks.ask_again()
     assert not Job.objects.filter(kind=repeats.KIND).exists()
@@ -173,7 +177,7 @@ def test_an_escalated_question_is_asked_again_and_one_notice_stays_unread():
     before = ask_as(asker)
     sent = escalate(before.pk, user=asker)
 
-    kept = Kept(make_audience(), verify=True)
+    kept = EntryOptions(make_audience(), verify=True)
     reply(sent.pk, by=make_curator(), text="It costs 5 euros.", keep=kept)
     assert Notice.objects.unread().get().kind == "reply"
     run(repeats.KIND)

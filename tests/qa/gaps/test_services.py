@@ -13,11 +13,12 @@ from jobs.run import run_job
 from jobs.services import enqueue
 from kb.entries.states import retire_entry
 from kb.models import EmbeddingModel, Entry, Proposal
+from qa.answers.submitted_text import EntryOptions
 from qa.exceptions import GapClosedError, GapNotFoundError, InvalidGapError
 from qa.gaps import finding as gap_finding
 from qa.gaps import services as gaps
-from qa.gaps.escalations import Kept, escalate, reply
-from qa.gaps.reading import HALF_LIFE, impact
+from qa.gaps.escalations import escalate, reply
+from qa.gaps.models import HALF_LIFE, impact
 from qa.models import Answer, Gap, GapQuestion
 from qa.votes.services import vote
 from tests.factories import make_audience, make_entry, make_knowledge_base, make_user
@@ -185,7 +186,9 @@ def test_a_draft_is_an_entry_in_review_and_the_gap_waits_for_it():
     gap = make_gap()
     expert = make_user(Role.SME)
 
-    done = gaps.draft(gap.pk, by=expert, text="5 euros.", kept=Kept(make_audience()))
+    done = gaps.draft(
+        gap.pk, by=expert, text="5 euros.", options=EntryOptions(make_audience())
+    )
 
     assert done.entry is not None
     assert (done.state, done.owner) == ("drafted", expert)
@@ -193,10 +196,13 @@ def test_a_draft_is_an_entry_in_review_and_the_gap_waits_for_it():
     assert not Job.objects.filter(kind="qa.ask_again").exists()
     with pytest.raises(InvalidGapError, match="Only curators verify"):
         gaps.draft(
-            gap.pk, by=expert, text="5.", kept=Kept(make_audience(), verify=True)
+            gap.pk,
+            by=expert,
+            text="5.",
+            options=EntryOptions(make_audience(), verify=True),
         )
     with pytest.raises(InvalidGapError, match="empty"):
-        gaps.draft(gap.pk, by=expert, text=" ", kept=Kept(make_audience()))
+        gaps.draft(gap.pk, by=expert, text=" ", options=EntryOptions(make_audience()))
     assert Entry.objects.count() == 1
 
 
@@ -255,7 +261,7 @@ def test_a_gap_filled_by_a_hidden_entry_is_hidden():
     vault = make_audience("vault", groups=["vault"])
     insider = make_user(Role.SME, groups=["vault"])
 
-    gaps.draft(gap.pk, by=insider, text="5 euros.", kept=Kept(vault))
+    gaps.draft(gap.pk, by=insider, text="5 euros.", options=EntryOptions(vault))
 
     assert Gap.objects.visible_to(insider).exists()
     assert not Gap.objects.visible_to(make_user(Role.SME)).exists()
@@ -294,8 +300,8 @@ def test_enrichment_is_asked_to_answer_the_gaps_questions():
 def test_a_gap_of_which_nothing_comes_is_open_again(why):
     gap, curator = make_gap(), make_user(Role.CURATOR)
     if why == "retired":
-        kept = Kept(make_audience())
-        gaps.draft(gap.pk, by=curator, text="5 euros.", kept=kept)
+        kept = EntryOptions(make_audience())
+        gaps.draft(gap.pk, by=curator, text="5 euros.", options=kept)
         drafted = Gap.objects.get().entry
         assert drafted is not None
         find()
@@ -342,7 +348,12 @@ def test_an_experts_reply_fills_the_gap_of_its_question(found_first):
     if found_first:
         find()
 
-    reply(sent.pk, by=make_user(Role.SME), text="5 euros.", keep=Kept(make_audience()))
+    reply(
+        sent.pk,
+        by=make_user(Role.SME),
+        text="5 euros.",
+        keep=EntryOptions(make_audience()),
+    )
     find()
 
     gap = Gap.objects.get()

@@ -121,7 +121,7 @@ def test_an_entry_is_mended_in_the_same_page():
         "completeness": "2",
         "correctness": "0",
         "truthfulness": "2",
-        "knowledge": f"mend-{found.pk}",
+        "knowledge": f"edit-{found.pk}",
         f"text-{found.pk}": "A replacement card costs 15 euros.",
         f"revision-{found.pk}": "1",
     }
@@ -196,7 +196,7 @@ def test_the_queue_asks_as_much_whatever_its_length():
             page = client.get(QUEUE).content.decode()
         counts.append(len(asked))
 
-    assert "4 wait that you may judge" in page
+    assert "4 reviews waiting for you" in page
     assert counts[0] == counts[1] <= 34
 
 

@@ -9,9 +9,10 @@ from django.utils import timezone
 from accounts.roles import Role
 from kb.exceptions import RevisionConflictError
 from kb.models import Entry
+from qa.answers.submitted_text import EntryOptions
 from qa.exceptions import InvalidReviewError, ReviewNotFoundError, ReviewStateError
 from qa.models import Review
-from qa.reviews.judgements import Addition, Correction, Judgement
+from qa.reviews.judgements import Correction, Judgement
 from qa.reviews.services import assign, judge, release, skip, take, take_next, undo
 from tests.factories import make_audience, make_entry, make_tag, make_user
 from tests.qa.answer_rows import make_answer
@@ -251,7 +252,7 @@ def test_the_ideal_answer_becomes_an_entry_that_waits_for_review(expert):
     said = Judgement(
         should_be_answered=True,
         ideal_answer="It costs 12 euros.",
-        knowledge=Addition(make_audience()),
+        knowledge=EntryOptions(make_audience()),
     )
 
     entry = entry_of(judge(review.pk, said, by=expert))
@@ -272,7 +273,7 @@ def test_only_curators_verify_what_they_add(expert):
     said = Judgement(
         should_be_answered=True,
         ideal_answer="It costs 12 euros.",
-        knowledge=Addition(make_audience(), verify=True),
+        knowledge=EntryOptions(make_audience(), verify=True),
     )
     with pytest.raises(InvalidReviewError, match="Only curators verify"):
         judge(review.pk, said, by=expert)
