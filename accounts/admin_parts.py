@@ -233,7 +233,7 @@ class QueueFormAdmin(QueueAdmin):
         obj: Any = None,  # noqa: ANN401  # a row
         change: bool = False,
         **options: Any,  # noqa: ANN401  # Django's
-    ) -> type[forms.ModelForm]:
+    ) -> type[forms.ModelForm]:  # type: ignore[type-arg]  # not at run time
         return type("FormOfUser", (self.form,), {"user": caller(request)})
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ANN401  # a row
@@ -241,7 +241,11 @@ class QueueFormAdmin(QueueAdmin):
         return is_open and super().has_change_permission(request, obj)
 
     def save_model(
-        self, request: HttpRequest, obj: Model, form: Any, change: bool
+        self,
+        request: HttpRequest,
+        obj: Model,
+        form: Any,  # noqa: ANN401  # of any model
+        change: bool,
     ) -> None:
         form.write()
         obj.refresh_from_db()

@@ -99,7 +99,7 @@ def test_an_expert_drafts_an_answer_and_a_thumb_down_has_said_it_already(client)
     [
         ({"how": "draft", "said": " "}, "The answer is empty"),
         ({"how": "draft", "said": "5", "audience": ""}, "This needs the audience"),
-        ({"how": "link"}, "This needs the number"),
+        ({"how": "link"}, "This needs the entry number"),
         ({"how": "link", "number": "4711"}, "There is no entry 4711"),
         ({"how": "dismiss", "said": ""}, "The reason is empty"),
         ({"how": "propose"}, "Select a valid choice"),

@@ -209,7 +209,7 @@ def test_tags_that_are_asked_about_and_have_no_expert_are_shown():
 
     page = client.get(QUEUE).content.decode()
 
-    assert "Asked about, and no expert" in page
+    assert "Tags in use without an expert" in page
     assert "Lone" in page
     assert "1 question in 30 days" in page
     assert "Unasked</a>" not in page
@@ -234,7 +234,7 @@ def test_agreement_is_shown_with_its_interval():
 
     page = client.get(QUEUE).content.decode()
 
-    assert "How far two experts agree" in page
+    assert "Agreement of two experts" in page
     assert "<td>6</td><td>1.00</td><td>1.00</td>" in page
     assert "not defined: all said the same" in page
 
