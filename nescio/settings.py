@@ -226,7 +226,7 @@ RETRAIN_AFTER = env.int("NESCIO_RETRAIN_AFTER", default=200)
 EMBEDDING_MODEL = env.str("NESCIO_EMBEDDING_MODEL", default="bundled")
 LANGUAGE_MODEL = env.str("NESCIO_LANGUAGE_MODEL", default="bundled")
 # "bundled" is the adapter that comes along for the bundled model, "none" is none; else a
-# directory that train_adapter wrote.
+# directory that train adapter wrote.
 LANGUAGE_ADAPTER = env.str("NESCIO_LANGUAGE_ADAPTER", default="bundled")
 # A set base URL answers with an OpenAI-compatible server instead of a local model.
 LANGUAGE_SERVER_URL = env.str("NESCIO_LANGUAGE_SERVER_URL", default="")
@@ -241,7 +241,7 @@ CONFLICT_JUDGE = env.bool("NESCIO_CONFLICT_JUDGE", default=False)
 SURROGATE_MODEL = env.str("NESCIO_SURROGATE_MODEL", default="bundled")
 # What the model answers with when it is asked whether it knows, after past questions.
 HISTORY_LABELS = env.str("NESCIO_HISTORY_LABELS", default="true/false")
-# A directory that train_reranker wrote; empty is none.
+# A directory that train reranker wrote; empty is none.
 RERANKER = env.str("NESCIO_RERANKER", default="")
 MODEL_DEVICE = env.str("NESCIO_MODEL_DEVICE", default="auto")
 # Two torch threads on a busy two-core machine are 70 times slower than one: cores

@@ -194,7 +194,7 @@ class ProbeFiles:
             msg = (
                 f"The probe in {self.name} was fitted for the language model "
                 f"{card.language_model[:12]} and {language_model[:12]} is running. Fit "
-                "one for this model: manage.py train_probe."
+                "one for this model: manage.py train probe."
             )
             raise ProbeMismatchError(msg)
         return card
@@ -202,7 +202,7 @@ class ProbeFiles:
     def damaged(self, why: str) -> ProbeFileError:
         return ProbeFileError(
             f"The probe in {self.name} cannot be used: {why}. Put back the files that "
-            "train_probe wrote, or fit it again."
+            "train probe wrote, or fit it again."
         )
 
 

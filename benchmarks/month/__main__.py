@@ -12,6 +12,7 @@ It writes into the database: set NESCIO_VAR_DIR to a directory of its own.
 """
 
 import argparse
+import math
 import os
 import sys
 from dataclasses import dataclass
@@ -42,10 +43,10 @@ from probes.services import (  # noqa: E402
 from qa.inference.configured import load_language_model  # noqa: E402
 from qa.models import Answer, Retraining, Review, ReviewSample, Vote  # noqa: E402
 from qa.pipeline.replay import flat  # noqa: E402
-from qa.training.compare_probes import Duel, fight  # noqa: E402
+from qa.training.compare_probes import compare_probes  # noqa: E402
 from qa.training.labels import LabelledDraft, finite  # noqa: E402
 from qa.training.request import model_to_train_on  # noqa: E402
-from qa.training.retraining import approve, enqueue_due  # noqa: E402
+from qa.training.retraining import Comparison, approve, enqueue_due  # noqa: E402
 from qa.training.stored_labels import Part, evidence_of, part_of, prompt_of, text_of  # noqa: E402  # noqa: E402
 from workers.registry import HANDLERS  # noqa: E402
 
@@ -61,7 +62,7 @@ class Learnt:
     """One kind of probe: its retraining, and the same comparison by the known truth."""
 
     retraining: Retraining
-    by_truth: Duel | None
+    by_truth: Comparison | None
 
 
 def main() -> int:
@@ -136,14 +137,14 @@ def _learnt_by(job: Job, held_out: list[LabelledDraft]) -> Learnt:
     retraining = Retraining.objects.get(job=job)
     if retraining.challenger is None:
         return Learnt(retraining, None)
-    duel = fight(
+    comparison = compare_probes(
         model_to_train_on(load_language_model()),
         held_out,
         champion=retraining.champion,
         challenger=retraining.challenger,
         directory=settings.PLACES.activations,
     )
-    return Learnt(retraining, duel)
+    return Learnt(retraining, comparison)
 
 
 def _drafts(truth: dict[str, MonthQuestion]) -> list[LabelledDraft]:
@@ -183,7 +184,7 @@ def _is_better(learnt: list[Learnt]) -> bool:
     return any(
         one.retraining.kind == ProbeKind.ABSTENTION
         and one.by_truth is not None
-        and one.by_truth.challenger > one.by_truth.champion
+        and one.by_truth.challenger_auroc > one.by_truth.champion_auroc
         for one in learnt
     )
 
@@ -197,26 +198,20 @@ def _print(learnt: list[Learnt]) -> None:
         if row.champion_auroc is None or row.challenger_auroc is None:
             table.add_row(row.kind, "", "", "", "", row.reason, row.get_state_display())
             continue
-        reviewed_duel = Duel(
-            row.golden,
-            row.golden_right,
-            row.champion_auroc,
-            row.challenger_auroc,
-            None if row.low is None or row.high is None else (row.low, row.high),
-        )
-        for how, duel in (
-            ("as reviewed", reviewed_duel),
-            ("by the truth", one.by_truth),
-        ):
-            if duel is not None:
-                low, high = duel.interval or (float("nan"), float("nan"))
+        for how, found in (("as reviewed", row), ("by the truth", one.by_truth)):
+            if found is not None:
+                before = found.champion_auroc or math.nan
+                after = found.challenger_auroc or math.nan
+                low, high = (
+                    math.nan if x is None else x for x in (found.low, found.high)
+                )
                 table.add_row(
                     f"{row.kind}, {how}",
                     f"{row.labels}",
-                    f"{duel.answers}",
-                    f"{duel.champion:.3f}",
-                    f"{duel.challenger:.3f}",
-                    f"{duel.challenger - duel.champion:+.3f} ({low:+.3f} to {high:+.3f})",
+                    f"{found.golden}",
+                    f"{before:.3f}",
+                    f"{after:.3f}",
+                    f"{after - before:+.3f} ({low:+.3f} to {high:+.3f})",
                     row.get_state_display() if how == "as reviewed" else "",
                 )
     console.print("\nAUROC on held-out answers")

@@ -67,5 +67,5 @@ def damaged(directory: Path, why: str) -> AdapterFileError:
     """Return the error that says why an adapter's files cannot be used."""
     return AdapterFileError(
         f"The adapter in {directory} cannot be used: {why}. Put back the files that "
-        "train_adapter wrote, fit it again, or set NESCIO_LANGUAGE_ADAPTER to 'none'."
+        "train adapter wrote, fit it again, or set NESCIO_LANGUAGE_ADAPTER to 'none'."
     )

@@ -46,7 +46,7 @@ def merge_adapter(
         msg = (
             f"The adapter in {directory} was fitted to {card.base} "
             f"({card.base_sha256[:12]}), and the model here is {base_sha256[:12]}. Fit "
-            "one for this model (manage.py train_adapter), or set "
+            "one for this model (manage.py train adapter), or set "
             "NESCIO_LANGUAGE_ADAPTER to 'none'."
         )
         raise AdapterMismatchError(msg)

@@ -78,5 +78,5 @@ def damaged(directory: Path, why: str) -> RerankerFileError:
     """Return the error that says why a reranker's files cannot be used."""
     return RerankerFileError(
         f"The reranker in {directory} cannot be used: {why}. Put back the files that "
-        "train_reranker wrote, fit it again, or set NESCIO_RERANKER to nothing."
+        "train reranker wrote, fit it again, or set NESCIO_RERANKER to nothing."
     )

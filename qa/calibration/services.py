@@ -226,7 +226,7 @@ def _check(policy: Policy, labels: Labels, signals: Sequence[str]) -> None:
             f"{policy} also shows what no evidence carries, which these thresholds do not "
             "decide, so that nothing can be promised of all it shows. Calibrate a version "
             "of the scope knowledge_base; min_known is chosen by "
-            "manage.py propose_min_known."
+            "manage.py calibrate min_known."
         )
     running = current_fingerprints()
     for what, measured_by, runs in (

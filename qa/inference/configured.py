@@ -74,7 +74,7 @@ def _make(server_url: str, name: str) -> LanguageModel:
     if model.adapter.form != FORM:
         raise AdapterMismatchError(
             f"The adapter was fitted for the form {model.adapter.form!r} and this "
-            f"release asks in {FORM!r}. Fit it again (manage.py train_adapter), or set "
+            f"release asks in {FORM!r}. Fit it again (manage.py train adapter), or set "
             "NESCIO_LANGUAGE_ADAPTER to 'none'."
         )
     return GroundedLanguageModel(model)

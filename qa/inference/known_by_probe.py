@@ -141,7 +141,7 @@ def _load(row: Probe, form: OwnKnowledgeForm) -> BoundaryProbe:
     if row.form != FORM:
         msg = (
             f"{row} was fitted on the form {row.form!r} and questions are read in "
-            f"{FORM!r}. Fit one on this form: manage.py train_boundary_probe."
+            f"{FORM!r}. Fit one on this form: manage.py train boundary_probe."
         )
         raise ProbeMismatchError(msg)
     probe = load_probe(row.files, language_model=form.model.fingerprint)

@@ -235,7 +235,7 @@ def monitored_writer() -> SteeredWriter:
         msg = (
             f"No directions are in force for the language model {model.name} "
             f"({model.fingerprint[:12]}), by which monitored answers are written. Fit "
-            "some with manage.py train_directions FILE --promote, or activate a policy "
+            "some with manage.py train directions FILE --promote, or activate a policy "
             "of another retrieval timing."
         )
         raise LanguageModelUnavailableError(msg)

@@ -64,7 +64,7 @@ def _activation_reader(
     if row.form != FORM:
         msg = (
             f"{row} was fitted on the form {row.form!r} and answers are read in "
-            f"{FORM!r}. Fit one on this form: manage.py train_probe."
+            f"{FORM!r}. Fit one on this form: manage.py train probe."
         )
         raise ProbeMismatchError(msg)
     probe = load_probe(row.files, language_model=model.fingerprint)

@@ -26,7 +26,7 @@ def configured_reranker() -> Reranker | None:
     if not settings.RERANKER:
         raise RerankerFileError(
             "The policy ranks what was found and NESCIO_RERANKER names no reranker. Set "
-            "it to a directory that train_reranker wrote, or activate a policy without."
+            "it to a directory that train reranker wrote, or activate a policy without."
         )
     directory = Path(settings.RERANKER)
     reranker = load_reranker(directory, device=settings.MODEL_DEVICE)
@@ -42,6 +42,6 @@ def _tell_once(directory: Path, learnt_of: str, runs: str) -> None:
     logger.error(
         "The reranker in %s learnt what helps the language model %s, and the one that "
         "runs is %s: what is found keeps its order. Fit one for this model (manage.py "
-        "train_reranker), or activate a policy without rerank.",
+        "train reranker), or activate a policy without rerank.",
         directory, learnt_of[:12], runs[:12] or "a server's",
     )  # fmt: skip

@@ -75,11 +75,11 @@ class PolicyChanges(TypedDict, total=False):
 _READ_BY = {
     RetrievalTiming.BOUNDARY: (
         ProbeKind.BOUNDARY,
-        "evidence is looked for every time. Fit one: manage.py train_boundary_probe.",
+        "evidence is looked for every time. Fit one: manage.py train boundary_probe.",
     ),
     RetrievalTiming.MONITORED: (
         ProbeKind.DIRECTIONS,
-        "questions are kept and not answered. Fit some: manage.py train_directions.",
+        "questions are kept and not answered. Fit some: manage.py train directions.",
     ),
 }
 CHANGEABLE = frozenset(PolicyChanges.__annotations__)
@@ -225,7 +225,7 @@ def _check(policy: Policy) -> None:
         )
     if policy.rerank and not settings.RERANKER:
         raise PolicyError(
-            "rerank is on and there is no reranker: fit one (manage.py train_reranker) "
+            "rerank is on and there is no reranker: fit one (manage.py train reranker) "
             "and set NESCIO_RERANKER to its directory."
         )
     if policy.horizon < policy.alpha:

@@ -1,7 +1,6 @@
 """Challenger against champion: two probes on the same golden answers, in a paired test."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -16,47 +15,23 @@ from probes.language_model import WhiteBoxModel
 from probes.loading import load_probe
 from probes.models import Probe
 from probes.taps import Activations
-from qa.evaluation.metrics.intervals import Interval, Numbers, Statistic, clusters_of
+from qa.evaluation.metrics.intervals import Numbers, Statistic, clusters_of
 from qa.evaluation.metrics.paired import differences
 from qa.evaluation.metrics.selective import Scores, rank
 from qa.exceptions import TrainingDataError
 from qa.inference.probe_runner import CONFIDENCE_OF
 
-from .draft_activations import Insides
+from .draft_activations import DraftActivations
 from .labels import LabelledDraft
+from .retraining import Comparison
 
 # (answers, of these right and of these wrong): with fewer, chance decides.
-LEAST_GOLDEN: Final = (60, 15)
+MIN_GOLDEN: Final = (60, 15)
 
 OnProgress = Callable[[int, int], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Duel:
-    """What a paired test of two probes came to.
-
-    Attributes:
-        answers: How many golden answers both scored.
-        right: How many of them are right.
-        champion: AUROC of the probe in force, in [0, 1]; that of a coin without one.
-        challenger: AUROC of the new one.
-        interval: 95 % interval of challenger minus champion, whole groups drawn; None
-            where it is not defined.
-    """
-
-    answers: int
-    right: int
-    champion: float
-    challenger: float
-    interval: Interval | None
-
-    @property
-    def is_better(self) -> bool:
-        """Whether the challenger is better, and not by chance."""
-        return self.interval is not None and self.interval[0] > 0
-
-
-def fight(
+def compare_probes(
     model: WhiteBoxModel,
     golden: Sequence[LabelledDraft],
     *,
@@ -64,82 +39,81 @@ def fight(
     challenger: Probe,
     directory: Path,
     on_progress: OnProgress = lambda _done, _all: None,
-) -> Duel:
+) -> Comparison:
     """Compare two probes' AUROC on answers that neither was fitted on.
 
     Args:
-        model: Whose activations are read.
-        golden: What is judged by.
-        champion: The probe in force, if any is.
-        challenger: The new one.
+        champion: The active probe; None is compared as a coin.
         directory: Where activations are kept.
-        on_progress: Told how many answers are read, of how many.
+        on_progress: Called with how many answers are read, and of how many.
     """
     require_golden(golden)
     ordered = sorted(golden, key=lambda draft: draft.content)
-    insides = Insides(model, ordered, directory=directory)
-    drafts = insides.drafts
-    ask = _Asking(insides, on_progress)
+    activations = DraftActivations(model, ordered, directory=directory)
+    drafts = activations.drafts
+    scores = _Scores(activations, on_progress)
     wrong = [not draft.is_right for draft in drafts]
-    before = ask.of(champion) if champion else np.zeros(len(drafts))
+    before = scores.by(champion) if champion else np.zeros(len(drafts))
     statistics = (
         _auroc(before.tolist(), wrong),
-        _auroc(ask.of(challenger).tolist(), wrong),
+        _auroc(scores.by(challenger).tolist(), wrong),
     )
     clusters = clusters_of([(draft.id, draft.group) for draft in drafts])
     (found,) = differences([statistics], clusters, within=True)
-    return Duel(
-        answers=len(drafts),
-        right=len(drafts) - sum(wrong),
-        champion=0.5 if found.first is None else found.first,
-        challenger=0.5 if found.second is None else found.second,
-        interval=found.interval,
+    low, high = found.interval or (None, None)
+    return Comparison(
+        golden=len(drafts),
+        golden_right=len(drafts) - sum(wrong),
+        champion_auroc=0.5 if found.first is None else found.first,
+        challenger_auroc=0.5 if found.second is None else found.second,
+        low=low,
+        high=high,
     )
 
 
 def require_golden(golden: Sequence[LabelledDraft]) -> None:
     """Refuse golden answers by which two probes can't be told apart."""
-    require_labels([d.is_right for d in golden], "to compare probes on", *LEAST_GOLDEN)
+    require_labels([d.is_right for d in golden], "to compare probes on", *MIN_GOLDEN)
 
 
-class _Asking:
+class _Scores:
     """Confidences of probes in the same drafts, each probe asked once."""
 
-    def __init__(self, insides: Insides, on_progress: OnProgress) -> None:
-        self._insides, self._tell = insides, on_progress
+    def __init__(self, activations: DraftActivations, on_progress: OnProgress) -> None:
+        self._activations, self._on_progress = activations, on_progress
         self._known: dict[str, NDArray[np.float64]] = {}
 
-    def of(self, row: Probe) -> NDArray[np.float64]:
+    def by(self, row: Probe) -> NDArray[np.float64]:
         """Return each draft's confidence, shape (drafts,)."""
         if row.fingerprint not in self._known:
             probe = load_probe(row.files, language_model=row.language_model)
             if isinstance(probe, JointProbe):
-                found = self._of_signals(row, probe)
+                found = self._by_signals(row, probe)
             elif isinstance(probe, AbstentionProbe):
-                found = self._of_activations(row, probe)
+                found = self._by_activations(row, probe)
             else:
                 raise ProbeFileError(f"{row} holds directions, which judge no answer.")
             self._known[row.fingerprint] = found
         return self._known[row.fingerprint]
 
-    def _of_activations(
+    def _by_activations(
         self, row: Probe, probe: AbstentionProbe
     ) -> NDArray[np.float64]:
-        self._insides.read([probe.tap], on_progress=self._tell)
+        self._activations.read([probe.tap], on_progress=self._on_progress)
         rows: Sequence[Activations]
         if CONFIDENCE_OF[row.kind] == "early_confidence":
-            rows = self._insides.of_prompts(probe.tap)
+            rows = self._activations.of_prompts(probe.tap)
         else:
             first = 0 if probe.opens_with_prompt else 1
             rows = [
                 whole[first:] if probe.closes_with_end else whole[first:-1]
-                for whole in self._insides.of_sequences(probe.tap)
+                for whole in self._activations.of_sequences(probe.tap)
             ]
         return probe.confidences(rows)
 
-    def _of_signals(self, row: Probe, probe: JointProbe) -> NDArray[np.float64]:
+    def _by_signals(self, row: Probe, probe: JointProbe) -> NDArray[np.float64]:
         inputs = {
-            CONFIDENCE_OF[kind]: self.of(self._input(row, fingerprint))
+            CONFIDENCE_OF[kind]: self.by(self._input(row, fingerprint))
             for kind, fingerprint in probe.inputs.items()
         }
         return np.array(
@@ -150,7 +124,7 @@ class _Asking:
                         **{name: float(each[place]) for name, each in inputs.items()},
                     }
                 )
-                for place, draft in enumerate(self._insides.drafts)
+                for place, draft in enumerate(self._activations.drafts)
             ]
         )
 

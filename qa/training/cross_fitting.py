@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from probes.abstention import FitSettings, Labelled, fit
+from probes.abstention import AbstentionProbe, FitSettings, Labelled, fit
 from probes.joint import JointSettings, fit_joint
 from probes.taps import Activations, Tap
 from qa.exceptions import EvaluationDataError
@@ -46,18 +46,11 @@ class CrossFitted:
 
 
 def folds_of(clusters: Rows, count: int, seed: int) -> Rows:
-    """Deal whole clusters out to folds of about the same size.
+    """Return the fold of each answer, 0-based: whole clusters, folds of like size.
 
     Args:
         clusters: The number of each answer's cluster, from 0 on without a gap.
         count: How many folds, at least 2.
-        seed: The same seed deals the same way.
-
-    Returns:
-        The fold of each answer, 0-based.
-
-    Raises:
-        EvaluationDataError: There are fewer clusters than folds.
     """
     sizes = np.bincount(clusters) if len(clusters) else np.zeros(0, dtype=np.intp)
     if not 2 <= count <= len(sizes):
@@ -80,13 +73,8 @@ def held_out(rows: Rows, clusters: Rows, share: float, seed: int) -> tuple[Rows,
     """Part rows in what is fitted on and what stops the fit, by whole clusters.
 
     Args:
-        rows: Answers to be parted, of at least two clusters.
         clusters: The cluster of every answer there is.
-        share: Least share of the rows that is held out, in (0, 1).
-        seed: The same seed parts the same way.
-
-    Raises:
-        EvaluationDataError: All of them are of one cluster.
+        share: Minimum share of the rows that is held out, in (0, 1).
     """
     inside = clusters[rows]
     names = np.unique(inside)
@@ -113,11 +101,7 @@ def out_of_fold(fit: Fit, folds: Rows) -> Scores:
 
 
 def cross_fit(fit: Fit, folds: Rows) -> CrossFitted:
-    """Score every answer by fits without its fold, and without each other fold too.
-
-    Raises:
-        EvaluationDataError: There are only two folds, without which nothing is left.
-    """
+    """Score every answer by fits without its fold, and without each other fold too."""
     numbers = np.unique(folds).tolist()
     if len(numbers) < 3:
         msg = (
@@ -134,9 +118,7 @@ def cross_fit(fit: Fit, folds: Rows) -> CrossFitted:
     return CrossFitted(out_of_fold(fit, folds), apart)
 
 
-# Probes as fits of a cross-validation.
-
-
+# Of the rows of a fit, what stops it and calibrates it.
 _HELD_OUT: Final = 0.15
 
 
@@ -146,10 +128,9 @@ class SequenceFit:
 
     Attributes:
         activations: Of every answer, in their order.
-        target: What the probe is to tell, of every answer.
+        target: What the probe is to predict, of every answer.
         clusters: The article of every answer.
-        language_model: Fingerprint of the model that they were read from.
-        on_fit: Told after each fit.
+        on_fit: Called after each fit.
     """
 
     activations: Sequence[Activations]
@@ -160,7 +141,7 @@ class SequenceFit:
     settings: FitSettings
     on_fit: Callable[[], None]
 
-    def __call__(self, rows: Rows) -> Scorer:
+    def probe(self, rows: Rows) -> AbstentionProbe:
         """Fit on these rows; some of their articles stop the fit and calibrate it."""
         training, stopping = held_out(
             rows, self.clusters, _HELD_OUT, self.settings.seed
@@ -173,6 +154,10 @@ class SequenceFit:
             settings=self.settings,
         )
         self.on_fit()
+        return probe
+
+    def __call__(self, rows: Rows) -> Scorer:
+        probe = self.probe(rows)
 
         def score(test: Rows) -> Scores:
             return probe.confidences([self.activations[row] for row in test])
@@ -194,9 +179,6 @@ def on_some(fit_on: Fit, count: int, seed: int) -> Fit:
         return fit_on(np.sort(drawn))
 
     return fit_some
-
-
-# The joint score out of fold: no fit behind an answer's score saw its article.
 
 
 Signals = Mapping[str, float | None]
@@ -230,11 +212,7 @@ def joint_scores(
     this answer's fold either.
 
     Args:
-        measured: Each answer's signals.
-        right: Whether each is right.
-        folds: The fold of each.
-        crossed: Confidences by the names of the signals that they stand for.
-        settings: Which signals are joined, and how.
+        crossed: Confidences by the names of their signals.
         language_model: Fingerprint of the model whose signals they are.
     """
     scores = np.full(len(folds), np.nan)

@@ -1,13 +1,13 @@
 """From files of statements to directions in the registry, and what they are worth."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from probes.cards import ProbeCard, ProbeFiles, ProbeKind
+from probes.cards import ProbeFiles, ProbeKind
 from probes.directions import (
     OWN_STATEMENTS,
     DirectionSet,
@@ -22,6 +22,8 @@ from probes.directions.fitting import Progress
 from probes.language_model import WhiteBoxModel
 from probes.language_model.second_pass import Passing
 from qa.evaluation.metrics.selective import auroc
+
+from .probe import new_card
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +94,16 @@ def train_directions(
         on_progress=on_progress,
     )
     sounding = _sounding(model, directions, statements)
-    card = ProbeCard(
-        kind=ProbeKind.DIRECTIONS,
+    card = new_card(
+        ProbeKind.DIRECTIONS,
         language_model=model.fingerprint,
         language_model_name=model.name,
-        form="",
-        layer=None,
-        part="",
-        temperature=1.0,
         data_sha256=statements.sha256,
-        sizes=_sizes(statements),
-        settings={},
+        sizes={
+            "true_statements": len(statements.true),
+            "confident_statements": len(statements.confident),
+            "unconfident_statements": len(statements.unconfident),
+        },
         metrics={
             "sounding_auroc": sounding,
             "measured": "on statements that no direction was fitted on; sounding_auroc "
@@ -112,14 +113,6 @@ def train_directions(
     return TrainedDirections(
         directions, direction_files(directions, settings, card), sounding
     )
-
-
-def _sizes(statements: DirectionStatements) -> Mapping[str, int]:
-    return {
-        "true_statements": len(statements.true),
-        "confident_statements": len(statements.confident),
-        "unconfident_statements": len(statements.unconfident),
-    }
 
 
 def _sounding(

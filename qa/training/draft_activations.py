@@ -29,27 +29,19 @@ logger = logging.getLogger(__name__)
 
 # float16 keeps 11 bits of a number up to here; bfloat16, in which models are run where
 # that is fast, keeps 8.
-_LARGEST_HALF: Final = float(np.finfo(np.float16).max)
+_MAX_HALF: Final = float(np.finfo(np.float16).max)
 
 
 class ActivationCache:
     """What one model held at one place."""
 
     def __init__(self, directory: Path, *, language_model: str, tap: Tap) -> None:
-        """Look what is there.
-
-        Args:
-            directory: Of all models and places.
-            language_model: The model's fingerprint.
-            tap: The place in it.
-        """
         self._folder = directory / language_model / f"{tap.layer}-{tap.part}"
         self._files: dict[str, Path] = {}
         for file in sorted(self._folder.glob("*.safetensors")):
             self._files.update(dict.fromkeys(_keys(file), file))
 
     def __contains__(self, key: str) -> bool:
-        """Tell whether a text's activations are kept."""
         return key in self._files
 
     def read(self, keys: Iterable[str]) -> dict[str, Activations]:
@@ -98,12 +90,9 @@ def _keys(file: Path) -> list[str]:
 
 
 def _small(values: Activations) -> NDArray[np.floating]:
-    is_small = bool((np.abs(values) < _LARGEST_HALF).all())
+    is_small = bool((np.abs(values) < _MAX_HALF).all())
     kept = values.astype(np.float16 if is_small else np.float32)
     return np.ascontiguousarray(kept)
-
-
-# What a language model held inside while it read labelled drafts: a second pass.
 
 
 # Texts whose activations are kept in one file: what a killed run reads again.
@@ -112,8 +101,8 @@ _TEXTS_AT_ONCE: Final = 64
 OnProgress = Callable[[int, int], None]
 
 
-class Insides:
-    """Activations of drafts, in their order, read once and kept on disk.
+class DraftActivations:
+    """Activations of drafts, in their order, read in a second pass and kept on disk.
 
     One pass gives both what stands at the prompt's last token, before any token of the
     answer, and what stands at the answer's tokens.
@@ -134,8 +123,6 @@ class Insides:
         """Encode the drafts; nothing is read yet.
 
         Args:
-            model: Reads them; others may use it meanwhile.
-            drafts: What is to be read.
             directory: Where activations are kept.
             pieces: How many pieces of evidence are read; None for all.
         """

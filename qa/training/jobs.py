@@ -1,7 +1,8 @@
-"""Training a probe as a background job of the kind "probes.train"."""
+"""Background jobs: "probes.train" trains a probe, "qa.retrain" one on reviews alone."""
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from django.conf import settings
@@ -14,33 +15,36 @@ from probes.models import Probe
 from qa.exceptions import EvaluationDataError, TrainingDataError
 from qa.training import retraining as retrainings
 from qa.training.models import Retraining
-from qa.training.retraining import Compared
 
 from .stored_labels import Part, drafts_of_reviews
 
+if TYPE_CHECKING:
+    from .request import TrainingRequest
+
 KIND: Final = "probes.train"
+COMPARING: Final = "Reading golden answers"
 _STEP_SECONDS: Final = 1.0
 
 OnProgress = Callable[[str, int, int], None]
 
 
-def teller(run: JobRun) -> OnProgress:
+def progress_of(run: JobRun) -> OnProgress:
     """Return what stores a job's progress, at most once a second.
 
     A job that was asked to stop stops there; what was read of answers stays.
     """
-    told_what, told_at = "", 0.0
+    stored_what, stored_at = "", 0.0
 
-    def tell(what: str, done: int, total: int) -> None:
-        nonlocal told_what, told_at
+    def on_progress(what: str, done: int, total: int) -> None:
+        nonlocal stored_what, stored_at
         now = time.monotonic()
-        if what == told_what and now - told_at < _STEP_SECONDS and done < total:
+        if what == stored_what and now - stored_at < _STEP_SECONDS and done < total:
             return
-        told_what, told_at = what, now
+        stored_what, stored_at = what, now
         with run.step() as step:
             step.advance(done=done, total=total, cursor={"doing": what})
 
-    return tell
+    return on_progress
 
 
 def train_in_background(run: JobRun) -> dict[str, object]:
@@ -50,41 +54,31 @@ def train_in_background(run: JobRun) -> dict[str, object]:
     `network`, `folds`, `seed`, `any_model`, `reviews`, `promote` and `note`. Activations
     are kept on disk, so that another attempt goes on from them; fits are repeated.
     """
-    # Pulls in torch, which whoever only names the kind never pays for.
+    # Pulls in torch, which a process that only names the kind does without.
     from .request import carry_out, request_of  # noqa: PLC0415
 
     owner = User.objects.filter(pk=run.owner_id).first() if run.owner_id else None
-    outcome = carry_out(request_of(run.parameters), by=owner, on_progress=teller(run))
+    outcome = carry_out(
+        request_of(run.parameters), by=owner, on_progress=progress_of(run)
+    )
     probe = outcome.probe
     return {
         "probe": probe.pk,
         "fingerprint": probe.fingerprint,
         "state": probe.state,
-        "answers": outcome.drafts,
+        "answers": outcome.count,
         "right": outcome.right,
-        "too_long": outcome.trained.too_long,
+        "too_long": outcome.too_long,
         "known_by_adapter": outcome.known,
-        "metrics": dict(outcome.trained.metrics),
+        "metrics": dict(outcome.metrics),
     }
 
 
-# Retraining from reviews as a background job of the kind "qa.retrain".
-
-
-if TYPE_CHECKING:
-    from .request import TrainingRequest
-
-COMPARING = "Reading golden answers"
-
-
 def retrain_in_background(run: JobRun) -> dict[str, object]:
-    """Train a probe on reviews alone and hold it against the one in force.
+    """Train a probe on reviews alone and compare it with the active one.
 
     The handler of `retrainings.KIND`; its parameter is `kind`. What is not possible, such
     as too few labels, is the retraining's result and no failed job.
-
-    Raises:
-        TrainingDataError: The parameter is no kind of probe.
     """
     try:
         kind = answer_kind(str(run.parameters.get("kind")))
@@ -95,17 +89,19 @@ def retrain_in_background(run: JobRun) -> dict[str, object]:
     owner = User.objects.filter(pk=run.owner_id).first() if run.owner_id else None
     retraining = retrainings.begin(kind, job_id=run.job_id, by=owner)
     try:
-        _carry_out(retraining, kind, teller(run))
+        _carry_out(retraining, kind, progress_of(run))
     except (EvaluationDataError, ModelError, TrainingDataError) as error:
         retrainings.fail(retraining, str(error))
     return {"retraining": retraining.pk, "state": retraining.state}
 
 
-def _carry_out(retraining: Retraining, kind: ProbeKind, tell: OnProgress) -> None:
-    # These pull in torch, which whoever only names the kind never pays for.
+def _carry_out(
+    retraining: Retraining, kind: ProbeKind, on_progress: OnProgress
+) -> None:
+    # The same: torch.
     from qa.inference.configured import load_language_model  # noqa: PLC0415
 
-    from .compare_probes import fight, require_golden  # noqa: PLC0415
+    from .compare_probes import compare_probes, require_golden  # noqa: PLC0415
     from .request import carry_out, model_to_train_on  # noqa: PLC0415
 
     language_model = load_language_model()
@@ -115,29 +111,23 @@ def _carry_out(retraining: Retraining, kind: ProbeKind, tell: OnProgress) -> Non
     ]
     require_golden(golden)  # before minutes are spent on a fit
     reads = language_model if kind is ProbeKind.JOINT else model
-    in_force = Probe.objects.active_for(reads.fingerprint)
-    champion = in_force.filter(kind=kind).first()
-    outcome = carry_out(_request(kind, champion), on_progress=tell)
-    duel = fight(
+    champion = Probe.objects.active_for(reads.fingerprint).filter(kind=kind).first()
+    outcome = carry_out(_request(kind, champion), on_progress=on_progress)
+    comparison = compare_probes(
         model,
         golden,
         champion=champion,
         challenger=outcome.probe,
         directory=settings.PLACES.activations,
-        on_progress=lambda done, total: tell(COMPARING, done, total),
-    )
-    compared = Compared(
-        labels=outcome.drafts,
-        labels_right=outcome.right,
-        golden=duel.answers,
-        golden_right=duel.right,
-        champion_auroc=duel.champion,
-        challenger_auroc=duel.challenger,
-        interval=duel.interval,
-        is_better=duel.is_better,
+        on_progress=partial(on_progress, COMPARING),
     )
     retrainings.conclude(
-        retraining, compared, champion=champion, challenger=outcome.probe
+        retraining,
+        comparison,
+        champion=champion,
+        challenger=outcome.probe,
+        labels=outcome.count,
+        labels_right=outcome.right,
     )
 
 

@@ -174,6 +174,6 @@ def form_and_probe() -> tuple[OwnKnowledgeForm, BoundaryProbe]:
     if held is None:
         raise TrainingDataError(
             "No boundary probe is in force for this language model. Train one: manage.py "
-            "train_boundary_probe FILE ... --promote"
+            "train boundary_probe FILE ... --promote"
         )
     return form, held

@@ -7,18 +7,22 @@ that stop its fit and set its temperature.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from django.contrib.auth.models import AbstractBaseUser
 from numpy.typing import NDArray
 
-from probes.abstention import FitSettings, Kind, Labelled, fit, probe_files
+from probes.abstention import FitSettings, Kind, probe_files
 from probes.abstention.files import settings_of
 from probes.cards import ANSWER_KINDS, Json, ProbeCard, ProbeFiles, ProbeKind
 from probes.fitting import require_labels
 from probes.joint import JointSettings, fit_joint, joint_files
 from probes.language_model import WhiteBoxModel
+from probes.models import Probe
+from probes.services import promote, register
 from probes.taps import Activations, Part, Tap
 from qa.evaluation.metrics.intervals import clusters_of
 from qa.evaluation.metrics.selective import Scores
@@ -31,19 +35,17 @@ from qa.training.cross_fitting import (
     SequenceFit,
     cross_fit,
     folds_of,
-    held_out,
     joined,
     joint_scores,
     out_of_fold,
 )
 
-from .draft_activations import Insides
+from .draft_activations import DraftActivations
 from .held_out import figures
 from .labels import LabelledDraft, digest_of
 
 # (answers, of these right and of these wrong): folds and early stop take their share.
-_LEAST: Final = (400, 80)
-HELD_OUT: Final = 0.15
+_MIN_ANSWERS: Final = (400, 80)
 BASELINES: Final = ("log_probability", "least_token_probability", "mean_entropy")
 
 READING: Final = "Reading answers"
@@ -82,7 +84,65 @@ class Trained:
 
     files: ProbeFiles
     metrics: Mapping[str, Json]
-    too_long: int
+    too_long: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A training's probe in the registry.
+
+    Attributes:
+        count: Labelled answers, or prompts, that it was fitted on.
+        right: How many of them are right.
+        too_long: Left out because they did not fit the model's context.
+        known: Left out because the model's adapter was fitted on their group: what is
+            right there it may know by heart.
+    """
+
+    probe: Probe
+    count: int
+    right: int
+    too_long: int = 0
+    known: int = 0
+
+    @property
+    def metrics(self) -> Mapping[str, Any]:
+        """What it is worth on answers that no fit behind it saw."""
+        metrics: Mapping[str, Any] = self.probe.metrics
+        return metrics
+
+
+class FitCount:
+    """Counts fits, and reports them as progress."""
+
+    def __init__(self, on_progress: OnProgress) -> None:
+        self._on_progress, self._planned, self._done = on_progress, 0, 0
+
+    def plan(self, fits: int) -> None:
+        self._planned = fits
+        self._on_progress(FITTING, 0, fits)
+
+    def add(self) -> None:
+        self._done += 1
+        self._on_progress(FITTING, self._done, self._planned)
+
+
+def keep(
+    files: ProbeFiles, *, by: AbstractBaseUser | None, note: str, activate: bool
+) -> Probe:
+    """Register a probe as a candidate, or activate it at once."""
+    probe = register(files, by=by, note=note)
+    if activate and probe.state != Probe.State.ACTIVE:
+        probe = promote(probe.pk, Probe.State.ACTIVE, by=by)
+    return probe
+
+
+def new_card(kind: ProbeKind, **given: Any) -> ProbeCard:  # noqa: ANN401  # its fields
+    """Return a card; what is not given is written with the probe's files."""
+    later = {"language_model": "", "form": "", "layer": None, "part": ""}
+    return ProbeCard(
+        kind=kind, **{**later, "temperature": 1.0, "settings": {}, **given}
+    )
 
 
 def train(
@@ -98,14 +158,12 @@ def train(
 
     Args:
         model: Whose activations are read.
-        drafts: Of several groups.
-        training: What is trained, and how.
         language_model: Fingerprint of the model that answers: what a joint probe, which
             reads its signals, is bound to. The others are bound to `model`.
         directory: Where activations are kept between trainings.
-        on_progress: Told what is done, how much of it, of how much.
+        on_progress: Called with what is done, how much of it, and of how much.
     """
-    require_labels([draft.is_right for draft in drafts], "to train on", *_LEAST)
+    require_labels([draft.is_right for draft in drafts], "to train on", *_MIN_ANSWERS)
     work = _Work(model, drafts, training, directory, on_progress)
     if training.kind is ProbeKind.JOINT:
         return work.joint(language_model)
@@ -123,15 +181,15 @@ class _Work:
         directory: Path,
         on_progress: OnProgress,
     ) -> None:
-        self._model, self._training, self._tell = model, training, on_progress
+        self._model, self._training = model, training
+        self._on_progress, self._fits = on_progress, FitCount(on_progress)
         # In an order of their own: that of the sources changes nothing.
         ordered = sorted(drafts, key=lambda draft: draft.content)
-        self._insides = Insides(model, ordered, directory=directory)
-        drafts = self._insides.drafts
+        self._activations = DraftActivations(model, ordered, directory=directory)
+        drafts = self._activations.drafts
         self._right = np.array([draft.is_right for draft in drafts], np.bool_)
         self._clusters = clusters_of([(draft.id, draft.group) for draft in drafts])
         self._folds = folds_of(self._clusters, training.folds, training.settings.seed)
-        self._fits = 0
 
     def of_activations(self) -> Trained:
         """Fit a probe of activations."""
@@ -142,32 +200,16 @@ class _Work:
         if training.settings.kind is not Kind.LINEAR:
             linear = replace(training.settings, kind=Kind.LINEAR, huber_weight=0.0)
             rivals["linear"] = self._fit_of(training.kind, training.tap, linear)
-        self._plan((1 + len(rivals)) * training.folds + 1)
+        self._fits.plan((1 + len(rivals)) * training.folds + 1)
         scores = out_of_fold(sequence, self._folds)
         baselines = self._measured() | {
             name: out_of_fold(rival, self._folds).tolist()
             for name, rival in rivals.items()
         }
-        rows = np.arange(len(self._right))
-        parted = held_out(rows, self._clusters, HELD_OUT, training.settings.seed)
-        fitted_on, stopped_by = (
-            [
-                Labelled(sequence.activations[row], bool(self._right[row]))
-                for row in part.tolist()
-            ]
-            for part in parted
-        )
-        probe = fit(
-            fitted_on,
-            stopped_by,
-            language_model=self._model.fingerprint,
-            tap=training.tap,
-            settings=sequence.settings,
-        )
-        self._on_fit()
+        probe = sequence.probe(np.arange(len(self._right)))
         metrics = self._metrics(scores, baselines)
         files = probe_files(probe, sequence.settings, self._card(metrics, form=FORM))
-        return Trained(files, metrics, self._insides.too_long)
+        return Trained(files, metrics, self._activations.too_long)
 
     def joint(self, language_model: str) -> Trained:
         """Fit a joint probe: on confidences by fits that did not see the answer."""
@@ -178,7 +220,7 @@ class _Work:
         }
         self._read(sorted(set(taps.values())))
         folds = training.folds
-        self._plan(len(cards) * (folds + folds * (folds - 1) // 2))
+        self._fits.plan(len(cards) * (folds + folds * (folds - 1) // 2))
         crossed: dict[str, CrossFitted] = {}
         for key, card in cards.items():
             made = self._fit_of(card.kind, taps[key], settings_of(card))
@@ -188,7 +230,7 @@ class _Work:
             training.joint,
             signals=tuple(n for n in training.joint.signals if n not in absent),
         )
-        measured = [draft.signals for draft in self._insides.drafts]
+        measured = [draft.signals for draft in self._activations.drafts]
         scores = joint_scores(
             measured,
             self._right,
@@ -208,15 +250,15 @@ class _Work:
         baselines = {name: each.tolist() for name, each in own.items()}
         metrics = self._metrics(scores, self._measured() | baselines)
         files = joint_files(probe, settings, self._card(metrics, form=""))
-        return Trained(files, metrics, self._insides.too_long)
+        return Trained(files, metrics, self._activations.too_long)
 
     def _fit_of(self, kind: ProbeKind, tap: Tap, settings: FitSettings) -> SequenceFit:
         activations: Sequence[Activations]
         if kind is ProbeKind.EARLY:
             settings = replace(settings, opens_with_prompt=False, closes_with_end=False)
-            activations = self._insides.of_prompts(tap)
+            activations = self._activations.of_prompts(tap)
         else:
-            whole = self._insides.of_sequences(tap)
+            whole = self._activations.of_sequences(tap)
             activations = [settings.read_of(row) for row in whole]
         return SequenceFit(
             activations=activations,
@@ -225,28 +267,20 @@ class _Work:
             language_model=self._model.fingerprint,
             place=tap,
             settings=settings,
-            on_fit=self._on_fit,
+            on_fit=self._fits.add,
         )
 
     def _read(self, taps: Sequence[Tap]) -> None:
         if taps:
-            self._insides.read(
-                taps, on_progress=lambda done, total: self._tell(READING, done, total)
+            self._activations.read(
+                taps, on_progress=partial(self._on_progress, READING)
             )
-
-    def _plan(self, fits: int) -> None:
-        self._planned = fits
-        self._tell(FITTING, 0, fits)
-
-    def _on_fit(self) -> None:
-        self._fits += 1
-        self._tell(FITTING, self._fits, self._planned)
 
     def _measured(self) -> dict[str, Scores]:
         """Return the baselines that any answer has, higher for more trusted."""
         found: dict[str, Scores] = {}
         for name in BASELINES:
-            values = [draft.signals.get(name) for draft in self._insides.drafts]
+            values = [draft.signals.get(name) for draft in self._activations.drafts]
             if any(value is not None for value in values):
                 orient = SCORES[name].oriented
                 found[name] = [None if v is None else orient(v) for v in values]
@@ -260,25 +294,13 @@ class _Work:
         return {"measured": measured, **found}
 
     def _card(self, metrics: Mapping[str, Json], *, form: str) -> ProbeCard:
-        drafts = self._insides.drafts
-        return ProbeCard(
-            kind=self._training.kind,
-            language_model="",
-            language_model_name=_name_of(self._model),
+        drafts = self._activations.drafts
+        adapter = " with its adapter" if self._model.adapter else ""
+        return new_card(
+            self._training.kind,
+            language_model_name=f"{self._model.name}{adapter}",
             form=form,
-            layer=None,
-            part="",
-            temperature=1.0,
             data_sha256=digest_of(drafts),
-            sizes={
-                "answers": len(drafts),
-                "groups": len(np.unique(self._clusters)),
-            },
-            settings={},
+            sizes={"answers": len(drafts), "groups": len(np.unique(self._clusters))},
             metrics=metrics,
         )
-
-
-def _name_of(model: WhiteBoxModel) -> str:
-    adapter = " with its adapter" if model.adapter else ""
-    return f"{model.name}{adapter}"

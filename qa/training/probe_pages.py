@@ -208,7 +208,7 @@ class ProbePages(ReadOnlyAdmin):
             form,
             "Upload a probe",
             "A probe's card and its weights, as they are downloaded here or written by "
-            "train_probe. It is kept as a candidate.",
+            "train probe. It is kept as a candidate.",
         )
 
     def curve(self, request: HttpRequest, pk: int, name: str) -> HttpResponse:

@@ -12,7 +12,6 @@ from probes.abstention import FitSettings, Kind
 from probes.cards import ProbeFiles, ProbeKind, answer_kind
 from probes.language_model import WhiteBoxModel
 from probes.models import Probe
-from probes.services import promote, register
 from probes.taps import Part, Tap
 from qa.evaluation.metrics.text import normalised
 from qa.exceptions import TrainingDataError
@@ -21,7 +20,7 @@ from qa.inference.white_box import middle_of, usual_of, white_box_of
 from qa.pipeline.language_model import LanguageModel
 
 from .labels import LabelledDraft, drafts_of_file, drawn_together
-from .probe import OnProgress, Trained, Training, train
+from .probe import OnProgress, Outcome, Training, keep, train
 from .stored_labels import Part as ReviewPart
 from .stored_labels import drafts_of_reviews, drafts_of_runs
 
@@ -41,12 +40,11 @@ class TrainingRequest:
         network: Of a probe of activations; None is the first that its kind has.
         runs: Ids of evaluation runs whose drafts are taken.
         data: A JSON Lines file whose answers are taken.
-        reviews: Whether what experts said of live answers is taken, but for the golden
+        reviews: Whether experts' reviews of live answers are taken, but for the golden
             set, whose questions are never trained on, from wherever they come.
         any_model: Whether runs of other language models are taken too.
         settings: How it is fitted; its network is `network`'s.
-        promote: Whether the probe is put in force at once.
-        note: What people are to know of it.
+        promote: Whether the probe is activated at once.
     """
 
     kind: ProbeKind
@@ -63,31 +61,13 @@ class TrainingRequest:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingOutcome:
-    """What came of a training.
-
-    Attributes:
-        drafts: How many it was done on.
-        right: How many of them are right.
-        known: Drafts left out because the model's adapter was fitted on their group:
-            what is right there it may know by heart.
-    """
-
-    probe: Probe
-    trained: Trained
-    drafts: int
-    right: int
-    known: int
-
-
 def carry_out(
     request: TrainingRequest,
     *,
     by: AbstractBaseUser | None = None,
     on_progress: OnProgress = lambda _what, _done, _all: None,
-) -> TrainingOutcome:
-    """Train a probe and keep it as a candidate, or put it in force."""
+) -> Outcome:
+    """Train a probe and keep it as a candidate, or activate it at once."""
     language_model = load_language_model()
     model = model_to_train_on(language_model)
     found = _drafts(request, language_model)
@@ -101,23 +81,21 @@ def carry_out(
         directory=settings.PLACES.activations,
         on_progress=on_progress,
     )
-    probe = register(trained.files, by=by, note=request.note)
-    if request.promote and probe.state != Probe.State.ACTIVE:
-        probe = promote(probe.pk, Probe.State.ACTIVE, by=by)
-    right = sum(draft.is_right for draft in drafts)
-    return TrainingOutcome(probe, trained, len(drafts), right, len(found) - len(drafts))
+    return Outcome(
+        keep(trained.files, by=by, note=request.note, activate=request.promote),
+        count=len(drafts),
+        right=sum(draft.is_right for draft in drafts),
+        too_long=trained.too_long,
+        known=len(found) - len(drafts),
+    )
 
 
 def request_of(given: Mapping[str, Any]) -> TrainingRequest:
-    """Read a job's parameters.
-
-    Raises:
-        TrainingDataError: One of them is none.
-    """
+    """Read a job's parameters."""
     try:
         runs = given.get("runs", [])
         if not isinstance(runs, list):
-            raise TypeError(f"runs is {runs!r}, not a list of ids")  # noqa: TRY301  # told as one error
+            raise TypeError(f"runs is {runs!r}, not a list of ids")  # noqa: TRY301  # one error for all
         return TrainingRequest(
             kind=answer_kind(given["kind"]),
             layer=_whole(given, "layer"),
@@ -136,11 +114,7 @@ def request_of(given: Mapping[str, Any]) -> TrainingRequest:
 
 
 def model_to_train_on(language_model: LanguageModel) -> WhiteBoxModel:
-    """Return the model whose activations are read of this model's answers.
-
-    Raises:
-        TrainingDataError: There is none to look into.
-    """
+    """Return the model whose activations are read of this model's answers."""
     model = white_box_of(language_model)
     if model is None:
         raise TrainingDataError(
@@ -194,9 +168,9 @@ def _training(request: TrainingRequest, model: WhiteBoxModel) -> Training:
 
 
 def _inputs(model: WhiteBoxModel) -> list[ProbeFiles]:
-    """Return the probes in force whose confidences a joint probe reads."""
-    in_force = Probe.objects.active_for(model.fingerprint)
-    return [probe.files for probe in in_force.exclude(kind=ProbeKind.JOINT)]
+    """Return the active probes whose confidences a joint probe reads."""
+    active = Probe.objects.active_for(model.fingerprint)
+    return [probe.files for probe in active.exclude(kind=ProbeKind.JOINT)]
 
 
 def _whole(given: Mapping[str, Any], name: str) -> int | None:

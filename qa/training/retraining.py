@@ -5,7 +5,7 @@ until an administrator has approved it, and the former probe can be put in force
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from uuid import UUID
 
 from django.conf import settings
@@ -24,26 +24,31 @@ from qa.training.models import Retraining, RetrainingStep
 
 KIND = "qa.retrain"
 # What reviews can't say less of: `qa.training.probe` needs as many to train on.
-LEAST_REVIEWED = 400
+MIN_REVIEWED = 400
 State = Retraining.State
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """What a challenger came to beside the champion.
+class Comparison:
+    """Two probes on the same golden answers; the fields are columns of `Retraining`.
 
     Attributes:
-        interval: 95 % interval of challenger minus champion.
+        champion_auroc: AUROC of the active probe; that of a coin without one.
+        low: Of the 95 % interval of challenger minus champion, whole groups drawn; it
+            and `high` are None where it is not defined.
     """
 
-    labels: int
-    labels_right: int
     golden: int
     golden_right: int
     champion_auroc: float
     challenger_auroc: float
-    interval: tuple[float, float] | None
-    is_better: bool
+    low: float | None
+    high: float | None
+
+    @property
+    def is_better(self) -> bool:
+        """Whether the challenger is better, and not by chance."""
+        return self.low is not None and self.low > 0
 
 
 def reviewed_answers() -> int:
@@ -55,7 +60,7 @@ def reviewed_answers() -> int:
 def enqueue_due(*, reviewed: int | None = None) -> list[Job]:
     """Begin the retrainings that enough new reviews have come for.
 
-    Kind by kind, once there are `LEAST_REVIEWED` reviews and `RETRAIN_AFTER` more than
+    Kind by kind, once there are `MIN_REVIEWED` reviews and `RETRAIN_AFTER` more than
     when the kind was retrained last. Nothing where that setting is 0.
 
     Args:
@@ -65,7 +70,7 @@ def enqueue_due(*, reviewed: int | None = None) -> list[Job]:
     if not wanted:
         return []
     count = reviewed_answers() if reviewed is None else reviewed
-    if count < LEAST_REVIEWED:
+    if count < MIN_REVIEWED:
         return []
     return [
         enqueue_retraining(kind)
@@ -110,10 +115,12 @@ def fail(retraining: Retraining, reason: str) -> None:
 @transaction.atomic
 def conclude(
     retraining: Retraining,
-    compared: Compared,
+    comparison: Comparison,
     *,
     champion: Probe | None,
     challenger: Probe,
+    labels: int,
+    labels_right: int,
 ) -> None:
     """Write what came out, and let the challenger run in shadow.
 
@@ -121,19 +128,14 @@ def conclude(
     labels gave the same probe before, stays as it is.
     """
     retraining.champion, retraining.challenger = champion, challenger
-    retraining.labels = compared.labels
-    retraining.labels_right = compared.labels_right
-    retraining.golden = compared.golden
-    retraining.golden_right = compared.golden_right
-    retraining.champion_auroc = compared.champion_auroc
-    retraining.challenger_auroc = compared.challenger_auroc
-    if compared.interval:
-        retraining.low, retraining.high = compared.interval
+    retraining.labels, retraining.labels_right = labels, labels_right
+    for name, value in asdict(comparison).items():
+        setattr(retraining, name, value)
     retraining.save()
     challenger.refresh_from_db(fields=["state"])
     if challenger.state not in (Probe.State.SHADOW, Probe.State.ACTIVE):
         promote(challenger.pk, Probe.State.SHADOW, by=None)
-    better = compared.is_better and challenger.state != Probe.State.ACTIVE
+    better = comparison.is_better and challenger.state != Probe.State.ACTIVE
     _move(retraining, State.WAITING if better else State.SHADOW, by=None)
 
 

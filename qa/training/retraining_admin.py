@@ -18,7 +18,7 @@ from probes.models import Probe
 from qa.calibration.forms import author_of
 from qa.training.models import Retraining
 from qa.training.retraining import (
-    LEAST_REVIEWED,
+    MIN_REVIEWED,
     approve,
     decline,
     enqueue_retraining,
@@ -105,9 +105,9 @@ class RetrainingAdmin(ReadOnlyAdmin):
     def retrain(self, request: HttpRequest) -> HttpResponse:
         """Begin without waiting for enough new reviews."""
         count = reviewed_answers()
-        if count < LEAST_REVIEWED:
+        if count < MIN_REVIEWED:
             message = (
-                f"{count:,} answers are reviewed and {LEAST_REVIEWED:,} are needed; "
+                f"{count:,} answers are reviewed and {MIN_REVIEWED:,} are needed; "
                 "review more first."
             )
             self.message_user(request, message, messages.ERROR)

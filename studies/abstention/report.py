@@ -55,7 +55,7 @@ class ReadInsides:
             on_progress: Told what is done, how much of it, of how much.
         """
         self._model, self._directory, self._tell = model, directory, on_progress
-        self._whole = insides.Insides(model, drafts, directory=directory)
+        self._whole = insides.DraftActivations(model, drafts, directory=directory)
         self.drafts = self._whole.drafts
         self._together: tuple[Tap, ...] = ()
 
@@ -79,7 +79,7 @@ class ReadInsides:
         """Return for each draft float32 (1 + its tokens + 1, width)."""
         found = self._whole
         if pieces is not None:
-            found = insides.Insides(
+            found = insides.DraftActivations(
                 self._model, self.drafts, directory=self._directory, pieces=pieces
             )
         self._read(found, [place], pieces)
@@ -120,7 +120,7 @@ class ReadInsides:
         }
 
     def _read(
-        self, what: insides.Insides, taps: Sequence[Tap], pieces: int | None
+        self, what: insides.DraftActivations, taps: Sequence[Tap], pieces: int | None
     ) -> None:
         named = "all evidence" if pieces is None else f"{pieces} of the evidence"
         what.read(

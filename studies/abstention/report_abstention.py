@@ -13,13 +13,13 @@ from rich.console import Console
 
 from accounts.exceptions import NescioError
 from qa.evaluation.report.tables import markdown_of, print_tables
-from qa.management.figures_file import (
+from qa.management.base import (
     require_directories,
     require_files,
     write_figures,
     writing,
 )
-from qa.management.probe_arguments import add_fitting, fitting_of
+from qa.management.fitting_arguments import add_probe_fitting, probe_fitting
 from qa.management.progress import Bars
 from studies.abstention.scores import PARTS
 
@@ -48,7 +48,7 @@ class Command(BaseCommand):
             "--without", nargs="+", choices=PARTS, default=(), metavar="PART",
             help=f"Parts to leave out, for they take long: {', '.join(PARTS)}.",
         )  # fmt: skip
-        add_fitting(parser)
+        add_probe_fitting(parser)
         parser.add_argument(
             "--json", type=Path, metavar="PATH", help="Also write the figures there."
         )
@@ -82,7 +82,7 @@ class Command(BaseCommand):
                     folds=folds,
                     seed=seed,
                     without=options["without"],
-                    fitting=fitting_of(options),
+                    fitting=probe_fitting(options),
                     directory=settings.PLACES.activations,
                     on_progress=bars.at,
                 )

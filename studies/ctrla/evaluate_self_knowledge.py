@@ -9,8 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from rich.console import Console
 
 from accounts.exceptions import NescioError
-from qa.management.arguments import positive
-from qa.management.figures_file import require_files, write_figures
+from qa.management.base import positive, require_files, write_figures
 from qa.management.progress import Bars
 
 

@@ -16,8 +16,7 @@ from qa.inference.configured import load_language_model
 from qa.inference.label_judge import LabelPair, read_pair
 from qa.inference.verdict_by_history import VerdictForm
 from qa.inference.white_box import white_box_of
-from qa.management.arguments import positive
-from qa.management.figures_file import require_files, write_figures
+from qa.management.base import positive, require_files, write_figures
 from qa.management.progress import Bars
 from studies.dh_icl.figures import tables_of
 from studies.dh_icl.judging import ask_each, balanced, draw, judge_each, nearest_of

@@ -18,7 +18,7 @@ from qa.evaluation.report.plots import precision_recall_svg, refusals_against_al
 from qa.evaluation.runs import begin, finish, go_on, judged_of
 from qa.evaluation.suites.options import SuiteOptions
 from qa.exceptions import EvaluationDataError
-from qa.management.arguments import positive
+from qa.management.base import positive
 from qa.management.progress import Bar
 from studies.l2r.knowledge import Confidence
 from studies.l2r.suites import MULTIPLE_CHOICE, configured_model, open_truthfulqa

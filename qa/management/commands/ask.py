@@ -13,7 +13,7 @@ from qa.answers.asking import ask, find_knowledge_base
 from qa.answers.models import Answer, fetch_evidence
 from qa.answers.serializers import as_json
 from qa.management.answer_view import print_answer
-from qa.management.arguments import find_asker
+from qa.management.base import find_asker
 
 ANSWERED, REFUSED, BAD_INPUT, UNAVAILABLE = range(4)
 

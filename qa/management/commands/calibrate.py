@@ -1,141 +1,126 @@
-"""Choose thresholds from an evaluation's labelled answers, with a stated risk or by cost."""
+"""`manage.py calibrate WHAT`: choose thresholds from labelled answers or questions."""
 
 import argparse
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from functools import partial
 from json import dumps
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from django.core.management.base import BaseCommand, CommandError
-from rich.console import Console
+from django.core.management.base import CommandError
 
-from accounts.exceptions import NescioError
+from qa.calibration.min_known import Proposal, Threshold, propose_min_known
 from qa.calibration.services import Labels, certify, labels_of_run, make_by_cost
-from qa.calibration.thresholds import CALIBRATABLE, CostChoice, Method, NotCertified
+from qa.calibration.thresholds import CALIBRATABLE, Method, NotCertified
 from qa.evaluation.models import EvaluationRun
-from qa.exceptions import CalibrationError, PolicyNotFoundError
+from qa.evaluation.report.tables import TextTable, percent, print_tables
+from qa.exceptions import (
+    CalibrationError,
+    EvaluationDataError,
+    PolicyNotFoundError,
+    TrainingDataError,
+)
+from qa.management import base
+from qa.management.progress import Bars
 from qa.policies.api import CertificateSerializer
 from qa.policies.models import Policy
 from qa.policies.services import activate as let_decide
 from qa.policies.services import active_policy
 
 NONE_EARNED = 3
+_CURVE_ROWS = 12
+Options = dict[str, Any]
+Parser = argparse.ArgumentParser
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """What the command line asks for, by the options' names."""
-
-    epsilon: float
-    delta: float
-    signals: Sequence[str]
-    method: str
-    seed: int
-    cost_wrong: float | None
-    cost_refused: float | None
-    name: str
-
-
-class Command(BaseCommand):
-    """`manage.py calibrate --run ID`."""
+class Command(base.Command):
+    """`manage.py calibrate WHAT ...`."""
 
     help = (
-        "Choose the thresholds that show most at a risk of at most epsilon, with "
-        "confidence 1 - delta, from the labelled answers of an evaluation, and keep them "
-        "as a new policy version with its certificate. Exit code: 0, or 3 if no "
-        "thresholds earn it, 2 if it can't be tried."
+        "Choose thresholds from labelled answers or questions. Without WHAT it is "
+        "thresholds. Exit code: 0, or 3 if no thresholds earn a certificate, 1 if no "
+        "min_known keeps the risk, 2 if it can't be tried."
     )
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            "--run", type=int, required=True, metavar="ID", help="The evaluation."
-        )
-        parser.add_argument(
-            "--policy",
-            type=int,
-            metavar="ID",
-            help="The version to start from; the active one of what the run asked.",
-        )
-        parser.add_argument(
-            "--epsilon",
-            type=float,
-            default=0.05,
-            help="Promised risk, wrong among shown (default 0.05).",
-        )
-        parser.add_argument(
-            "--delta",
-            type=float,
-            default=0.05,
-            help="Probability that the promise is broken (default 0.05).",
-        )
-        parser.add_argument(
-            "--signals",
-            nargs="+",
-            choices=CALIBRATABLE,
-            default=list(CALIBRATABLE),
-            help="Those whose thresholds are chosen (default: all).",
-        )
-        parser.add_argument(
-            "--method",
-            choices=[method.value for method in Method],
-            default=Method.LEARN_THEN_TEST.value,
-            help="selection_with_guaranteed_risk is for one signal.",
-        )
-        parser.add_argument("--seed", type=int, default=0, help="Of the split.")
-        parser.add_argument(
-            "--cost-wrong",
-            type=float,
-            metavar="X",
-            help="Choose by cost instead, without a promise: of a wrong shown answer.",
-        )
-        parser.add_argument(
-            "--cost-refused",
-            type=float,
-            metavar="Y",
-            help="Of a refusal where the draft was right.",
-        )
-        parser.add_argument("--name", default="", help="Of the new version.")
-        parser.add_argument(
-            "--activate",
-            action="store_true",
-            help="Let the new version decide at once.",
-        )
-        parser.add_argument(
-            "--json", type=Path, metavar="PATH", help="Also write the result there."
-        )
+    def add_arguments(self, parser: Parser) -> None:
+        kinds = parser.add_subparsers(dest="what", required=True, metavar="WHAT")
+        for name, (add, _, about) in KINDS.items():
+            add(kinds.add_parser(name, help=about, description=about))
 
-    def handle(
-        self,
-        *,
-        run: int,
-        policy: int | None,
-        activate: bool,
-        json: Path | None,
-        **options: object,
-    ) -> None:
-        console = Console(file=self.stdout, highlight=False, soft_wrap=True)  # type: ignore[arg-type]  # a text stream but by name
-        wanted = _Wanted(**{name: options[name] for name in _Wanted.__annotations__})  # type: ignore[arg-type]  # declared above
-        if (wanted.cost_wrong is None) != (wanted.cost_refused is None):
-            msg = "Give both --cost-wrong and --cost-refused, or neither."
-            raise CommandError(msg, returncode=2)
-        try:
-            labels = labels_of_run(_find_run(run))
-            base = _base(policy, labels)
-            find = _certified if wanted.cost_wrong is None else _cheapest
-            made, result = find(base, labels, wanted, console)
-            if made is not None and activate:
-                let_decide(made)
-        except NescioError as error:
-            raise CommandError(str(error), returncode=2) from error
-        if made is not None:
-            state = "and decides now" if made.is_active else "and waits to be activated"
-            console.print(f"{made} (version {made.pk}) is kept {state}.")
-        if json:
-            json.write_text(dumps(result, indent=2, default=str) + "\n", "utf-8")
-        if made is None:
-            msg = "No certificate was earned; nothing was changed."
-            raise CommandError(msg, returncode=NONE_EARNED)
+    def run_from_argv(self, argv: list[str]) -> None:
+        """Take `calibrate --run ID`, as it was called, for `calibrate thresholds`."""
+        if len(argv) > 2 and argv[2] not in {*KINDS, "-h", "--help"}:
+            argv = [*argv[:2], "thresholds", *argv[2:]]
+        super().run_from_argv(argv)
+
+    def handle(self, *, what: str, **options: Any) -> None:  # noqa: ANN401  # as declared
+        _, calibrate, _ = KINDS[what]
+        calibrate(self, options)
+
+
+def _add_thresholds(parser: Parser) -> None:
+    parser.add_argument(
+        "--run", type=int, required=True, metavar="ID", help="The evaluation."
+    )
+    parser.add_argument(
+        "--policy", type=int, metavar="ID",
+        help="The version to start from; the active one of what the run asked.",
+    )  # fmt: skip
+    parser.add_argument(
+        "--epsilon", type=float, default=0.05,
+        help="Promised risk, wrong among shown (default 0.05).",
+    )  # fmt: skip
+    parser.add_argument(
+        "--delta", type=float, default=0.05,
+        help="Probability that the promise is broken (default 0.05).",
+    )  # fmt: skip
+    parser.add_argument(
+        "--signals", nargs="+", choices=CALIBRATABLE, default=list(CALIBRATABLE),
+        help="Those whose thresholds are chosen (default: all).",
+    )  # fmt: skip
+    parser.add_argument(
+        "--method", choices=[method.value for method in Method],
+        default=Method.LEARN_THEN_TEST.value,
+        help="selection_with_guaranteed_risk is for one signal.",
+    )  # fmt: skip
+    parser.add_argument("--seed", type=int, default=0, help="Of the split.")
+    parser.add_argument(
+        "--cost-wrong", type=float, metavar="X",
+        help="Choose by cost instead, without a promise: of a wrong shown answer.",
+    )  # fmt: skip
+    parser.add_argument(
+        "--cost-refused", type=float, metavar="Y",
+        help="Of a refusal where the draft was right.",
+    )  # fmt: skip
+    parser.add_argument("--name", default="", help="Of the new version.")
+    parser.add_argument(
+        "--activate", action="store_true", help="Let the new version decide at once."
+    )
+    parser.add_argument(
+        "--json", type=Path, metavar="PATH", help="Also write the result there."
+    )
+
+
+def _calibrate_thresholds(command: Command, options: Options) -> None:
+    by_cost = options["cost_wrong"] is not None
+    if by_cost != (options["cost_refused"] is not None):
+        msg = "Give both --cost-wrong and --cost-refused, or neither."
+        raise CommandError(msg, returncode=2)
+    labels = labels_of_run(_find_run(options["run"]))
+    start = _find_base(options["policy"], labels)
+    find = _choose_by_cost if by_cost else _certify
+    made, result = find(command, start, labels, options)
+    if made is not None:
+        if options["activate"]:
+            let_decide(made)
+        state = "and decides now" if made.is_active else "and waits to be activated"
+        command.console().print(f"{made} (version {made.pk}) is kept {state}.")
+    if path := options["json"]:
+        base.write_figures(path, dumps(result, indent=2, default=str))
+    if made is None:
+        msg = "No certificate was earned; nothing was changed."
+        raise CommandError(msg, returncode=NONE_EARNED)
 
 
 def _find_run(number: int) -> EvaluationRun:
@@ -148,7 +133,7 @@ def _find_run(number: int) -> EvaluationRun:
     return found
 
 
-def _base(number: int | None, labels: Labels) -> Policy:
+def _find_base(number: int | None, labels: Labels) -> Policy:
     if number is None:
         return active_policy(labels.policy.knowledge_base)
     found = Policy.objects.filter(pk=number).first()
@@ -157,69 +142,219 @@ def _base(number: int | None, labels: Labels) -> Policy:
     return found
 
 
-def _certified(
-    policy: Policy, labels: Labels, wanted: _Wanted, console: Console
-) -> tuple[Policy | None, dict[str, Any]]:
+def _certify(
+    command: Command, policy: Policy, labels: Labels, options: Options
+) -> tuple[Policy | None, Options]:
     found = certify(
         policy,
         labels,
-        epsilon=wanted.epsilon,
-        delta=wanted.delta,
         by=None,
-        signals=wanted.signals,
-        method=Method(wanted.method),
-        seed=wanted.seed,
-        name=wanted.name,
+        method=Method(options["method"]),
+        **{n: options[n] for n in ("epsilon", "delta", "signals", "seed", "name")},
     )
+    lines = []
     if isinstance(found, NotCertified):
-        console.print(found.explanation)
-        _print_warnings(found.warnings, console)
-        return None, {"certified": False, **asdict(found)}
-    kept = found.certificate
-    console.print(
-        f"{str(kept).capitalize()}: of {kept.labelled} labelled answers {kept.shown} are "
-        f"shown ({kept.coverage:.1%}), {kept.wrong} of them wrong; the risk is at most "
-        f"{kept.bound:.2%}."
-    )
-    if kept.group_bound is not None:
-        console.print(f"Over {kept.groups} resampled groups: {kept.group_bound:.2%}.")
-    for field, value in kept.thresholds.items():
-        console.print(f"  {field} = {value:g}")
-    _print_warnings(kept.warnings, console)
-    return found, {"certified": True, **CertificateSerializer(kept).data}
+        made, warnings = None, found.warnings
+        lines = [found.explanation]
+        result = {"certified": False, **asdict(found)}
+    else:
+        made, kept = found, found.certificate
+        warnings, result = kept.warnings, CertificateSerializer(kept).data
+        result = {"certified": True, **result}
+        lines = [
+            f"{str(kept).capitalize()}: of {kept.labelled} labelled answers "
+            f"{kept.shown} are shown ({kept.coverage:.1%}), {kept.wrong} of them wrong; "
+            f"the risk is at most {kept.bound:.2%}."
+        ]
+        if kept.group_bound is not None:
+            bound = f"{kept.group_bound:.2%}"
+            lines.append(f"Over {kept.groups} resampled groups: {bound}.")
+        lines += _threshold_lines(kept.thresholds)
+    lines += [f"Mind: {warning}" for warning in warnings]
+    command.console().print("\n".join(lines))
+    return made, result
 
 
-def _cheapest(
-    policy: Policy, labels: Labels, wanted: _Wanted, console: Console
-) -> tuple[Policy | None, dict[str, Any]]:
+def _choose_by_cost(
+    command: Command, policy: Policy, labels: Labels, options: Options
+) -> tuple[Policy, Options]:
     made, choice = make_by_cost(
         policy,
         labels,
-        wrong_cost=wanted.cost_wrong or 0.0,
-        refused_cost=wanted.cost_refused or 0.0,
+        wrong_cost=options["cost_wrong"],
+        refused_cost=options["cost_refused"],
         by=None,
-        signals=wanted.signals,
-        seed=wanted.seed,
-        name=wanted.name,
+        **{name: options[name] for name in ("signals", "seed", "name")},
     )
-    console.print(
+    lines = [
         f"The least mean cost of a question is {choice.cost:.4g} (95 % interval "
         f"{choice.low:.4g} to {choice.high:.4g}; having been chosen, it looks "
         f"{choice.optimism:.2g} cheaper than it is): {choice.shown} of "
         f"{choice.labelled} shown, {choice.wrong} of them wrong, {choice.refused_right} "
-        "right ones refused. Nothing is promised."
-    )
-    for field, value in choice.thresholds.items():
-        console.print(f"  {field} = {value:g}")
-    return made, _cost_json(choice)
-
-
-def _cost_json(choice: CostChoice) -> dict[str, Any]:
+        "right ones refused. Nothing is promised.",
+        *_threshold_lines(choice.thresholds),
+    ]
+    command.console().print("\n".join(lines))
     values = asdict(choice)
     del values["policy"]
-    return {"certified": False, **values}
+    return made, {"certified": False, **values}
 
 
-def _print_warnings(warnings: tuple[str, ...] | list[str], console: Console) -> None:
-    for warning in warnings:
-        console.print(f"Mind: {warning}")
+def _threshold_lines(thresholds: Mapping[str, float]) -> list[str]:
+    return [f"  {field} = {value:g}" for field, value in thresholds.items()]
+
+
+def _add_monitor(parser: Parser) -> None:
+    _add_files(parser)
+    parser.add_argument(
+        "--steering", type=float, default=0.0, metavar="N",
+        help="As the policy's (default: 0).",
+    )  # fmt: skip
+    parser.add_argument("--limit", type=base.positive, help="Ask a seeded sample.")
+    parser.add_argument("--seed", type=int, default=0, help="Of sample and halves.")
+
+
+def _calibrate_monitor(command: Command, options: Options) -> None:
+    # Pulls in torch, which the help does without.
+    from qa.calibration.min_token_confidence import (  # noqa: PLC0415
+        self_knowledge_row,
+        self_knowledge_table,
+        watch,
+    )
+    from qa.evaluation.cases import Case, in_seeded_order, question_id  # noqa: PLC0415
+    from qa.inference.monitored_writer import monitored_writer  # noqa: PLC0415
+    from qa.training.labelled_questions import questions_of_file  # noqa: PLC0415
+
+    rows = [row for file in options["files"] for row in questions_of_file(file)]
+    cases = {
+        (key := question_id(row.question)): Case(
+            key, row.question, is_answerable=True, references=row.references
+        )
+        for row in rows
+    }
+    ordered = in_seeded_order(cases.values(), options["seed"])
+    writer, steering = monitored_writer(), options["steering"]
+    with Bars(command.errors) as bars:
+        watched = watch(
+            writer,
+            ordered[: options["limit"]],
+            steering=steering,
+            by_answer=True,
+            on_progress=partial(bars.at, "questions"),
+        )
+    half = len(watched) // 2
+    halves = watched[:half], watched[half:]
+    right = [sum(each.is_positive for each in part) for part in halves]
+    if not all(0 < n < len(part) for n, part in zip(right, halves, strict=True)):
+        raise EvaluationDataError(
+            f"Of {len(watched)} questions {sum(right)} were answered rightly: each half "
+            "needs right and wrong answers. Give more."
+        )
+    row, console = self_knowledge_row(steering, *halves), command.console()
+    table = self_knowledge_table([row], ("right answers", "wrong ones"))
+    print_tables([table], (), console)
+    console.print(
+        f"Chosen on {half} questions and measured on {len(watched) - half} others. "
+        f"Proposed: min_token_confidence {row[1]:.2f} with steering {steering:g}, for "
+        f"the writer {writer.fingerprint[:12]} alone."
+    )
+
+
+def _add_min_known(parser: Parser) -> None:
+    _add_files(parser)
+    parser.add_argument(
+        "--risk", type=base.share, required=True, metavar="SHARE",
+        help="Largest share of the model's own answers that may be wrong.",
+    )  # fmt: skip
+    parser.add_argument(
+        "--delta", type=base.share, default=0.1, metavar="SHARE",
+        help="Probability that the guaranteed one breaks that (default 0.1).",
+    )  # fmt: skip
+
+
+def _calibrate_min_known(command: Command, options: Options) -> None:
+    # Pulls in torch, which the help does without.
+    from qa.training.boundary import judge_questions  # noqa: PLC0415
+
+    risk, console = options["risk"], command.console()
+    with Bars(command.errors) as bars:
+        known, right, fingerprint = judge_questions(
+            options["files"], on_progress=bars.at
+        )
+    try:
+        found = propose_min_known(known, right, risk=risk, delta=options["delta"])
+    except ValueError as error:
+        raise TrainingDataError(f"{error}.") from error
+    console.print(
+        f"{len(right):,} questions, {sum(right):,} of them answered rightly without "
+        "looking."
+    )
+    note = (
+        "guaranteed is what to set min_known to; seen holds on these questions alone."
+    )
+    if found.guaranteed is None:
+        note = (
+            f"No threshold is sure to keep the risk at {percent(risk)}: let the policy "
+            "always retrieve, or bring more questions."
+        )
+    print_tables([min_known_table(found)], [note], console)
+    console.print(f"calibrated_own_knowledge: {fingerprint}")
+    if found.guaranteed is None:
+        raise SystemExit(1)
+
+
+def min_known_table(proposal: Proposal) -> TextTable:
+    step = max(1, len(proposal.curve) // _CURVE_ROWS)
+    rows: list[tuple[str, Threshold | None]] = [
+        *(("", one) for one in proposal.curve[step - 1 :: step]),
+        ("seen", proposal.seen),
+        ("guaranteed", proposal.guaranteed),
+    ]
+    return TextTable(
+        "Answering alone",
+        ("", "min_known", "answers alone", "of these wrong", "at most"),
+        tuple(
+            # In full: rounded down it would let pass what the bound did not count, and
+            # rounded up not the question that it was seen at.
+            (
+                name,
+                repr(one.min_known),
+                *map(percent, (one.coverage, one.risk, one.bound)),
+            )
+            for name, one in rows
+            if one
+        ),
+    )
+
+
+def _add_files(parser: Parser) -> None:
+    parser.add_argument(
+        "files", type=Path, nargs="+", metavar="FILE",
+        help='JSON Lines: {"question": "...", "answers": ["..."]}.',
+    )  # fmt: skip
+
+
+_Kind = tuple[Callable[[Parser], None], Callable[[Command, Options], None], str]
+KINDS: Final[dict[str, _Kind]] = {
+    "thresholds": (
+        _add_thresholds,
+        _calibrate_thresholds,
+        "The policy's thresholds that show most at a risk of at most epsilon, with "
+        "confidence 1 - delta, from the labelled answers of an evaluation; kept as a new "
+        "policy version with its certificate.",
+    ),
+    "monitor": (
+        _add_monitor,
+        _calibrate_monitor,
+        "min_token_confidence: labelled questions are answered closed-book, watched by "
+        "the active directions; the threshold that separates right answers from wrong "
+        "ones best is chosen on one half of them and measured on the other.",
+    ),
+    "min_known": (
+        _add_min_known,
+        _calibrate_min_known,
+        "min_known: the language model answers labelled questions by itself, and the "
+        "active boundary probe is asked about each; take questions that the probe was "
+        "not trained on.",
+    ),
+}

@@ -1,24 +1,24 @@
 """Compare two evaluation runs on the questions that both asked."""
 
 import argparse
-import json
+from json import dumps, loads
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from rich.console import Console
 from rich.table import Table
 
-from accounts.exceptions import NescioError
 from qa.evaluation.judging import Judged
 from qa.evaluation.models import EvaluationRun
 from qa.evaluation.report import judged_from
 from qa.evaluation.report.comparison import compare, worse
 from qa.evaluation.runs import judged_of
 from qa.exceptions import EvaluationDataError
+from qa.management import base
 
 
-class Command(BaseCommand):
+class Command(base.Command):
     """`manage.py compare_evaluations FIRST SECOND`."""
 
     help = (
@@ -29,9 +29,9 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        told = "the number of a stored run, or a report that `evaluate --json` wrote"
-        parser.add_argument("first", metavar="FIRST", help=f"The older run: {told}.")
-        parser.add_argument("second", metavar="SECOND", help=f"The newer run: {told}.")
+        which = "the number of a stored run, or a report that `evaluate --json` wrote"
+        parser.add_argument("first", metavar="FIRST", help=f"The older run: {which}.")
+        parser.add_argument("second", metavar="SECOND", help=f"The newer run: {which}.")
         parser.add_argument(
             "--json", type=Path, metavar="PATH", help="Also write the comparison there."
         )
@@ -51,13 +51,10 @@ class Command(BaseCommand):
         fail_if_worse: bool,
         **_options: object,
     ) -> None:
-        try:
-            comparison = compare(_rows(first), _rows(second))
-        except NescioError as error:
-            raise CommandError(str(error), returncode=2) from error
-        _show(comparison, Console(file=self.stdout))  # type: ignore[arg-type]  # a text stream but by name
+        comparison = compare(_rows(first), _rows(second))
+        _show(comparison, self.console(wrap=True))
         if json:
-            _write(comparison, json)
+            base.write_figures(json, dumps(comparison, indent=2, ensure_ascii=False))
         names = worse(comparison)
         if fail_if_worse and names:
             msg = f"The second run is worse in: {', '.join(names)}."
@@ -71,17 +68,12 @@ def _rows(named: str) -> list[Judged]:
             raise EvaluationDataError(f"There is no evaluation run {named}.")
         return judged_of(run)
     try:
-        report = json.loads(Path(named).read_text(encoding="utf-8"))
+        report = loads(Path(named).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise EvaluationDataError(f"{named} is no report: {error}") from error
     if not isinstance(report, dict):
         raise EvaluationDataError(f"{named} is no report: it holds no JSON object.")
     return judged_from(report)
-
-
-def _write(comparison: dict[str, Any], file: Path) -> None:
-    text = json.dumps(comparison, indent=2, ensure_ascii=False)
-    file.write_text(f"{text}\n", encoding="utf-8")
 
 
 def _show(comparison: dict[str, Any], console: Console) -> None:

@@ -4,22 +4,21 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import transaction
-from rich.console import Console
 
-from accounts.exceptions import NescioError, UnavailableError
+from accounts.exceptions import UnavailableError
 from kb.audiences.models import Audience
 from kb.enrichment.background import plan_of
 from kb.enrichment.models import Proposal
 from kb.enrichment.services import Progress, enrich
 from qa.answers.asking import find_knowledge_base
 from qa.inference.configured import load_writer
-from qa.management.arguments import positive
+from qa.management import base
 from qa.management.progress import Bar
 
 
-class Command(BaseCommand):
+class Command(base.Command):
     """`manage.py enrich --seeds FILE`."""
 
     help = (
@@ -34,26 +33,19 @@ class Command(BaseCommand):
             "--seeds", type=Path, required=True, metavar="FILE", help="One a line."
         )
         parser.add_argument(
-            "--knowledge-base",
-            default="",
-            metavar="SLUG",
+            "--knowledge-base", default="", metavar="SLUG",
             help="What is enriched; the oldest one by default.",
-        )
+        )  # fmt: skip
         parser.add_argument(
-            "--audience",
-            default="",
-            metavar="SLUG",
+            "--audience", default="", metavar="SLUG",
             help="Who may see what is proposed; an audience of everyone by default.",
-        )
+        )  # fmt: skip
         parser.add_argument(
-            "--per-seed",
-            type=int,
-            default=3,
-            metavar="N",
+            "--per-seed", type=int, default=3, metavar="N",
             help="Questions made from each seed; 0 answers the seeds themselves.",
-        )
+        )  # fmt: skip
         parser.add_argument(
-            "--count", type=positive, default=100, metavar="N", help="At most so many."
+            "--count", type=base.positive, default=100, metavar="N", help="At most."
         )
         parser.add_argument("--seed", type=int, default=0, help="Of what is drawn.")
 
@@ -63,8 +55,6 @@ class Command(BaseCommand):
         except UnavailableError as error:
             kept = "What was proposed is kept: the same command goes on."
             raise CommandError(f"{error} {kept}", returncode=3) from error
-        except NescioError as error:
-            raise CommandError(str(error), returncode=2) from error
 
     def _enrich(self, options: dict[str, Any]) -> None:
         plan = plan_of(
@@ -77,8 +67,7 @@ class Command(BaseCommand):
         )
         before = Proposal.objects.order_by("-pk").values_list("pk", flat=True).first()
         progress = Progress()
-        errors = Console(file=self.stderr)  # type: ignore[arg-type]  # a text stream but by name
-        with Bar("seeds", errors) as bar:
+        with Bar("seeds", self.errors) as bar:
             bar.at(0, len(plan.seeds))
             for progress in enrich(plan, load_writer(), writing=transaction.atomic):
                 bar.at(progress.seeds, len(plan.seeds))

@@ -1,36 +1,29 @@
 """Ask labelled questions and print how often the answers and refusals are right."""
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from json import dumps
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 from rich.console import Console
 
-from accounts.exceptions import NescioError, UnavailableError
-from qa.evaluation.judging import Judged
+from accounts.exceptions import UnavailableError
 from qa.evaluation.models import EvaluationRun
-from qa.evaluation.report import print_report
+from qa.evaluation.report.tables import as_markdown, print_tables, tables
 from qa.evaluation.runs import begin, finish, go_on, judged_of, report_of
 from qa.evaluation.suites.options import SuiteOptions, find_policy
 from qa.evaluation.suites.registry import JOIN, open_suite, suites
-from qa.management.arguments import positive, share
-from qa.management.figures_file import (
-    require_directories,
-    require_files,
-    write_figures,
-    writing,
-)
+from qa.management import base
 from qa.management.progress import Bar
 
-# What --fail-over holds against its rate.
-_HELD = ("false_answers", "false_refusals", "wrong_answers")
+# The rates that --fail-over limits.
+_LIMITED = ("false_answers", "false_refusals", "wrong_answers")
 
 
-class Command(BaseCommand):
+class Command(base.Command):
     """`manage.py evaluate SUITE`."""
 
     help = (
@@ -45,54 +38,40 @@ class Command(BaseCommand):
             "suite", type=_suite, help=f"One of {known}; several joined by {JOIN}."
         )
         parser.add_argument(
-            "--data",
-            type=Path,
-            metavar="PATH",
+            "--data", type=Path, metavar="PATH",
             help="The data set's file, its directory, or a directory of data sets.",
-        )
+        )  # fmt: skip
         parser.add_argument(
-            "--policy",
-            default="",
-            metavar="NAME:VERSION",
+            "--policy", default="", metavar="NAME:VERSION",
             help="What decides, instead of the knowledge base's active policy.",
-        )
+        )  # fmt: skip
         parser.add_argument(
-            "--shadow",
-            action="store_true",
+            "--shadow", action="store_true",
             help="Let all gates measure and none refuse: one run for every ablation.",
-        )
+        )  # fmt: skip
         parser.add_argument(
-            "--limit", type=positive, metavar="N", help="Ask a sample of N questions."
+            "--limit", type=base.positive, metavar="N", help="Ask N sampled questions."
         )
         parser.add_argument("--seed", type=int, default=0, help="Of the sample.")
         parser.add_argument(
             "--knowledge-base", default="", metavar="SLUG", help="Ask this one."
         )
         parser.add_argument(
-            "--knowledge",
-            type=Path,
-            metavar="PATH",
+            "--knowledge", type=Path, metavar="PATH",
             help="A file of facts to ask against (suite own).",
-        )
+        )  # fmt: skip
         parser.add_argument(
-            "--articles",
-            nargs="+",
-            default=(),
-            metavar="TITLE",
+            "--articles", nargs="+", default=(), metavar="TITLE",
             help="These alone (suite squad2).",
-        )
+        )  # fmt: skip
         parser.add_argument(
-            "--exclude-articles",
-            nargs="+",
-            default=(),
-            metavar="TITLE",
+            "--exclude-articles", nargs="+", default=(), metavar="TITLE",
             help="All but these.",
-        )
+        )  # fmt: skip
         parser.add_argument(
-            "--anew",
-            action="store_true",
+            "--anew", action="store_true",
             help="Start over instead of going on with a run that was broken off.",
-        )
+        )  # fmt: skip
         parser.add_argument(
             "--json", type=Path, metavar="PATH", help="Also write the report there."
         )
@@ -103,39 +82,38 @@ class Command(BaseCommand):
             "--plots", type=Path, metavar="DIR", help="Also write its plots there."
         )
         parser.add_argument(
-            "--fail-over",
-            type=share,
-            metavar="RATE",
+            "--fail-over", type=base.share, metavar="RATE",
             help="Exit with 1 if more than this share (0 to 1) of the questions to be "
             "refused was answered, of those to be answered refused, or of the shown "
             "answers wrong.",
-        )
+        )  # fmt: skip
 
     def handle(self, *, suite: str, anew: bool, **options: Any) -> None:  # noqa: ANN401  # as declared
-        console = Console(file=self.stdout)  # type: ignore[arg-type]  # a text stream but by name
-        errors = Console(file=self.stderr)  # type: ignore[arg-type]  # the same
-        require_files(options["json"], options["markdown"])
-        require_directories(options["plots"])
+        console = self.console(wrap=True)
+        base.require_files(options["json"], options["markdown"])
+        base.require_directories(options["plots"])
         try:
-            run = _run(suite, _suite_options(options), anew=anew, errors=errors)
+            run = _run(suite, _suite_options(options), anew=anew, errors=self.errors)
         except UnavailableError as error:
             kept = "What was asked is kept: the same command goes on with it."
             raise CommandError(f"{error} {kept}", returncode=2) from error
-        except NescioError as error:
-            raise CommandError(str(error), returncode=2) from error
         rows = judged_of(run)
         report = report_of(run, rows)
         console.print(run.protocol, style="dim")
-        print_report(report, console)
+        print_tables(tables(report), report["notes"], console)
         heading = _heading(run)
         if path := options["json"]:
-            write_figures(
-                path, dumps({**heading, **report}, indent=2, ensure_ascii=False)
-            )
+            text = dumps({**heading, **report}, indent=2, ensure_ascii=False)
+            base.write_figures(path, text)
         if path := options["markdown"]:
-            _write_markdown(path, report, heading)
+            base.write_figures(path, as_markdown(report, heading))
         if directory := options["plots"]:
-            _write_plots(directory, run, rows)
+            # Pulls in matplotlib, which takes a second.
+            from qa.evaluation.report.plots import write_plots  # noqa: PLC0415
+
+            policy = run.policy.as_value() if run.policy else None
+            with base.writing(directory):
+                write_plots(rows, directory, policy=policy)
         if options["fail_over"] is not None:
             _judge(report, options["fail_over"])
 
@@ -190,27 +168,8 @@ def _heading(run: EvaluationRun) -> dict[str, object]:
     }
 
 
-def _write_markdown(
-    path: Path, report: Mapping[str, Any], heading: Mapping[str, object]
-) -> None:
-    # Of use to who asks for it alone.
-    from qa.evaluation.report import as_markdown  # noqa: PLC0415
-
-    write_figures(path, as_markdown(report, heading))
-
-
-def _write_plots(directory: Path, run: EvaluationRun, rows: Sequence[Judged]) -> None:
-    # Pulls in matplotlib, which takes a second.
-    from qa.evaluation.report import write_plots  # noqa: PLC0415
-
-    with writing(directory):
-        write_plots(
-            rows, directory, policy=run.policy.as_value() if run.policy else None
-        )
-
-
 def _judge(report: Mapping[str, Any], limit: float) -> None:
-    rates = {name: report["rates"].get(name, {}).get("rate") for name in _HELD}
+    rates = {name: report["rates"].get(name, {}).get("rate") for name in _LIMITED}
     over = [
         f"{name.replace('_', ' ')} {rate:.3f}"
         for name, rate in rates.items()

@@ -1,18 +1,16 @@
-"""Print how well duplicates and contradictions are told, on labelled pairs."""
+"""Print how well duplicates and contradictions are found, on labelled pairs."""
 
 import argparse
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from json import dumps
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
-from rich.console import Console
+from django.core.management.base import CommandError
 
 import kb.conflicts
-from accounts.exceptions import NescioError
 from kb.conflicts.judgement import MODEL
 from kb.embedding.embedder import load_embedder
 from qa.evaluation.conflicts import (
@@ -24,11 +22,12 @@ from qa.evaluation.conflicts import (
 )
 from qa.evaluation.report.tables import markdown_of, print_tables
 from qa.inference.configured import load_judge
+from qa.management import base
 
 _SHIPPED = Path(kb.conflicts.__file__).parent
 
 
-class Command(BaseCommand):
+class Command(base.Command):
     """`manage.py evaluate_conflicts`."""
 
     help = (
@@ -56,27 +55,21 @@ class Command(BaseCommand):
             "--markdown", type=Path, metavar="PATH", help="Also write them as Markdown."
         )
 
-    def handle(
-        self,
-        *_arguments: object,
-        **options: Any,  # noqa: ANN401  # Django's
-    ) -> None:
+    def handle(self, **options: Any) -> None:  # noqa: ANN401  # as declared
+        embedder = load_embedder(settings.EMBEDDING_MODEL)
         try:
-            pairs = read_pairs(
-                options["pairs"], load_embedder(settings.EMBEDDING_MODEL)
-            )
-            if options["fit"]:
-                self._fit(pairs, options["fit"])
-                return
-            tables = (
-                judge_tables_of(pairs, load_judge())
-                if options["judge"]
-                else tables_of(pairs)
-            )
-        except (NescioError, OSError) as error:
+            pairs = read_pairs(options["pairs"], embedder)
+        except OSError as error:
             raise CommandError(str(error), returncode=2) from error
-        console = Console(file=self.stdout, highlight=False, soft_wrap=True)  # type: ignore[arg-type]  # a text stream but by name
-        print_tables(tables, (), console)
+        if options["fit"]:
+            self._fit(pairs, options["fit"])
+            return
+        tables = (
+            judge_tables_of(pairs, load_judge())
+            if options["judge"]
+            else tables_of(pairs)
+        )
+        print_tables(tables, (), self.console())
         if options["markdown"]:
             heading = {
                 "pairs": len(pairs),
@@ -84,12 +77,12 @@ class Command(BaseCommand):
                 "embedder": settings.EMBEDDING_MODEL,
             }
             text = markdown_of("Duplicates and contradictions", heading, tables, ())
-            options["markdown"].write_text(text, encoding="utf-8")
+            base.write_figures(options["markdown"], text)
 
     def _fit(self, pairs: Sequence[LabelledPair], path: Path) -> None:
         seen = [pair for pair in pairs if pair.half == "development"]
         model = fit_model(seen, version=str(int(MODEL.version) + 1))
         written = asdict(model)
         del written["deaf_to"]  # of ablations alone
-        path.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+        base.write_figures(path, dumps(written, indent=2))
         self.stdout.write(f"Fitted on {len(seen)} pairs; written to {path}.")

@@ -27,11 +27,7 @@ class Command(BaseCommand):
             "--background", action="store_true", help="Let a worker do it, as a job."
         )
 
-    def handle(
-        self,
-        *_arguments: object,
-        **options: Any,  # noqa: ANN401  # Django's
-    ) -> None:
+    def handle(self, **options: Any) -> None:  # noqa: ANN401  # as declared
         if options["background"]:
             job = enqueue(KIND, {}, idempotency_key=KIND)
             self.stdout.write(f"Job {job.pk} is {job.get_state_display()}.")

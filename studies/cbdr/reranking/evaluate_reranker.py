@@ -12,10 +12,9 @@ from rich.console import Console
 
 from accounts.exceptions import NescioError
 from qa.evaluation.report.tables import markdown_of, print_tables
-from qa.management.arguments import positive, share
-from qa.management.figures_file import require_files, write_figures
+from qa.management.base import positive, require_files, share, write_figures
+from qa.management.fitting_arguments import add_reranker_fitting, reranker_fitting
 from qa.management.progress import Bars
-from qa.management.reranker_arguments import add_fitting, fitting_of
 
 
 class Command(BaseCommand):
@@ -49,7 +48,7 @@ class Command(BaseCommand):
             "--margin", type=share, default=0.005, metavar="SHARE",
             help="How far a note has to move the confidence (default 0.005).",
         )  # fmt: skip
-        add_fitting(parser)
+        add_reranker_fitting(parser)
         parser.add_argument(
             "--json", type=Path, metavar="PATH", help="Also write the figures there."
         )
@@ -77,7 +76,7 @@ class Command(BaseCommand):
                 device=settings.MODEL_DEVICE,
             )
             asked = replace(
-                asked, reranker=replace(asked.reranker, **fitting_of(options))
+                asked, reranker=replace(asked.reranker, **reranker_fitting(options))
             )
             with Bars(errors) as bars:
                 found = study.run_study(form, asked, on_progress=bars.at)

@@ -13,10 +13,11 @@ from rich.console import Console
 
 from accounts.exceptions import NescioError
 from qa.evaluation.report.tables import markdown_of, print_tables
-from qa.management.arguments import positive, share
-from qa.management.figures_file import (
+from qa.management.base import (
+    positive,
     require_directories,
     require_files,
+    share,
     write_figures,
     writing,
 )

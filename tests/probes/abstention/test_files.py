@@ -84,7 +84,7 @@ def test_a_probe_is_read_back_as_it_was_written(probe, files, saved):
 
 
 def test_a_probe_never_serves_a_model_that_it_was_not_fitted_for(saved):
-    with pytest.raises(ProbeMismatchError, match="train_probe"):
+    with pytest.raises(ProbeMismatchError, match="train probe"):
         load_probe(ProbeFiles.read(saved), language_model="b" * 64)
 
 

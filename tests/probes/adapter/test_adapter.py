@@ -149,7 +149,7 @@ def test_a_model_is_loaded_with_its_adapter_and_known_by_it(tmp_path, fitted):
 
 
 def test_an_adapter_of_another_model_is_refused(fitted):
-    with pytest.raises(AdapterMismatchError, match="train_adapter"):
+    with pytest.raises(AdapterMismatchError, match="train adapter"):
         merge_adapter(tiny_models.network("llama"), fitted[0], base_sha256="c" * 64)
 
 

@@ -149,7 +149,7 @@ def test_damaged_files_are_refused_with_a_remedy(saved, tmp_path, file, change):
             (tmp_path / source.name).write_bytes(source.read_bytes())
     (tmp_path / file).write_bytes(change((tmp_path / file).read_bytes()))
 
-    with pytest.raises(RerankerFileError, match="train_reranker"):
+    with pytest.raises(RerankerFileError, match="train reranker"):
         load_reranker(tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""`manage.py calibrate`: the certificate or why none, and the exit code."""
+"""`manage.py calibrate thresholds`: the certificate or why none, and the exit code."""
 
 import json
 
@@ -21,7 +21,9 @@ def policy() -> Policy:
 def test_it_prints_the_promise_and_keeps_the_version(policy, capsys, tmp_path):
     run, path = make_run(policy), tmp_path / "found.json"
 
-    call_command("calibrate", run=run.pk, epsilon=0.15, name="careful", json=path)
+    call_command(
+        "calibrate", "thresholds", run=run.pk, epsilon=0.15, name="careful", json=path
+    )
 
     kept = Certificate.objects.get()
     said = capsys.readouterr().out
@@ -39,7 +41,9 @@ def test_it_prints_the_promise_and_keeps_the_version(policy, capsys, tmp_path):
 
 
 def test_it_activates_where_it_is_told_to(policy, capsys):
-    call_command("calibrate", run=make_run(policy).pk, epsilon=0.15, activate=True)
+    call_command(
+        "calibrate", "thresholds", run=make_run(policy).pk, epsilon=0.15, activate=True
+    )
 
     assert active_policy(policy.knowledge_base).certificate.epsilon == 0.15
     assert "decides now" in capsys.readouterr().out
@@ -50,7 +54,7 @@ def test_none_earned_is_exit_code_3_with_the_reason(policy, capsys, tmp_path):
     before = Policy.objects.count()
 
     with pytest.raises(CommandError, match="No certificate was earned") as raised:
-        call_command("calibrate", run=run.pk, activate=True, json=path)
+        call_command("calibrate", "thresholds", run=run.pk, activate=True, json=path)
 
     assert raised.value.returncode == 3
     assert "it takes 59 shown ones" in capsys.readouterr().out
@@ -62,6 +66,7 @@ def test_none_earned_is_exit_code_3_with_the_reason(policy, capsys, tmp_path):
 def test_chosen_signals_alone_are_calibrated(policy):
     call_command(
         "calibrate",
+        "thresholds",
         "--run", str(make_run(policy).pk),
         "--epsilon", "0.2",
         "--signals", "verified_ratio",
@@ -76,6 +81,7 @@ def test_costs_make_a_version_without_a_promise(policy, capsys, tmp_path):
     path = tmp_path / "found.json"
     call_command(
         "calibrate",
+        "thresholds",
         run=make_run(policy).pk,
         cost_wrong=5.0,
         cost_refused=1.0,
@@ -101,7 +107,7 @@ def test_what_can_not_be_tried_is_exit_code_2(policy, options, said):
     run = make_run(policy, 30)
 
     with pytest.raises(CommandError, match=said) as raised:
-        call_command("calibrate", **{"run": run.pk, **options})
+        call_command("calibrate", "thresholds", **{"run": run.pk, **options})
 
     assert raised.value.returncode == 2
 
@@ -109,6 +115,8 @@ def test_what_can_not_be_tried_is_exit_code_2(policy, options, said):
 def test_another_version_may_be_the_base(policy):
     base = new_version(policy, by=None, refuse_when_stale=True)
 
-    call_command("calibrate", run=make_run(policy).pk, epsilon=0.15, policy=base.pk)
+    call_command(
+        "calibrate", "thresholds", run=make_run(policy).pk, epsilon=0.15, policy=base.pk
+    )
 
     assert Certificate.objects.get().policy.refuse_when_stale

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from qa.calibration.min_known import propose_min_known
 from qa.calibration.thresholds.bounds import upper_bounds
-from qa.management.commands import propose_min_known as command
+from qa.management.commands.calibrate import min_known_table
 
 _rows = st.lists(
     st.tuples(st.none() | st.floats(0, 1), st.booleans()), min_size=1, max_size=60
@@ -67,7 +67,7 @@ def test_the_threshold_is_printed_in_full(known_probability):
         known_probability, [True] * len(known_probability), risk=1.0, delta=0.1
     )
 
-    table = command._table(proposal)
+    table = min_known_table(proposal)
 
     # What is printed lets pass what the bound counted, no question more and none less.
     guaranteed = next(row for row in table.rows if row[0] == "guaranteed")

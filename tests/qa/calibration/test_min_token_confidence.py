@@ -121,7 +121,7 @@ def test_without_a_confidence_nothing_is_proposed(tmp_path, monkeypatch):
     monkeypatch.setattr(monitored_selection, "monitored_writer", lambda: echo)
 
     with pytest.raises(CommandError, match="nothing to choose") as refused:
-        call_command("calibrate_monitor", str(labelled))
+        call_command("calibrate", "monitor", str(labelled))
 
     assert refused.value.returncode == 2
 
@@ -146,7 +146,7 @@ def test_the_commands_run_on_the_bundled_model(tmp_path, capsys, settings):
         call_command("evaluate_self_knowledge", "--data", str(selfaware), "--questions", "3")  # fmt: skip
     assert refused.value.returncode == 2
     with pytest.raises(CommandError, match="each half needs right and wrong"):
-        call_command("calibrate_monitor", str(labelled))
+        call_command("calibrate", "monitor", str(labelled))
 
     assert "answerable let pass" in said
     assert "of 2 (" in said

@@ -136,7 +136,7 @@ def test_the_bundled_model_answers_monitored(bundled_writer):
 @pytest.mark.django_db
 def test_the_directions_in_force_are_taken_and_others_refused(settings):
     settings.LANGUAGE_MODEL = "bundled"
-    with pytest.raises(LanguageModelUnavailableError, match="train_directions"):
+    with pytest.raises(LanguageModelUnavailableError, match="train directions"):
         monitored_writer()
 
     directions = random_directions(own_form().model)

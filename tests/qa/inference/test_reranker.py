@@ -53,7 +53,7 @@ def fitted(running):
     write_preferences(file, preferences(160))
     said = StringIO()
     call_command(
-        "train_reranker", file, stdout=said, output=running / "out", epochs=1, group=3, max_tokens=48,
+        "train reranker", file, stdout=said, output=running / "out", epochs=1, group=3, max_tokens=48,
         base=str(save_encoder(running / "encoder")), learning_rate=5e-3,
     )  # fmt: skip
     assert "MRR@10 on 20 held-out ones" in said.getvalue()
@@ -137,7 +137,7 @@ def test_a_model_s_fingerprint_is_told_by_its_files(bundled_base, monkeypatch):
 def test_without_a_reranker_no_policy_ranks(settings):
     settings.RERANKER = ""
 
-    with pytest.raises(PolicyError, match="train_reranker"):
+    with pytest.raises(PolicyError, match="train reranker"):
         new_version(active_policy(make_knowledge_base()), by=None, rerank=True)
     with pytest.raises(RerankerFileError, match="names no reranker"):
         configured_reranker()
@@ -153,4 +153,4 @@ def test_the_command_says_what_it_can_not_fit_on(running):
     ):
         files = change.get("files", [file])
         with pytest.raises(CommandError, match=said):
-            call_command("train_reranker", *files, output=running / "out")
+            call_command("train reranker", *files, output=running / "out")

@@ -3,7 +3,7 @@
 import pytest
 from django.core.management import CommandError, call_command
 
-from qa.management.figures_file import (
+from qa.management.base import (
     require_directories,
     require_files,
     write_figures,
@@ -11,15 +11,10 @@ from qa.management.figures_file import (
 )
 
 COMMANDS = [
-    (("compare_retrieval", "--data", "nothing"), ("--json", "--markdown", "--plots")),
     (("evaluate", "demo"), ("--json", "--markdown", "--plots")),
-    (("evaluate_reranker", "--data", "nothing"), ("--json", "--markdown")),
-    (("evaluate_self_knowledge", "--data", "nothing"), ("--markdown",)),
-    (("evaluate_steering", "--data", "nothing"), ("--markdown",)),
-    (("evaluate_verdicts", "--data", "nothing"), ("--markdown",)),
-    (("report_abstention", "--runs", "1"), ("--json", "--markdown", "--plots")),
-    (("train_boundary_probe", "nothing"), ("--json", "--output")),
-    (("train_directions", "nothing"), ("--output",)),
+    (("train", "boundary_probe", "nothing"), ("--json", "--output")),
+    (("train", "directions", "nothing"), ("--output",)),
+    (("train", "probe", "--kind", "early"), ("--json", "--output")),
     (("train_probe", "--kind", "early"), ("--json", "--output")),
 ]
 

@@ -3,16 +3,14 @@
 import pytest
 from django.core.management import CommandError, call_command
 
-FIT = ("train_reranker", "preferences.jsonl", "--output", "reranker")
+FIT = ("train", "reranker", "preferences.jsonl", "--output", "reranker")
 MAKE = ("make_preferences", "questions.jsonl", "--output", "preferences.jsonl")
-STUDY = ("evaluate_reranker", "--data", "squad")
 
 
 @pytest.mark.parametrize(
     ("command", "option", "value", "said"),
     [
         (FIT, "--group", "1", "1 is less than 2"),
-        (STUDY, "--group", "1", "1 is less than 2"),
         (FIT, "--group", "two", "two is not a whole number"),
         (FIT, "--max-tokens", "4", "4 is less than 8"),
         (FIT, "--max-tokens", "65537", "65537 is more than 65,536"),
@@ -24,7 +22,6 @@ STUDY = ("evaluate_reranker", "--data", "squad")
         (FIT, "--clip", "inf", "inf is not above 0"),
         (FIT, "--warm-up", "1.5", "1.5 is not between 0 and 1"),
         (MAKE, "--margin", "-1", "-1 is not between 0 and 1"),
-        (STUDY, "--margin", "-1", "-1 is not between 0 and 1"),
     ],
 )
 def test_an_impossible_option_is_refused_with_its_value(command, option, value, said):

@@ -65,8 +65,8 @@ def test_what_an_adaptive_policy_lacks_is_told(policy, settings):
 
     watched = version(RetrievalTiming.MONITORED)
 
-    assert "train_boundary_probe" in lacking(version(RetrievalTiming.BOUNDARY))
-    assert "train_directions" in lacking(watched)
+    assert "train boundary_probe" in lacking(version(RetrievalTiming.BOUNDARY))
+    assert "train directions" in lacking(watched)
     assert lacking(version(RetrievalTiming.HISTORY)) == lacking(policy) == ""
     promote(register(direction_probe_files(made_directions())).pk, "active", by=None)
     assert lacking(watched) == ""

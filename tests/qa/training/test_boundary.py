@@ -281,7 +281,7 @@ def test_a_model_that_is_never_right_earns_no_threshold(running, capsys):
     )
 
     with pytest.raises(SystemExit, match="1"):
-        call_command("propose_min_known", data, risk=0.2)
+        call_command("calibrate", "min_known", data, risk=0.2)
 
     said = capsys.readouterr().out
     assert "8 questions, 0 of them answered rightly" in said
@@ -292,14 +292,14 @@ def test_a_model_that_is_never_right_earns_no_threshold(running, capsys):
 def test_commands_say_what_is_missing(running):
     Probe.objects.update(state=Probe.State.RETIRED)
     data = lines(running / "q.jsonl", {"question": "a", "answers": ["x"]})
-    for name, options in (
-        ("make_preferences", {"output": running / "p.jsonl"}),
-        ("propose_min_known", {"risk": 0.2}),
+    for name, what, options in (
+        ("make_preferences", None, {"output": running / "p.jsonl"}),
+        ("calibrate", "min_known", {"risk": 0.2}),
     ):
-        with pytest.raises(CommandError, match="train_boundary_probe"):
-            call_command(name, data, **options)
+        with pytest.raises(CommandError, match="train boundary_probe"):
+            call_command(name, *filter(None, [what]), data, **options)
     with pytest.raises(CommandError, match="400 are needed"):
-        call_command("train_boundary_probe", data)
+        call_command("train", "boundary_probe", data)
 
 
 @pytest.mark.django_db

@@ -9,7 +9,7 @@ from probes.cards import ProbeKind
 from probes.exceptions import TooFewLabelsError
 from probes.services import register
 from probes.taps import Tap
-from qa.training.compare_probes import fight
+from qa.training.compare_probes import compare_probes
 from qa.training.probe import Training, train
 from tests.probes import tiny_models
 
@@ -56,7 +56,7 @@ def bad(model, directory):
 
 
 def fought(model, directory, champion, challenger, answers=GOLDEN):
-    return fight(
+    return compare_probes(
         model,
         answers,
         champion=register(champion) if champion else None,
@@ -66,11 +66,11 @@ def fought(model, directory, champion, challenger, answers=GOLDEN):
 
 
 def test_the_better_one_is_better(model, directory, good, bad):
-    duel = fought(model, directory, bad, good)
+    found = fought(model, directory, bad, good)
 
-    assert duel.is_better
-    assert duel.challenger > 0.8 > 0.2 > duel.champion
-    assert duel.answers == 80
+    assert found.is_better
+    assert found.challenger_auroc > 0.8 > 0.2 > found.champion_auroc
+    assert found.golden == 80
 
 
 def test_the_worse_one_is_not(model, directory, good, bad):
@@ -78,29 +78,29 @@ def test_the_worse_one_is_not(model, directory, good, bad):
 
 
 def test_a_probe_is_no_better_than_itself(model, directory, good):
-    duel = fought(model, directory, good, good)
+    found = fought(model, directory, good, good)
 
-    assert duel.champion == duel.challenger
-    assert not duel.is_better
+    assert found.champion_auroc == found.challenger_auroc
+    assert not found.is_better
 
 
 def test_without_a_champion_it_must_be_better_than_a_coin(model, directory, good, bad):
     assert fought(model, directory, None, good).is_better
-    assert fought(model, directory, None, good).champion == 0.5
+    assert fought(model, directory, None, good).champion_auroc == 0.5
     assert not fought(model, directory, None, bad).is_better
 
 
 def test_an_early_probe_reads_the_prompts_end_alone(model, directory):
     early = made(model, directory, ProbeKind.EARLY)
 
-    assert fought(model, directory, None, early).challenger > 0.8
+    assert fought(model, directory, None, early).challenger_auroc > 0.8
 
 
 def test_a_joint_probe_reads_the_confidences_of_its_inputs(model, directory, good):
     register(good)
     joint = made(model, directory, ProbeKind.JOINT, inputs=(good,))
 
-    assert fought(model, directory, None, joint).challenger > 0.8
+    assert fought(model, directory, None, joint).challenger_auroc > 0.8
 
 
 def test_with_few_golden_answers_chance_would_decide(model, directory, good, bad):

@@ -57,7 +57,7 @@ def test_the_command_keeps_and_promotes_what_it_fitted(tmp_path, capsys, setting
     file.write_text("statement,label\n" + "".join(f"{s},1\n" for s in STONES))
 
     call_command(
-        "train_directions", str(file), "--pairs", "16", "--promote",
+        "train", "directions", str(file), "--pairs", "16", "--promote",
         "--output", str(tmp_path / "out"),
     )  # fmt: skip
 
@@ -75,4 +75,4 @@ def test_a_file_that_holds_no_statement_is_named(tmp_path, settings):
     file.write_text("text\nA.\n")
 
     with pytest.raises(CommandError, match=r"facts\.csv can't be used"):
-        call_command("train_directions", str(file))
+        call_command("train", "directions", str(file))

@@ -6,7 +6,7 @@ import pytest
 from probes.language_model.second_pass import Passing
 from probes.taps import Part, Tap
 from qa.inference.grounded_form import passing_of, prompt_passing_of
-from qa.training.draft_activations import ActivationCache, Insides, key_of
+from qa.training.draft_activations import ActivationCache, DraftActivations, key_of
 from tests.probes import tiny_models
 
 from .drafts import draft, many
@@ -21,10 +21,10 @@ def model():
 
 def test_one_pass_gives_the_prompts_last_token_and_the_answers_tokens(model, tmp_path):
     rows = [draft(1, is_right=True), draft(2, is_right=False, answer="a longer one")]
-    insides = Insides(model, rows, directory=tmp_path)
+    activations = DraftActivations(model, rows, directory=tmp_path)
 
     for tap in TAPS:
-        answers, prompts = insides.of_sequences(tap), insides.of_prompts(tap)
+        answers, prompts = activations.of_sequences(tap), activations.of_prompts(tap)
 
         for row, answer, prompt in zip(rows, answers, prompts, strict=True):
             own = passing_of(model.tokens, row.prompt, row.answer)
@@ -56,26 +56,28 @@ def test_what_was_read_is_not_read_again(model, tmp_path, monkeypatch):
             raise KilledError
 
     with pytest.raises(KilledError):
-        Insides(model, rows, directory=tmp_path).read(TAPS, on_progress=killed)
+        DraftActivations(model, rows, directory=tmp_path).read(TAPS, on_progress=killed)
     assert sum(read) == 128
     seen = []
-    insides = Insides(model, rows, directory=tmp_path)
-    insides.read(TAPS, on_progress=lambda done, total: seen.append((done, total)))
+    activations = DraftActivations(model, rows, directory=tmp_path)
+    activations.read(TAPS, on_progress=lambda done, total: seen.append((done, total)))
     assert sum(read) == 300
     assert seen == [(n, 300) for n in (128, 192, 256, 300)]
 
-    again = Insides(model, rows[::-1], directory=tmp_path)
+    again = DraftActivations(model, rows[::-1], directory=tmp_path)
     for tap in TAPS:
         found = again.of_sequences(tap)
-        for one, other in zip(insides.of_sequences(tap), found[::-1], strict=True):
+        for one, other in zip(activations.of_sequences(tap), found[::-1], strict=True):
             np.testing.assert_array_equal(one, other)
     assert sum(read) == 300
 
 
 def test_another_place_or_fewer_pieces_are_read_on_their_own(model, tmp_path):
     rows = [draft(1, is_right=True)]
-    whole = Insides(model, rows, directory=tmp_path).of_sequences(Tap(1))[0]
-    without = Insides(model, rows, directory=tmp_path, pieces=0).of_sequences(Tap(1))[0]
+    whole = DraftActivations(model, rows, directory=tmp_path).of_sequences(Tap(1))[0]
+    without = DraftActivations(model, rows, directory=tmp_path, pieces=0).of_sequences(
+        Tap(1)
+    )[0]
 
     assert whole.shape == without.shape
     assert np.abs(whole - without).max() > 1e-3
@@ -84,11 +86,11 @@ def test_another_place_or_fewer_pieces_are_read_on_their_own(model, tmp_path):
 def test_what_does_not_fit_the_models_context_is_left_out_and_counted(model, tmp_path):
     rows = [draft(1, is_right=True, answer="x" * 600), draft(2, is_right=True)]
 
-    insides = Insides(model, rows, directory=tmp_path)
+    activations = DraftActivations(model, rows, directory=tmp_path)
 
-    assert insides.drafts == (rows[1],)
-    assert insides.too_long == 1
-    assert len(insides.of_sequences(Tap(0))) == 1
+    assert activations.drafts == (rows[1],)
+    assert activations.too_long == 1
+    assert len(activations.of_sequences(Tap(0))) == 1
 
 
 def cache(directory, tap=TAPS[0], language_model="m"):

@@ -17,7 +17,7 @@ from probes.joint import JointSettings, joint_from
 from probes.models import Probe
 from probes.taps import Tap
 from qa.exceptions import EvaluationDataError, TrainingDataError
-from qa.training.draft_activations import Insides
+from qa.training.draft_activations import DraftActivations
 from qa.training.labels import digest_of
 from qa.training.probe import Training, train
 from tests.probes import tiny_models
@@ -78,11 +78,11 @@ def test_what_lies_in_the_activations_is_learnt(model, directory, kind, request)
     # What a signal says is a rank: its entropy speaks against an answer.
     assert 0.65 < card.metrics["baselines"]["log_probability"]["auroc"]["value"] < 0.85
     unseen = [draft(1000 + n, is_right=n % 2 == 0) for n in range(40)]
-    insides = Insides(model, unseen, directory=directory)
+    activations = DraftActivations(model, unseen, directory=directory)
     probe = probe_from(made.files, language_model=model.fingerprint)
     read = {
-        "early": insides.of_prompts(Tap(1)),
-        "abstention": [*map(QUICK.read_of, insides.of_sequences(Tap(1)))],
+        "early": activations.of_prompts(Tap(1)),
+        "abstention": [*map(QUICK.read_of, activations.of_sequences(Tap(1)))],
     }
     confidences = probe.confidences(read[kind])
     assert confidences[::2].mean() > 0.8 > 0.4 > confidences[1::2].mean()
@@ -209,8 +209,8 @@ def test_the_command_trains_prints_and_keeps(running, capsys):
     assert "420 answers, 280 of them right" in said
     assert "AUROC" in said
     assert "log probability" in said
-    call_command("train_probe", kind="early", data=data, promote=True, **FAST)
-    call_command("train_probe", kind="joint", data=data, folds=5)
+    call_command("train", "probe", kind="early", data=data, promote=True, **FAST)
+    call_command("train", "probe", kind="joint", data=data, folds=5)
     joint = Probe.objects.get(kind="joint")
     assert joint.state == "candidate"
     assert set(joint.files.parsed().inputs) == {"abstention", "early"}
@@ -227,7 +227,7 @@ def test_the_command_says_what_it_can_not_train_on(running):
         ({"data": few, "kind": "early", "network": "lstm"}, "linear, mlp"),
     ):
         with pytest.raises(CommandError, match=said):
-            call_command("train_probe", **options)
+            call_command("train", "probe", **options)
     assert not Probe.objects.exists()
 
 
@@ -236,7 +236,7 @@ def test_without_a_model_to_look_into_the_command_says_so(running, settings):
     settings.LANGUAGE_SERVER_URL = "http://127.0.0.1:9"
     settings.SURROGATE_MODEL = "none"
     with pytest.raises(CommandError, match="NESCIO_SURROGATE_MODEL"):
-        call_command("train_probe", runs=[1])
+        call_command("train", "probe", runs=[1])
 
 
 @pytest.mark.django_db(transaction=True)

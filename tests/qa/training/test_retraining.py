@@ -17,7 +17,7 @@ from qa.exceptions import (
 from qa.models import Retraining
 from qa.training.retraining import (
     KIND,
-    Compared,
+    Comparison,
     approve,
     begin,
     conclude,
@@ -33,8 +33,8 @@ from workers.registry import HANDLERS
 
 pytestmark = pytest.mark.django_db
 
-BETTER = Compared(420, 200, 90, 50, 0.7, 0.8, (0.02, 0.18), is_better=True)
-NOT_BETTER = Compared(420, 200, 90, 50, 0.7, 0.71, (-0.05, 0.07), is_better=False)
+BETTER = Comparison(90, 50, 0.7, 0.8, 0.02, 0.18)
+NOT_BETTER = Comparison(90, 50, 0.7, 0.71, -0.05, 0.07)
 
 
 @pytest.fixture
@@ -53,10 +53,13 @@ def challenger():
     return register(activation_files(seed=2))
 
 
-def concluded(compared, champion, challenger):
+def concluded(comparison, champion, challenger):
     job = Job.objects.create(kind=KIND)
     retraining = begin(ProbeKind.ABSTENTION, job_id=job.pk, by=None)
-    conclude(retraining, compared, champion=champion, challenger=challenger)
+    conclude(
+        retraining, comparison, champion=champion, challenger=challenger,
+        labels=420, labels_right=200,
+    )  # fmt: skip
     return retraining
 
 

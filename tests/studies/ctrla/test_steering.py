@@ -85,7 +85,7 @@ def test_the_command_prints_every_strength(tmp_path, capsys, settings):
         for number in range(3)
     ]
     file.write_text(json.dumps(rows))
-    with pytest.raises(CommandError, match="train_directions"):
+    with pytest.raises(CommandError, match="train directions"):
         call_command("evaluate_steering", "--data", str(file))
     probe = register(direction_probe_files(random_directions(own_form().model)))
     promote(probe.pk, Probe.State.ACTIVE, by=None)

@@ -1,0 +1,376 @@
+"""`manage.py train KIND`: fit a probe, directions, an adapter or a reranker."""
+
+import argparse
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from json import dumps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from django.conf import settings
+from django.core.management.base import CommandError
+from rich.table import Table
+
+from qa.evaluation.report.tables import print_tables
+from qa.management import base
+from qa.management.fitting_arguments import (
+    add_probe_fitting,
+    add_questions,
+    add_reranker_fitting,
+    get_questions,
+    probe_fitting,
+    reranker_fitting,
+)
+from qa.management.progress import Bars
+
+if TYPE_CHECKING:
+    from probes.cards import ProbeFiles
+    from probes.models import Probe
+
+Parser = argparse.ArgumentParser
+# What is fitted pulls in torch, which `--help` does without: imports stand in functions.
+
+
+class Command(base.Command):
+    """`manage.py train KIND ...`."""
+
+    help = (
+        "Fit what works beside the language model, and print what it is worth on what no "
+        "fit saw. What was read of answers is kept: a training that is broken off goes "
+        "on from there. Exit code: 0, or 2 if it can't be trained."
+    )
+
+    def add_arguments(self, parser: Parser) -> None:
+        kinds = parser.add_subparsers(dest="what", required=True, metavar="KIND")
+        for name, (add, _, about) in KINDS.items():
+            add(kinds.add_parser(name, help=about, description=about))
+
+    def handle(self, *, what: str, **options: Any) -> None:  # noqa: ANN401  # as declared
+        base.require_directories(options.get("output"))
+        base.require_files(options.get("json"))
+        _, train, _ = KINDS[what]
+        train(self, options)
+
+
+def _add_probe(parser: Parser) -> None:
+    parser.add_argument(
+        "--kind", choices=("abstention", "early", "joint"), default="abstention",
+        help="What it reads: the answer's own tokens, the prompt's last one, or all "
+        "signals together (default: abstention).",
+    )  # fmt: skip
+    parser.add_argument(
+        "--runs", type=int, nargs="+", default=[], metavar="ID",
+        help="Finished evaluations whose answers are taken.",
+    )  # fmt: skip
+    parser.add_argument(
+        "--data", type=Path, metavar="FILE", help="A JSON Lines file of answers."
+    )
+    parser.add_argument(
+        "--reviews", action="store_true",
+        help="Take experts' reviews of live answers, but for the golden ones.",
+    )  # fmt: skip
+    parser.add_argument(
+        "--any-model", action="store_true",
+        help="Take runs that another language model answered, too.",
+    )  # fmt: skip
+    parser.add_argument(
+        "--layer", type=int, metavar="BLOCK", help="0-based (default: at two thirds)."
+    )
+    parser.add_argument(
+        "--part", choices=("block", "ffn"), default="block",
+        help="The block's output, or what its feed-forward part holds inside.",
+    )  # fmt: skip
+    parser.add_argument(
+        "--network", choices=("lstm", "linear", "mlp"),
+        help="Default: lstm for abstention, linear for early.",
+    )  # fmt: skip
+    _add_fit(parser)
+
+
+def _train_probe(command: Command, options: dict[str, Any]) -> None:
+    from qa.training.held_out import rows_of  # noqa: PLC0415
+    from qa.training.request import carry_out, request_of  # noqa: PLC0415
+
+    request = request_of({k: v for k, v in options.items() if v is not None})
+    fitted = replace(request.settings, **probe_fitting(options))
+    request = replace(request, data=options["data"], settings=fitted)
+    with Bars(command.errors) as bars:
+        outcome = carry_out(request, on_progress=bars.at)
+    metrics, console = outcome.metrics, command.console()
+    console.print(
+        f"{outcome.count:,} answers, {outcome.right:,} of them right. Measured "
+        f"{metrics['measured']}; in brackets bootstrap 95 % intervals."
+    )
+    for count, why in (
+        (outcome.too_long, "do not fit the model's context"),
+        (outcome.known, "are about what the model's adapter was fitted on"),
+    ):
+        if count:
+            console.print(f"{count:,} answers {why} and were left out.")
+    table = Table("", "AUROC", "AURC", "Brier", "ECE", box=None, pad_edge=False)
+    for row in rows_of(str(outcome.probe), metrics):
+        table.add_row(*row)
+    console.print(table)
+    _write(command, outcome.probe, options)
+
+
+def _add_boundary_probe(parser: Parser) -> None:
+    add_questions(parser, notes=3)
+    parser.add_argument(
+        "--layer", type=int, metavar="BLOCK", help="0-based (default: the middle)."
+    )
+    parser.add_argument(
+        "--network", choices=("mlp", "linear"), default="mlp",
+        help="One hidden layer, or none (default: mlp).",
+    )  # fmt: skip
+    _add_fit(parser)
+
+
+def _train_boundary_probe(command: Command, options: dict[str, Any]) -> None:
+    from probes.abstention import Kind  # noqa: PLC0415
+    from qa.training import boundary  # noqa: PLC0415
+
+    fitted = replace(
+        boundary.SETTINGS,
+        kind=Kind(options["network"]),
+        seed=options["seed"],
+        **probe_fitting(options),
+    )
+    with Bars(command.errors) as bars:
+        outcome = boundary.carry_out(
+            get_questions(options),
+            boundary.BoundaryTraining(options["layer"], fitted, options["folds"]),
+            promote=options["promote"],
+            note=options["note"],
+            on_progress=bars.at,
+        )
+    console = command.console()
+    console.print(
+        f"{outcome.count:,} prompts, {outcome.right:,} of them answered rightly. "
+        f"Measured {outcome.metrics['measured']}; in brackets bootstrap 95 % intervals."
+    )
+    print_tables([boundary.probe_table(outcome.metrics)], (), console)
+    _write(command, outcome.probe, options)
+
+
+def _add_directions(parser: Parser) -> None:
+    parser.add_argument(
+        "true", type=Path, nargs="+", metavar="FILE",
+        help="CSV with the columns statement and label; those labelled 1 are read.",
+    )  # fmt: skip
+    parser.add_argument(
+        "--sounding", type=Path, metavar="FILE",
+        help="JSON Lines with confident and unconfident, instead of our own.",
+    )  # fmt: skip
+    parser.add_argument(
+        "--method", choices=("mean", "principal"), default="mean",
+        help="Mean difference, or the principal component of both signs.",
+    )  # fmt: skip
+    parser.add_argument(
+        "--pairs", type=base.positive, default=512, help="Of each trait (default: 512)."
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="Of what is held out, and of the pairs."
+    )
+    _add_registry(parser)
+
+
+def _train_directions(command: Command, options: dict[str, Any]) -> None:
+    from probes.directions import OWN_STATEMENTS, DirectionSettings, Method  # noqa: PLC0415
+    from qa.inference.closed_book_models import own_form  # noqa: PLC0415
+    from qa.training.directions import read_statements, train_directions  # noqa: PLC0415
+    from qa.training.probe import keep  # noqa: PLC0415
+
+    statements = read_statements(options["true"], options["sounding"] or OWN_STATEMENTS)
+    method = Method(options["method"])
+    fitted = DirectionSettings(
+        pairs=options["pairs"], method=method, seed=options["seed"]
+    )
+    with Bars(command.errors) as bars:
+        trained = train_directions(
+            own_form().model, statements, fitted, on_progress=bars.at
+        )
+    promote, note = options["promote"], options["note"]
+    probe = keep(trained.files, by=None, note=note, activate=promote)
+    directions, console = trained.directions, command.console()
+    uses = {"steering": directions.steered, "monitoring": directions.monitored}
+    table = Table("block", "honesty", "confidence", "used for", box=None)
+    for layer in range(directions.blocks):
+        table.add_row(
+            str(layer),
+            f"{directions.honesty.accuracies[layer]:.3f}",
+            f"{directions.confidence.accuracies[layer]:.3f}",
+            ", ".join(use for use, layers in uses.items() if layer in layers),
+        )
+    console.print("Share of held-out pairs whose positive text lies further along:")
+    console.print(table)
+    if trained.sounding is not None:
+        console.print(
+            "AUROC of confident-sounding statements against others, without an "
+            f"instruction: {trained.sounding:.3f}"
+        )
+    _write(command, probe, options)
+
+
+def _add_adapter(parser: Parser) -> None:
+    parser.add_argument("--data", type=Path, required=True, metavar="PATH")
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR")
+    parser.add_argument(
+        "--model", default="", metavar="NAME", help="Not the one in the settings."
+    )
+    parser.add_argument(
+        "--articles", nargs="+", default=(), help="Learn from these alone."
+    )
+    parser.add_argument(
+        "--exclude-articles", nargs="+", default=(), help="From all but these."
+    )
+    parser.add_argument("--rank", type=int, default=16)
+    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--learning-rate", type=float, default=5e-4)
+    parser.add_argument(
+        "--answerable", type=float, default=0.5,
+        help="Share of the examples that have an answer, more than 0, less than 1.",
+    )  # fmt: skip
+    parser.add_argument("--limit", type=int, metavar="N", help="N examples.")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--threads", type=int, default=os.cpu_count() or 1, help="All by default."
+    )
+
+
+def _train_adapter(command: Command, options: dict[str, Any]) -> None:
+    from probes.adapter.fitting import AdapterSettings  # noqa: PLC0415
+    from qa.training.adapter import AdapterTraining, train_adapter  # noqa: PLC0415
+
+    if not 0 < options["answerable"] < 1:
+        msg = f"--answerable {options['answerable']} is not between 0 and 1."
+        raise CommandError(msg, returncode=2)
+    given = {name: options[name] for name in ("data", "answerable", "limit", "threads")}
+    fitted = ("rank", "learning_rate", "batch", "epochs", "seed")
+    training = AdapterTraining(
+        **given,
+        articles=tuple(options["articles"]),
+        exclude_articles=tuple(options["exclude_articles"]),
+        settings=AdapterSettings(
+            scale=2.0 * options["rank"], **{name: options[name] for name in fitted}
+        ),
+    )
+    model, output = options["model"] or settings.LANGUAGE_MODEL, options["output"]
+    with Bars(command.errors) as bars:
+        card = train_adapter(model, training, output, on_progress=bars.at)
+    figures = ", ".join(f"{name} {value:g}" for name, value in card.metrics.items())
+    command.stdout.write(
+        f"{output}: {figures}; {len(card.groups)} articles, weights "
+        f"{card.weights_sha256[:12]}."
+    )
+
+
+def _add_reranker(parser: Parser) -> None:
+    parser.add_argument(
+        "files", type=Path, nargs="+", metavar="FILE", help="Preferences."
+    )
+    parser.add_argument(
+        "--held-out", type=Path, nargs="+", default=[], metavar="FILE",
+        help="Preferences that stop the fit (default: those of every eighth question).",
+    )  # fmt: skip
+    parser.add_argument(
+        "--output", type=Path, required=True, metavar="DIR", help="For its files."
+    )
+    parser.add_argument("--seed", type=int, default=0, help="Of all that is drawn.")
+    add_reranker_fitting(parser)
+
+
+def _train_reranker(command: Command, options: dict[str, Any]) -> None:
+    from probes.reranker.fitting import RerankerSettings  # noqa: PLC0415
+    from probes.reranker.preferences import read_preferences  # noqa: PLC0415
+    from qa.training.preferences import train_reranker  # noqa: PLC0415
+
+    try:
+        with Bars(command.errors) as bars:
+            card = train_reranker(
+                read_preferences(*options["files"]),
+                read_preferences(*options["held_out"]),
+                options["output"],
+                base=options["base"],
+                fitting=replace(RerankerSettings(), **reranker_fitting(options)),
+                on_step=lambda step: bars.at("Fitting", step.number, step.total),
+            )
+    except OSError as error:
+        raise CommandError(str(error), returncode=2) from error
+    metrics = card.metrics
+    command.stdout.write(
+        f"Fitted on {card.sizes['preferences']:,} preferences. MRR@10 on "
+        f"{card.sizes['held_out']:,} held-out ones, which stopped it: "
+        f"{metrics['before']:.3f} before, {metrics['mrr@10']:.3f} after. Written to "
+        f"{options['output']}; set NESCIO_RERANKER to it."
+    )
+
+
+def _add_fit(parser: Parser) -> None:
+    """Declare the cross-validation of a probe of activations, and its fit."""
+    parser.add_argument("--folds", type=int, default=5, help="Default: 5.")
+    parser.add_argument("--seed", type=int, default=0, help="Of folds and fits.")
+    add_probe_fitting(parser)
+    _add_registry(parser)
+    parser.add_argument(
+        "--json", type=Path, metavar="PATH", help="Also write the figures there."
+    )
+
+
+def _add_registry(parser: Parser) -> None:
+    parser.add_argument("--note", default="", help="Kept with what was fitted.")
+    parser.add_argument("--promote", action="store_true", help="Activate it at once.")
+    parser.add_argument(
+        "--output", type=Path, metavar="DIR", help="Also write its files there."
+    )
+
+
+def _write(command: Command, probe: "Probe", options: dict[str, Any]) -> None:
+    """Print where the probe is kept; write its files and figures if asked to."""
+    message = f"{probe} (number {probe.pk}) is kept as {probe.state}."
+    command.console().print(message)
+    files: ProbeFiles = probe.files
+    if directory := options["output"]:
+        with base.writing(directory):
+            files.write(directory)
+    if path := options.get("json"):
+        base.write_figures(path, dumps(dict(probe.metrics), indent=2))
+
+
+_Kind = tuple[Callable[[Parser], None], Callable[[Command, dict[str, Any]], None], str]
+KINDS: Final[dict[str, _Kind]] = {
+    "probe": (
+        _add_probe,
+        _train_probe,
+        "A probe that tells right answers from wrong ones, fitted on labelled answers.",
+    ),
+    "boundary_probe": (
+        _add_boundary_probe,
+        _train_boundary_probe,
+        "A probe that tells beforehand whether the model answers rightly, fitted on "
+        "labelled questions that it answers without and with each of their notes.",
+    ),
+    "directions": (
+        _add_directions,
+        _train_directions,
+        "Directions of honesty and confidence in each block of the language model, with "
+        "the share of held-out pairs that each tells apart.",
+    ),
+    "adapter": (
+        _add_adapter,
+        _train_adapter,
+        "A low-rank adapter of the language model, fitted on questions like SQuAD 2.0's "
+        "with the notes that the retriever finds; NESCIO_LANGUAGE_ADAPTER names its "
+        "directory afterwards. Measure it on articles that it never saw: evaluate "
+        "squad2 --exclude-articles.",
+    ),
+    "reranker": (
+        _add_reranker,
+        _train_reranker,
+        "A cross-encoder, fine-tuned on what make_preferences wrote with InfoNCE and "
+        "stopped by the ranking of held-out questions; NESCIO_RERANKER names its "
+        "directory afterwards.",
+    ),
+}
