@@ -33,11 +33,10 @@ from rich.table import Table
 
 from probes.abstention import Labelled, fit
 from probes.language_model import WhiteBoxModel
-from qa.inference.closed_book_form import OwnKnowledgeForm
-from qa.inference.closed_book_models import history_form, own_form
-from qa.inference.known_by_draft import OwnKnowledgeByDraft
+from qa.inference.closed_book_form import OwnKnowledgeByDraft, OwnKnowledgeForm
 from qa.inference.known_by_history import OwnKnowledgeByHistory
 from qa.inference.known_by_probe import BoundaryProbe, OwnKnowledgeByProbe
+from qa.inference.policy_models import history_form, own_form
 from qa.inference.white_box import middle_of
 from qa.pipeline.history import JudgedQuestion, KnownQuestion
 from qa.pipeline.self_knowledge import SelfKnowledge

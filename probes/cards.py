@@ -62,8 +62,7 @@ def answer_kind(name: str) -> ProbeKind:
     """
     kind = ProbeKind(name)
     if kind not in ANSWER_KINDS:
-        msg = f"a {kind.value} probe is asked of no answer"
-        raise ValueError(msg)
+        raise ValueError(f"a {kind.value} probe is asked of no answer")
     return kind
 
 
@@ -191,12 +190,11 @@ class ProbeFiles:
         if hashlib.sha256(self.weights).hexdigest() != card.weights_sha256:
             raise self.damaged("the weights are not those that were saved")
         if language_model is not None and card.language_model != language_model:
-            msg = (
+            raise ProbeMismatchError(
                 f"The probe in {self.name} was fitted for the language model "
                 f"{card.language_model[:12]} and {language_model[:12]} is running. Fit "
                 "one for this model: manage.py train probe."
             )
-            raise ProbeMismatchError(msg)
         return card
 
     def damaged(self, why: str) -> ProbeFileError:
@@ -220,18 +218,15 @@ def _parsed(said: object) -> ProbeCard:
     if "\\u0000" in text or not text.encode():
         raise ValueError("a text holds U+0000")
     if row["format"] != FORMAT:
-        msg = f"format {row['format']!r} is not known"
-        raise ValueError(msg)
+        raise ValueError(f"format {row['format']!r} is not known")
     kind = ProbeKind(_text(row["kind"], "kind"))
     layer = row["layer"]
     is_placed = kind not in _UNPLACED
     if not (_is_layer(layer) if is_placed else layer is None):
-        msg = f"layer {layer!r} does not fit the kind {kind.value}"
-        raise ValueError(msg)
+        raise ValueError(f"layer {layer!r} does not fit the kind {kind.value}")
     part = _text(row["part"], "part")
     if part not in (("block", "ffn") if is_placed else ("",)):
-        msg = f"part {part!r} does not fit the kind {kind.value}"
-        raise ValueError(msg)
+        raise ValueError(f"part {part!r} does not fit the kind {kind.value}")
     return ProbeCard(
         kind=kind,
         language_model=_digest(row["language_model"], "language_model"),
@@ -254,23 +249,20 @@ def _parsed(said: object) -> ProbeCard:
 
 def _mapping(value: object, name: str) -> dict[str, Json]:
     if not isinstance(value, dict):
-        msg = f"{name} is {type(value).__name__}, not an object"
-        raise TypeError(msg)
+        raise TypeError(f"{name} is {type(value).__name__}, not an object")
     return value
 
 
 def _text(value: object, name: str) -> str:
     if not isinstance(value, str):
-        msg = f"{name} is {value!r}, not a text"
-        raise TypeError(msg)
+        raise TypeError(f"{name} is {value!r}, not a text")
     return value
 
 
 def _digest(value: object, name: str) -> str:
     text = _text(value, name)
     if len(text) != 64 or not _HEX.issuperset(text):
-        msg = f"{name} {text[:70]!r} is no digest of 64 hex digits"
-        raise ValueError(msg)
+        raise ValueError(f"{name} {text[:70]!r} is no digest of 64 hex digits")
     return text
 
 
@@ -284,16 +276,13 @@ def _is_layer(value: object) -> bool:
 
 def _count(value: object, name: str) -> int:
     if not isinstance(value, int) or not _is_count(value):
-        msg = f"{name} {value!r} is no count"
-        raise ValueError(msg)
+        raise ValueError(f"{name} {value!r} is no count")
     return value
 
 
 def _temperature(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        msg = f"temperature {value!r} is no number"
-        raise TypeError(msg)
+        raise TypeError(f"temperature {value!r} is no number")
     if not (math.isfinite(value) and value > 0):
-        msg = f"temperature {value!r} is not above 0"
-        raise ValueError(msg)
+        raise ValueError(f"temperature {value!r} is not above 0")
     return float(value)

@@ -27,12 +27,11 @@ def require_labels(
     """
     right = sum(is_right)
     if len(is_right) < answers or min(right, len(is_right) - right) < of_each:
-        msg = (
+        raise TooFewLabelsError(
             f"{len(is_right)} labelled answers {what}, {right} of them right: at least "
             f"{answers} are needed, {of_each} of them right and {of_each} wrong. Label "
             "more answers of the kind that is missing."
         )
-        raise TooFewLabelsError(msg)
 
 
 # Logistic regression with a penalty: convex, so that no seed and no early stop

@@ -53,10 +53,9 @@ def _read_tokenizer(source: Path) -> PreTrainedTokenizerFast:
         source.parent, gguf_file=source.name, local_files_only=True
     )
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
-        msg = (
+        raise BundledModelError(
             f"The tokenizer came over as {type(tokenizer).__name__}, not as a fast one."
         )
-        raise BundledModelError(msg)
     # The conversion knows GPT-2's way of splitting words; the file asks for "smollm",
     # which splits digits off first.
     tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -75,21 +74,20 @@ def _check(directory: Path) -> None:
     expected = {token: number for number, token in enumerate(SPECIAL_TOKENS)}
     found = {token: tokenizer.convert_tokens_to_ids(token) for token in SPECIAL_TOKENS}
     if found != expected or set(tokenizer.get_added_vocab()) != set(SPECIAL_TOKENS):
-        msg = f"The converted tokenizer's special tokens are {found}, not {expected}."
-        raise BundledModelError(msg)
+        raise BundledModelError(
+            f"The converted tokenizer's special tokens are {found}, not {expected}."
+        )
     if "<|im_start|>" not in (tokenizer.chat_template or ""):
-        msg = "The converted tokenizer lost its chat template."
-        raise BundledModelError(msg)
+        raise BundledModelError("The converted tokenizer lost its chat template.")
     model = AutoModelForCausalLM.from_pretrained(
         directory, local_files_only=True, use_safetensors=True
     )
     continuation = _greedy_token(model, tokenizer, _CHECK_PROMPT)
     if continuation != _CHECK_CONTINUATION:
-        msg = (
+        raise BundledModelError(
             f"The converted model continues {_CHECK_PROMPT!r} with {continuation!r} "
             f"instead of {_CHECK_CONTINUATION!r}."
         )
-        raise BundledModelError(msg)
 
 
 @torch.inference_mode()

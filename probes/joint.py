@@ -235,12 +235,10 @@ def joint_from(files: ProbeFiles, *, language_model: str) -> JointProbe:
 def _term(said: Mapping[str, object]) -> Term:
     deviation = _number(said["deviation"])
     if deviation <= 0:
-        msg = f"a deviation is {deviation}"
-        raise ValueError(msg)
+        raise ValueError(f"a deviation is {deviation}")
     is_log_odds = said["is_log_odds"]
     if not isinstance(is_log_odds, bool):
-        msg = f"is_log_odds is {is_log_odds!r}"
-        raise TypeError(msg)
+        raise TypeError(f"is_log_odds is {is_log_odds!r}")
     return Term(
         is_log_odds,
         _number(said["mean"]),
@@ -252,11 +250,9 @@ def _term(said: Mapping[str, object]) -> Term:
 
 def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        msg = f"{value!r} is no number"
-        raise TypeError(msg)
+        raise TypeError(f"{value!r} is no number")
     if not math.isfinite(value):
-        msg = f"{value!r} is not finite"
-        raise ValueError(msg)
+        raise ValueError(f"{value!r} is not finite")
     return float(value)
 
 

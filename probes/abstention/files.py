@@ -82,11 +82,9 @@ def _filled(
 ) -> SequenceClassifier:
     sizes: tuple[object, ...] = (width, settings.hidden, settings.projected)
     if not all(isinstance(size, int) and 0 < size <= _LARGEST for size in sizes):
-        msg = f"sizes {sizes} are not between 1 and {_LARGEST}"
-        raise ValueError(msg)
+        raise ValueError(f"sizes {sizes} are not between 1 and {_LARGEST}")
     if not all(bool(torch.isfinite(tensor).all()) for tensor in tensors.values()):
-        msg = "a weight is not finite"
-        raise ValueError(msg)
+        raise ValueError("a weight is not finite")
     # Its first weights are thrown away, and must not touch anybody's random numbers.
     with torch.random.fork_rng(devices=[]):
         network = new_network(width, settings)

@@ -266,7 +266,8 @@ def pack(answers: Sequence[Activations], width: int) -> PackedSequence:
     """
     for answer in answers:
         if answer.ndim != 2 or answer.shape[0] == 0 or answer.shape[1] != width:
-            msg = f"activations of shape {answer.shape}, not (positions, {width})"
-            raise ValueError(msg)
+            raise ValueError(
+                f"activations of shape {answer.shape}, not (positions, {width})"
+            )
     rows = [torch.from_numpy(np.ascontiguousarray(a, np.float32)) for a in answers]
     return pack_sequence(rows, enforce_sorted=False)

@@ -38,8 +38,9 @@ class Example:
     def __post_init__(self) -> None:
         """Refuse what there is nothing to learn from."""
         if not self.prompt or not self.answer:
-            msg = f"{len(self.prompt)} tokens of prompt, {len(self.answer)} of answer"
-            raise ValueError(msg)
+            raise ValueError(
+                f"{len(self.prompt)} tokens of prompt, {len(self.answer)} of answer"
+            )
 
     def __len__(self) -> int:
         """Return the number of tokens."""
@@ -152,11 +153,10 @@ def fit_adapter(
         TooFewLabelsError: There is too little to learn from.
     """
     if len(examples) < _LEAST_EXAMPLES:
-        msg = (
+        raise TooFewLabelsError(
             f"{len(examples)} examples: at least {_LEAST_EXAMPLES} are needed to fit an "
             "adapter. Give it more questions."
         )
-        raise TooFewLabelsError(msg)
     devices = [model.device] if model.device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed(settings.seed)

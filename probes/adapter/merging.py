@@ -43,13 +43,12 @@ def merge_adapter(
     """
     card = read_card(directory)
     if card.base_sha256 != base_sha256:
-        msg = (
+        raise AdapterMismatchError(
             f"The adapter in {directory} was fitted to {card.base} "
             f"({card.base_sha256[:12]}), and the model here is {base_sha256[:12]}. Fit "
             "one for this model (manage.py train adapter), or set "
             "NESCIO_LANGUAGE_ADAPTER to 'none'."
         )
-        raise AdapterMismatchError(msg)
     try:
         factor = _factor(directory)
         changes = list(_changes(load_file(directory / WEIGHTS), model))
@@ -79,8 +78,9 @@ def _factor(directory: Path) -> float:
         if said.get(name)
     ]
     if said.get("peft_type") != "LORA" or said.get("bias") != "none" or unknown:
-        msg = f"only plain LoRA can be merged, not {unknown or said.get('peft_type')}"
-        raise ValueError(msg)
+        raise ValueError(
+            f"only plain LoRA can be merged, not {unknown or said.get('peft_type')}"
+        )
     return float(said["lora_alpha"]) / int(said["r"])
 
 
@@ -90,18 +90,15 @@ def _changes(
     """Yield each changed weight with the product B A, shaped like it, float32."""
     names = {name.removesuffix(_DOWN) for name in tensors if name.endswith(_DOWN)}
     if 2 * len(names) != len(tensors) or not names:
-        msg = f"{len(tensors)} tensors for {len(names)} layers"
-        raise ValueError(msg)
+        raise ValueError(f"{len(tensors)} tensors for {len(names)} layers")
     for name in sorted(names):
         module = model.get_submodule(name.removeprefix(_PREFIX))
         if not isinstance(module, nn.Linear | Conv1D):
-            msg = f"{name} is a {type(module).__name__}"
-            raise TypeError(msg)
+            raise TypeError(f"{name} is a {type(module).__name__}")
         change = tensors[name + _UP].float() @ tensors[name + _DOWN].float()
         change = change.T if isinstance(module, Conv1D) else change
         if change.shape != module.weight.shape or not bool(change.isfinite().all()):
-            msg = (
+            raise ValueError(
                 f"{name} changes {tuple(change.shape)} of {tuple(module.weight.shape)}"
             )
-            raise ValueError(msg)
         yield module.get_parameter("weight"), change

@@ -95,17 +95,13 @@ def _trait(
     accuracies = card.metrics[f"{trait.value}_accuracies"]
     shapes = [vectors.shape, middles.shape, halves.shape]
     if blocks < 1 or shapes != [(blocks, width), (blocks,), (blocks,)]:
-        msg = f"the arrays of {trait.value} have the shapes {shapes}"
-        raise ValueError(msg)
+        raise ValueError(f"the arrays of {trait.value} have the shapes {shapes}")
     if not all(np.isfinite(array).all() for array in (vectors, middles, halves)):
-        msg = f"a number of {trait.value} is not finite"
-        raise ValueError(msg)
+        raise ValueError(f"a number of {trait.value} is not finite")
     if not (halves > 0).all():
-        msg = f"the sides of {trait.value} do not differ in every block"
-        raise ValueError(msg)
+        raise ValueError(f"the sides of {trait.value} do not differ in every block")
     if not isinstance(accuracies, list) or len(accuracies) != blocks:
-        msg = f"there are no {blocks} accuracies of {trait.value}"
-        raise ValueError(msg)
+        raise ValueError(f"there are no {blocks} accuracies of {trait.value}")
     return TraitDirections(
         vectors.astype(np.float32),
         middles.astype(np.float32),
@@ -118,6 +114,5 @@ def _layers(said: Json, blocks: int) -> tuple[int, ...]:
     found = said if isinstance(said, list) else []
     layers = tuple(layer for layer in found if isinstance(layer, int))
     if not layers or layers != tuple(found) or not all(0 <= i < blocks for i in layers):
-        msg = f"{said!r} are no blocks of {blocks}"
-        raise ValueError(msg)
+        raise ValueError(f"{said!r} are no blocks of {blocks}")
     return layers

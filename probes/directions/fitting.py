@@ -80,11 +80,13 @@ def fit_direction(
         TooFewLabelsError: There are fewer than `LEAST_PAIRS` pairs.
     """
     if positive.shape != negative.shape or positive.ndim != 2:
-        msg = f"The sides have the shapes {positive.shape} and {negative.shape}."
-        raise ValueError(msg)
+        raise ValueError(
+            f"The sides have the shapes {positive.shape} and {negative.shape}."
+        )
     if len(positive) < LEAST_PAIRS:
-        msg = f"{len(positive)} pairs are too few; give at least {LEAST_PAIRS}."
-        raise TooFewLabelsError(msg)
+        raise TooFewLabelsError(
+            f"{len(positive)} pairs are too few; give at least {LEAST_PAIRS}."
+        )
     ups, downs = positive.astype(np.float64), negative.astype(np.float64)
     differences = ups - downs
     vector = (
@@ -92,8 +94,7 @@ def fit_direction(
     )
     length = np.linalg.norm(vector)
     if not length > 0:
-        msg = "Both sides are alike: there is no direction between them."
-        raise ValueError(msg)
+        raise ValueError("Both sides are alike: there is no direction between them.")
     vector = vector / length
     if (differences @ vector).mean() < 0:
         vector = -vector
@@ -192,11 +193,10 @@ def _fit(
         )
     ]
     if min(map(len, drawn)) < LEAST_PAIRS:
-        msg = (
+        raise TooFewLabelsError(
             f"{len(statements)} statements are too few for {trait.value}: of "
             f"{settings.held_out:.0%} that are held out, {LEAST_PAIRS} pairs are wanted."
         )
-        raise TooFewLabelsError(msg)
 
     def told(done: int) -> None:
         if on_progress:

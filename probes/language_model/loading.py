@@ -101,11 +101,10 @@ def load_network(
         ModelLoadError: Its files cannot be read.
     """
     if not any(directory.glob("*.safetensors")):
-        msg = (
+        raise ModelFormatError(
             f"{name} has no *.safetensors in {directory}. Pickled weights can run code "
             "when they are loaded and are refused; convert them to safetensors first."
         )
-        raise ModelFormatError(msg)
     try:
         tokenizer = AutoTokenizer.from_pretrained(
             directory, local_files_only=True, trust_remote_code=False
@@ -118,8 +117,9 @@ def load_network(
             trust_remote_code=False,
         )
     except (OSError, ValueError, KeyError, RuntimeError) as error:
-        msg = f"{name} could not be loaded from {directory}: {error}"
-        raise ModelLoadError(msg) from error
+        raise ModelLoadError(
+            f"{name} could not be loaded from {directory}: {error}"
+        ) from error
     ends = getattr(network.generation_config, "eos_token_id", None)
     tokens = Tokens(tokenizer, [ends] if isinstance(ends, int) else ends or [])
     return network, tokens
@@ -162,11 +162,10 @@ def directory_of(name: str) -> Path:
             )
         )
     except (HfHubHTTPError, HFValidationError, OSError, ValueError) as error:
-        msg = (
+        raise ModelLoadError(
             f"{name} is neither a directory nor a model that could be fetched: {error} "
             "Set NESCIO_LANGUAGE_MODEL to a directory, a hub name or 'bundled'."
-        )
-        raise ModelLoadError(msg) from error
+        ) from error
 
 
 def adapter_of(name: str, wanted: str) -> Path | None:

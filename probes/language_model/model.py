@@ -145,8 +145,7 @@ class WhiteBoxModel:
         """
         if not ids:
             if after is None:
-                msg = "A context needs at least one token."
-                raise ValueError(msg)
+                raise ValueError("A context needs at least one token.")
             return after
         with self._lock, self._steered(steering):
             return self._network.read(ids, after)

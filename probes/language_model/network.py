@@ -120,11 +120,10 @@ class Network:
             TooManyTokensError: `total` tokens do not fit the model's context.
         """
         if total > self.context_length:
-            msg = (
+            raise TooManyTokensError(
                 f"{total} tokens do not fit the {self.context_length} of {self._name}. "
                 "Ask with less evidence or use a model with a longer context."
             )
-            raise TooManyTokensError(msg)
 
     def _numbers(self, rows: Sequence[Sequence[int]]) -> torch.Tensor:
         numbers = [list(row) for row in rows]

@@ -36,8 +36,9 @@ class Passing:
     def __post_init__(self) -> None:
         """Refuse an empty or impossible span."""
         if not 0 <= self.start < self.end <= len(self.ids):
-            msg = f"positions {self.start} to {self.end} of {len(self.ids)} tokens"
-            raise ValueError(msg)
+            raise ValueError(
+                f"positions {self.start} to {self.end} of {len(self.ids)} tokens"
+            )
 
 
 def read_activations(

@@ -79,11 +79,10 @@ def tapped(
     blocks = blocks_of(module)
     for layer in {*steering, *(tap.layer for tap in taps)}:
         if not 0 <= layer < len(blocks):
-            msg = (
+            raise LayerError(
                 f"Layer {layer} does not exist: {module.config.model_type} has "
                 f"{len(blocks)} blocks, 0 to {len(blocks) - 1}."
             )
-            raise LayerError(msg)
     flow, deepest = Flow(), max(taps, key=_depth, default=None) if truncate else None
     with ExitStack() as hooks:
         for layer, direction in steering.items():
@@ -112,8 +111,7 @@ def blocks_of(module: PreTrainedModel) -> nn.ModuleList:
     # The outermost: a block may hold lists of its own.
     found = min(lists, key=lambda named: named[0].count("."), default=None)
     if found is None:
-        msg = f"{module.config.model_type} has no list of {count} blocks."
-        raise LayerError(msg)
+        raise LayerError(f"{module.config.model_type} has no list of {count} blocks.")
     return found[1]
 
 
@@ -180,10 +178,9 @@ def _down_projection(block: nn.Module, tap: Tap) -> nn.Module:
         else []
     )
     if not layers:
-        msg = (
+        raise LayerError(
             f"Block {tap.layer} has no feed-forward part called mlp to read inside of."
         )
-        raise LayerError(msg)
     return layers[-1]
 
 
@@ -213,8 +210,7 @@ def metered(module: nn.Module) -> Iterator[Meter]:
     def count(_module: nn.Module, _given: object, named: dict[str, object]) -> None:
         ids = named["input_ids"]
         if not isinstance(ids, torch.Tensor):
-            msg = f"A pass over {type(ids).__name__} can't be counted."
-            raise TypeError(msg)
+            raise TypeError(f"A pass over {type(ids).__name__} can't be counted.")
         if ids.shape[1] > 1:
             meter.prompt_passes += 1
             meter.prompt_tokens += ids.numel()

@@ -50,12 +50,11 @@ class Tokens:
             ModelFormatError: It is not a fast tokenizer.
         """
         if not isinstance(tokenizer, PreTrainedTokenizerFast):
-            msg = (
+            raise ModelFormatError(
                 f"{tokenizer.name_or_path} has a {type(tokenizer).__name__}, whose "
                 "control tokens cannot be switched off. Use a model with a "
                 "tokenizer.json."
             )
-            raise ModelFormatError(msg)
         self._tokenizer = tokenizer
         self.control_ids = frozenset(
             number
@@ -133,11 +132,10 @@ class Tokens:
         if _order(pieces) != list(range(len(turns))) and turns[0].role == "system":
             pieces = self._apply_template(_system_in_user(marked), open_answer)
         if _order(pieces) != list(range(len(turns))):
-            msg = (
+            raise ModelFormatError(
                 f"The chat template of {self._tokenizer.name_or_path} shows turns "
                 f"{_order(pieces)} of {len(turns)}. Use a model with a plain template."
             )
-            raise ModelFormatError(msg)
         return pieces
 
     def _apply_template(

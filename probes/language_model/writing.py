@@ -110,7 +110,6 @@ def _best(
     if allowed is None:
         return int(scores.index_fill(0, banned, -torch.inf).argmax())
     if not allowed:
-        msg = "A constraint allows no token at all, not even the end."
-        raise ValueError(msg)
+        raise ValueError("A constraint allows no token at all, not even the end.")
     choices = sorted(allowed)
     return choices[int(scores[choices].argmax())]

@@ -133,11 +133,10 @@ def fit_reranker(
         (held_out, "held out", _LEAST_HELD_OUT),
     ):
         if len(rows) < least:
-            msg = (
+            raise TooFewLabelsError(
                 f"{len(rows)} preferences {what}: at least {least} are needed. Make "
                 "more from further questions: manage.py make_preferences."
             )
-            raise TooFewLabelsError(msg)
     with _own_chance(settings.seed), tempfile.TemporaryDirectory() as work:
         encoder = open_encoder(base, max_tokens=settings.max_tokens, device=device)
         evaluator = CrossEncoderRerankingEvaluator(

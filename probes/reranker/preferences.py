@@ -101,13 +101,11 @@ def digest_of(preferences: Sequence[Preference]) -> str:
 
 def _preference(row: object) -> Preference:
     if not isinstance(row, dict):
-        msg = f"it is {type(row).__name__}, not an object"
-        raise TypeError(msg)
+        raise TypeError(f"it is {type(row).__name__}, not an object")
     (query,) = _texts([row["query"]], "query")
     prompt = row.get("prompt", PROMPT)
     if not isinstance(prompt, str):
-        msg = f"prompt is {prompt!r}, not a text"
-        raise TypeError(msg)
+        raise TypeError(f"prompt is {prompt!r}, not a text")
     return Preference(
         query, _texts(row["pos"], "pos"), _texts(row["neg"], "neg"), prompt
     )
@@ -115,10 +113,8 @@ def _preference(row: object) -> Preference:
 
 def _texts(value: object, name: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not value:
-        msg = f"{name} is {value!r}, not a list of texts"
-        raise TypeError(msg)
+        raise TypeError(f"{name} is {value!r}, not a list of texts")
     for text in value:
         if not isinstance(text, str) or not text.strip():
-            msg = f"{name} holds {text!r}, not a text that says something"
-            raise ValueError(msg)
+            raise ValueError(f"{name} holds {text!r}, not a text that says something")
     return tuple(value)

@@ -89,12 +89,11 @@ def open_encoder(name: str, *, max_tokens: int, device: str = "cpu") -> CrossEnc
             model_kwargs={"use_safetensors": True, "dtype": "float32"},
         )
     except (OSError, ValueError, TypeError, KeyError, RuntimeError) as error:
-        msg = (
+        raise ModelLoadError(
             f"The cross-encoder {name!r} could not be loaded: {error} It takes a "
             "directory or a name that sentence-transformers can fetch, with safetensors "
             "weights."
-        )
-        raise ModelLoadError(msg) from error
+        ) from error
     return encoder
 
 

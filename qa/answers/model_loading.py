@@ -47,22 +47,22 @@ def closed_book_models_for(
 
 def configured_reranker() -> Reranker | None:
     """Return the reranker that the settings name; None if it is another model's."""
-    from qa.inference import reranker as reranking  # noqa: PLC0415
+    from qa.inference import policy_models  # noqa: PLC0415
 
     release_connection()
-    return reranking.configured_reranker()
+    return policy_models.configured_reranker()
 
 
 def verdict_debiaser(history: History) -> VerdictDebiaser:
     """Return what corrects the model's verdicts by past ones."""
-    from qa.inference import closed_book_models as selection  # noqa: PLC0415
+    from qa.inference import policy_models  # noqa: PLC0415
 
     release_connection()
-    return selection.verdict_debiaser(history)
+    return policy_models.verdict_debiaser(history)
 
 
 def _own_knowledge(timing: RetrievalTiming, history: History) -> SelfKnowledge:
-    from qa.inference.closed_book_models import self_knowledge_by  # noqa: PLC0415
+    from qa.inference.policy_models import self_knowledge_by  # noqa: PLC0415
 
     release_connection()
     own = self_knowledge_by(timing, history=history)

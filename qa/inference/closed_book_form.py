@@ -10,20 +10,23 @@ in, however small. Notes stand behind the question:
 """
 
 import hashlib
+import math
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from probes.language_model import Context, Generated, WhiteBoxModel
 from probes.language_model.batch import Written
 from probes.taps import Tap
 from qa.inference.evidence_text import (
-    LONGEST_ENTRY_TOKENS,
-    LONGEST_QUESTION_TOKENS,
+    MAX_ENTRY_TOKENS,
+    MAX_QUESTION_TOKENS,
     flatten,
 )
 from qa.inference.white_box import mean_of
 from qa.pipeline.language_model import Generation
+from qa.pipeline.values import Question
 
 FORM: Final = "own-1"
 _INSTRUCTION: Final = (
@@ -70,7 +73,7 @@ class OwnKnowledgeForm:
     def question_ids(self, question: str) -> tuple[int, ...]:
         """Return the question's own tokens, up to where notes or the answer follow."""
         asked = f"Question: {flatten(question).strip()}"
-        return self.model.tokens.encode_text(asked)[:LONGEST_QUESTION_TOKENS]
+        return self.model.tokens.encode_text(asked)[:MAX_QUESTION_TOKENS]
 
     def notes_ids(self, notes: Sequence[str]) -> tuple[int, ...]:
         """Return the notes' tokens, a line each, the line break before it among them."""
@@ -78,7 +81,7 @@ class OwnKnowledgeForm:
         ids: list[int] = []
         for note in notes:
             ids += encode(_LINE_END)
-            ids += encode(f"Note: {flatten(note).strip()}")[:LONGEST_ENTRY_TOKENS]
+            ids += encode(f"Note: {flatten(note).strip()}")[:MAX_ENTRY_TOKENS]
         return tuple(ids)
 
     def ending_ids(self) -> tuple[int, ...]:
@@ -153,9 +156,6 @@ def _start() -> str:
     )
 
 
-# A short answer that the model wrote by itself, as the pipeline takes it.
-
-
 def write_draft(form: OwnKnowledgeForm, context: Context) -> Generation:
     """Write the answer behind a prompt that `form` has opened."""
     began = time.perf_counter()
@@ -173,14 +173,8 @@ def draft_of(
     """Return what was written as a draft that cites nothing."""
     text = written.text.strip()
     return Generation(
-        cited=(),
-        quotes=(),
-        reasoning="",
         can_answer=bool(text),
-        verdict_probability=None,
         answer=text,
-        malformed=False,
-        repaired=False,
         log_probability=mean_of(written.log_probabilities),
         raw=written.text,
         prompt_tokens=prompt_tokens,
@@ -189,3 +183,47 @@ def draft_of(
         least_log_probability=min(written.log_probabilities, default=None),
         entropy=mean_of(written.entropies),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ConsideredByDraft:
+    """`qa.pipeline.self_knowledge.KnowledgeEstimate` of a draft that is there already."""
+
+    draft: Generation
+    examples: tuple[str, ...] = ()
+
+    @property
+    def known_probability(self) -> float | None:
+        """The geometric mean of the probabilities of the draft's tokens."""
+        mean = self.draft.log_probability
+        return None if mean is None else math.exp(mean)
+
+    @property
+    def signals(self) -> tuple[tuple[str, float | None], ...]:
+        """The mean log-probability that the known probability is made of."""
+        return (("own_log_probability", self.draft.log_probability),)
+
+    def answer(self) -> Generation:
+        return self.draft
+
+
+class OwnKnowledgeByDraft:
+    """`qa.pipeline.self_knowledge.SelfKnowledge` by the likelihood of the model's draft.
+
+    The plainest of triggers, and a dear one: the draft is written before it is known
+    whether it will be shown, where boundary and history decide within the prompt's pass.
+    """
+
+    def __init__(self, form: OwnKnowledgeForm) -> None:
+        """Take over the form that questions are asked in."""
+        self._form = form
+
+    @property
+    def fingerprint(self) -> str:
+        return self._form.fingerprint
+
+    def consider(self, question: Question) -> ConsideredByDraft:
+        """Read the question and write a draft."""
+        with self._form.model.turn():
+            context = self._form.open(question.text)
+            return ConsideredByDraft(write_draft(self._form, context))

@@ -1,3 +1,5 @@
+"""The language model that the settings name, and the judge and writer on it."""
+
 import logging
 from typing import TYPE_CHECKING, Final
 
@@ -9,9 +11,9 @@ from kb.conflicts import Judge
 from kb.enrichment.forms import Writer
 from probes.exceptions import AdapterMismatchError
 from qa.exceptions import LanguageModelUnavailableError
+from qa.inference.judges import ServerJudge, WhiteBoxJudge
 from qa.inference.server import ServerLanguageModel
-from qa.inference.server_judge import ServerJudge
-from qa.inference.server_writer import ServerWriter
+from qa.inference.writers import ServerWriter, WhiteBoxWriter
 from qa.pipeline.language_model import LanguageModel
 
 if TYPE_CHECKING:
@@ -81,7 +83,7 @@ def _make(server_url: str, name: str) -> LanguageModel:
 
 
 def _only_model(url: str, key: str) -> str:
-    """Return the one model that a server has, for whoever set no name."""
+    """Return the one model that a server has, where no name is set."""
     client = openai.OpenAI(
         base_url=url, api_key=key or "none", max_retries=0, timeout=10
     )
@@ -89,21 +91,16 @@ def _only_model(url: str, key: str) -> str:
         names = [model.id for model in client.models.list()]
     except openai.OpenAIError as error:
         logger.exception("The language server %s does not list its models", url)
-        msg = (
-            "The language server does not tell which models it has. Check that it runs, "
+        raise LanguageModelUnavailableError(
+            "The language server does not say which models it has. Check that it runs, "
             "or set NESCIO_LANGUAGE_MODEL to the model's name."
-        )
-        raise LanguageModelUnavailableError(msg) from error
+        ) from error
     if len(names) != 1:
-        msg = (
+        raise LanguageModelUnavailableError(
             f"The language server has {len(names)} models ({', '.join(names[:10])}). Set "
             "NESCIO_LANGUAGE_MODEL to one of them."
         )
-        raise LanguageModelUnavailableError(msg)
     return names[0]
-
-
-# The judge of pairs that the settings name.
 
 
 def load_judge() -> Judge:
@@ -111,9 +108,6 @@ def load_judge() -> Judge:
     model = load_without_adapter()
     if isinstance(model, ServerLanguageModel):
         return ServerJudge(model)
-    # torch takes 400 MiB and seconds: a process that never asks never imports it.
-    from qa.inference.white_box_judge import WhiteBoxJudge  # noqa: PLC0415
-
     return WhiteBoxJudge(model)
 
 
@@ -122,21 +116,9 @@ def configured_judge() -> Judge | None:
     return load_judge() if settings.CONFLICT_JUDGE else None
 
 
-# The writer for enrichment that the settings name.
-
-
 def load_writer() -> Writer:
     """Return what writes proposals: the configured server, or the white-box model."""
     model = load_without_adapter()
     if isinstance(model, ServerLanguageModel):
         return ServerWriter(model)
-    # torch takes 400 MiB and seconds: a process that never asks never imports it.
-    from qa.inference.white_box_writer import WhiteBoxWriter  # noqa: PLC0415
-
     return WhiteBoxWriter(model)
-
-
-# Language models behind one protocol: a local white-box model or a server.
-
-
-__all__ = ["load_language_model"]

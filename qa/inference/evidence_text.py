@@ -8,8 +8,8 @@ from typing import Final
 from kb.types import Evidence
 
 # Tokens beyond these are not read: time and memory stay bounded whatever is asked.
-LONGEST_ENTRY_TOKENS: Final = 512
-LONGEST_QUESTION_TOKENS: Final = 256
+MAX_ENTRY_TOKENS: Final = 512
+MAX_QUESTION_TOKENS: Final = 256
 
 # Categories that break lines, hide or turn text round: controls, formats, separators,
 # surrogates, private use.

@@ -1,4 +1,4 @@
-"""What people read of the grounded form."""
+"""The grounded form, filled in by a white-box model with an adapter fitted for it."""
 
 import hashlib
 import time
@@ -7,7 +7,7 @@ from typing import Final
 
 from probes.language_model import Context, Generated, Tokens, WhiteBoxModel
 from probes.language_model.values import Look
-from qa.inference.evidence_text import LONGEST_ENTRY_TOKENS, flatten
+from qa.inference.evidence_text import MAX_ENTRY_TOKENS, flatten
 from qa.inference.grounded_form import (
     FORM,
     INSTRUCTION,
@@ -47,9 +47,6 @@ def reasoning(language: str, number: int | None, pieces: int, can_answer: bool) 
     return found.format(pieces=pieces, number=number, judged=judged)
 
 
-# The grounded form, filled in by a white-box model with an adapter fitted for it.
-
-
 _MOST_TOKENS: Final = 64
 # Changes when what is written changes: it is part of the fingerprint.
 _WRITING: Final = "whole words of one piece; 1"
@@ -86,8 +83,7 @@ class GroundedLanguageModel:
             ValueError: There is no evidence; a question without any is refused before.
         """
         if not prompt.evidence:
-            msg = "A question without evidence has no answer to generate."
-            raise ValueError(msg)
+            raise ValueError("A question without evidence has no answer to generate.")
         began = time.perf_counter()
         tokens = self._model.tokens
         notes = notes_ids(tokens, prompt.question, prompt.evidence)
@@ -110,9 +106,9 @@ class GroundedLanguageModel:
         """Draft the answer behind the prompt; nothing where the prompt was stopped."""
         kept = look.states
         if look.context is None:
-            return replace(_NOTHING, trace=Trace(prompt=kept, is_stopped=True))
+            return Generation(trace=Trace(prompt=kept, is_stopped=True))
         tokens = self._model.tokens
-        spans = Spans(prompt.evidence, tokens, limit=LONGEST_ENTRY_TOKENS)
+        spans = Spans(prompt.evidence, tokens, limit=MAX_ENTRY_TOKENS)
         written = self._model.generate(
             look.context,
             max_tokens=_MOST_TOKENS,
@@ -139,23 +135,6 @@ class GroundedLanguageModel:
         return replace(drafted, prompt_tokens=reading.tokens, trace=trace)
 
 
-_NOTHING: Final = Generation(
-    cited=(),
-    quotes=(),
-    reasoning="",
-    can_answer=False,
-    verdict_probability=None,
-    answer="",
-    malformed=False,
-    repaired=False,
-    log_probability=None,
-    raw="",
-    prompt_tokens=0,
-    answer_tokens=0,
-    milliseconds=0.0,
-)
-
-
 def _draft(
     prompt: Prompt,
     written: Generated,
@@ -167,8 +146,7 @@ def _draft(
 ) -> Generation:
     can_answer = verdict >= 0.5
     number = span.number if span else None
-    return replace(
-        _NOTHING,
+    return Generation(
         cited=(span.number,) if span else (),
         quotes=((span.number, span.sentences),) if span else (),
         reasoning=reasoning(prompt.language, number, len(prompt.evidence), can_answer),

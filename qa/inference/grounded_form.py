@@ -14,8 +14,8 @@ from kb.types import Evidence
 from probes.language_model import Tokens
 from probes.language_model.second_pass import Passing
 from qa.inference.evidence_text import (
-    LONGEST_ENTRY_TOKENS,
-    LONGEST_QUESTION_TOKENS,
+    MAX_ENTRY_TOKENS,
+    MAX_QUESTION_TOKENS,
     flatten,
     note_of,
     sentence_spans,
@@ -41,10 +41,10 @@ def notes_ids(
     ids: list[int] = []
     line = tokens.encode_text("\n")
     for piece in evidence:
-        ids += tokens.encode_text(f"Note: {note_of(piece)}")[:LONGEST_ENTRY_TOKENS]
+        ids += tokens.encode_text(f"Note: {note_of(piece)}")[:MAX_ENTRY_TOKENS]
         ids += line
     asked = tokens.encode_text(f"Question: {flatten(question).strip()}")
-    ids += asked[:LONGEST_QUESTION_TOKENS]
+    ids += asked[:MAX_QUESTION_TOKENS]
     return (*ids, *line, *tokens.encode_text("Answer:"))
 
 

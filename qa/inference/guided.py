@@ -1,4 +1,7 @@
-"""The guided form's words: examples that are read once, and what people read."""
+"""The guided form, filled in step by step by a white-box model.
+
+Which note fits the question best, whether it answers it, and the sentence copied from it.
+"""
 
 import hashlib
 import math
@@ -17,8 +20,8 @@ from probes.language_model import (
     copy_whole,
 )
 from qa.inference.evidence_text import (
-    LONGEST_ENTRY_TOKENS,
-    LONGEST_QUESTION_TOKENS,
+    MAX_ENTRY_TOKENS,
+    MAX_QUESTION_TOKENS,
     flatten,
     note_of,
     sentence_spans,
@@ -84,9 +87,6 @@ def reasoning(
     return sentence.format(
         pieces=pieces, number=number, share=share, verdict=yes if can_answer else no
     )
-
-
-# The step-by-step form, filled in by a white-box model.
 
 
 # A logistic curve over the verdict's evidence, fitted on questions about a made-up card
@@ -157,8 +157,7 @@ class GuidedLanguageModel:
             ValueError: There is no evidence; a question without any is refused before.
         """
         if not prompt.evidence:
-            msg = "A question without evidence has no answer to generate."
-            raise ValueError(msg)
+            raise ValueError("A question without evidence has no answer to generate.")
         began = time.perf_counter()
         question = flatten(prompt.question).strip()
         with self._model.turn():
@@ -177,8 +176,6 @@ class GuidedLanguageModel:
             can_answer=can_answer,
             verdict_probability=reading.verdict,
             answer=answer,
-            malformed=False,
-            repaired=False,
             log_probability=mean_of(copied.log_probabilities),
             raw=f"Note: {number}\nVerdict: {reading.verdict:.3f}\nAnswer: {answer}",
             prompt_tokens=reading.tokens,
@@ -214,7 +211,7 @@ class GuidedLanguageModel:
         if len(notes) < _COMPARED_PIECES:
             none = tokens.encode_text(f"Note: {NO_NOTE}\nQuestion:")
             compared_notes.append(self._model.read_passage(none, prefix))
-        asked = tokens.encode_text(f" {question}")[:LONGEST_QUESTION_TOKENS]
+        asked = tokens.encode_text(f" {question}")[:MAX_QUESTION_TOKENS]
         scored = self._model.score_each([asked] * len(compared_notes), compared_notes)
         surprises = [-row.total for row in scored]
         found = surprises[: len(notes)]
@@ -239,14 +236,14 @@ class GuidedLanguageModel:
     ) -> tuple[str, Copied]:
         model, tokens = self._model, self._model.tokens
         lead = (
-            *tokens.encode_text(f" {question}")[:LONGEST_QUESTION_TOKENS],
+            *tokens.encode_text(f" {question}")[:MAX_QUESTION_TOKENS],
             *tokens.encode_text("\nAnswer:"),
         )
         text = f" {flatten(piece.text)}"
         source, offsets = tokens.encode_with_offsets(text)
         source, offsets = (
-            source[:LONGEST_ENTRY_TOKENS],
-            offsets[:LONGEST_ENTRY_TOKENS],
+            source[:MAX_ENTRY_TOKENS],
+            offsets[:MAX_ENTRY_TOKENS],
         )
         spans = _sentences_within(text, offsets[-1][1])
         first = [_token_at(offsets, start) for start, _ in spans]
@@ -270,7 +267,7 @@ class GuidedLanguageModel:
 
     def _note(self, piece: Evidence) -> tuple[int, ...]:
         tokens = self._model.tokens
-        note = tokens.encode_text(f"Note: {note_of(piece)}")[:LONGEST_ENTRY_TOKENS]
+        note = tokens.encode_text(f"Note: {note_of(piece)}")[:MAX_ENTRY_TOKENS]
         return (*note, *tokens.encode_text("\nQuestion:"))
 
 

@@ -1,7 +1,8 @@
-"""What the model reads before past questions: an instruction, and examples that we wrote.
+"""DH-ICL: the model knows what is like the past questions that it knew.
 
-They are all there is while a knowledge base has no history yet. Half of them ask what a
-model can't know: what changes, what is private, what hardly anybody wrote down.
+It reads an instruction, examples that we wrote, and then past questions. Our examples are
+all there is while a knowledge base has no history yet; half of them ask what a model can't
+know: what changes, what is private, what hardly anybody wrote down.
 """
 
 from collections.abc import Sequence
@@ -10,9 +11,10 @@ from typing import Final
 
 from kb.text.time_sensitive import asks_about_now
 from probes.language_model import Tokens, WhiteBoxModel
+from probes.language_model.scoring import Example
 from qa.inference.closed_book_form import OwnKnowledgeForm, write_draft
-from qa.inference.evidence_text import LONGEST_QUESTION_TOKENS, flatten
-from qa.inference.label_judge import LabelJudge, LabelJudgement, Labelled, LabelPair
+from qa.inference.evidence_text import MAX_QUESTION_TOKENS, flatten
+from qa.inference.label_judge import LabelJudge, LabelJudgement, LabelPair
 from qa.pipeline.history import History, KnownQuestion
 from qa.pipeline.language_model import Generation
 from qa.pipeline.values import Question
@@ -53,14 +55,11 @@ EXAMPLES: Final = (
 )
 
 
-# Past questions as tokens: which of them the model knew, and does it know this one?
-
-
 # A past question is shown for what it is about, not for its every condition.
-_LONGEST_EXAMPLE_TOKENS: Final = 64
+_MAX_EXAMPLE_TOKENS: Final = 64
 
 
-class HistoryForm:
+class HistoryForm(LabelJudge):
     """Asks one model whether it knows a question's answer, after past questions."""
 
     def __init__(
@@ -76,19 +75,12 @@ class HistoryForm:
             examples: What is shown whatever is asked: questions, and whether each can be
                 answered from memory.
         """
-        fixed = [KnownQuestion(*example) for example in examples]
-        self._tokens = model.tokens
-        self._judge = LabelJudge(
+        super().__init__(
             model,
             labels,
             instruction=instruction(labels.known, labels.unknown),
-            fixed=self._labelled(fixed),
+            fixed=[_example(model.tokens, KnownQuestion(*each)) for each in examples],
         )
-
-    @property
-    def fingerprint(self) -> str:
-        """64 hex digits: the model, the labels, what it is shown whatever is asked."""
-        return self._judge.fingerprint
 
     def judge(
         self, question: str, past: Sequence[KnownQuestion] = ()
@@ -98,19 +90,14 @@ class HistoryForm:
         Args:
             past: The nearest first; the model reads it last, next to the question.
         """
-        asked = question_ids(self._tokens, question, limit=LONGEST_QUESTION_TOKENS)
-        return self._judge.judge(self._labelled(past[::-1]), asked)
+        tokens = self.model.tokens
+        asked = question_ids(tokens, question, limit=MAX_QUESTION_TOKENS)
+        return self.judge_tokens([_example(tokens, p) for p in past[::-1]], asked)
 
-    def _labelled(self, past: Sequence[KnownQuestion]) -> list[Labelled]:
-        return [
-            Labelled(
-                question_ids(
-                    self._tokens, each.question, limit=_LONGEST_EXAMPLE_TOKENS
-                ),
-                each.is_known,
-            )
-            for each in past
-        ]
+
+def _example(tokens: Tokens, past: KnownQuestion) -> Example:
+    ids = question_ids(tokens, past.question, limit=_MAX_EXAMPLE_TOKENS)
+    return Example(ids, int(past.is_known))
 
 
 def question_ids(tokens: Tokens, question: str, *, limit: int) -> tuple[int, ...]:
@@ -118,9 +105,6 @@ def question_ids(tokens: Tokens, question: str, *, limit: int) -> tuple[int, ...
     asked = tokens.encode_text(f"Question: {flatten(question).strip()}")
     line = tokens.encode_text("\n")
     return (*asked[:limit], *line, *tokens.encode_text("Answer:"))
-
-
-# DH-ICL: the model knows what is like the past questions that it knew.
 
 
 # The paper takes 20 of a history of 60,000; every one costs a prompt's tokens.

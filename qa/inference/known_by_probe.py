@@ -139,11 +139,10 @@ def active_boundary_probe(form: OwnKnowledgeForm) -> BoundaryProbe | None:
 
 def _load(row: Probe, form: OwnKnowledgeForm) -> BoundaryProbe:
     if row.form != FORM:
-        msg = (
+        raise ProbeMismatchError(
             f"{row} was fitted on the form {row.form!r} and questions are read in "
             f"{FORM!r}. Fit one on this form: manage.py train boundary_probe."
         )
-        raise ProbeMismatchError(msg)
     probe = load_probe(row.files, language_model=form.model.fingerprint)
     if not isinstance(probe, AbstentionProbe):
         raise ProbeFileError(f"{row} reads no activations; register it anew.")
@@ -152,9 +151,8 @@ def _load(row: Probe, form: OwnKnowledgeForm) -> BoundaryProbe:
     )
     width = states[probe.tap].shape[0]
     if width != probe.width:
-        msg = (
+        raise ProbeMismatchError(
             f"{row} reads {probe.width} numbers a token and the model has {width}; fit "
             "it again."
         )
-        raise ProbeMismatchError(msg)
     return BoundaryProbe(row.fingerprint, probe)

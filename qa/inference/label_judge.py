@@ -9,10 +9,11 @@ References:
 """
 
 import hashlib
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
+
+from scipy.special import expit
 
 from probes.language_model import Context, Tokens, WhiteBoxModel
 from probes.language_model.scoring import Example
@@ -25,6 +26,9 @@ class LabelScores:
 
     known: float
     unknown: float
+
+    def __add__(self, other: "LabelScores") -> "LabelScores":
+        return LabelScores(self.known + other.known, self.unknown + other.unknown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +45,6 @@ class JudgedExample:
 
 
 @dataclass(frozen=True, slots=True)
-class LabelBias:
-    """What is added to the scores of either label; at least 0."""
-
-    known: float
-    unknown: float
-
-    def corrected(self, scores: LabelScores) -> LabelScores:
-        """Return scores without the leaning."""
-        return LabelScores(scores.known + self.known, scores.unknown + self.unknown)
-
-
-@dataclass(frozen=True, slots=True)
 class LabelJudgement:
     """What a model holds of something asked, as a choice of two labels.
 
@@ -60,23 +52,23 @@ class LabelJudgement:
         known: Probability in [0, 1] of "known" against "unknown", without the leaning;
             the published rule (the higher score) is 0.5.
         uncorrected: The same with it.
-        bias: What was taken back.
+        bias: What was added to the scores, at least 0 each.
         examples: How many examples it was measured on.
     """
 
     known: float
     uncorrected: float
-    bias: LabelBias
+    bias: LabelScores
     examples: int
 
 
-def label_bias(examples: Sequence[JudgedExample]) -> LabelBias:
-    """Return what the examples tell of the model's leaning.
+def label_bias(examples: Sequence[JudgedExample]) -> LabelScores:
+    """Return what has to be added to the scores of either label, at least 0.
 
     An example that is judged rightly counts as no error among those of its label; a label
     without an example is not corrected.
     """
-    return LabelBias(
+    return LabelScores(
         known=_mean_shortfall(
             [e.scores.unknown - e.scores.known for e in examples if e.is_known]
         ),
@@ -92,7 +84,7 @@ def judge_label(
     """Judge what is asked by its scores, without what the examples tell of a leaning."""
     bias = label_bias(examples)
     return LabelJudgement(
-        known=_share(bias.corrected(scores)),
+        known=_share(scores + bias),
         uncorrected=_share(scores),
         bias=bias,
         examples=len(examples),
@@ -100,19 +92,12 @@ def judge_label(
 
 
 def _share(scores: LabelScores) -> float:
-    """Return the logistic function of the difference, without overflow."""
-    ahead = scores.known - scores.unknown
-    if ahead >= 0:
-        return 1 / (1 + math.exp(-ahead))
-    return math.exp(ahead) / (1 + math.exp(ahead))
+    return float(expit(scores.known - scores.unknown))
 
 
 def _mean_shortfall(behind: Sequence[float]) -> float:
     """Return the mean of how far the right label lay behind, 0 where it lay ahead."""
     return sum(max(0.0, each) for each in behind) / max(len(behind), 1)
-
-
-# The two words that a model answers with, as one token each.
 
 
 # Most tokenizers have a word with the space before it as one token, some only without.
@@ -131,19 +116,6 @@ class LabelPair:
         return f"{self.known}/{self.unknown}"
 
 
-@dataclass(frozen=True, slots=True)
-class LabelTokens:
-    """A pair as tokens of one model."""
-
-    known: int
-    unknown: int
-
-    @property
-    def options(self) -> tuple[int, int]:
-        """Both, "unknown" first: a label's place among them is whether it is known."""
-        return self.unknown, self.known
-
-
 def read_pair(text: str) -> LabelPair:
     """Read a pair as the setting writes it: two different words with a slash between.
 
@@ -159,8 +131,10 @@ def read_pair(text: str) -> LabelPair:
     return LabelPair(*words)
 
 
-def label_tokens(pair: LabelPair, tokens: Tokens, *, model: str) -> LabelTokens:
-    """Return the pair's tokens, both with a space before them or both without.
+def label_tokens(pair: LabelPair, tokens: Tokens, *, model: str) -> tuple[int, int]:
+    """Return the tokens of "unknown" and "known": a label's index is whether it is known.
+
+    Both are with a space before them, or both without.
 
     Args:
         model: The model's name, for the message.
@@ -174,7 +148,7 @@ def label_tokens(pair: LabelPair, tokens: Tokens, *, model: str) -> LabelTokens:
         known = tokens.encode_text(f"{lead}{pair.known}")
         unknown = tokens.encode_text(f"{lead}{pair.unknown}")
         if len(known) == len(unknown) == 1 and known != unknown:
-            return LabelTokens(known[0], unknown[0])
+            return unknown[0], known[0]
     raise LabelPairError(
         f'The labels "{pair}" are {len(known)} and {len(unknown)} tokens to {model}, '
         "and must be one each, and different ones. Set NESCIO_HISTORY_LABELS to words that this model knows whole, "
@@ -182,27 +156,11 @@ def label_tokens(pair: LabelPair, tokens: Tokens, *, model: str) -> LabelTokens:
     )
 
 
-# A model that is asked for one of two labels, after examples that have theirs.
-
-
 _END: Final = "\n\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Labelled:
-    """An example as tokens.
-
-    Attributes:
-        ids: Up to where its label stands, at least one.
-        is_known: Its label.
-    """
-
-    ids: tuple[int, ...]
-    is_known: bool
-
-
 class LabelJudge:
-    """One way of asking one model for a label.
+    """One way of asking one model for one of two labels, after examples that have theirs.
 
     Attributes:
         model: The model.
@@ -216,9 +174,9 @@ class LabelJudge:
         labels: LabelPair,
         *,
         instruction: str,
-        fixed: Sequence[Labelled],
+        fixed: Sequence[Example],
     ) -> None:
-        """Take a loaded model, and the examples that come with every question.
+        """Set up the form.
 
         Args:
             instruction: What it reads first, at least one token.
@@ -226,7 +184,7 @@ class LabelJudge:
         """
         self.model = model
         self.labels = labels
-        self._options = label_tokens(labels, model.tokens, model=model.name).options
+        self._options = label_tokens(labels, model.tokens, model=model.name)
         self._instruction = model.tokens.encode_text(instruction)
         self._end = model.tokens.encode_text(_END)
         self._fixed = tuple(fixed)
@@ -234,8 +192,8 @@ class LabelJudge:
         said = f"{model.fingerprint}\n{labels}\n{self._prefix_ids()}"
         self.fingerprint = hashlib.sha256(said.encode()).hexdigest()
 
-    def judge(
-        self, examples: Sequence[Labelled], asked: Sequence[int]
+    def judge_tokens(
+        self, examples: Sequence[Example], asked: Sequence[int]
     ) -> LabelJudgement:
         """Return how probable the label "known" is for what is asked, in one pass.
 
@@ -251,7 +209,7 @@ class LabelJudge:
             shown = self._fitting(examples, len(prefix) + len(asked))
             scores = self._scores(shown, asked, prefix)
         judged = [
-            JudgedExample(each.is_known, score)
+            JudgedExample(bool(each.label), score)
             for each, score in zip(shown, scores[:-1], strict=True)
         ]
         return judge_label([*fixed, *(judged if fixed else judged[1:])], scores[-1])
@@ -266,15 +224,15 @@ class LabelJudge:
                 before, last.ids, self.model.read_prefix(self._instruction)
             )
             judged = zip(self._fixed, scores, strict=True)
-            rows = [JudgedExample(each.is_known, score) for each, score in judged]
+            rows = [JudgedExample(bool(each.label), score) for each, score in judged]
             self._judged_fixed = tuple(rows[1:])
         return self._judged_fixed
 
     def _scores(
-        self, examples: Sequence[Labelled], asked: Sequence[int], after: Context
+        self, examples: Sequence[Example], asked: Sequence[int], after: Context
     ) -> list[LabelScores]:
         rows = self.model.score_labels(
-            [Example(each.ids, int(each.is_known)) for each in examples],
+            examples,
             asked,
             self._options,
             after,
@@ -285,12 +243,12 @@ class LabelJudge:
     def _prefix_ids(self) -> tuple[int, ...]:
         ids = list(self._instruction)
         for each in self._fixed:
-            ids += [*each.ids, self._options[each.is_known], *self._end]
+            ids += [*each.ids, self._options[each.label], *self._end]
         return tuple(ids)
 
-    def _fitting(self, examples: Sequence[Labelled], taken: int) -> list[Labelled]:
+    def _fitting(self, examples: Sequence[Example], taken: int) -> list[Example]:
         room = self.model.context_length - taken
-        kept: list[Labelled] = []
+        kept: list[Example] = []
         for each in reversed(examples):
             room -= len(each.ids) + 1 + len(self._end)
             if room < 0:

@@ -18,8 +18,8 @@ from probes.language_model import Generated, WhiteBoxModel
 from probes.models import Probe
 from qa.exceptions import LanguageModelUnavailableError
 from qa.inference.closed_book_form import OwnKnowledgeForm
-from qa.inference.closed_book_models import own_form
 from qa.inference.evidence_text import flatten, note_of
+from qa.inference.policy_models import own_form
 from qa.inference.white_box import pieces_of
 from qa.pipeline.monitored import Draft
 
@@ -232,13 +232,12 @@ def monitored_writer() -> SteeredWriter:
     in_force = Probe.objects.active_for(model.fingerprint)
     row = in_force.filter(kind=ProbeKind.DIRECTIONS).first()
     if row is None:
-        msg = (
+        raise LanguageModelUnavailableError(
             f"No directions are in force for the language model {model.name} "
             f"({model.fingerprint[:12]}), by which monitored answers are written. Fit "
             "some with manage.py train directions FILE --promote, or activate a policy "
             "of another retrieval timing."
         )
-        raise LanguageModelUnavailableError(msg)
 
     def load() -> SteeredWriter:
         directions = directions_from(row.files, language_model=model.fingerprint)

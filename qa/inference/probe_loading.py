@@ -62,22 +62,20 @@ def _activation_reader(
     row: Probe, model: WhiteBoxModel, state: str
 ) -> ActivationReader:
     if row.form != FORM:
-        msg = (
+        raise ProbeMismatchError(
             f"{row} was fitted on the form {row.form!r} and answers are read in "
             f"{FORM!r}. Fit one on this form: manage.py train probe."
         )
-        raise ProbeMismatchError(msg)
     probe = load_probe(row.files, language_model=model.fingerprint)
     if not isinstance(probe, AbstentionProbe):
         raise ProbeFileError(f"{row} is a joint probe by its files; register it anew.")
     (held,) = model.read_activations([_TRIED_ON], [probe.tap])
     width = held[probe.tap].shape[1]
     if width != probe.width:
-        msg = (
+        raise ProbeMismatchError(
             f"{row} reads {probe.width} numbers a token and the model has {width}; fit "
             "it again."
         )
-        raise ProbeMismatchError(msg)
     return ActivationReader(
         kind=ProbeKind(row.kind),
         fingerprint=row.fingerprint,
@@ -98,12 +96,11 @@ def _joint_reader(
     usable = {r.fingerprint for r in readers if r.is_active or not is_active}
     for kind, fingerprint in probe.inputs.items():
         if fingerprint not in usable:
-            msg = (
+            raise ProbeMismatchError(
                 f"{row} was fitted on the confidences of the {kind} probe "
                 f"{fingerprint[:8]}, which is not in use. Promote that one, or fit the "
                 "joint probe again."
             )
-            raise ProbeMismatchError(msg)
     return JointReader(
         fingerprint=row.fingerprint,
         signal=row.signal,

@@ -1,4 +1,4 @@
-"""The form as a JSON object: its schema, and a reader that no output can upset."""
+"""The answer as a JSON object: its schema, and a reader that no output can upset."""
 
 import json
 import math
@@ -51,8 +51,8 @@ SCHEMA: Final[Mapping[str, object]] = {
 }
 
 _FIELDS: Final = frozenset(("evidence", "quotes", "reasoning", "can_answer", "answer"))
-_LONGEST_OUTPUT: Final = 65_536
-_MOST_ATTEMPTS: Final = 64
+_MAX_OUTPUT: Final = 65_536
+_MAX_ATTEMPTS: Final = 64
 # Neither a database nor a page can hold these.
 _UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
@@ -68,15 +68,8 @@ class Form:
     answer: str
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(ValueError):  # noqa: N818  # what reading returns; raised inside it alone
     """Why an output is no form, in words that the model can act on."""
-
-    message: str
-
-
-class _FaultError(ValueError):
-    """Carries a fault out of the nested readers."""
 
 
 def read_form(output: str) -> Form | Fault:
@@ -88,15 +81,15 @@ def read_form(output: str) -> Form | Fault:
     fault = Fault("it holds no complete JSON object")
     form: Form | None = None
     try:
-        for candidate in _objects(output[:_LONGEST_OUTPUT]):
+        for candidate in _objects(output[:_MAX_OUTPUT]):
             try:
                 form = _form(candidate)
-            except _FaultError as error:
-                form, fault = None, Fault(str(error))
+            except Fault as error:
+                form, fault = None, error
     except RecursionError:
         return Fault("its objects are nested too deeply")
-    except _FaultError as error:
-        return Fault(str(error))
+    except Fault as error:
+        return error
     return form or fault
 
 
@@ -110,11 +103,11 @@ def _objects(output: str) -> Iterator[dict[str, object]]:
         object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant
     )
     at, attempts = output.find("{"), 0
-    while at >= 0 and attempts < _MOST_ATTEMPTS:
+    while at >= 0 and attempts < _MAX_ATTEMPTS:
         attempts += 1
         try:
             value, after = decoder.raw_decode(output, at)
-        except _FaultError:
+        except Fault:
             raise
         except ValueError:
             after = at + 1
@@ -129,25 +122,21 @@ def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     names = [name for name, _ in pairs]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        msg = f"the field {printable(twice)[:40]!r} stands there twice"
-        raise _FaultError(msg)
+        raise Fault(f"the field {printable(twice)[:40]!r} stands there twice")
     return dict(pairs)
 
 
 def _refuse_constant(name: str) -> object:
-    msg = f"{name} is no JSON"
-    raise _FaultError(msg)
+    raise Fault(f"{name} is no JSON")
 
 
 def _form(value: Mapping[str, object]) -> Form:
     can_answer = value.get("can_answer")
     if not isinstance(can_answer, bool):
-        msg = 'the field "can_answer" must be true or false'
-        raise _FaultError(msg)
+        raise Fault('the field "can_answer" must be true or false')
     answer = _text(value, "answer", may_miss=not can_answer)
     if can_answer and not answer:
-        msg = 'the field "answer" is empty although "can_answer" is true'
-        raise _FaultError(msg)
+        raise Fault('the field "answer" is empty although "can_answer" is true')
     return Form(
         evidence=tuple(
             dict.fromkeys(
@@ -164,22 +153,19 @@ def _form(value: Mapping[str, object]) -> Form:
 def _list(value: Mapping[str, object], name: str) -> list[object]:
     found = value.get(name)
     if not isinstance(found, list):
-        msg = f'the field "{name}" must be a list'
-        raise _FaultError(msg)
+        raise Fault(f'the field "{name}" must be a list')
     return found
 
 
 def _number(value: object, name: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        msg = f'the field "{name}" must hold whole numbers'
-        raise _FaultError(msg)
+        raise Fault(f'the field "{name}" must hold whole numbers')
     return value
 
 
 def _quote(value: object) -> tuple[int, str]:
     if not isinstance(value, dict):
-        msg = 'the field "quotes" must hold objects with "piece" and "quote"'
-        raise _FaultError(msg)
+        raise Fault('the field "quotes" must hold objects with "piece" and "quote"')
     return _number(value.get("piece"), "piece"), _text(value, "quote", may_miss=False)
 
 
@@ -188,15 +174,11 @@ def _text(value: Mapping[str, object], name: str, *, may_miss: bool) -> str:
     if found is None and may_miss:
         return ""
     if not isinstance(found, str):
-        msg = f'the field "{name}" must be text'
-        raise _FaultError(msg)
+        raise Fault(f'the field "{name}" must be text')
     return printable(found).strip()
 
 
-# What a server's token probabilities tell of its verdict and its answer.
-
-
-_VERDICT: Final = re.compile(r'"can_answer"\s*:\s*(?=true|false)')
+_VERDICT: Final = r'"can_answer"\s*:\s*(?=true|false)'
 _FIELD: Final = r'"{}"\s*:\s*"(?=[^"])'
 _CLOSING: Final = re.compile(r'(?<!\\)"')
 
@@ -206,7 +188,7 @@ def verdict(choice: Choice) -> float | None:
 
     None where the server gives no probabilities, or not for that token.
     """
-    token = _token_after(_VERDICT, choice)
+    token = next(iter(_tokens_after(_VERDICT, choice)), None)
     if token is None:
         return None
     chances = {"t": 0.0, "f": 0.0}
@@ -226,46 +208,27 @@ def text_log_probability(choice: Choice, field: str = "answer") -> float | None:
 
     None where the server gives no probabilities, or no such text.
     """
-    tokens = _tokens(choice)
-    at = _index_after(re.compile(_FIELD.format(re.escape(field))), tokens)
-    if at is None:
-        return None
     values: list[float] = []
-    for token in tokens[at:]:
+    for token in _tokens_after(_FIELD.format(re.escape(field)), choice):
         values.append(max(token.logprob, -100.0))
         # The quote that closes the text: what follows are the form's other fields.
         if _CLOSING.search(token.token):
             break
-    mean = sum(values) / len(values)
+    mean = sum(values) / len(values) if values else math.nan
     return mean if math.isfinite(mean) else None
 
 
-def _token_after(
-    pattern: re.Pattern[str], choice: Choice
-) -> ChatCompletionTokenLogprob | None:
-    tokens = _tokens(choice)
-    at = _index_after(pattern, tokens)
-    return None if at is None else tokens[at]
-
-
-def _index_after(
-    pattern: re.Pattern[str], tokens: Sequence[ChatCompletionTokenLogprob]
-) -> int | None:
-    """Return the token that holds the first character after the pattern's last match."""
+def _tokens_after(pattern: str, choice: Choice) -> Sequence[ChatCompletionTokenLogprob]:
+    """Return the tokens from the one behind the pattern's last match on; may be none."""
+    tokens = (choice.logprobs.content or []) if choice.logprobs else []
     text = "".join(token.token for token in tokens)
-    found = list(pattern.finditer(text))
-    if not found:
-        return None
-    position, end = 0, found[-1].end()
+    end = max((found.end() for found in re.finditer(pattern, text)), default=len(text))
+    position = 0
     for number, token in enumerate(tokens):
         position += len(token.token)
         if position > end:
-            return number
-    return None
-
-
-def _tokens(choice: Choice) -> Sequence[ChatCompletionTokenLogprob]:
-    return (choice.logprobs.content or []) if choice.logprobs else []
+            return tokens[number:]
+    return []
 
 
 def _chance(log_probability: float) -> float:

@@ -1,12 +1,16 @@
-"""What the model reads before verdicts: an instruction, and examples that we wrote."""
+"""The soft refusal's verdict, corrected by experts' verdicts on questions like it.
+
+The model reads an instruction, examples that we wrote, and then past verdicts.
+"""
 
 from collections.abc import Sequence
 from typing import Final
 
 from kb.types import Evidence
 from probes.language_model import Tokens, WhiteBoxModel
-from qa.inference.evidence_text import LONGEST_QUESTION_TOKENS, flatten, note_of
-from qa.inference.label_judge import LabelJudge, LabelJudgement, Labelled, LabelPair
+from probes.language_model.scoring import Example
+from qa.inference.evidence_text import MAX_QUESTION_TOKENS, flatten, note_of
+from qa.inference.label_judge import LabelJudge, LabelJudgement, LabelPair
 from qa.pipeline.history import History, JudgedQuestion
 from qa.pipeline.language_model import DebiasedVerdict, Generation, Prompt
 from qa.pipeline.values import Question
@@ -41,36 +45,25 @@ EXAMPLES: Final = (
 )  # fmt: skip
 
 
-# A note and a question as tokens: does the note answer it, after past verdicts?
-
-
 # Notes of examples are shown for what they are about; the asked one is read further.
-_LONGEST_NOTE_TOKENS: Final = 64
-_LONGEST_ASKED_NOTE_TOKENS: Final = 256
-_LONGEST_EXAMPLE_TOKENS: Final = 64
+_MAX_NOTE_TOKENS: Final = 64
+_MAX_ASKED_NOTE_TOKENS: Final = 256
+_MAX_EXAMPLE_TOKENS: Final = 64
 
 
-class VerdictForm:
+class VerdictForm(LabelJudge):
     """Asks one model whether a note answers a question, after past verdicts."""
 
     def __init__(self, model: WhiteBoxModel, labels: LabelPair) -> None:
-        """Take a loaded model."""
-        self._tokens = model.tokens
-        fixed = [
-            JudgedQuestion(question, note, can_be_answered)
-            for note, question, can_be_answered in EXAMPLES
-        ]
-        self._judge = LabelJudge(
+        super().__init__(
             model,
             labels,
             instruction=instruction(labels.known, labels.unknown),
-            fixed=self._labelled(fixed),
+            fixed=[
+                _example(model.tokens, JudgedQuestion(question, note, can_be_answered))
+                for note, question, can_be_answered in EXAMPLES
+            ],
         )
-
-    @property
-    def fingerprint(self) -> str:
-        """64 hex digits: the model, the labels, what it is shown whatever is asked."""
-        return self._judge.fingerprint
 
     def judge(
         self, question: str, note: str, past: Sequence[JudgedQuestion] = ()
@@ -80,29 +73,26 @@ class VerdictForm:
         Args:
             past: The nearest first; the model reads it last, next to the question.
         """
+        tokens = self.model.tokens
         asked = _ids(
-            self._tokens,
+            tokens,
             note,
             question,
-            note_limit=_LONGEST_ASKED_NOTE_TOKENS,
-            limit=LONGEST_QUESTION_TOKENS,
+            note_limit=_MAX_ASKED_NOTE_TOKENS,
+            limit=MAX_QUESTION_TOKENS,
         )
-        return self._judge.judge(self._labelled(past[::-1]), asked)
+        return self.judge_tokens([_example(tokens, p) for p in past[::-1]], asked)
 
-    def _labelled(self, past: Sequence[JudgedQuestion]) -> list[Labelled]:
-        return [
-            Labelled(
-                _ids(
-                    self._tokens,
-                    each.note,
-                    each.question,
-                    note_limit=_LONGEST_NOTE_TOKENS,
-                    limit=_LONGEST_EXAMPLE_TOKENS,
-                ),
-                each.can_be_answered,
-            )
-            for each in past
-        ]
+
+def _example(tokens: Tokens, past: JudgedQuestion) -> Example:
+    ids = _ids(
+        tokens,
+        past.note,
+        past.question,
+        note_limit=_MAX_NOTE_TOKENS,
+        limit=_MAX_EXAMPLE_TOKENS,
+    )
+    return Example(ids, int(past.can_be_answered))
 
 
 def _ids(
@@ -114,9 +104,6 @@ def _ids(
     asked = tokens.encode_text(f"Question: {flatten(question).strip()}")
     ending = tokens.encode_text("The note answers the question:")
     return (*read[:note_limit], *line, *asked[:limit], *line, *ending)
-
-
-# The soft refusal's verdict, told anew after experts' verdicts on questions like it.
 
 
 # Each is a note and a question, three times as long as a question alone.

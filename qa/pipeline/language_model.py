@@ -146,19 +146,19 @@ class Generation:
         debiased: The verdict that past ones correct; None where nobody was asked.
     """
 
-    cited: tuple[int, ...]
-    quotes: tuple[tuple[int, str], ...]
-    reasoning: str
-    can_answer: bool
-    verdict_probability: float | None
-    answer: str
-    malformed: bool
-    repaired: bool
-    log_probability: float | None
-    raw: str
-    prompt_tokens: int
-    answer_tokens: int
-    milliseconds: float
+    cited: tuple[int, ...] = ()
+    quotes: tuple[tuple[int, str], ...] = ()
+    reasoning: str = ""
+    can_answer: bool = False
+    verdict_probability: float | None = None
+    answer: str = ""
+    malformed: bool = False
+    repaired: bool = False
+    log_probability: float | None = None
+    raw: str = ""
+    prompt_tokens: int = 0
+    answer_tokens: int = 0
+    milliseconds: float = 0.0
     short_answer: str = ""
     tokens: tuple[str, ...] = ()
     least_log_probability: float | None = None

@@ -26,8 +26,8 @@ from probes.taps import Tap
 from qa.evaluation.metrics.intervals import clusters_of
 from qa.evaluation.report.tables import TextTable, percent
 from qa.inference.closed_book_form import FORM, OwnKnowledgeForm
-from qa.inference.closed_book_models import own_form
 from qa.inference.known_by_probe import OwnKnowledgeByProbe
+from qa.inference.policy_models import own_form
 from qa.inference.white_box import middle_of
 from qa.training.cross_fitting import SequenceFit, folds_of, out_of_fold
 

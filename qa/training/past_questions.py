@@ -66,7 +66,7 @@ def find_out_what_is_known(run: JobRun) -> int:
     if settings.LANGUAGE_SERVER_URL or not wanted.exists():
         return 0
     # Pulls in torch, which a worker without such a policy never pays for.
-    from qa.inference.closed_book_models import own_form  # noqa: PLC0415
+    from qa.inference.policy_models import own_form  # noqa: PLC0415
 
     form, asked = own_form(), 0
     rows = wanted.unasked_of(form.fingerprint).select_related("answer")

@@ -19,8 +19,8 @@ from probes.reranker.fitting import RerankerSettings, Step, fit_reranker, save_r
 from probes.reranker.preferences import Preference, digest_of, parted_by_query
 from qa.exceptions import TrainingDataError
 from qa.inference.closed_book_form import OwnKnowledgeForm
-from qa.inference.closed_book_models import own_form
 from qa.inference.known_by_probe import BoundaryProbe, active_boundary_probe
+from qa.inference.policy_models import own_form
 
 from .boundary_prompts import prompts_of, states_of
 from .labelled_questions import LabelledQuestion, Questions, read_questions

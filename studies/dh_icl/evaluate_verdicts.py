@@ -11,9 +11,9 @@ from rich.console import Console
 from accounts.exceptions import NescioError
 from kb.embedding.embedder import load_embedder
 from qa.evaluation.report.tables import TextTable, markdown_of, print_tables
-from qa.inference.closed_book_models import own_form
 from qa.inference.configured import load_language_model
 from qa.inference.label_judge import LabelPair, read_pair
+from qa.inference.policy_models import own_form
 from qa.inference.verdict_by_history import VerdictForm
 from qa.inference.white_box import white_box_of
 from qa.management.base import positive, require_files, write_figures

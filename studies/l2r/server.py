@@ -12,6 +12,7 @@ from typing import Final
 
 from kb.types import Evidence
 from qa.inference.server import ServerLanguageModel
+from qa.inference.server_reply import Fault
 
 from .questions import Choice, ChoiceQuestion
 
@@ -80,23 +81,23 @@ class ServerChoiceModel:
             instructions,
             _message(question, evidence),
             schema=_schema(fields),
-            fault_of=lambda text: _fault(text, question, fields),
+            read=lambda text: _read(text, question, fields),
         )
-        reply = _reply(filled.text) if filled.readable else {}
+        is_readable, reply = filled.value is not None, filled.value or {}
         chosen = tuple(sorted(number - 1 for number in _whole(reply.get("options"))))
         return Choice(
             scores=tuple(
                 float(index in chosen) for index in range(len(question.options))
             )
-            if filled.readable
+            if is_readable
             else (),
             chosen=chosen,
             cited=tuple(_whole(reply.get("evidence")))
             or tuple(range(1, len(evidence) + 1)),
             reasoning=str(reply.get("reasoning", "")),
-            can_answer=bool(reply.get("can_answer", filled.readable)),
+            can_answer=bool(reply.get("can_answer", is_readable)),
             verdict_probability=filled.verdict_probability,
-            readable=filled.readable,
+            readable=is_readable,
             repaired=filled.repaired,
             milliseconds=filled.milliseconds,
         )
@@ -132,22 +133,23 @@ def _schema(fields: Sequence[str]) -> dict[str, object]:
     }
 
 
-def _fault(text: str, question: ChoiceQuestion, fields: Sequence[str]) -> str:
-    """Say what is wrong with a reply; "" for nothing."""
+def _read(
+    text: str, question: ChoiceQuestion, fields: Sequence[str]
+) -> Mapping[str, object] | Fault:
     reply = _reply(text)
     numbers = reply.get("options")
     if not isinstance(numbers, list) or len(_whole(numbers)) != len(numbers):
-        return 'the field "options" must be a list of different whole numbers'
+        return Fault('the field "options" must be a list of different whole numbers')
     if not all(1 <= number <= len(question.options) for number in numbers):
-        return f"the options are numbered from 1 to {len(question.options)}"
+        return Fault(f"the options are numbered from 1 to {len(question.options)}")
     declines = "can_answer" in fields and reply.get("can_answer") is False
     if "can_answer" in fields and not isinstance(reply.get("can_answer"), bool):
-        return 'the field "can_answer" must be true or false'
+        return Fault('the field "can_answer" must be true or false')
     if not declines and not numbers:
-        return 'the field "options" is empty'
+        return Fault('the field "options" is empty')
     if not question.several and len(numbers) > 1:
-        return 'the field "options" must hold one number'
-    return ""
+        return Fault('the field "options" must hold one number')
+    return reply
 
 
 def _reply(text: str) -> Mapping[str, object]:

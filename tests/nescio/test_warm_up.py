@@ -7,8 +7,8 @@ from nescio.warm_up import prepare_policies
 from probes.cards import ProbeKind
 from probes.models import Probe
 from probes.services import promote, register
-from qa.inference import closed_book_models as selection
 from qa.inference import known_by_probe as boundary
+from qa.inference import policy_models
 from qa.inference.closed_book_form import FORM, OwnKnowledgeForm
 from qa.pipeline.policy import RetrievalTiming, Scope
 from qa.policies.services import activate, active_policy, new_version
@@ -23,7 +23,7 @@ def form(settings, monkeypatch):
     form = OwnKnowledgeForm(tiny_models.model("llama", 2_048))
     settings.LANGUAGE_MODEL = "tiny"
     settings.LANGUAGE_SERVER_URL = ""
-    monkeypatch.setattr(selection, "_forms", tiny_models.holding("tiny", form))
+    monkeypatch.setattr(policy_models, "_forms", tiny_models.holding("tiny", form))
     monkeypatch.setattr(boundary, "_loaded", LoadedOnce())
     return form
 
@@ -70,7 +70,7 @@ def test_the_model_that_drafts_by_itself_is_loaded_before_the_first_question(
 
     prepare_policies()
 
-    form = selection._forms.find("bundled")
+    form = policy_models._forms.find("bundled")
     assert form is not None
     assert form.model is bundled_base
 

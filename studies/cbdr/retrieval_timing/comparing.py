@@ -11,12 +11,11 @@ from kb.documents.models import KnowledgeBase
 from kb.embedding.embedder import load_embedder
 from qa.answers.retriever import KnowledgeRetriever, scope_of
 from qa.evaluation.knowledge import asked_of, evaluation_user
-from qa.inference.closed_book_form import OwnKnowledgeForm
-from qa.inference.closed_book_models import history_form, own_form
-from qa.inference.known_by_draft import OwnKnowledgeByDraft
+from qa.inference.closed_book_form import OwnKnowledgeByDraft, OwnKnowledgeForm
 from qa.inference.known_by_history import OwnKnowledgeByHistory
 from qa.inference.known_by_probe import OwnKnowledgeByProbe
 from qa.inference.monitored_writer import monitored_writer
+from qa.inference.policy_models import history_form, own_form
 from qa.pipeline.self_knowledge import SelfKnowledge
 from qa.policies.services import active_policy
 from qa.training.boundary_prompts import AnsweredPrompt

@@ -21,7 +21,7 @@ from qa.calibration.min_token_confidence import (
 from qa.evaluation.cases import Case
 from qa.exceptions import EvaluationDataError
 from qa.inference import monitored_writer as monitored_selection
-from qa.inference.closed_book_models import own_form
+from qa.inference.policy_models import own_form
 from tests.probes.direction_files import direction_probe_files, random_directions
 from tests.qa.pipeline.monitored_writers import GivenWriter, draft
 

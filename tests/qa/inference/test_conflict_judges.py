@@ -16,9 +16,8 @@ from kb.conflicts.finding import find_conflicts_of, pending_entries
 from kb.conflicts.language_judge import is_unsure, with_opinion
 from kb.models import Conflict
 from qa.inference.configured import configured_judge, load_judge
+from qa.inference.judges import ServerJudge, WhiteBoxJudge, read_verdict
 from qa.inference.server import ServerLanguageModel
-from qa.inference.server_judge import ServerJudge, read_verdict
-from qa.inference.white_box_judge import WhiteBoxJudge
 from tests.factories import make_entries
 from tests.probes import tiny_models
 from tests.qa.inference.language_server import completion, failure, running

@@ -9,12 +9,11 @@ from rest_framework.test import APIClient
 from accounts.roles import Role
 from nescio.warm_up import prepare_policies
 from qa.answers.asking import ask
-from qa.inference.closed_book_form import OwnKnowledgeForm
-from qa.inference.closed_book_models import own_form
+from qa.inference.closed_book_form import OwnKnowledgeByDraft, OwnKnowledgeForm
 from qa.inference.configured import load_language_model
-from qa.inference.known_by_draft import OwnKnowledgeByDraft
 from qa.inference.known_by_history import HistoryForm, OwnKnowledgeByHistory
 from qa.inference.label_judge import LabelPair
+from qa.inference.policy_models import own_form
 from qa.models import PastQuestion
 from qa.pipeline.history import KnownQuestion
 from qa.pipeline.policy import RetrievalTiming, Scope
@@ -175,7 +174,7 @@ def test_past_verdicts_of_the_same_model_correct_its_own(bundled_model, bundled_
 def test_the_bundled_model_is_asked_in_the_labels_of_the_setting(
     settings, bundled_base
 ):
-    from qa.inference.closed_book_models import history_form
+    from qa.inference.policy_models import history_form
 
     settings.HISTORY_LABELS = "yes/no"
     one = history_form()

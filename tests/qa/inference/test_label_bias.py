@@ -4,7 +4,6 @@ from hypothesis import strategies as st
 
 from qa.inference.label_judge import (
     JudgedExample,
-    LabelBias,
     LabelScores,
     judge_label,
     label_bias,
@@ -18,7 +17,7 @@ def test_the_correction_is_added_to_the_label_that_was_held_too_low():
     """Taken literally, the published equations would answer -1 against 2: unknown."""
     bias = label_bias([JudgedExample(True, LabelScores(0, 2))])
 
-    found = bias.corrected(LabelScores(1, 2))
+    found = LabelScores(1, 2) + bias
 
     assert found == LabelScores(3, 2)
 
@@ -31,7 +30,7 @@ def test_right_examples_of_a_label_count_as_no_error():
         ]
     )
 
-    assert bias == LabelBias(known=1, unknown=0)
+    assert bias == LabelScores(known=1, unknown=0)
 
 
 def test_either_label_is_corrected_by_its_own_examples():
@@ -43,7 +42,7 @@ def test_either_label_is_corrected_by_its_own_examples():
         ]
     )
 
-    assert bias == LabelBias(known=2, unknown=1.5)
+    assert bias == LabelScores(known=2, unknown=1.5)
 
 
 def test_without_examples_or_errors_nothing_is_corrected():
@@ -52,7 +51,7 @@ def test_without_examples_or_errors_nothing_is_corrected():
         JudgedExample(False, LabelScores(0, 1)),
     ]
 
-    assert label_bias([]) == label_bias(right) == LabelBias(0, 0)
+    assert label_bias([]) == label_bias(right) == LabelScores(0, 0)
 
 
 @given(EXAMPLES)
@@ -93,7 +92,7 @@ def test_a_judgement_tells_the_probability_with_and_without_the_leaning():
 @given(EXAMPLES, SCORES)
 def test_the_higher_corrected_score_is_the_label(examples, scores):
     found = judge_label(examples, scores)
-    corrected = found.bias.corrected(scores)
+    corrected = scores + found.bias
 
     assert 0 <= found.known <= 1
     assert (found.known > 0.5) <= (corrected.known > corrected.unknown)

@@ -5,13 +5,13 @@ import pytest
 from probes.models import Probe
 from probes.services import promote, register
 from qa.exceptions import LanguageModelUnavailableError
-from qa.inference.closed_book_models import own_form
 from qa.inference.monitored_writer import (
     SteeredWriter,
     _draft,
     _holds_a_sentence,
     monitored_writer,
 )
+from qa.inference.policy_models import own_form
 from qa.inference.white_box import pieces_of
 from qa.pipeline.monitored import answer_monitored
 from qa.pipeline.values import Question

@@ -16,10 +16,10 @@ from probes.reranker.preferences import write_preferences
 from probes.services import promote, register
 from qa.answers.asking import ask
 from qa.exceptions import PolicyError
-from qa.inference import closed_book_models as selection
 from qa.inference import known_by_probe as boundary
+from qa.inference import policy_models
 from qa.inference.closed_book_form import OwnKnowledgeForm
-from qa.inference.reranker import configured_reranker
+from qa.inference.policy_models import configured_reranker
 from qa.models import Answer
 from qa.policies.services import activate, active_policy, new_version
 from tests.factories import make_entry, make_knowledge_base, make_user
@@ -35,7 +35,7 @@ def running(settings, tmp_path, monkeypatch):
     form = OwnKnowledgeForm(tiny_models.model("llama", 2_048))
     settings.LANGUAGE_MODEL = "tiny"
     settings.LANGUAGE_SERVER_URL = ""
-    monkeypatch.setattr(selection, "_forms", holding("tiny", form))
+    monkeypatch.setattr(policy_models, "_forms", holding("tiny", form))
     monkeypatch.setattr(boundary, "FORM", "grounded-1")
     files = activation_files(
         ProbeKind.BOUNDARY,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qa.inference.evidence_text import flatten, sentence_spans
-from qa.inference.server_prompt import user_message
+from qa.inference.server import user_message
 from qa.inference.server_reply import Fault, Form, read_form
 from qa.pipeline.language_model import Prompt
 from tests.qa.inference.language_server import GOOD
@@ -77,7 +77,7 @@ def test_a_fault_says_what_is_wrong(output, fault):
     form = read_form(output)
 
     assert isinstance(form, Fault)
-    assert fault in form.message
+    assert fault in str(form)
 
 
 def test_a_form_inside_braces_and_with_braces_is_read():

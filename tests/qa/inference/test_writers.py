@@ -6,8 +6,7 @@ import pytest
 
 from kb.enrichment.forms import ANSWERS, ANSWERS_AGAIN, QUESTIONS, SENTENCES, Writer
 from qa.inference.server import ServerLanguageModel
-from qa.inference.server_writer import ServerWriter
-from qa.inference.white_box_writer import WhiteBoxWriter
+from qa.inference.writers import ServerWriter, WhiteBoxWriter
 from tests.probes import tiny_models
 from tests.qa.inference.language_server import completion, failure, running
 

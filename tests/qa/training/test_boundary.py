@@ -242,11 +242,11 @@ def put_in_force(own, **changes):
 @pytest.fixture
 def running(settings, tmp_path, form, trained, monkeypatch):
     """Let the tiny model be the language model, with the probe in force."""
-    from qa.inference import closed_book_models as selection
+    from qa.inference import policy_models
 
     settings.LANGUAGE_MODEL = "tiny"
     settings.LANGUAGE_SERVER_URL = ""
-    monkeypatch.setattr(selection, "_forms", holding("tiny", form))
+    monkeypatch.setattr(policy_models, "_forms", holding("tiny", form))
     promote(register(trained.files).pk, Probe.State.ACTIVE, by=None)
     return tmp_path
 

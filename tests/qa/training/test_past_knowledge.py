@@ -9,7 +9,7 @@ from django.utils import timezone
 from jobs.run import run_job
 from jobs.services import enqueue
 from qa.answers.retriever import PastExamples, scope_of
-from qa.inference.closed_book_models import own_form
+from qa.inference.policy_models import own_form
 from qa.models import PastQuestion, Policy
 from qa.pipeline.policy import RetrievalTiming, Scope
 from qa.pipeline.values import Question

@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 from probes.models import Probe
 from probes.services import promote, register
 from qa.inference.closed_book_form import OwnKnowledgeForm
-from qa.inference.closed_book_models import own_form
+from qa.inference.policy_models import own_form
 from studies.ctrla.steering import chosen_under, steering_table, strengths_of
 from studies.l2r.questions import ChoiceQuestion
 from tests.probes import tiny_models

@@ -4,8 +4,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from qa.inference.closed_book_form import OwnKnowledgeForm
-from qa.inference.known_by_draft import OwnKnowledgeByDraft
+from qa.inference.closed_book_form import OwnKnowledgeByDraft, OwnKnowledgeForm
 from studies.cbdr.retrieval_timing.asking import Asker, Record
 from studies.cbdr.retrieval_timing.deciders import Undecided
 from tests.probes import tiny_models

@@ -1,23 +1,29 @@
-"""Which way of telling what the model knows a policy asks for, made once per process."""
+"""Models that policies ask for beside the one that answers, each loaded once per process."""
 
+import logging
 from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
 from typing import Final
 
 from django.conf import settings
 
 from accounts.loaded_once import LoadedOnce
+from probes.exceptions import RerankerFileError
 from probes.language_model import load_model
 from probes.language_model.loading import fingerprint_without_adapter
 from qa.exceptions import LanguageModelUnavailableError
-from qa.inference.closed_book_form import OwnKnowledgeForm
-from qa.inference.known_by_draft import OwnKnowledgeByDraft
+from qa.inference.closed_book_form import OwnKnowledgeByDraft, OwnKnowledgeForm
 from qa.inference.known_by_history import HistoryForm, OwnKnowledgeByHistory
 from qa.inference.known_by_probe import OwnKnowledgeByProbe
 from qa.inference.label_judge import LabelPair, read_pair
 from qa.inference.verdict_by_history import VerdictByHistory, VerdictForm
 from qa.pipeline.history import History, VerdictDebiaser
 from qa.pipeline.policy import RetrievalTiming
+from qa.pipeline.retrieve import Reranker
 from qa.pipeline.self_knowledge import SelfKnowledge
+
+logger = logging.getLogger(__name__)
 
 _forms: Final = LoadedOnce[str, OwnKnowledgeForm]()
 _history_forms: Final = LoadedOnce[tuple[str, LabelPair], HistoryForm]()
@@ -104,3 +110,39 @@ def own_form() -> OwnKnowledgeForm:
         )
     name = settings.LANGUAGE_MODEL
     return _forms.get(name, lambda: OwnKnowledgeForm(load_model(name, adapter="none")))
+
+
+def configured_reranker() -> Reranker | None:
+    """Return the reranker of `NESCIO_RERANKER`, loaded once per process.
+
+    None, which is logged once, where it learnt what helps another language model than
+    the one that runs.
+
+    Raises:
+        RerankerFileError: A file of it is missing or damaged, or none is named.
+    """
+    if not settings.RERANKER:
+        raise RerankerFileError(
+            "The policy ranks what was found and NESCIO_RERANKER names no reranker. Set "
+            "it to a directory that train reranker wrote, or activate a policy without."
+        )
+    # sentence-transformers takes seconds, which few policies need.
+    from probes.reranker.scoring import load_reranker  # noqa: PLC0415
+
+    directory = Path(settings.RERANKER)
+    reranker = load_reranker(directory, device=settings.MODEL_DEVICE)
+    learnt_of, runs = reranker.card.language_model, own_model_fingerprint()
+    if learnt_of == runs:
+        return reranker
+    _log_once(directory, learnt_of, runs)
+    return None
+
+
+@cache
+def _log_once(directory: Path, learnt_of: str, runs: str) -> None:
+    logger.error(
+        "The reranker in %s learnt what helps the language model %s, and the one that "
+        "runs is %s: what is found keeps its order. Fit one for this model (manage.py "
+        "train reranker), or activate a policy without rerank.",
+        directory, learnt_of[:12], runs[:12] or "a server's",
+    )  # fmt: skip

@@ -1,49 +1,95 @@
-"""Enrichment's forms filled in by a white-box model.
-
-We write the frame (instructions, examples, labels, line ends) and the model fills one line
-after the other, so that 135 million parameters can hardly give what can't be read. A
-confidence is not written at all: it is the mean of what the anchor words mean, each
-weighed by how likely it is to come next.
-
-References:
-    Lin, Hilton and Evans, "Teaching models to express their uncertainty in words" (2022).
-"""
+"""Enrichment's forms filled in by a language model."""
 
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from typing import Final
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final
 
-from kb.enrichment.forms import Completion, Form, Slot, read_values, tidy
-from probes.language_model import Context, WhiteBoxModel
+from kb.enrichment.forms import Completion, Form, Slot, read_reply, read_values, tidy
+from qa.inference.server import ServerLanguageModel
+from qa.inference.server_reply import Fault
+
+if TYPE_CHECKING:
+    from probes.language_model import Context, WhiteBoxModel
+
+_REQUESTS_AT_ONCE: Final = 4  # a server that takes one at a time queues them
+_JSON: Final = "Reply with one JSON object with the fields {fields} and nothing else."
 
 # Sixteen rows take twice the time of one, and 25 MB of keys and values.
 _ROWS_AT_ONCE: Final = 16
-_MOST_TOKENS: Final = 60
-_LONGEST_GIVEN_TOKENS: Final = 160
+_MAX_TOKENS: Final = 60
+_MAX_GIVEN_TOKENS: Final = 160
 # Changes when what is written changes: it is part of the fingerprint.
 _WRITING: Final = "line by line; 1"
 
 
-class WhiteBoxWriter:
-    """`kb.enrichment.forms.Writer` on a white-box model, best one without an adapter."""
+class ServerWriter:
+    """`kb.enrichment.forms.Writer` on a chat-completions server, as JSON."""
 
-    def __init__(self, model: WhiteBoxModel) -> None:
-        """Take a loaded model."""
+    def __init__(self, server: ServerLanguageModel) -> None:
+        self._server = server
+        self.name = server.name
+        self.fingerprint = server.fingerprint
+
+    def fill_in(
+        self,
+        form: Form,
+        given: Sequence[Mapping[str, str]],
+        *,
+        temperature: float,
+        seed: int,
+    ) -> Sequence[Completion | None]:
+        """Have the form filled in, a few requests at once; see `Writer`.
+
+        The seed is not sent: not every server takes one.
+        """
+        fields = ", ".join(
+            f'"{slot.name}" ({slot.description})' for slot in form.wanted
+        )
+        names = ", ".join(slot.name for slot in form.wanted)
+
+        def ask(values: Mapping[str, str]) -> Completion | None:
+            filled = self._server.fill_in(
+                f"{form.instructions} {_JSON.format(fields=fields)}",
+                "\n".join(
+                    f"{label}: {tidy(values[name])}" for name, label in form.given
+                ),
+                schema=form.schema(),
+                read=lambda reply: (
+                    read_reply(form, reply)
+                    or Fault(f"it is not a JSON object with {names}")
+                ),
+                temperature=temperature,
+                measured=form.slots[0].name,
+            )
+            if filled.value is None:
+                return None
+            return Completion(filled.value, filled.log_probability)
+
+        with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as pool:
+            return list(pool.map(ask, given))
+
+
+class WhiteBoxWriter:
+    """`kb.enrichment.forms.Writer` on a white-box model, best one without an adapter.
+
+    We write the frame (instructions, examples, labels, line ends) and the model fills one
+    line after the other, so that 135 million parameters can hardly give what can't be
+    read. A confidence is not written at all: it is the mean of what the anchor words
+    mean, each weighed by how likely it is to come next.
+
+    References:
+        Lin, Hilton and Evans, "Teaching models to express their uncertainty in words"
+        (2022).
+    """
+
+    def __init__(self, model: "WhiteBoxModel") -> None:
         self._model = model
-        self._fingerprint = hashlib.sha256(
+        self.name = model.name
+        self.fingerprint = hashlib.sha256(
             f"{model.fingerprint}\n{_WRITING}".encode()
         ).hexdigest()
-
-    @property
-    def name(self) -> str:
-        """The model's name, as it was asked for."""
-        return self._model.name
-
-    @property
-    def fingerprint(self) -> str:
-        """64 hex digits: the model's fingerprint and the way of writing."""
-        return self._fingerprint
 
     def fill_in(
         self,
@@ -84,7 +130,7 @@ class WhiteBoxWriter:
                 written = model.write_each(
                     rows,
                     prefix,
-                    max_tokens=_MOST_TOKENS,
+                    max_tokens=_MAX_TOKENS,
                     stop=("\n",),
                     temperature=temperature,
                     seed=seed,
@@ -109,12 +155,12 @@ class WhiteBoxWriter:
         ids: list[int] = []
         for name, label in form.given:
             line = self._model.tokens.encode_text(f"{label}: {tidy(values[name])}")
-            ids += line[:_LONGEST_GIVEN_TOKENS]
+            ids += line[:_MAX_GIVEN_TOKENS]
             ids += self._model.tokens.encode_text("\n")
         return tuple(ids)
 
     def _confidences(
-        self, slot: Slot, rows: Sequence[Sequence[int]], prefix: Context
+        self, slot: Slot, rows: Sequence[Sequence[int]], prefix: "Context"
     ) -> list[float]:
         """Return for each row the anchors' mean value in [0, 1]."""
         words = [self._model.tokens.encode_text(f" {word}") for word, _ in slot.anchors]
