@@ -33,10 +33,10 @@ from rich.table import Table
 
 from probes.abstention import Labelled, fit
 from probes.language_model import WhiteBoxModel
-from qa.inference.closed_book_form import OwnKnowledgeByDraft, OwnKnowledgeForm
-from qa.inference.known_by_history import OwnKnowledgeByHistory
-from qa.inference.known_by_probe import BoundaryProbe, OwnKnowledgeByProbe
-from qa.inference.policy_models import history_form, own_form
+from qa.inference.closed_book_form import ClosedBookForm, SelfKnowledgeByDraft
+from qa.inference.known_by_history import SelfKnowledgeByHistory
+from qa.inference.known_by_probe import BoundaryProbe, SelfKnowledgeByProbe
+from qa.inference.policy_models import history_form, load_closed_book_form
 from qa.inference.white_box import middle_of
 from qa.pipeline.history import JudgedQuestion, KnownQuestion
 from qa.pipeline.self_knowledge import SelfKnowledge
@@ -115,13 +115,13 @@ def asked(count: int) -> list[str]:
     ]
 
 
-def ways(form: OwnKnowledgeForm) -> dict[str, SelfKnowledge]:
+def ways(form: ClosedBookForm) -> dict[str, SelfKnowledge]:
     """Return every way of deciding, just answering first."""
     return {
         NEVER: Undecided(form),
-        "log-probability": OwnKnowledgeByDraft(form),
-        CBDR: OwnKnowledgeByProbe(form, _probe(form)),
-        DH_ICL: OwnKnowledgeByHistory(form, history_form(), GivenHistory()),
+        "log-probability": SelfKnowledgeByDraft(form),
+        CBDR: SelfKnowledgeByProbe(form, _probe(form)),
+        DH_ICL: SelfKnowledgeByHistory(form, history_form(), GivenHistory()),
     }
 
 
@@ -210,7 +210,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--questions", type=int, default=24)
     count = parser.parse_args().questions
-    form = own_form()
+    form = load_closed_book_form()
     rows = measured(form.model, ways(form), asked(count))
     found = {name: figures(own, rows[NEVER]) for name, own in rows.items()}
     print(
@@ -224,7 +224,7 @@ def main() -> int:
     return int(bool(broken))
 
 
-def _probe(form: OwnKnowledgeForm) -> BoundaryProbe:
+def _probe(form: ClosedBookForm) -> BoundaryProbe:
     """Return a probe of the middle block; its time does not depend on what it learnt."""
     tap = middle_of(form.model.blocks)
     (states,) = form.model.look_each([form.ending_ids()], form.prefix(), taps=[tap])

@@ -26,7 +26,7 @@ from django.conf import settings  # noqa: E402
 
 from benchmarks.abstention import QUESTIONS, SUBJECTS, Compared, compared  # noqa: E402
 from probes.directions import DirectionSet  # noqa: E402
-from qa.inference.closed_book_form import OwnKnowledgeForm  # noqa: E402
+from qa.inference.closed_book_form import ClosedBookForm  # noqa: E402
 from qa.inference.monitored_writer import (  # noqa: E402
     SteeredWriter,
     monitored_writer,
@@ -41,7 +41,7 @@ def sides(
     writer: SteeredWriter, question: str
 ) -> tuple[Callable[[], object], Callable[[], object]]:
     """Return the plain steered writing of one sentence, and the watched one."""
-    prompt = OwnKnowledgeForm(writer.model).prompt_ids(question)
+    prompt = ClosedBookForm(writer.model).prompt_ids(question)
 
     def plain() -> object:
         return writer.continue_from(prompt, (), steering=STEERING, is_monitored=False)

@@ -96,12 +96,14 @@ def _preparations(
     by_timing: dict[str, tuple[str, Callable[[], object]]] = {
         RetrievalTiming.BOUNDARY: (
             "a boundary probe",
-            lambda: boundary.active_boundary_probe(policy_models.own_form()),
+            lambda: boundary.active_boundary_probe(
+                policy_models.load_closed_book_form()
+            ),
         ),
         RetrievalTiming.HISTORY: ("past questions", policy_models.history_form),
         RetrievalTiming.LOG_PROBABILITY: (
             "the model as it came",
-            policy_models.own_form,
+            policy_models.load_closed_book_form,
         ),
         RetrievalTiming.MONITORED: ("directions", monitored_selection.monitored_writer),
     }

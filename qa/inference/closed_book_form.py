@@ -51,7 +51,7 @@ _MOST_TOKENS: Final = 24
 _LINE_END: Final = "\n"
 
 
-class OwnKnowledgeForm:
+class ClosedBookForm:
     """Reads questions, with notes or without, and writes short answers."""
 
     def __init__(self, model: WhiteBoxModel) -> None:
@@ -156,7 +156,7 @@ def _start() -> str:
     )
 
 
-def write_draft(form: OwnKnowledgeForm, context: Context) -> Generation:
+def write_draft(form: ClosedBookForm, context: Context) -> Generation:
     """Write the answer behind a prompt that `form` has opened."""
     began = time.perf_counter()
     written = form.write(context)
@@ -186,7 +186,7 @@ def draft_of(
 
 
 @dataclass(frozen=True, slots=True)
-class ConsideredByDraft:
+class EstimateByDraft:
     """`qa.pipeline.self_knowledge.KnowledgeEstimate` of a draft that is there already."""
 
     draft: Generation
@@ -207,14 +207,14 @@ class ConsideredByDraft:
         return self.draft
 
 
-class OwnKnowledgeByDraft:
+class SelfKnowledgeByDraft:
     """`qa.pipeline.self_knowledge.SelfKnowledge` by the likelihood of the model's draft.
 
     The plainest of triggers, and a dear one: the draft is written before it is known
     whether it will be shown, where boundary and history decide within the prompt's pass.
     """
 
-    def __init__(self, form: OwnKnowledgeForm) -> None:
+    def __init__(self, form: ClosedBookForm) -> None:
         """Take over the form that questions are asked in."""
         self._form = form
 
@@ -222,8 +222,8 @@ class OwnKnowledgeByDraft:
     def fingerprint(self) -> str:
         return self._form.fingerprint
 
-    def consider(self, question: Question) -> ConsideredByDraft:
+    def consider(self, question: Question) -> EstimateByDraft:
         """Read the question and write a draft."""
         with self._form.model.turn():
             context = self._form.open(question.text)
-            return ConsideredByDraft(write_draft(self._form, context))
+            return EstimateByDraft(write_draft(self._form, context))

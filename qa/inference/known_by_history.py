@@ -12,7 +12,7 @@ from typing import Final
 from kb.text.time_sensitive import asks_about_now
 from probes.language_model import Tokens, WhiteBoxModel
 from probes.language_model.scoring import Example
-from qa.inference.closed_book_form import OwnKnowledgeForm, write_draft
+from qa.inference.closed_book_form import ClosedBookForm, write_draft
 from qa.inference.evidence_text import MAX_QUESTION_TOKENS, flatten
 from qa.inference.label_judge import LabelJudge, LabelJudgement, LabelPair
 from qa.pipeline.history import History, KnownQuestion
@@ -112,7 +112,7 @@ EXAMPLES_SHOWN: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class ConsideredByHistory:
+class EstimateByHistory:
     """`qa.pipeline.self_knowledge.KnowledgeEstimate` by past questions.
 
     Attributes:
@@ -121,7 +121,7 @@ class ConsideredByHistory:
         is_timely: Whether it asks about what changes.
     """
 
-    form: OwnKnowledgeForm
+    form: ClosedBookForm
     question: str
     judgement: LabelJudgement
     past: tuple[KnownQuestion, ...]
@@ -161,11 +161,11 @@ class ConsideredByHistory:
             return write_draft(self.form, self.form.open(self.question))
 
 
-class OwnKnowledgeByHistory:
+class SelfKnowledgeByHistory:
     """`qa.pipeline.self_knowledge.SelfKnowledge` by past questions."""
 
     def __init__(
-        self, form: OwnKnowledgeForm, asking: HistoryForm, history: History
+        self, form: ClosedBookForm, asking: HistoryForm, history: History
     ) -> None:
         """Take over both forms of one model, and the history of one asker."""
         self._form = form
@@ -177,12 +177,12 @@ class OwnKnowledgeByHistory:
         """That of the form which asks for the labels."""
         return self._asking.fingerprint
 
-    def consider(self, question: Question) -> ConsideredByHistory:
+    def consider(self, question: Question) -> EstimateByHistory:
         """Read the question after its nearest past ones, in one pass."""
         past: Sequence[KnownQuestion] = self._history.known(
             question, own_model=self._form.fingerprint, limit=EXAMPLES_SHOWN
         )
-        return ConsideredByHistory(
+        return EstimateByHistory(
             form=self._form,
             question=question.text,
             judgement=self._asking.judge(question.text, past),

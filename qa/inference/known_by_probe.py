@@ -24,7 +24,7 @@ from probes.language_model import Context
 from probes.loading import load_probe
 from probes.models import Probe
 from probes.taps import Activations
-from qa.inference.closed_book_form import FORM, OwnKnowledgeForm, write_draft
+from qa.inference.closed_book_form import FORM, ClosedBookForm, write_draft
 from qa.pipeline.language_model import Generation
 from qa.pipeline.values import Question
 
@@ -58,14 +58,14 @@ _loaded: Final = LoadedOnce[str, BoundaryProbe | None]()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ConsideredByProbe:
+class EstimateByProbe:
     """`qa.pipeline.self_knowledge.KnowledgeEstimate` of a question that was read once.
 
     Attributes:
         context: The prompt as it was read, to write on from.
     """
 
-    form: OwnKnowledgeForm
+    form: ClosedBookForm
     context: Context
     known_probability: float | None
     examples: tuple[str, ...] = ()
@@ -79,11 +79,11 @@ class ConsideredByProbe:
         return write_draft(self.form, self.context)
 
 
-class OwnKnowledgeByProbe:
+class SelfKnowledgeByProbe:
     """`qa.pipeline.self_knowledge.SelfKnowledge` by the boundary probe in force."""
 
     def __init__(
-        self, form: OwnKnowledgeForm, probe: BoundaryProbe | None = None
+        self, form: ClosedBookForm, probe: BoundaryProbe | None = None
     ) -> None:
         """Take over the form; without a probe the one in force is looked up (one query).
 
@@ -98,7 +98,7 @@ class OwnKnowledgeByProbe:
         own = self._probe.fingerprint if self._probe else ""
         return hashlib.sha256(f"{self._form.fingerprint}\n{own}".encode()).hexdigest()
 
-    def consider(self, question: Question) -> ConsideredByProbe:
+    def consider(self, question: Question) -> EstimateByProbe:
         """Read the question in one pass, and ask the probe."""
         held = self._probe
         taps = [held.probe.tap] if held else []
@@ -111,10 +111,10 @@ class OwnKnowledgeByProbe:
         known_probability = (
             held.confidence(look.states[held.probe.tap]) if held else None
         )
-        return ConsideredByProbe(self._form, look.context, known_probability)
+        return EstimateByProbe(self._form, look.context, known_probability)
 
 
-def active_boundary_probe(form: OwnKnowledgeForm) -> BoundaryProbe | None:
+def active_boundary_probe(form: ClosedBookForm) -> BoundaryProbe | None:
     """Return the boundary probe in force for the form's model (one query).
 
     One that can't be used is logged, and is none until it is tried again in a minute.
@@ -137,7 +137,7 @@ def active_boundary_probe(form: OwnKnowledgeForm) -> BoundaryProbe | None:
     )
 
 
-def _load(row: Probe, form: OwnKnowledgeForm) -> BoundaryProbe:
+def _load(row: Probe, form: ClosedBookForm) -> BoundaryProbe:
     if row.form != FORM:
         raise ProbeMismatchError(
             f"{row} was fitted on the form {row.form!r} and questions are read in "

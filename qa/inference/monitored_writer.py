@@ -17,9 +17,9 @@ from probes.directions import DirectionSet, directions_from
 from probes.language_model import Generated, WhiteBoxModel
 from probes.models import Probe
 from qa.exceptions import LanguageModelUnavailableError
-from qa.inference.closed_book_form import OwnKnowledgeForm
+from qa.inference.closed_book_form import ClosedBookForm
 from qa.inference.evidence_text import flatten, note_of
-from qa.inference.policy_models import own_form
+from qa.inference.policy_models import load_closed_book_form
 from qa.inference.white_box import pieces_of
 from qa.pipeline.monitored import Draft
 
@@ -95,7 +95,7 @@ class SteeredWriter:
         """
         self._model = model
         self._directions = directions
-        self._layout = OwnKnowledgeForm(model)
+        self._layout = ClosedBookForm(model)
         said = "\n".join(
             (
                 self._layout.fingerprint, FORM, _ANSWERING, _VALIDATING, _REWRITING,
@@ -228,7 +228,7 @@ def monitored_writer() -> SteeredWriter:
         LanguageModelUnavailableError: The language model is a server's, or no directions
             are in force for it.
     """
-    model = own_form().model
+    model = load_closed_book_form().model
     in_force = Probe.objects.active_for(model.fingerprint)
     row = in_force.filter(kind=ProbeKind.DIRECTIONS).first()
     if row is None:

@@ -13,9 +13,9 @@ from probes.exceptions import RerankerFileError
 from probes.language_model import load_model
 from probes.language_model.loading import fingerprint_without_adapter
 from qa.exceptions import LanguageModelUnavailableError
-from qa.inference.closed_book_form import OwnKnowledgeByDraft, OwnKnowledgeForm
-from qa.inference.known_by_history import HistoryForm, OwnKnowledgeByHistory
-from qa.inference.known_by_probe import OwnKnowledgeByProbe
+from qa.inference.closed_book_form import ClosedBookForm, SelfKnowledgeByDraft
+from qa.inference.known_by_history import HistoryForm, SelfKnowledgeByHistory
+from qa.inference.known_by_probe import SelfKnowledgeByProbe
 from qa.inference.label_judge import LabelPair, read_pair
 from qa.inference.verdict_by_history import VerdictByHistory, VerdictForm
 from qa.pipeline.history import History, VerdictDebiaser
@@ -25,13 +25,13 @@ from qa.pipeline.self_knowledge import SelfKnowledge
 
 logger = logging.getLogger(__name__)
 
-_forms: Final = LoadedOnce[str, OwnKnowledgeForm]()
+_forms: Final = LoadedOnce[str, ClosedBookForm]()
 _history_forms: Final = LoadedOnce[tuple[str, LabelPair], HistoryForm]()
 _verdict_forms: Final = LoadedOnce[tuple[str, LabelPair], VerdictForm]()
 
-_WAYS: Final[Mapping[RetrievalTiming, Callable[[OwnKnowledgeForm], SelfKnowledge]]] = {
-    RetrievalTiming.BOUNDARY: OwnKnowledgeByProbe,
-    RetrievalTiming.LOG_PROBABILITY: OwnKnowledgeByDraft,
+_WAYS: Final[Mapping[RetrievalTiming, Callable[[ClosedBookForm], SelfKnowledge]]] = {
+    RetrievalTiming.BOUNDARY: SelfKnowledgeByProbe,
+    RetrievalTiming.LOG_PROBABILITY: SelfKnowledgeByDraft,
 }
 
 
@@ -41,15 +41,15 @@ def self_knowledge_by(timing: RetrievalTiming, *, history: History) -> SelfKnowl
     Args:
         history: The past questions that the asker may be judged by.
     """
-    form = own_form()
+    form = load_closed_book_form()
     if timing is RetrievalTiming.HISTORY:
-        return OwnKnowledgeByHistory(form, history_form(), history)
+        return SelfKnowledgeByHistory(form, history_form(), history)
     return _WAYS[timing](form)
 
 
 def history_form() -> HistoryForm:
     """Return the form in which that model is asked after past questions."""
-    model, labels = own_form().model, read_pair(settings.HISTORY_LABELS)
+    model, labels = load_closed_book_form().model, read_pair(settings.HISTORY_LABELS)
     key = (model.fingerprint, labels)
     return _history_forms.get(key, lambda: HistoryForm(model, labels))
 
@@ -83,8 +83,8 @@ def verdict_form() -> VerdictForm:
     )
 
 
-def own_model_fingerprint() -> str:
-    """Return the fingerprint of `own_form`'s model, which need not be loaded for it.
+def closed_book_fingerprint() -> str:
+    """Return the fingerprint of `load_closed_book_form`'s model, which need not be loaded for it.
 
     "" where the language model is a server's.
     """
@@ -96,7 +96,7 @@ def own_model_fingerprint() -> str:
     return fingerprint_without_adapter(settings.LANGUAGE_MODEL)
 
 
-def own_form() -> OwnKnowledgeForm:
+def load_closed_book_form() -> ClosedBookForm:
     """Return the configured white-box model as it came, in the own-knowledge form.
 
     Raises:
@@ -109,7 +109,7 @@ def own_form() -> OwnKnowledgeForm:
             "policy of the scope knowledge_base."
         )
     name = settings.LANGUAGE_MODEL
-    return _forms.get(name, lambda: OwnKnowledgeForm(load_model(name, adapter="none")))
+    return _forms.get(name, lambda: ClosedBookForm(load_model(name, adapter="none")))
 
 
 def configured_reranker() -> Reranker | None:
@@ -131,7 +131,7 @@ def configured_reranker() -> Reranker | None:
 
     directory = Path(settings.RERANKER)
     reranker = load_reranker(directory, device=settings.MODEL_DEVICE)
-    learnt_of, runs = reranker.card.language_model, own_model_fingerprint()
+    learnt_of, runs = reranker.card.language_model, closed_book_fingerprint()
     if learnt_of == runs:
         return reranker
     _log_once(directory, learnt_of, runs)

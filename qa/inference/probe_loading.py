@@ -16,7 +16,7 @@ from probes.models import Probe
 from qa.inference.grounded_form import FORM
 from qa.pipeline.language_model import LanguageModel, NoProbes, Probes
 
-from .probe_runner import ActivationReader, JointReader, ProbesAtWork
+from .probe_runner import ActivationReader, ActiveProbes, JointReader
 from .white_box import white_box_of
 
 logger = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ def load_probes(language_model: LanguageModel, states: Mapping[str, str]) -> Pro
             _leave_out(row, error, states, faults)
     if not readers and not joints and not faults:
         return NoProbes("No probe in use was fitted for this language model.")
-    return ProbesAtWork(model, tuple(readers), tuple(joints), faults)
+    return ActiveProbes(model, tuple(readers), tuple(joints), faults)
 
 
 def _activation_reader(

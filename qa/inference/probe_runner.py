@@ -71,7 +71,7 @@ class _Held:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ProbesAtWork:
+class ActiveProbes:
     """`qa.pipeline.language_model.Probes`; safe to use from several threads.
 
     Attributes:

@@ -25,9 +25,9 @@ from probes.fitting import require_labels
 from probes.taps import Tap
 from qa.evaluation.metrics.intervals import clusters_of
 from qa.evaluation.report.tables import TextTable, percent
-from qa.inference.closed_book_form import FORM, OwnKnowledgeForm
-from qa.inference.known_by_probe import OwnKnowledgeByProbe
-from qa.inference.policy_models import own_form
+from qa.inference.closed_book_form import FORM, ClosedBookForm
+from qa.inference.known_by_probe import SelfKnowledgeByProbe
+from qa.inference.policy_models import load_closed_book_form
 from qa.inference.white_box import middle_of
 from qa.training.cross_fitting import SequenceFit, folds_of, out_of_fold
 
@@ -61,14 +61,14 @@ class BoundaryTraining:
     folds: int = 5
 
 
-def tap_for(form: OwnKnowledgeForm, training: BoundaryTraining) -> Tap:
+def tap_for(form: ClosedBookForm, training: BoundaryTraining) -> Tap:
     if training.layer is not None:
         return Tap(training.layer)
     return middle_of(form.model.blocks)
 
 
 def train_boundary(
-    form: OwnKnowledgeForm,
+    form: ClosedBookForm,
     rows: Sequence[AnsweredPrompt],
     training: BoundaryTraining,
     *,
@@ -146,7 +146,7 @@ def carry_out(
 ) -> Outcome:
     """Train a boundary probe and keep it as a candidate, or activate it at once."""
     questions = read_questions(wanted)
-    form = own_form()
+    form = load_closed_book_form()
     prompts = prompts_of(questions, notes=wanted.notes)
     rows = answered(form, prompts, on_progress=partial(on_progress, ANSWERING))
     trained = train_boundary(form, rows, training, on_progress=on_progress)
@@ -193,5 +193,5 @@ def judge_questions(
     return (
         [one.alone for one in shifts],
         [row.is_right for row in rows],
-        OwnKnowledgeByProbe(form, held).fingerprint,
+        SelfKnowledgeByProbe(form, held).fingerprint,
     )

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from probes.taps import Activations, Tap
 from qa.evaluation.metrics.text import contains_gold, normalised
-from qa.inference.closed_book_form import OwnKnowledgeForm
+from qa.inference.closed_book_form import ClosedBookForm
 
 from .labelled_questions import LabelledQuestion
 
@@ -75,7 +75,7 @@ def prompts_of(
 
 
 def answered(
-    form: OwnKnowledgeForm,
+    form: ClosedBookForm,
     prompts: Sequence[BoundaryPrompt],
     *,
     on_progress: OnProgress = lambda _done, _all: None,
@@ -96,7 +96,7 @@ def answered(
 
 
 def states_of(
-    form: OwnKnowledgeForm,
+    form: ClosedBookForm,
     prompts: Sequence[BoundaryPrompt],
     tap: Tap,
     *,
@@ -115,7 +115,7 @@ def states_of(
 
 
 def _side_by_side(
-    form: OwnKnowledgeForm,
+    form: ClosedBookForm,
     prompts: Sequence[BoundaryPrompt],
     work: Callable[[Sequence[tuple[int, ...]]], Sequence[_Made]],
     on_progress: OnProgress,

@@ -42,7 +42,7 @@ from qa.reviews.models import Review
 from qa.training.stored_labels import text_of
 
 if TYPE_CHECKING:
-    from qa.inference.closed_book_form import OwnKnowledgeForm
+    from qa.inference.closed_book_form import ClosedBookForm
 
 # Written side by side, in some seconds.
 _AT_ONCE: Final = 32
@@ -66,9 +66,9 @@ def find_out_what_is_known(run: JobRun) -> int:
     if settings.LANGUAGE_SERVER_URL or not wanted.exists():
         return 0
     # Pulls in torch, which a worker without such a policy never pays for.
-    from qa.inference.policy_models import own_form  # noqa: PLC0415
+    from qa.inference.policy_models import load_closed_book_form  # noqa: PLC0415
 
-    form, asked = own_form(), 0
+    form, asked = load_closed_book_form(), 0
     rows = wanted.unasked_of(form.fingerprint).select_related("answer")
     rows = rows.prefetch_related(
         Prefetch("answer__reviews", Review.objects.done().select_related("entry"))
@@ -97,7 +97,7 @@ def answers_rightly(said: str, references: Iterable[str], *, question: str) -> b
     return bool(new) and any(new <= words for words in long)
 
 
-def _label(rows: Sequence[PastQuestion], form: "OwnKnowledgeForm") -> None:
+def _label(rows: Sequence[PastQuestion], form: "ClosedBookForm") -> None:
     """Set on each row whether the model knows, or that nothing tells."""
     open_rows = []
     for row in rows:

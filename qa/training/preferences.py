@@ -18,9 +18,9 @@ from probes.reranker.card import RerankerCard
 from probes.reranker.fitting import RerankerSettings, Step, fit_reranker, save_reranker
 from probes.reranker.preferences import Preference, digest_of, parted_by_query
 from qa.exceptions import TrainingDataError
-from qa.inference.closed_book_form import OwnKnowledgeForm
+from qa.inference.closed_book_form import ClosedBookForm
 from qa.inference.known_by_probe import BoundaryProbe, active_boundary_probe
-from qa.inference.policy_models import own_form
+from qa.inference.policy_models import load_closed_book_form
 
 from .boundary_prompts import prompts_of, states_of
 from .labelled_questions import LabelledQuestion, Questions, read_questions
@@ -54,7 +54,7 @@ class Shifts:
 
 
 def shifts_of(
-    form: OwnKnowledgeForm,
+    form: ClosedBookForm,
     probe: AbstentionProbe,
     questions: Sequence[LabelledQuestion],
     *,
@@ -163,13 +163,13 @@ def base_of(name: str) -> str:
     return str(bundled_directory()) if name == BUNDLED else name
 
 
-def form_and_probe() -> tuple[OwnKnowledgeForm, BoundaryProbe]:
+def form_and_probe() -> tuple[ClosedBookForm, BoundaryProbe]:
     """Return the configured model's form and the boundary probe in force for it.
 
     Raises:
         TrainingDataError: None is in force.
     """
-    form = own_form()
+    form = load_closed_book_form()
     held = active_boundary_probe(form)
     if held is None:
         raise TrainingDataError(

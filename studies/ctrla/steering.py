@@ -18,7 +18,7 @@ from probes.language_model import WhiteBoxModel
 from qa.evaluation.metrics.intervals import Rate, share
 from qa.evaluation.metrics.paired import Difference, differences, mcnemar
 from qa.evaluation.report.tables import TextTable, percent
-from qa.inference.closed_book_form import OwnKnowledgeForm
+from qa.inference.closed_book_form import ClosedBookForm
 from studies.l2r.questions import ChoiceQuestion
 
 Progress = Callable[[int, int], None]
@@ -50,7 +50,7 @@ def chosen_under(
     on_progress: Progress | None = None,
 ) -> dict[float, list[bool]]:
     """Return for each strength whether each question's right option was chosen."""
-    form = OwnKnowledgeForm(model)
+    form = ClosedBookForm(model)
     found: dict[float, list[bool]] = {strength: [] for strength in strengths}
     for number, question in enumerate(questions, start=1):
         asked = form.prompt_ids(question.question)

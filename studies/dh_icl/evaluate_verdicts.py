@@ -13,7 +13,7 @@ from kb.embedding.embedder import load_embedder
 from qa.evaluation.report.tables import TextTable, markdown_of, print_tables
 from qa.inference.configured import load_language_model
 from qa.inference.label_judge import LabelPair, read_pair
-from qa.inference.policy_models import own_form
+from qa.inference.policy_models import load_closed_book_form
 from qa.inference.verdict_by_history import VerdictForm
 from qa.inference.white_box import white_box_of
 from qa.management.base import positive, require_files, write_figures
@@ -114,7 +114,10 @@ class Command(BaseCommand):
             history=options["history"],
             seed=options["seed"],
         )
-        form, embedder = own_form(), load_embedder(settings.EMBEDDING_MODEL)
+        form, embedder = (
+            load_closed_book_form(),
+            load_embedder(settings.EMBEDDING_MODEL),
+        )
         with Bars(self._progress()) as bars:
             history = ask_each(form, past, bars.at, "history")
             questions = ask_each(form, asked, bars.at, "questions")
@@ -137,7 +140,7 @@ class Command(BaseCommand):
     def _on_evidence(
         self, options: dict[str, Any], pairs: list[LabelPair]
     ) -> tuple[dict[str, object], tuple[TextTable, ...]]:
-        model = own_form().model
+        model = load_closed_book_form().model
         embedder = load_embedder(settings.EMBEDDING_MODEL)
         language_model = load_language_model()
         white_box = white_box_of(language_model)

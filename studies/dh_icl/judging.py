@@ -15,7 +15,7 @@ from qa.evaluation.cases import sample
 from qa.evaluation.metrics.text import normalised
 from qa.evaluation.suites.files import find_file
 from qa.evaluation.suites.open_domain import read_open_domain
-from qa.inference.closed_book_form import OwnKnowledgeForm
+from qa.inference.closed_book_form import ClosedBookForm
 from qa.inference.known_by_history import EXAMPLES_SHOWN, HistoryForm
 from qa.inference.label_judge import LabelJudgement, LabelPair
 from qa.pipeline.history import KnownQuestion
@@ -80,7 +80,7 @@ def draw(
 
 
 def ask_each(
-    form: OwnKnowledgeForm, questions: Sequence[Asked], progress: Progress, what: str
+    form: ClosedBookForm, questions: Sequence[Asked], progress: Progress, what: str
 ) -> list[Answered]:
     """Let the model answer every question by itself, in their order."""
     # Alike in length, so that little is padding.

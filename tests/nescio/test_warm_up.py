@@ -9,7 +9,7 @@ from probes.models import Probe
 from probes.services import promote, register
 from qa.inference import known_by_probe as boundary
 from qa.inference import policy_models
-from qa.inference.closed_book_form import FORM, OwnKnowledgeForm
+from qa.inference.closed_book_form import FORM, ClosedBookForm
 from qa.pipeline.policy import RetrievalTiming, Scope
 from qa.policies.services import activate, active_policy, new_version
 from tests.factories import make_knowledge_base
@@ -20,7 +20,7 @@ from tests.probes.probe_files import activation_files
 @pytest.fixture
 def form(settings, monkeypatch):
     """Let a tiny model be the language model."""
-    form = OwnKnowledgeForm(tiny_models.model("llama", 2_048))
+    form = ClosedBookForm(tiny_models.model("llama", 2_048))
     settings.LANGUAGE_MODEL = "tiny"
     settings.LANGUAGE_SERVER_URL = ""
     monkeypatch.setattr(policy_models, "_forms", tiny_models.holding("tiny", form))

@@ -178,7 +178,7 @@ def _add_directions(parser: Parser) -> None:
 
 def _train_directions(command: Command, options: dict[str, Any]) -> None:
     from probes.directions import OWN_STATEMENTS, DirectionSettings, Method  # noqa: PLC0415
-    from qa.inference.closed_book_models import own_form  # noqa: PLC0415
+    from qa.inference.policy_models import load_closed_book_form  # noqa: PLC0415
     from qa.training.directions import read_statements, train_directions  # noqa: PLC0415
     from qa.training.probe import keep  # noqa: PLC0415
 
@@ -189,7 +189,7 @@ def _train_directions(command: Command, options: dict[str, Any]) -> None:
     )
     with Bars(command.errors) as bars:
         trained = train_directions(
-            own_form().model, statements, fitted, on_progress=bars.at
+            load_closed_book_form().model, statements, fitted, on_progress=bars.at
         )
     promote, note = options["promote"], options["note"]
     probe = keep(trained.files, by=None, note=note, activate=promote)

@@ -58,7 +58,7 @@ class Command(BaseCommand):
 
     def handle(self, **options: Any) -> None:  # noqa: ANN401  # as declared
         # torch takes seconds, which `--help` need not pay for.
-        from qa.inference.policy_models import own_form  # noqa: PLC0415
+        from qa.inference.policy_models import load_closed_book_form  # noqa: PLC0415
         from studies.cbdr.reranking import study, tables  # noqa: PLC0415
         from studies.cbdr.reranking.questions import Sizes  # noqa: PLC0415
 
@@ -66,7 +66,7 @@ class Command(BaseCommand):
         errors = Console(file=self.stderr)  # type: ignore[arg-type]  # the same
         require_files(options["json"], options["markdown"])
         try:
-            form = own_form()
+            form = load_closed_book_form()
             asked = study.StudySettings(
                 data=options["data"],
                 others=options["others"],

@@ -22,7 +22,7 @@ from qa.evaluation.metrics.intervals import clusters_of, share
 from qa.evaluation.metrics.paired import Difference, McNemar, differences, mcnemar
 from qa.evaluation.metrics.text import contains_gold
 from qa.exceptions import EvaluationDataError
-from qa.inference.closed_book_form import OwnKnowledgeForm
+from qa.inference.closed_book_form import ClosedBookForm
 from qa.training.boundary import BoundaryTraining, train_boundary
 from qa.training.boundary_prompts import (
     AnsweredPrompt,
@@ -125,7 +125,7 @@ class Study:
 
 
 def run_study(
-    form: OwnKnowledgeForm,
+    form: ClosedBookForm,
     settings: StudySettings,
     *,
     on_progress: OnProgress = lambda _what, _done, _all: None,
@@ -214,7 +214,7 @@ def _with_tried(asked: LabelledQuestion) -> LabelledQuestion:
 
 
 def _asked(
-    form: OwnKnowledgeForm,
+    form: ClosedBookForm,
     probe: AbstentionProbe,
     encoder: CrossEncoder,
     questions: Sequence[LabelledQuestion],

@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Any, Final, TypeVar
 
 from qa.exceptions import EvaluationDataError
-from qa.inference.closed_book_form import OwnKnowledgeForm
+from qa.inference.closed_book_form import ClosedBookForm
 from qa.inference.evidence_text import note_of
 from qa.pipeline.hard_gate import passes
 from qa.pipeline.policy import Policy
@@ -146,7 +146,7 @@ class Asker:
     """Asks what a record lacks, and returns what it holds then, by the questions' ids."""
 
     def __init__(
-        self, form: OwnKnowledgeForm, record: Record, on_progress: OnProgress
+        self, form: ClosedBookForm, record: Record, on_progress: OnProgress
     ) -> None:
         """Take over the form that questions are asked in."""
         self._form, self._record, self._tell = form, record, on_progress

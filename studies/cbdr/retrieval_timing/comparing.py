@@ -11,11 +11,11 @@ from kb.documents.models import KnowledgeBase
 from kb.embedding.embedder import load_embedder
 from qa.answers.retriever import KnowledgeRetriever, scope_of
 from qa.evaluation.knowledge import asked_of, evaluation_user
-from qa.inference.closed_book_form import OwnKnowledgeByDraft, OwnKnowledgeForm
-from qa.inference.known_by_history import OwnKnowledgeByHistory
-from qa.inference.known_by_probe import OwnKnowledgeByProbe
+from qa.inference.closed_book_form import ClosedBookForm, SelfKnowledgeByDraft
+from qa.inference.known_by_history import SelfKnowledgeByHistory
+from qa.inference.known_by_probe import SelfKnowledgeByProbe
 from qa.inference.monitored_writer import monitored_writer
-from qa.inference.policy_models import history_form, own_form
+from qa.inference.policy_models import history_form, load_closed_book_form
 from qa.pipeline.self_knowledge import SelfKnowledge
 from qa.policies.services import active_policy
 from qa.training.boundary_prompts import AnsweredPrompt
@@ -23,7 +23,7 @@ from qa.training.boundary_prompts import AnsweredPrompt
 from .asking import TOP_K, Asker, OnProgress, Record, Row
 from .build import CBDR, CTRLA, DH_ICL, LOG_PROBABILITY, NEVER, build_report
 from .deciders import (
-    OwnKnowledgeByMonitor,
+    SelfKnowledgeByMonitor,
     TaughtHistory,
     Undecided,
     prompts_of,
@@ -67,7 +67,7 @@ def compare_retrieval(options: Options, *, on_progress: OnProgress) -> dict[str,
         selection.questions,
         loading=lambda done, total: on_progress("Loading knowledge", done, total),
     )
-    form = own_form()
+    form = load_closed_book_form()
     policy = active_policy(knowledge_base).as_value()
     if CTRLA in options.deciders:
         monitored_writer()  # fails now rather than after an hour of asking
@@ -88,12 +88,12 @@ def compare_retrieval(options: Options, *, on_progress: OnProgress) -> dict[str,
     costed = [one for one in asked if one.case.id in tried]
     costs = asker.considered(NEVER, Undecided(form), costed, tried=tried)
     made: Mapping[str, Callable[[], SelfKnowledge]] = {
-        LOG_PROBABILITY: lambda: OwnKnowledgeByDraft(form),
+        LOG_PROBABILITY: lambda: SelfKnowledgeByDraft(form),
         CBDR: lambda: _by_boundary(
             form, prompts_of(taught, alone, with_notes), options, on_progress
         ),
         DH_ICL: lambda: _by_history(form, taught, alone),
-        CTRLA: lambda: OwnKnowledgeByMonitor(
+        CTRLA: lambda: SelfKnowledgeByMonitor(
             monitored_writer(), steering=policy.steering
         ),
     }
@@ -124,23 +124,23 @@ def compare_retrieval(options: Options, *, on_progress: OnProgress) -> dict[str,
 
 
 def _by_boundary(
-    form: OwnKnowledgeForm,
+    form: ClosedBookForm,
     prompts: Sequence[AnsweredPrompt],
     options: Options,
     on_progress: OnProgress,
 ) -> SelfKnowledge:
     directory = options.record.parent
     probe = taught_probe(form, prompts, directory, on_progress=on_progress)
-    return OwnKnowledgeByProbe(form, probe)
+    return SelfKnowledgeByProbe(form, probe)
 
 
 def _by_history(
-    form: OwnKnowledgeForm,
+    form: ClosedBookForm,
     taught: Sequence[Asked],
     alone: Mapping[str, Row],
 ) -> SelfKnowledge:
     embedder = load_embedder(settings.EMBEDDING_MODEL)
-    return OwnKnowledgeByHistory(
+    return SelfKnowledgeByHistory(
         form, history_form(), TaughtHistory(taught, alone, embedder)
     )
 
@@ -148,7 +148,7 @@ def _by_history(
 def _bound(
     options: Options,
     selection: Selection,
-    form: OwnKnowledgeForm,
+    form: ClosedBookForm,
     knowledge_base: KnowledgeBase,
 ) -> dict[str, str]:
     sizes = options.sizes

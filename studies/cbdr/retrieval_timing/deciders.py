@@ -15,7 +15,7 @@ from probes.cards import ProbeFiles
 from probes.language_model import Context
 from probes.loading import load_probe
 from qa.exceptions import EvaluationDataError
-from qa.inference.closed_book_form import OwnKnowledgeForm, write_draft
+from qa.inference.closed_book_form import ClosedBookForm, write_draft
 from qa.inference.known_by_probe import BoundaryProbe
 from qa.pipeline.history import JudgedQuestion, KnownQuestion
 from qa.pipeline.language_model import Generation
@@ -34,7 +34,7 @@ from .questions import Asked
 class JustRead:
     """`qa.pipeline.self_knowledge.KnowledgeEstimate` by nobody: what answering takes by itself."""
 
-    form: OwnKnowledgeForm
+    form: ClosedBookForm
     context: Context
     known_probability: float | None = None
     signals: tuple[tuple[str, float | None], ...] = ()
@@ -48,7 +48,7 @@ class JustRead:
 class Undecided:
     """`qa.pipeline.self_knowledge.SelfKnowledge` that tells nothing and just answers."""
 
-    def __init__(self, form: OwnKnowledgeForm) -> None:
+    def __init__(self, form: ClosedBookForm) -> None:
         """Take over the form that questions are asked in."""
         self._form = form
 
@@ -113,7 +113,7 @@ class Watched:
         )
 
 
-class OwnKnowledgeByMonitor:
+class SelfKnowledgeByMonitor:
     """`qa.pipeline.self_knowledge.SelfKnowledge` by CtrlA's monitor, as one that decides once.
 
     CtrlA itself goes on to form queries and to write again; as a decider among others it
@@ -162,7 +162,7 @@ def prompts_of(
 
 
 def taught_probe(
-    form: OwnKnowledgeForm,
+    form: ClosedBookForm,
     rows: Sequence[AnsweredPrompt],
     directory: Path,
     *,

@@ -21,7 +21,7 @@ from qa.calibration.min_token_confidence import (
 from qa.evaluation.cases import Case
 from qa.exceptions import EvaluationDataError
 from qa.inference import monitored_writer as monitored_selection
-from qa.inference.policy_models import own_form
+from qa.inference.policy_models import load_closed_book_form
 from tests.probes.direction_files import direction_probe_files, random_directions
 from tests.qa.pipeline.monitored_writers import GivenWriter, draft
 
@@ -137,7 +137,9 @@ def test_the_commands_run_on_the_bundled_model(tmp_path, capsys, settings):
     selfaware.write_text(json.dumps({"example": rows}))
     labelled = tmp_path / "labelled.jsonl"
     labelled.write_text('{"question": "What is 1?", "answers": ["never this"]}\n')
-    probe = register(direction_probe_files(random_directions(own_form().model)))
+    probe = register(
+        direction_probe_files(random_directions(load_closed_book_form().model))
+    )
     promote(probe.pk, Probe.State.ACTIVE, by=None)
 
     call_command("evaluate_self_knowledge", "--data", str(selfaware), "--questions", "2", "--steering", "0.1")  # fmt: skip

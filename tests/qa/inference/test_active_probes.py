@@ -16,7 +16,7 @@ from qa.inference import active_probes as in_force
 from qa.inference.active_probes import active_probes
 from qa.inference.grounded import GroundedLanguageModel
 from qa.inference.grounded_form import passing_of, prompt_passing_of
-from qa.inference.probe_runner import ProbesAtWork
+from qa.inference.probe_runner import ActiveProbes
 from qa.inference.server import ServerLanguageModel
 from qa.pipeline.language_model import NO_CAPTURE, Capture, Generation, Prompt, Trace
 from tests.probes import tiny_models
@@ -68,10 +68,10 @@ def server(settings, tmp_path):
     )
 
 
-def at_work(language_model) -> ProbesAtWork:
+def at_work(language_model) -> ActiveProbes:
     """Return the probes in force, of which there are some."""
     found = active_probes(language_model)
-    assert isinstance(found, ProbesAtWork)
+    assert isinstance(found, ActiveProbes)
     return found
 
 

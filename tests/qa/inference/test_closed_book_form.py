@@ -1,13 +1,13 @@
 import pytest
 
-from qa.inference.closed_book_form import OwnKnowledgeForm
+from qa.inference.closed_book_form import ClosedBookForm
 from tests.probes import tiny_models
 from tests.qa.inference.test_server_reply import HOSTILE
 
 
 @pytest.fixture(scope="module")
 def form():
-    return OwnKnowledgeForm(tiny_models.model("llama", 2_048))
+    return ClosedBookForm(tiny_models.model("llama", 2_048))
 
 
 def test_nothing_that_is_asked_or_noted_breaks_a_line_or_ends_a_turn(form):
@@ -26,7 +26,7 @@ def test_the_form_is_part_of_the_fingerprint(form):
 
 
 def test_the_real_model_takes_its_answer_from_a_note_and_one_line_of_it(bundled_base):
-    form = OwnKnowledgeForm(bundled_base)
+    form = ClosedBookForm(bundled_base)
 
     def answer(question: str, *notes: str) -> str:
         return form.write(form.open(question, notes)).text

@@ -9,11 +9,11 @@ from rest_framework.test import APIClient
 from accounts.roles import Role
 from nescio.warm_up import prepare_policies
 from qa.answers.asking import ask
-from qa.inference.closed_book_form import OwnKnowledgeByDraft, OwnKnowledgeForm
+from qa.inference.closed_book_form import ClosedBookForm, SelfKnowledgeByDraft
 from qa.inference.configured import load_language_model
-from qa.inference.known_by_history import HistoryForm, OwnKnowledgeByHistory
+from qa.inference.known_by_history import HistoryForm, SelfKnowledgeByHistory
 from qa.inference.label_judge import LabelPair
-from qa.inference.policy_models import own_form
+from qa.inference.policy_models import load_closed_book_form
 from qa.models import PastQuestion
 from qa.pipeline.history import KnownQuestion
 from qa.pipeline.policy import RetrievalTiming, Scope
@@ -50,13 +50,13 @@ class GivenHistory:
 @pytest.fixture(scope="module")
 def forms():
     model = tiny_models.model("llama", context_length=8192)
-    return OwnKnowledgeForm(model), HistoryForm(model, LabelPair("A", "B"))
+    return ClosedBookForm(model), HistoryForm(model, LabelPair("A", "B"))
 
 
 def test_the_known_probability_is_the_corrected_probability_of_known(forms):
     own, asking = forms
 
-    found = OwnKnowledgeByHistory(own, asking, GivenHistory()).consider(ASKED)
+    found = SelfKnowledgeByHistory(own, asking, GivenHistory()).consider(ASKED)
 
     expected = asking.judge(ASKED.text, PAST)
     told = dict(found.signals)
@@ -69,7 +69,7 @@ def test_the_known_probability_is_the_corrected_probability_of_known(forms):
 def test_without_a_history_the_examples_that_come_along_decide(forms):
     own, asking = forms
 
-    found = OwnKnowledgeByHistory(own, asking, GivenHistory(())).consider(ASKED)
+    found = SelfKnowledgeByHistory(own, asking, GivenHistory(())).consider(ASKED)
 
     assert found.known_probability == asking.judge(ASKED.text).known
     assert found.examples == ()
@@ -80,7 +80,7 @@ def test_what_changes_is_never_known(forms):
     own, asking = forms
     question = Question("Who is the current mayor of Athens?")
 
-    found = OwnKnowledgeByHistory(own, asking, GivenHistory()).consider(question)
+    found = SelfKnowledgeByHistory(own, asking, GivenHistory()).consider(question)
 
     assert found.known_probability == 0.0
     assert found.judgement.known > 0
@@ -90,7 +90,7 @@ def test_history_is_asked_for_the_very_form_that_will_answer(forms):
     own, asking = forms
     history = GivenHistory()
 
-    OwnKnowledgeByHistory(own, asking, history).consider(ASKED)
+    SelfKnowledgeByHistory(own, asking, history).consider(ASKED)
 
     assert history.asked == [(ASKED.text, own.fingerprint)]
 
@@ -98,15 +98,17 @@ def test_history_is_asked_for_the_very_form_that_will_answer(forms):
 def test_the_answer_is_written_without_any_past_question(forms):
     own, asking = forms
 
-    answer = OwnKnowledgeByHistory(own, asking, GivenHistory()).consider(ASKED).answer()
+    answer = (
+        SelfKnowledgeByHistory(own, asking, GivenHistory()).consider(ASKED).answer()
+    )
 
-    alone = OwnKnowledgeByDraft(own).consider(ASKED).answer()
+    alone = SelfKnowledgeByDraft(own).consider(ASKED).answer()
     assert (answer.raw, answer.prompt_tokens) == (alone.raw, alone.prompt_tokens)
 
 
 def test_deciding_takes_one_pass_over_the_prompt(forms):
     own, asking = forms
-    decider = OwnKnowledgeByHistory(own, asking, GivenHistory())
+    decider = SelfKnowledgeByHistory(own, asking, GivenHistory())
     decider.consider(ASKED)  # reads the fixed prefix
 
     with own.model.metered() as meter:
@@ -182,7 +184,10 @@ def test_the_bundled_model_is_asked_in_the_labels_of_the_setting(
     other = history_form()
 
     assert one.fingerprint != other.fingerprint
-    assert own_form().fingerprint not in (one.fingerprint, other.fingerprint)
+    assert load_closed_book_form().fingerprint not in (
+        one.fingerprint,
+        other.fingerprint,
+    )
 
 
 @pytest.mark.django_db

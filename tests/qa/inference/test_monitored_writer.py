@@ -11,7 +11,7 @@ from qa.inference.monitored_writer import (
     _holds_a_sentence,
     monitored_writer,
 )
-from qa.inference.policy_models import own_form
+from qa.inference.policy_models import load_closed_book_form
 from qa.inference.white_box import pieces_of
 from qa.pipeline.monitored import answer_monitored
 from qa.pipeline.values import Question
@@ -139,10 +139,10 @@ def test_the_directions_in_force_are_taken_and_others_refused(settings):
     with pytest.raises(LanguageModelUnavailableError, match="train directions"):
         monitored_writer()
 
-    directions = random_directions(own_form().model)
+    directions = random_directions(load_closed_book_form().model)
     probe = register(direction_probe_files(directions))
     promote(probe.pk, Probe.State.ACTIVE, by=None)
 
     writer = monitored_writer()
     assert monitored_writer() is writer
-    assert writer.directions.language_model == own_form().model.fingerprint
+    assert writer.directions.language_model == load_closed_book_form().model.fingerprint

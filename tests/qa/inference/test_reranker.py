@@ -18,7 +18,7 @@ from qa.answers.asking import ask
 from qa.exceptions import PolicyError
 from qa.inference import known_by_probe as boundary
 from qa.inference import policy_models
-from qa.inference.closed_book_form import OwnKnowledgeForm
+from qa.inference.closed_book_form import ClosedBookForm
 from qa.inference.policy_models import configured_reranker
 from qa.models import Answer
 from qa.policies.services import activate, active_policy, new_version
@@ -32,7 +32,7 @@ from tests.probes.tiny_models import holding
 @pytest.fixture
 def running(settings, tmp_path, monkeypatch):
     """Let a tiny model be the language model, with a boundary probe in force."""
-    form = OwnKnowledgeForm(tiny_models.model("llama", 2_048))
+    form = ClosedBookForm(tiny_models.model("llama", 2_048))
     settings.LANGUAGE_MODEL = "tiny"
     settings.LANGUAGE_SERVER_URL = ""
     monkeypatch.setattr(policy_models, "_forms", holding("tiny", form))

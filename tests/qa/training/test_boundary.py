@@ -18,8 +18,8 @@ from probes.services import promote, register
 from probes.taps import Tap
 from qa.exceptions import TrainingDataError
 from qa.inference import known_by_probe as serving
-from qa.inference.closed_book_form import FORM, OwnKnowledgeForm
-from qa.inference.known_by_probe import OwnKnowledgeByProbe
+from qa.inference.closed_book_form import FORM, ClosedBookForm
+from qa.inference.known_by_probe import SelfKnowledgeByProbe
 from qa.pipeline.values import Question
 from qa.training.boundary import SETTINGS, BoundaryTraining, train_boundary
 from qa.training.boundary_prompts import BoundaryPrompt, answered, prompts_of, states_of
@@ -45,7 +45,7 @@ QUICK = BoundaryTraining(
 
 @pytest.fixture(scope="module")
 def form():
-    return OwnKnowledgeForm(tiny_models.model("llama", 2_048))
+    return ClosedBookForm(tiny_models.model("llama", 2_048))
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +107,7 @@ def test_a_question_is_asked_alone_and_with_each_note_in_one_group():
 
 
 def test_the_bundled_model_is_right_where_a_reference_stands_in_its_line(bundled_base):
-    form = OwnKnowledgeForm(bundled_base)
+    form = ClosedBookForm(bundled_base)
     note = ("Zorbium was discovered by Ada Quill.",)
     asked = [
         LabelledQuestion("what is the capital of france", ("paris",)),
@@ -158,11 +158,11 @@ def test_a_line_that_is_no_question_is_named(row, tmp_path):
 
 @pytest.mark.django_db
 def test_the_probe_in_force_tells_and_the_answer_goes_on_from_its_pass(form, trained):
-    nobody = OwnKnowledgeByProbe(form)
+    nobody = SelfKnowledgeByProbe(form)
     probe = register(trained.files)
-    before = OwnKnowledgeByProbe(form)
+    before = SelfKnowledgeByProbe(form)
     promote(probe.pk, Probe.State.ACTIVE, by=None)
-    own = OwnKnowledgeByProbe(form)
+    own = SelfKnowledgeByProbe(form)
     form.prefix()
 
     with form.model.metered() as meter:
@@ -202,7 +202,7 @@ def test_a_probe_that_does_not_fit_tells_nothing_and_is_tried_again_in_a_minute(
 
     for _ in range(3):
         assert (
-            OwnKnowledgeByProbe(form).consider(Question("who?")).known_probability
+            SelfKnowledgeByProbe(form).consider(Question("who?")).known_probability
             is None
         )
     (told,) = caplog.records
@@ -211,7 +211,7 @@ def test_a_probe_that_does_not_fit_tells_nothing_and_is_tried_again_in_a_minute(
 
     later = time.monotonic() + 61
     monkeypatch.setattr(loaded_once, "monotonic", lambda: later)
-    OwnKnowledgeByProbe(form)
+    SelfKnowledgeByProbe(form)
     assert len(caplog.records) == 2
 
 

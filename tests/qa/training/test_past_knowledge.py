@@ -9,7 +9,7 @@ from django.utils import timezone
 from jobs.run import run_job
 from jobs.services import enqueue
 from qa.answers.retriever import PastExamples, scope_of
-from qa.inference.policy_models import own_form
+from qa.inference.policy_models import load_closed_book_form
 from qa.models import PastQuestion, Policy
 from qa.pipeline.policy import RetrievalTiming, Scope
 from qa.pipeline.values import Question
@@ -155,7 +155,7 @@ def test_another_form_of_the_model_is_asked_anew(entry, by_history):
 
     assert kept()["asked"] == 1
     assert what_is_known() == {FRANCE: True}
-    assert PastQuestion.objects.get().own_model == own_form().fingerprint
+    assert PastQuestion.objects.get().own_model == load_closed_book_form().fingerprint
 
 
 def test_no_model_is_asked_where_no_policy_wants_it(entry):

@@ -7,8 +7,8 @@ from django.core.management import CommandError, call_command
 
 from probes.models import Probe
 from probes.services import promote, register
-from qa.inference.closed_book_form import OwnKnowledgeForm
-from qa.inference.policy_models import own_form
+from qa.inference.closed_book_form import ClosedBookForm
+from qa.inference.policy_models import load_closed_book_form
 from studies.ctrla.steering import chosen_under, steering_table, strengths_of
 from studies.l2r.questions import ChoiceQuestion
 from tests.probes import tiny_models
@@ -35,7 +35,7 @@ def test_the_likeliest_option_in_sum_is_chosen():
 
     found = chosen_under(model, made_directions(), questions, [0.0, 3.0])
 
-    form = OwnKnowledgeForm(model)
+    form = ClosedBookForm(model)
     for place, asked in enumerate(questions):
         context = form.open(asked.question)
         totals = [
@@ -87,7 +87,9 @@ def test_the_command_prints_every_strength(tmp_path, capsys, settings):
     file.write_text(json.dumps(rows))
     with pytest.raises(CommandError, match="train directions"):
         call_command("evaluate_steering", "--data", str(file))
-    probe = register(direction_probe_files(random_directions(own_form().model)))
+    probe = register(
+        direction_probe_files(random_directions(load_closed_book_form().model))
+    )
     promote(probe.pk, Probe.State.ACTIVE, by=None)
 
     call_command("evaluate_steering", "--data", str(file), "--strengths", "0.1", "--limit", "2")  # fmt: skip

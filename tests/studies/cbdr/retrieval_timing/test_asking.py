@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from qa.inference.closed_book_form import OwnKnowledgeByDraft, OwnKnowledgeForm
+from qa.inference.closed_book_form import ClosedBookForm, SelfKnowledgeByDraft
 from studies.cbdr.retrieval_timing.asking import Asker, Record
 from studies.cbdr.retrieval_timing.deciders import Undecided
 from tests.probes import tiny_models
@@ -22,7 +22,7 @@ IDS = frozenset(one.case.id for one in ASKED)
 
 @pytest.fixture(scope="module")
 def form():
-    return OwnKnowledgeForm(tiny_models.model("llama", 2_048))
+    return ClosedBookForm(tiny_models.model("llama", 2_048))
 
 
 @dataclass
@@ -76,7 +76,7 @@ def test_the_plain_answer_takes_one_pass_and_a_step_a_token(form, asker):
 
 
 def test_a_draft_is_paid_for_when_deciding_and_not_again(form, asker):
-    drafting = OwnKnowledgeByDraft(form)
+    drafting = SelfKnowledgeByDraft(form)
 
     rows = asker.considered("drafting", drafting, ASKED[:3], tried=IDS).values()
 

@@ -3,8 +3,8 @@
 import pytest
 
 from probes.exceptions import TooFewLabelsError
-from qa.inference.closed_book_form import OwnKnowledgeForm
-from qa.inference.known_by_probe import OwnKnowledgeByProbe
+from qa.inference.closed_book_form import ClosedBookForm
+from qa.inference.known_by_probe import SelfKnowledgeByProbe
 from qa.pipeline.values import Question
 from studies.cbdr.retrieval_timing.deciders import (
     prompts_of,
@@ -23,7 +23,7 @@ def ignore(_what: str, _done: int, _total: int) -> None:
 
 @pytest.fixture(scope="module")
 def form():
-    return OwnKnowledgeForm(tiny_models.model("llama", 2_048))
+    return ClosedBookForm(tiny_models.model("llama", 2_048))
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_a_probe_is_fitted_once_tells_a_number_and_is_of_its_answers(
 
     assert again.fingerprint == first.fingerprint != other.fingerprint
     assert card.stat().st_mtime_ns == written
-    considered = OwnKnowledgeByProbe(form, again).consider(Question("what is it"))
+    considered = SelfKnowledgeByProbe(form, again).consider(Question("what is it"))
     assert considered.known_probability is not None
     assert 0 <= considered.known_probability <= 1
 

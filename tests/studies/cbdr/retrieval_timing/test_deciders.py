@@ -7,7 +7,7 @@ import pytest
 from qa.inference.monitored_writer import SteeredWriter
 from qa.pipeline.monitored import Draft
 from qa.pipeline.values import Question
-from studies.cbdr.retrieval_timing.deciders import OwnKnowledgeByMonitor
+from studies.cbdr.retrieval_timing.deciders import SelfKnowledgeByMonitor
 from tests.probes import tiny_models
 from tests.probes.direction_files import made_directions
 
@@ -37,7 +37,7 @@ class GivenWriter:
 def considered(*pairs: tuple[str, float], steering: float = 0.3):
     tokens, confidences = zip(*pairs, strict=True)
     writer = GivenWriter(tokens, confidences)
-    found = OwnKnowledgeByMonitor(writer, steering=steering).consider(ASKED)
+    found = SelfKnowledgeByMonitor(writer, steering=steering).consider(ASKED)
     assert writer.steered == steering
     return found
 
@@ -76,7 +76,7 @@ def test_another_strength_of_steering_is_another_decider():
     model = tiny_models.model("llama", 4_096)
     writer = SteeredWriter(model, made_directions(), fingerprint="d" * 64)
 
-    first, second = (OwnKnowledgeByMonitor(writer, steering=s) for s in (0.0, 0.5))
+    first, second = (SelfKnowledgeByMonitor(writer, steering=s) for s in (0.0, 0.5))
 
     assert first.fingerprint != second.fingerprint
     found = first.consider(ASKED)
