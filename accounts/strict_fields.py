@@ -7,6 +7,7 @@ The library reads "5", 5.0 and true as the integer 5 and writes the number 7 as 
 from collections.abc import Mapping
 from typing import Any
 
+from django.db import models
 from rest_framework import serializers
 
 
@@ -89,3 +90,25 @@ class StrictSerializer(serializers.Serializer[Any]):
                     }
                 )
         return super().to_internal_value(data)
+
+
+class StrictModelSerializer(StrictSerializer, serializers.ModelSerializer[Any]):
+    """A JSON object of a model's fields, each strictly of its type."""
+
+    serializer_field_mapping = {
+        **serializers.ModelSerializer.serializer_field_mapping,
+        models.CharField: StrictCharField,
+        models.TextField: StrictCharField,
+        models.PositiveIntegerField: StrictIntegerField,
+        models.FloatField: StrictFloatField,
+        models.BooleanField: StrictBooleanField,
+    }
+
+    def build_standard_field(
+        self,
+        field_name: str,
+        model_field: Any,  # noqa: ANN401  # the library's
+    ) -> Any:  # noqa: ANN401  # the library's
+        made, options = super().build_standard_field(field_name, model_field)
+        options.pop("label", None)
+        return made, options

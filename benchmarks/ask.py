@@ -138,7 +138,8 @@ def _fill(entries: int) -> str:
     from accounts.roles import Role
     from accounts.services import create_token
     from kb.demonstration import load_demonstration
-    from kb.entries.services import NewEntry, create_entries
+    from kb.entries.services import create_entries
+    from kb.entries.values import NewEntry
     from kb.models import Audience, Entry, KnowledgeBase
     from probes import bundled
     from qa.policies.services import ensure_default_policy

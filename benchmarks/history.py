@@ -26,7 +26,8 @@ from django.test.utils import setup_databases, teardown_databases
 
 from accounts.acting import as_owner, unrestricted
 from kb.entries.revisions import revision_of
-from kb.entries.services import NewEntry, create_entries
+from kb.entries.services import create_entries
+from kb.entries.values import NewEntry
 from kb.models import Entry, Revision
 from nescio.embedded import postgres
 from tests.factories import make_audience, make_curator, make_knowledge_base

@@ -129,7 +129,8 @@ def _own_database() -> Iterator[None]:
 
 
 def _write_entries(count: int) -> None:
-    from kb.entries.services import NewEntry, create_entries
+    from kb.entries.services import create_entries
+    from kb.entries.values import NewEntry
     from kb.models import Audience, KnowledgeBase
 
     began = time.monotonic()

@@ -14,7 +14,8 @@ from accounts.roles import Role
 from accounts.services import create_user
 from benchmarks.loop_page_list import PASSWORD
 from benchmarks.loop_sql import STATEMENTS
-from kb.entries.services import NewEntry, create_entries
+from kb.entries.services import create_entries
+from kb.entries.values import NewEntry
 from kb.models import Audience, KnowledgeBase, Tag
 from qa.dashboard.daily_counts import count_days
 from qa.models import Certificate, ChangedDay, Policy

@@ -11,8 +11,9 @@ from typing import Any
 from django.contrib.auth.models import Group, User
 
 from accounts.roles import Role
-from kb.entries.services import NewEntry, create_entries, create_entry
+from kb.entries.services import create_entries, create_entry
 from kb.entries.states import retire_entry
+from kb.entries.values import NewEntry
 from kb.models import Audience, Document, Entry, KnowledgeBase, Tag
 
 _numbers = itertools.count(1)

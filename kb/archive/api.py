@@ -3,21 +3,25 @@ from uuid import UUID
 
 from django.http import FileResponse, HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
 from rest_framework import status
-from rest_framework.generics import GenericAPIView, ListAPIView
+from rest_framework.decorators import action
+from rest_framework.generics import GenericAPIView
+from rest_framework.mixins import ListModelMixin
 from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.roles import IsCurator, caller
 from accounts.strict_fields import StrictBooleanField, StrictSerializer
+from accounts.viewsets import ResourceViewSet
 from jobs.api import JobSerializer
 from jobs.models import Job, JobQuerySet
 from kb.archive.entry_table import csv_response
 from kb.archive.exports import exported_file, exports_of, request_export
+from kb.entries.api import EntryFilter
 from kb.entries.models import Entry
-from kb.interface.api import EntryFilter, KnowledgeBaseField
+from kb.interface.api import KnowledgeBaseField
 
 
 class NewExportSerializer(StrictSerializer):
@@ -58,23 +62,22 @@ class CSVRenderer(_FileRenderer):
     format = "csv"
 
 
-class ExportListView(ListAPIView[Job]):
-    """Archives that the caller asked for, newest first."""
+@extend_schema_view(
+    list=extend_schema(operation_id="exports_list", summary="List your exports")
+)
+class ExportViewSet(ListModelMixin, ResourceViewSet[Job]):
+    """Archives that the caller asked for, newest first; each is a job."""
 
     permission_classes = [IsCurator]
-    throttle_scope = "user"
     serializer_class = JobSerializer
     filter_backends = []
+    lookup_url_kwarg = "job_id"
+    lookup_value_converter = "uuid"
 
     def get_queryset(self) -> JobQuerySet:
         if getattr(self, "swagger_fake_view", False):
             return Job.objects.none()
         return exports_of(caller(self.request)).select_related("owner")
-
-    @extend_schema(operation_id="exports_list", summary="List your exports")
-    def get(self, request: Request) -> Response:
-        """List one's own exports, newest first; each is a job."""
-        return self.list(request)
 
     @extend_schema(
         operation_id="exports_create",
@@ -85,27 +88,16 @@ class ExportListView(ListAPIView[Job]):
             403: OpenApiResponse(description="A complete one needs the role admin."),
         },
     )
-    def post(self, request: Request) -> Response:
+    def create(self, request: Request) -> Response:
         """Have an archive made: follow the job, then fetch `/exports/{id}/file`."""
-        body = NewExportSerializer(data=request.data, context={"request": request})
-        body.is_valid(raise_exception=True)
-        chosen = body.validated_data.get("knowledge_base")
+        body = self.validated(NewExportSerializer)
+        chosen = body.get("knowledge_base")
         job = request_export(
             by=caller(request),
             knowledge_base="" if chosen is None else chosen.slug,
-            complete=body.validated_data["complete"],
+            complete=body["complete"],
         )
         return Response(JobSerializer(job).data, status=status.HTTP_202_ACCEPTED)
-
-
-class ExportFileView(GenericAPIView[Job]):
-    """The archive of one export."""
-
-    permission_classes = [IsCurator]
-    throttle_scope = "user"
-    serializer_class = JobSerializer
-    renderer_classes = [ZipRenderer, JSONRenderer]
-    queryset = Job.objects.none()
 
     @extend_schema(
         operation_id="exports_file",
@@ -115,7 +107,8 @@ class ExportFileView(GenericAPIView[Job]):
             409: OpenApiResponse(description="It is not made yet, or failed."),
         },
     )
-    def get(self, request: Request, job_id: UUID) -> HttpResponseBase:
+    @action(detail=True, renderer_classes=[ZipRenderer, JSONRenderer])
+    def file(self, request: Request, job_id: UUID) -> HttpResponseBase:
         """Fetch the archive that an export made; it is deleted after some days."""
         path = exported_file(job_id, by=caller(request))
         return FileResponse(

@@ -1,18 +1,17 @@
 from typing import Any
 
-from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
 from rest_framework import serializers, status
-from rest_framework.generics import GenericAPIView, ListAPIView
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.pagination import NewestFirstPagination
 from accounts.roles import Role, has_role
-from accounts.strict_fields import StrictBooleanField, StrictCharField, StrictSerializer
-from kb.audiences import services as audiences
-from kb.audiences.models import Audience
-from kb.audiences.services import create_audience, edit_audience
+from accounts.strict_fields import StrictCharField, StrictModelSerializer
+from accounts.viewsets import ResourceViewSet
+from kb.audiences.models import Audience, AudienceQuerySet
+from kb.audiences.services import SLUG_LIMIT, create_audience, edit_audience
 from kb.exceptions import AudienceNotFoundError
 from kb.interface.api import AgentReadsAdminWrites
 
@@ -36,13 +35,9 @@ class AudienceSerializer(serializers.ModelSerializer[Audience]):
         read_only_fields = fields
 
 
-class AudienceChangesSerializer(StrictSerializer):
+class AudienceChangesSerializer(StrictModelSerializer):
     """What to change; what is left out stays."""
 
-    name = StrictCharField(max_length=audiences.NAME_LIMIT, required=False)
-    everyone = StrictBooleanField(
-        required=False, help_text="Every signed-in user belongs to it."
-    )
     groups = serializers.ListField(
         child=StrictCharField(max_length=150),
         required=False,
@@ -50,42 +45,40 @@ class AudienceChangesSerializer(StrictSerializer):
         help_text="Names of groups whose members belong to it.",
     )
 
+    class Meta:
+        model = Audience
+        fields = ["name", "everyone", "groups"]
+
 
 class NewAudienceSerializer(AudienceChangesSerializer):
     """An audience to be made."""
 
-    slug = StrictCharField(max_length=audiences.SLUG_LIMIT)
-    name = StrictCharField(max_length=audiences.NAME_LIMIT)
+    slug = StrictCharField(max_length=SLUG_LIMIT)
 
-
-def _visible(request: Request) -> QuerySet[Audience]:
-    """The caller's own audiences; every one for who manages them."""
-    if has_role(request.user, Role.ADMIN):
-        return Audience.objects.all()
-    return Audience.objects.visible_to(request.user)
-
-
-def _find(request: Request, slug: str) -> Audience:
-    audience = _visible(request).filter(slug=slug).first()
-    if audience is None:
-        raise AudienceNotFoundError(f"There is no audience {slug!r} that you may see.")
-    return audience
+    class Meta(AudienceChangesSerializer.Meta):
+        fields = [*AudienceChangesSerializer.Meta.fields, "slug"]
 
 
 @extend_schema_view(
-    get=extend_schema(operation_id="audiences_list", summary="List audiences")
+    list=extend_schema(operation_id="audiences_list", summary="List audiences"),
+    retrieve=extend_schema(operation_id="audiences_read", summary="Read an audience"),
 )
-class AudienceListView(ListAPIView[Audience]):
-    """The audiences that the caller belongs to."""
+class AudienceViewSet(ListModelMixin, RetrieveModelMixin, ResourceViewSet[Audience]):
+    """The audiences that the caller belongs to; every one for who manages them."""
 
     permission_classes = [AgentReadsAdminWrites]
-    throttle_scope = "user"
     serializer_class = AudienceSerializer
     pagination_class = BySlugPagination
     filter_backends = []
+    lookup_field = "slug"
+    lookup_value_converter = "slug"
+    not_found = AudienceNotFoundError
 
-    def get_queryset(self) -> QuerySet[Audience]:
-        return _visible(self.request).prefetch_related("groups")
+    def get_queryset(self) -> AudienceQuerySet:
+        audiences = Audience.objects.prefetch_related("groups")
+        if has_role(self.request.user, Role.ADMIN):
+            return audiences
+        return audiences.visible_to(self.request.user)
 
     @extend_schema(
         operation_id="audiences_create",
@@ -96,32 +89,10 @@ class AudienceListView(ListAPIView[Audience]):
             409: OpenApiResponse(description="The slug is taken."),
         },
     )
-    def post(self, request: Request) -> Response:
+    def create(self, request: Request) -> Response:
         """Make an audience of everyone or of the members of groups."""
-        body = NewAudienceSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        audience = create_audience(**body.validated_data)
-        return Response(
-            AudienceSerializer(audience).data, status=status.HTTP_201_CREATED
-        )
-
-
-class AudienceView(GenericAPIView[Audience]):
-    """One audience."""
-
-    permission_classes = [AgentReadsAdminWrites]
-    throttle_scope = "user"
-    serializer_class = AudienceSerializer
-    queryset = Audience.objects.none()
-
-    @extend_schema(
-        operation_id="audiences_read",
-        summary="Read an audience",
-        responses=AudienceSerializer,
-    )
-    def get(self, request: Request, slug: str) -> Response:
-        """Return an audience."""
-        return Response(AudienceSerializer(_find(request, slug)).data)
+        made = create_audience(**self.validated(NewAudienceSerializer))
+        return Response(AudienceSerializer(made).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(
         operation_id="audiences_change",
@@ -129,10 +100,9 @@ class AudienceView(GenericAPIView[Audience]):
         request=AudienceChangesSerializer,
         responses=AudienceSerializer,
     )
-    def patch(self, request: Request, slug: str) -> Response:
+    def partial_update(self, request: Request, slug: str) -> Response:
         """Change what is given; who may see what changes with the answer."""
-        audience = _find(request, slug)
-        body = AudienceChangesSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        changed = edit_audience(audience_id=audience.pk, **body.validated_data)
+        audience = self.get_object()
+        changes = self.validated(AudienceChangesSerializer)
+        changed = edit_audience(audience_id=audience.pk, **changes)
         return Response(AudienceSerializer(changed).data)

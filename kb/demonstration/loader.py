@@ -17,9 +17,9 @@ from kb.audiences.services import create_audience
 from kb.documents.models import Document, KnowledgeBase, Section
 from kb.documents.services import SectionNode, create_document
 from kb.entries.models import Entry
-from kb.entries.services import NewEntry, create_entries
+from kb.entries.services import create_entries
 from kb.entries.states import retire_entry
-from kb.entries.values import UNVERIFIED_CONFIDENCE
+from kb.entries.values import UNVERIFIED_CONFIDENCE, NewEntry
 
 logger = logging.getLogger(__name__)
 

@@ -1,9 +1,9 @@
 from typing import Any
 
-from django.db.models import QuerySet
+import django_filters
 from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
 from rest_framework import serializers, status
-from rest_framework.generics import GenericAPIView, ListAPIView
+from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -14,17 +14,20 @@ from accounts.strict_fields import (
     StrictIntegerField,
     StrictSerializer,
 )
-from kb.audiences.models import Audience
+from accounts.viewsets import ResourceViewSet
 from kb.documents import services as documents
-from kb.documents.models import Document, KnowledgeBase
+from kb.documents.models import Document, DocumentQuerySet
 from kb.documents.services import create_document, edit_document
 from kb.exceptions import DocumentNotFoundError
 from kb.interface.api import (
+    WORDS_LIMIT,
     AgentReadsCuratorWrites,
-    AudienceField,
-    DocumentFilter,
+    AudienceFilter,
     KnowledgeBaseField,
-    knowledge_base_of,
+    KnowledgeBaseFilter,
+    KnowledgeSerializer,
+    ReferringSerializer,
+    WordsFilter,
 )
 
 
@@ -52,29 +55,15 @@ class SectionNodeSerializer(StrictSerializer):
         return fields
 
 
-class DocumentSerializer(serializers.ModelSerializer[Document]):
+class DocumentSerializer(ReferringSerializer):
     """A document without its sections."""
-
-    knowledge_base = serializers.SlugRelatedField[KnowledgeBase](
-        slug_field="slug", read_only=True
-    )
-    audience = serializers.SlugRelatedField[Audience](slug_field="slug", read_only=True)
-    created_by = serializers.CharField(
-        source="created_by.username", default=None, read_only=True, allow_null=True
-    )
 
     class Meta:
         model = Document
         fields = [
-            "id",
-            "knowledge_base",
-            "title",
-            "source",
-            "audience",
-            "created_by",
-            "created_at",
-            "updated_at",
-        ]
+            "id", "knowledge_base", "title", "source", "audience", "created_by",
+            "created_at", "updated_at",
+        ]  # fmt: skip
         read_only_fields = fields
 
 
@@ -89,19 +78,13 @@ class DocumentDetailSerializer(DocumentSerializer):
 
     @extend_schema_field(SectionSerializer(many=True))
     def get_sections(self, document: Document) -> Any:  # noqa: ANN401  # JSON
-        """Return the tree, from one query."""
         tree = documents.section_tree(list(document.sections.all()))
         return [SectionSerializer().to_representation(node) for node in tree]
 
 
-class DocumentChangesSerializer(StrictSerializer):
+class DocumentChangesSerializer(KnowledgeSerializer):
     """What to change; what is left out stays. `sections` is the whole tree."""
 
-    title = StrictCharField(max_length=documents.TITLE_LIMIT, required=False)
-    source = StrictCharField(  # type: ignore[assignment]  # the document's, no field's
-        max_length=documents.SOURCE_LIMIT, allow_blank=True, required=False
-    )
-    audience = AudienceField(required=False)
     entries_follow = StrictBooleanField(
         required=False,
         help_text="Whether entries of the audience that it had get the new one too.",
@@ -111,6 +94,10 @@ class DocumentChangesSerializer(StrictSerializer):
         required=False,
         help_text="The whole tree: sections it does not name go, their entries stay.",
     )
+
+    class Meta:
+        model = Document
+        fields = ["title", "source", "audience", "entries_follow", "sections"]
 
     def validate_sections(
         self, value: list[dict[str, Any]]
@@ -122,17 +109,16 @@ class DocumentChangesSerializer(StrictSerializer):
 class NewDocumentSerializer(DocumentChangesSerializer):
     """A document to be written."""
 
-    title = StrictCharField(max_length=documents.TITLE_LIMIT)
-    audience = AudienceField(help_text="The audience that its new entries get.")
     entries_follow = None  # type: ignore[assignment]  # there are none yet
     knowledge_base = KnowledgeBaseField(
         required=False, help_text="By default the only one there is."
     )
 
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        if "knowledge_base" not in attrs:
-            attrs["knowledge_base"] = knowledge_base_of(attrs)
-        return attrs
+    class Meta(DocumentChangesSerializer.Meta):
+        fields = ["title", "source", "audience", "sections", "knowledge_base"]
+        extra_kwargs = {
+            "audience": {"help_text": "The audience that its new entries get."}
+        }
 
 
 def _node(parsed: dict[str, Any]) -> documents.SectionNode:
@@ -143,32 +129,36 @@ def _node(parsed: dict[str, Any]) -> documents.SectionNode:
     )
 
 
-def _find(request: Request, document_id: int) -> Document:
-    document = (
-        Document.objects.visible_to(request.user)
-        .select_related("knowledge_base", "audience", "created_by")
-        .filter(pk=document_id)
-        .first()
+class DocumentFilter(django_filters.FilterSet):
+    """What a list of documents may be narrowed by."""
+
+    knowledge_base = KnowledgeBaseFilter()
+    audience = AudienceFilter()
+    q = WordsFilter(
+        field_name="title",
+        lookup_expr="icontains",
+        max_length=WORDS_LIMIT,
+        label="A part of the title.",
     )
-    if document is None:
-        raise DocumentNotFoundError(
-            f"There is no document {document_id} that you may see."
-        )
-    return document
+
+    class Meta:
+        model = Document
+        fields: list[str] = []
 
 
 @extend_schema_view(
-    get=extend_schema(operation_id="documents_list", summary="List documents")
+    list=extend_schema(operation_id="documents_list", summary="List documents")
 )
-class DocumentListView(ListAPIView[Document]):
+class DocumentViewSet(ListModelMixin, ResourceViewSet[Document]):
     """The documents that the caller may see, newest first."""
 
     permission_classes = [AgentReadsCuratorWrites]
-    throttle_scope = "user"
     serializer_class = DocumentSerializer
     filterset_class = DocumentFilter
+    lookup_url_kwarg = "document_id"
+    not_found = DocumentNotFoundError
 
-    def get_queryset(self) -> QuerySet[Document]:
+    def get_queryset(self) -> DocumentQuerySet:
         return Document.objects.visible_to(self.request.user).select_related(
             "knowledge_base", "audience", "created_by"
         )
@@ -179,31 +169,22 @@ class DocumentListView(ListAPIView[Document]):
         request=NewDocumentSerializer,
         responses={201: DocumentDetailSerializer},
     )
-    def post(self, request: Request) -> Response:
+    def create(self, request: Request) -> Response:
         """Make a document with the tree of its sections."""
-        body = NewDocumentSerializer(data=request.data, context={"request": request})
-        body.is_valid(raise_exception=True)
-        document = create_document(author=caller(request), **body.validated_data)
-        shown = DocumentDetailSerializer(_find(request, document.pk))
-        return Response(shown.data, status=status.HTTP_201_CREATED)
-
-
-class DocumentView(GenericAPIView[Document]):
-    """One document with its sections."""
-
-    permission_classes = [AgentReadsCuratorWrites]
-    throttle_scope = "user"
-    serializer_class = DocumentDetailSerializer
-    queryset = Document.objects.none()
+        body = self.validated(NewDocumentSerializer)
+        made = create_document(author=caller(request), **body)
+        return Response(
+            DocumentDetailSerializer(made).data, status=status.HTTP_201_CREATED
+        )
 
     @extend_schema(
         operation_id="documents_read",
         summary="Read a document",
         responses=DocumentDetailSerializer,
     )
-    def get(self, request: Request, document_id: int) -> Response:
+    def retrieve(self, request: Request, document_id: int) -> Response:
         """Return a document with the tree of its sections."""
-        return Response(DocumentDetailSerializer(_find(request, document_id)).data)
+        return Response(DocumentDetailSerializer(self.get_object()).data)
 
     @extend_schema(
         operation_id="documents_change",
@@ -211,14 +192,9 @@ class DocumentView(GenericAPIView[Document]):
         request=DocumentChangesSerializer,
         responses=DocumentDetailSerializer,
     )
-    def patch(self, request: Request, document_id: int) -> Response:
+    def partial_update(self, request: Request, document_id: int) -> Response:
         """Change what is given; entries keep their audience unless `entries_follow`."""
-        document = _find(request, document_id)
-        body = DocumentChangesSerializer(
-            data=request.data, context={"request": request}
-        )
-        body.is_valid(raise_exception=True)
-        edit_document(
-            document_id=document.pk, author=caller(request), **body.validated_data
-        )
-        return Response(DocumentDetailSerializer(_find(request, document_id)).data)
+        self.get_object()
+        changes = self.validated(DocumentChangesSerializer)
+        edit_document(document_id=document_id, author=caller(request), **changes)
+        return self.retrieve(request, document_id)

@@ -8,11 +8,11 @@ from django.db.models import Q
 
 from kb.audiences.models import Audience
 
-REVIEW_INTERVAL_MOST = 3_650
+MAX_REVIEW_INTERVAL = 3_650
 """Days; the longest interval between two reviews, ten years."""
 REVIEW_INTERVAL_LIMITS = (
     MinValueValidator(1),
-    MaxValueValidator(REVIEW_INTERVAL_MOST),
+    MaxValueValidator(MAX_REVIEW_INTERVAL),
 )
 
 
@@ -52,7 +52,7 @@ class KnowledgeBase(models.Model):
     overdue_grace_days = models.PositiveIntegerField(
         "grace period",
         default=30,
-        validators=[MaxValueValidator(REVIEW_INTERVAL_MOST)],
+        validators=[MaxValueValidator(MAX_REVIEW_INTERVAL)],
         help_text="Days after a review came due.",
     )
     created_at = models.DateTimeField(auto_now_add=True)

@@ -21,9 +21,9 @@ from kb.enrichment.forms import PROMPT_VERSION
 from kb.enrichment.models import Proposal
 from kb.enrichment.signals import normalised
 from kb.entries.models import Entry
-from kb.entries.services import EntryChanges, NewEntry, create_entries, edit_entry
+from kb.entries.services import create_entries, edit_entry
 from kb.entries.states import retire_entry, verify_entry
-from kb.entries.values import UNVERIFIED_CONFIDENCE
+from kb.entries.values import UNVERIFIED_CONFIDENCE, EntryChanges, NewEntry
 from kb.exceptions import ProposalDecidedError, ProposalNotFoundError
 
 

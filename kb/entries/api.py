@@ -1,11 +1,16 @@
-"""Changing only what was read: `If-Match` with an entity tag, or `revision` in the body."""
+"""Entries and their revisions over REST.
+
+A change is made on the revision that was read: `If-Match` with the entity tag, or
+`revision` in the body.
+"""
 
 import re
 from collections.abc import Callable
 from typing import Any
 
+import django_filters
 from django.db import transaction
-from django.db.models import QuerySet
+from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import (
     OpenApiParameter,
@@ -14,20 +19,38 @@ from drf_spectacular.utils import (
     extend_schema_view,
 )
 from rest_framework import status
-from rest_framework.generics import GenericAPIView, ListAPIView
+from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.filters import BooleanFilter
 from accounts.roles import Role, caller, has_role
+from accounts.viewsets import ResourceViewSet
+from kb.audiences.models import Audience
 from kb.entries.models import Entry, EntryQuerySet
 from kb.entries.services import create_entry, edit_entry
-from kb.entries.states import restore_entry, retire_entry, verify_entry
+from kb.entries.states import (
+    restore_entry,
+    restore_revision,
+    retire_entry,
+    verify_entry,
+)
 from kb.exceptions import (
     EntryNotFoundError,
     PreconditionFailedError,
     RevisionConflictError,
 )
-from kb.interface.api import AgentReadsCuratorWrites, EntryFilter
+from kb.interface.api import (
+    WORDS_LIMIT,
+    AgentReadsCuratorWrites,
+    AudienceFilter,
+    DocumentFilter,
+    KnowledgeBaseFilter,
+    TagFilter,
+    WordsFilter,
+)
+from kb.tags.models import Tag
 from kb.upkeep.conflict_resolution import settle_written
 
 from .serializers import (
@@ -35,315 +58,308 @@ from .serializers import (
     EntryChangesSerializer,
     EntrySerializer,
     NewEntrySerializer,
+    RevisionSerializer,
     VerificationSerializer,
 )
 
 _TAG = re.compile(r'"(\d{1,9})"', re.ASCII)
-
-
-def revision_in_header(request: Request) -> int | None:
-    """Return the revision that `If-Match` asks for; None without one, or for `*`.
-
-    Raises:
-        PreconditionFailedError: The header holds no tag of ours, so nothing matches it.
-    """
-    header = request.headers.get("If-Match", "").strip()
-    if header in {"", "*"}:
-        return None
-    tag = _TAG.fullmatch(header)
-    if tag is None:
-        raise PreconditionFailedError(
-            f"If-Match {header[:60]!r} is no entity tag of an entry; send the ETag that "
-            "reading it gave, quotes included."
-        )
-    return int(tag[1])
-
-
-def set_entity_tag(response: Response, revision: int) -> Response:
-    response["ETag"] = f'"{revision}"'
-    return response
-
-
-IF_MATCH = OpenApiParameter(
+_IF_MATCH = OpenApiParameter(
     "If-Match",
     OpenApiTypes.STR,
     OpenApiParameter.HEADER,
     description="The ETag of the entry as it was read; 412 if it changed since.",
 )
-
-ETAG = OpenApiParameter(
+_ETAG = OpenApiParameter(
     "ETag",
     OpenApiTypes.STR,
     OpenApiParameter.HEADER,
     response=[200, 201],
     description="The revision, for `If-Match`.",
 )
-STALE = {
+_STALE = {
     409: OpenApiResponse(
         description="It is retired, or at another revision than `revision`."
     ),
     412: OpenApiResponse(description="It is at another revision than `If-Match`."),
 }
+_CHANGE: dict[str, Any] = {
+    "parameters": [_IF_MATCH, _ETAG],
+    "responses": {200: EntrySerializer, **_STALE},
+}
 
 
-def _readable(request: Request) -> EntryQuerySet:
-    """Entries that the caller may read: drafts and retired ones are the curators'."""
-    entries = Entry.objects.visible_to(request.user)
-    if not has_role(request.user, Role.CURATOR):
-        entries = entries.servable()
-    return entries
+class EntryFilter(django_filters.FilterSet):
+    """What a list of entries may be narrowed by."""
 
-
-def find_entry(request: Request, entry_id: int) -> Entry:
-    """Return an entry that the caller may read, ready to be shown.
-
-    Raises:
-        EntryNotFoundError: There is none.
-    """
-    entry = (
-        _readable(request)
-        .with_revision_number()
-        .select_related(
-            "knowledge_base",
-            "audience",
-            "document",
-            "section",
-            "owner",
-            "product_line",
-            "line_of_business",
-            "verified_by",
-            "upkeep",
-        )
-        .defer("search_vector")
-        .filter(pk=entry_id)
-        .first()
+    knowledge_base = KnowledgeBaseFilter()
+    audience = AudienceFilter()
+    document = DocumentFilter()
+    product_line = TagFilter(Tag.Facet.PRODUCT_LINE)
+    line_of_business = TagFilter(Tag.Facet.LINE_OF_BUSINESS)
+    state = django_filters.MultipleChoiceFilter(
+        choices=Entry.State.choices, label="May be given more than once."
     )
-    if entry is None:
-        raise EntryNotFoundError(f"There is no entry {entry_id} that you may see.")
-    return entry
+    origin = django_filters.MultipleChoiceFilter(
+        choices=Entry.Origin.choices, label="May be given more than once."
+    )
+    expired = BooleanFilter(method="filter_expired", label="Past its valid_until?")
+    q = WordsFilter(
+        method="filter_words",
+        max_length=WORDS_LIMIT,
+        label='Words of question and text, by stem; "..." a phrase, -word without it.',
+    )
 
+    class Meta:
+        model = Entry
+        fields: list[str] = []
 
-def shown_entry(
-    request: Request, entry_id: int, status_code: int = status.HTTP_200_OK
-) -> Response:
-    """Return the entry as it stands now, with its entity tag."""
-    data = EntrySerializer(find_entry(request, entry_id)).data
-    return set_entity_tag(Response(data, status=status_code), data["revision"])
+    def filter_expired(
+        self, queryset: EntryQuerySet, _name: str, value: bool
+    ) -> EntryQuerySet:
+        now = timezone.now()
+        return queryset.expired(now) if value else queryset.current(now)
 
-
-def expected_revision(request: Request, body: dict[str, Any]) -> int | None:
-    """Return the revision a change was made on; takes it out of `body`."""
-    in_body: int | None = body.pop("revision", None)
-    in_header = revision_in_header(request)
-    return in_body if in_header is None else in_header
-
-
-def guarded(
-    request: Request,
-    change: Callable[..., Entry],
-    **arguments: Any,  # noqa: ANN401  # those of `change`
-) -> Entry:
-    """Make a change; a stale `If-Match` is told as HTTP wants it."""
-    try:
-        return change(**arguments)
-    except RevisionConflictError as error:
-        if revision_in_header(request) is None:
-            raise
-        raise PreconditionFailedError(str(error)) from error
+    def filter_words(
+        self, queryset: EntryQuerySet, _name: str, value: str
+    ) -> EntryQuerySet:
+        return queryset.saying(value)
 
 
 @extend_schema_view(
-    get=extend_schema(operation_id="entries_list", summary="List entries")
+    list=extend_schema(operation_id="entries_list", summary="List entries")
 )
-class EntryListView(ListAPIView[Entry]):
+class EntryViewSet(ListModelMixin, ResourceViewSet[Entry]):
     """The entries that the caller may read, newest first."""
 
     permission_classes = [AgentReadsCuratorWrites]
-    throttle_scope = "user"
     serializer_class = EntrySerializer
     filterset_class = EntryFilter
+    lookup_url_kwarg = "entry_id"
+    not_found = EntryNotFoundError
 
-    def get_queryset(self) -> QuerySet[Entry]:
+    def get_queryset(self) -> EntryQuerySet:
+        """Drafts and retired entries are the curators'."""
+        entries = Entry.objects.visible_to(self.request.user)
+        if not has_role(self.request.user, Role.CURATOR):
+            entries = entries.servable()
         return (
-            _readable(self.request)
-            .with_revision_number()
+            entries.with_revision_number()
             .select_related(
-                "knowledge_base",
-                "audience",
-                "document",
-                "section",
-                "owner",
-                "product_line",
-                "line_of_business",
-                "verified_by",
-                "upkeep",
+                "knowledge_base", "audience", "document", "section", "owner",
+                "product_line", "line_of_business", "verified_by", "upkeep",
             )
             .defer("search_vector")
-        )
+        )  # fmt: skip
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        """Add which audiences the caller may know of, for revisions."""
+        context = super().get_serializer_context()
+        if self.action == "revisions":
+            visible = Audience.objects.visible_to(self.request.user)
+            context["audiences"] = set(visible.values_list("pk", flat=True))
+        return context
 
     @extend_schema(
         operation_id="entries_create",
         summary="Write an entry",
-        parameters=[ETAG],
+        parameters=[_ETAG],
         request=NewEntrySerializer,
         responses={201: EntrySerializer},
     )
-    def post(self, request: Request) -> Response:
+    def create(self, request: Request) -> Response:
         """Write an entry; it may be evidence from the moment of the answer on."""
-        body = NewEntrySerializer(data=request.data, context={"request": request})
-        body.is_valid(raise_exception=True)
-        fields = {"audience": None, **body.validated_data}
+        fields = {"audience": None, **self.validated(NewEntrySerializer)}
         override = fields.pop("override", "")
         with transaction.atomic():
             entry = create_entry(author=caller(request), **fields)
             settle_written(entry.pk, by=caller(request), override=override)
-        return shown_entry(request, entry.pk, status.HTTP_201_CREATED)
-
-
-class EntryView(GenericAPIView[Entry]):
-    """One entry."""
-
-    permission_classes = [AgentReadsCuratorWrites]
-    throttle_scope = "user"
-    serializer_class = EntrySerializer
-    queryset = Entry.objects.none()
+        self.kwargs["entry_id"] = entry.pk
+        return self._shown(status.HTTP_201_CREATED)
 
     @extend_schema(
         operation_id="entries_read",
         summary="Read an entry",
-        parameters=[ETAG],
+        parameters=[_ETAG],
         responses=EntrySerializer,
     )
-    def get(self, request: Request, entry_id: int) -> Response:
+    def retrieve(self, request: Request, entry_id: int) -> Response:
         """Return an entry; its ETag is what `If-Match` takes."""
-        return shown_entry(request, entry_id)
+        return self._shown()
 
     @extend_schema(
         operation_id="entries_change",
         summary="Change an entry",
-        parameters=[IF_MATCH, ETAG],
         request=EntryChangesSerializer,
-        responses={200: EntrySerializer, **STALE},
+        **_CHANGE,
     )
-    def patch(self, request: Request, entry_id: int) -> Response:
+    def partial_update(self, request: Request, entry_id: int) -> Response:
         """Change what is given; a verified entry is then verified by the caller."""
-        entry = find_entry(request, entry_id)
-        body = EntryChangesSerializer(data=request.data, context={"request": request})
-        body.is_valid(raise_exception=True)
-        changes = dict(body.validated_data)
+        self.get_object()
+        changes = self.validated(EntryChangesSerializer)
         override = changes.pop("override", "")
+        expected = self._expected_revision(changes)
         with transaction.atomic():
-            guarded(
-                request,
+            self._make(
                 edit_entry,
-                entry_id=entry.pk,
                 author=caller(request),
                 may_verify=True,
-                expected_revision=expected_revision(request, changes),
+                expected_revision=expected,
                 **changes,
             )
             if changes.keys() & {"text", "question"}:
-                settle_written(entry.pk, by=caller(request), override=override)
-        return shown_entry(request, entry_id)
+                settle_written(entry_id, by=caller(request), override=override)
+        return self._shown()
 
     @extend_schema(
         operation_id="entries_delete",
         summary="Retire an entry",
         parameters=[
-            IF_MATCH,
+            _IF_MATCH,
             OpenApiParameter("reason", {"type": "string", "maxLength": 300}),
         ],
-        responses={204: None, 412: STALE[412]},
+        responses={204: None, 412: _STALE[412]},
     )
-    def delete(self, request: Request, entry_id: int) -> Response:
+    def destroy(self, request: Request, entry_id: int) -> Response:
         """Take an entry out of every answer; past answers still show what they cite."""
-        entry = find_entry(request, entry_id)
-        guarded(
-            request,
+        self.get_object()
+        self._make(
             retire_entry,
-            entry_id=entry.pk,
             by=caller(request),
             reason=request.query_params.get("reason", ""),
-            expected_revision=revision_in_header(request),
+            expected_revision=self._revision_in_header(),
         )
         return Response(status=status.HTTP_204_NO_CONTENT)
-
-
-class _EntryActionView(GenericAPIView[Entry]):
-    permission_classes = [AgentReadsCuratorWrites]
-    throttle_scope = "user"
-    serializer_class = EntrySerializer
-    queryset = Entry.objects.none()
-    change: Callable[..., Entry]
-    body: type[ActionSerializer] = ActionSerializer
-
-    def _act(self, request: Request, entry_id: int) -> Response:
-        entry = find_entry(request, entry_id)
-        body = self.body(data=request.data)
-        body.is_valid(raise_exception=True)
-        with transaction.atomic():
-            guarded(
-                request,
-                type(self).change,
-                entry_id=entry.pk,
-                by=caller(request),
-                reason=body.validated_data["reason"],
-                expected_revision=expected_revision(request, dict(body.validated_data)),
-            )
-            if self.body is VerificationSerializer:
-                override = body.validated_data.get("override", "")
-                settle_written(entry.pk, by=caller(request), override=override)
-        return shown_entry(request, entry_id)
-
-
-class EntryVerifyView(_EntryActionView):
-    """Verification of one entry."""
-
-    body = VerificationSerializer
-
-    change = staticmethod(verify_entry)
 
     @extend_schema(
         operation_id="entries_verify",
         summary="Verify an entry",
-        parameters=[IF_MATCH, ETAG],
         request=VerificationSerializer,
-        responses={200: EntrySerializer, **STALE},
+        **_CHANGE,
     )
-    def post(self, request: Request, entry_id: int) -> Response:
-        """Vouch for an entry as it stands: confidence 1; again renews the date."""
-        return self._act(request, entry_id)
-
-
-class EntryRetireView(_EntryActionView):
-    """Retirement of one entry."""
-
-    change = staticmethod(retire_entry)
+    @action(detail=True, methods=["post"])
+    def verify(self, request: Request, entry_id: int) -> Response:
+        """Verify an entry as it is: confidence 1; verifying again renews the date."""
+        self.get_object()
+        body = self.validated(VerificationSerializer)
+        override = body.pop("override", "")
+        with transaction.atomic():
+            self._act(verify_entry, body)
+            settle_written(entry_id, by=caller(request), override=override)
+        return self._shown()
 
     @extend_schema(
         operation_id="entries_retire",
         summary="Retire an entry and return it",
-        parameters=[IF_MATCH, ETAG],
         request=ActionSerializer,
-        responses={200: EntrySerializer, **STALE},
+        **_CHANGE,
     )
-    def post(self, request: Request, entry_id: int) -> Response:
+    @action(detail=True, methods=["post"])
+    def retire(self, request: Request, entry_id: int) -> Response:
         """Take an entry out of every answer; a retired one stays as it is."""
-        return self._act(request, entry_id)
-
-
-class EntryRestoreView(_EntryActionView):
-    """Return of one entry from retirement."""
-
-    change = staticmethod(restore_entry)
+        self.get_object()
+        self._act(retire_entry, self.validated(ActionSerializer))
+        return self._shown()
 
     @extend_schema(
         operation_id="entries_restore",
         summary="Restore a retired entry",
-        parameters=[IF_MATCH, ETAG],
         request=ActionSerializer,
-        responses={200: EntrySerializer, **STALE},
+        **_CHANGE,
     )
-    def post(self, request: Request, entry_id: int) -> Response:
-        """Undo a retirement: the entry stands as it did before it."""
-        return self._act(request, entry_id)
+    @action(detail=True, methods=["post"])
+    def restore(self, request: Request, entry_id: int) -> Response:
+        """Undo a retirement: the entry is again as it was before."""
+        self.get_object()
+        self._act(restore_entry, self.validated(ActionSerializer))
+        return self._shown()
+
+    @extend_schema(
+        operation_id="entries_revisions",
+        summary="List what an entry ever said",
+        responses=RevisionSerializer(many=True),
+    )
+    @action(detail=True, filter_backends=[], serializer_class=RevisionSerializer)
+    def revisions(self, request: Request, entry_id: int) -> Response:
+        """List everything that one entry ever was, newest first."""
+        rows = self.get_object().revisions.select_related(
+            "author", "verified_by", "owner", "audience", "document", "section"
+        )
+        page = self.paginate_queryset(rows)
+        return self.get_paginated_response(self.get_serializer(page, many=True).data)
+
+    @extend_schema(
+        operation_id="entries_revisions_restore",
+        summary="Restore an earlier revision",
+        request=ActionSerializer,
+        **_CHANGE,
+    )
+    @action(detail=True, methods=["post"], url_path="revisions/<int:number>/restore")
+    def restore_revision(
+        self, request: Request, entry_id: int, number: int
+    ) -> Response:
+        """Let an entry say again what it said, as its next revision.
+
+        Who may see it and who looks after it stay as they are. A verified entry is then
+        verified by the caller.
+        """
+        self.get_object()
+        body = self.validated(ActionSerializer)
+        self._act(restore_revision, body, number=number, may_verify=True)
+        return self._shown()
+
+    def _act(
+        self,
+        change: Callable[..., Entry],
+        body: dict[str, Any],
+        **arguments: Any,  # noqa: ANN401  # those of `change`
+    ) -> None:
+        self._make(
+            change,
+            by=caller(self.request),
+            reason=body["reason"],
+            expected_revision=self._expected_revision(body),
+            **arguments,
+        )
+
+    def _make(
+        self,
+        change: Callable[..., Entry],
+        **arguments: Any,  # noqa: ANN401  # those of `change`
+    ) -> None:
+        """Make a change; where `If-Match` is out of date, that is the answer."""
+        try:
+            change(entry_id=self.kwargs["entry_id"], **arguments)
+        except RevisionConflictError as error:
+            if self._revision_in_header() is None:
+                raise
+            raise PreconditionFailedError(str(error)) from error
+
+    def _expected_revision(self, body: dict[str, Any]) -> int | None:
+        """Return the revision a change was made on; takes it out of `body`."""
+        in_body: int | None = body.pop("revision", None)
+        in_header = self._revision_in_header()
+        return in_body if in_header is None else in_header
+
+    def _revision_in_header(self) -> int | None:
+        """Return the revision that `If-Match` names; None without one, or for `*`.
+
+        Raises:
+            PreconditionFailedError: The header holds no tag of ours, so nothing matches.
+        """
+        header = self.request.headers.get("If-Match", "").strip()
+        if header in {"", "*"}:
+            return None
+        tag = _TAG.fullmatch(header)
+        if tag is None:
+            raise PreconditionFailedError(
+                f"If-Match {header[:60]!r} is no entity tag of an entry; send the ETag "
+                "that reading it gave, quotes included."
+            )
+        return int(tag[1])
+
+    def _shown(self, status_code: int = status.HTTP_200_OK) -> Response:
+        """Return the entry as it is now, with its entity tag."""
+        data = EntrySerializer(self.get_object()).data
+        response = Response(data, status=status_code)
+        response["ETag"] = f'"{data["revision"]}"'
+        return response

@@ -11,7 +11,9 @@ from kb.enrichment.models import Proposal
 from kb.entries.models import Entry, Revision
 from kb.exceptions import EntryNotFoundError, EntryRetiredError, RevisionConflictError
 
-from .values import UNVERIFIED_CONFIDENCE
+from .values import REVISED, UNVERIFIED_CONFIDENCE
+
+_KEPT = [Revision._meta.get_field(name).attname for name in REVISED]
 
 
 def keep_in_step(entry: Entry, *, by: User | None, reason: str) -> None:
@@ -110,27 +112,8 @@ def revision_of(
     entry: Entry, *, number: int, author: User | None, reason: str
 ) -> Revision:
     """Return what the entry says now as a revision that is not saved."""
-    return Revision(
-        entry=entry,
-        number=number,
-        question=entry.question,
-        text=entry.text,
-        state=entry.state,
-        confidence=entry.confidence,
-        valid_until=entry.valid_until,
-        language=entry.language,
-        audience_id=entry.audience_id,
-        document_id=entry.document_id,
-        section_id=entry.section_id,
-        owner_id=entry.owner_id,
-        product_line_id=entry.product_line_id,
-        line_of_business_id=entry.line_of_business_id,
-        verified_by_id=entry.verified_by_id,
-        verified_at=entry.verified_at,
-        review_interval_days=entry.review_interval_days,
-        author=author,
-        reason=reason,
-    )
+    kept = {name: getattr(entry, name) for name in _KEPT}
+    return Revision(entry=entry, number=number, author=author, reason=reason, **kept)
 
 
 def verify(entry: Entry, by: User, *, at: datetime | None = None) -> str:

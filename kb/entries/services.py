@@ -5,127 +5,37 @@ together, so what is answered changes with the entry and never before or after i
 are taken in one order everywhere: the active model (shared), then entries.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import TypedDict, Unpack
+from collections.abc import Mapping, Sequence
+from typing import Any, Unpack
 
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from kb.audiences.models import Audience
 from kb.conflicts.finding import refresh_conflicts_of
-from kb.documents.models import Document, KnowledgeBase, Section
 from kb.embedding.services import PreparedVectors, active_model, write_vectors
 from kb.entries.models import Entry, Revision
 from kb.exceptions import InvalidKnowledgeError
-from kb.tags.models import Tag
 
 from .revisions import doubt, lock, refuse_retired, revision_of, save, vouch
 from .values import (
+    NEEDS_NEW_VERIFICATION,
     UNVERIFIED_CONFIDENCE,
-    check_choice,
+    EntryChanges,
+    NewEntry,
     check_confidence,
-    check_interval,
-    check_moment,
     check_place,
     check_state,
-    check_tag,
+    checked,
     clean_reason,
-    clean_said,
 )
 
-# What a verification vouches for: a change of one of these needs a new one.
-_VOUCHED = frozenset({"text", "question", "valid_until"})
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewEntry:
-    """What an entry is to be; the fields are those of `create_entry`."""
-
-    knowledge_base: KnowledgeBase
-    audience: Audience | None
-    text: str
-    question: str = ""
-    document: Document | None = None
-    section: Section | None = None
-    origin: str = Entry.Origin.MANUAL
-    confidence: float = UNVERIFIED_CONFIDENCE
-    verify: bool = False
-    state: str = Entry.State.DRAFT
-    language: str | None = None
-    valid_until: datetime | None = None
-    owner: User | None = None
-    product_line: Tag | None = None
-    line_of_business: Tag | None = None
-    review_interval_days: int | None = None
-    reason: str = ""
-    place: str = ""
-    source_key: str = ""
-    source_digest: str = ""
-
-
-class EntryChanges(TypedDict, total=False):
-    """What an edit may change; a key that is absent stays as it is."""
-
-    text: str
-    question: str
-    document: Document | None
-    section: Section | None
-    audience: Audience
-    language: str
-    valid_until: datetime | None
-    owner: User | None
-    product_line: Tag | None
-    line_of_business: Tag | None
-    review_interval_days: int | None
-    state: str
-    confidence: float
-    place: str
-    source_key: str
-    source_digest: str
-
-
-class _NewEntryOptions(TypedDict, total=False):
-    question: str
-    document: Document | None
-    section: Section | None
-    origin: str
-    confidence: float
-    verify: bool
-    state: str
-    language: str | None
-    valid_until: datetime | None
-    owner: User | None
-    product_line: Tag | None
-    line_of_business: Tag | None
-    review_interval_days: int | None
-    reason: str
-
-
-def create_entry(
-    *,
-    knowledge_base: KnowledgeBase,
-    audience: Audience | None,
-    text: str,
-    author: User | None,
-    **options: Unpack[_NewEntryOptions],
-) -> Entry:
+def create_entry(*, author: User | None, **new: Unpack[NewEntry]) -> Entry:
     """Write one entry with its first revision and its vector.
 
     Args:
-        audience: Who may see it; None takes the document's.
         author: Who wrote it; None for the system itself.
-        options: `question` makes it a question-and-answer entry; `document` and
-            `section` say where it stands (a section brings its document); `confidence`
-            in (0, 1), by default 0.8; `verify` makes it verified by `author` with
-            confidence 1; `state` is draft (the default), in_review or needs_review;
-            `language` is by default the knowledge base's; `reason` goes into the
-            revision.
     """
-    new = NewEntry(
-        knowledge_base=knowledge_base, audience=audience, text=text, **options
-    )
     return create_entries([new], author=author)[0]
 
 
@@ -142,12 +52,13 @@ def create_entries(
         prepared: Vectors made before the transaction; the others are made in it.
     """
     entries = [_build(new, author=author) for new in new_entries]
+    reasons = [clean_reason(new.get("reason", "")) for new in new_entries]
     model = active_model(for_share=True)
     Entry.objects.bulk_create(entries, batch_size=500)
     Revision.objects.bulk_create(
         [
-            revision_of(entry, number=1, author=author, reason=clean_reason(new.reason))
-            for entry, new in zip(entries, new_entries, strict=True)
+            revision_of(entry, number=1, author=author, reason=reason)
+            for entry, reason in zip(entries, reasons, strict=True)
         ],
         batch_size=500,
     )
@@ -199,75 +110,41 @@ def edit_entry(
 
 
 def _build(new: NewEntry, *, author: User | None) -> Entry:
-    section = new.section
-    document = new.document or (section.document if section else None)
-    audience = new.audience or (document.audience if document else None)
-    if audience is None:
+    values: dict[str, Any] = {**new}
+    values.pop("reason", None)
+    verify, state = values.pop("verify", False), values.pop("state", Entry.State.DRAFT)
+    confidence = values.pop("confidence", UNVERIFIED_CONFIDENCE)
+    if section := values.get("section"):
+        values["document"] = values.get("document") or section.document
+    document = values.get("document")
+    values["audience"] = new["audience"] or (document.audience if document else None)
+    if values["audience"] is None:
         raise InvalidKnowledgeError(
             "audience", "audience is missing; name one, or a document that has one."
         )
-    entry = Entry(
-        knowledge_base=new.knowledge_base,
-        document=document,
-        section=section,
-        audience=audience,
-        question=clean_said("question", new.question),
-        text=clean_said("text", new.text),
-        origin=check_choice("origin", new.origin, Entry.Origin.values),
-        language=check_choice(
-            "language",
-            new.language or new.knowledge_base.language,
-            KnowledgeBase.Language.values,
-        ),
-        valid_until=check_moment(new.valid_until),
-        owner=new.owner,
-        product_line=check_tag(Tag.Facet.PRODUCT_LINE, new.product_line),
-        line_of_business=check_tag(Tag.Facet.LINE_OF_BUSINESS, new.line_of_business),
-        review_interval_days=check_interval(new.review_interval_days),
-        place=new.place,
-        source_key=new.source_key,
-        source_digest=new.source_digest,
-    )
+    values["language"] = values.get("language") or new["knowledge_base"].language
+    entry = Entry(**checked(values))
     check_place(entry)
-    if new.verify:
+    if verify:
         if author is None:
             raise InvalidKnowledgeError(
                 "verify", "verify needs an author: only a person verifies."
             )
         vouch(entry, author)
-    else:
-        entry.state = _first_state(new)
-        entry.confidence = check_confidence(new.confidence)
+        return entry
+    # Only what a model wrote is ever proposed.
+    is_proposed = (entry.origin, state) == (Entry.Origin.ENRICHED, Entry.State.PROPOSED)
+    entry.state = state if is_proposed else check_state(state)
+    entry.confidence = check_confidence(confidence)
     return entry
 
 
-def _first_state(new: NewEntry) -> str:
-    """Return the state that an entry begins in; only a model's is ever proposed."""
-    is_enriched = new.origin == Entry.Origin.ENRICHED
-    if is_enriched and new.state == Entry.State.PROPOSED:
-        return Entry.State.PROPOSED
-    return check_state(new.state)
-
-
-def _apply(entry: Entry, changes: EntryChanges) -> set[str]:
+def _apply(entry: Entry, changes: Mapping[str, Any]) -> set[str]:
     """Set the changed fields but state and confidence; return the names of all changes."""
-    cleaned: dict[str, object] = {**changes}
-    for name in ("text", "question"):
-        if name in changes:
-            cleaned[name] = clean_said(name, str(cleaned[name]))
-    if "language" in changes:
-        check_choice("language", changes["language"], KnowledgeBase.Language.values)
-    if "valid_until" in changes:
-        check_moment(changes["valid_until"])
-    if "review_interval_days" in changes:
-        check_interval(changes["review_interval_days"])
-    if "product_line" in changes:
-        check_tag(Tag.Facet.PRODUCT_LINE, changes["product_line"])
-    if "line_of_business" in changes:
-        check_tag(Tag.Facet.LINE_OF_BUSINESS, changes["line_of_business"])
-    changed = {name for name, value in cleaned.items() if getattr(entry, name) != value}
+    values = checked(changes)
+    changed = {name for name, value in values.items() if getattr(entry, name) != value}
     for name in changed - {"state", "confidence"}:
-        setattr(entry, name, cleaned[name])
+        setattr(entry, name, values[name])
     return changed
 
 
@@ -288,7 +165,7 @@ def _settle_verification(
     was_verified = entry.state == Entry.State.VERIFIED
     if "state" in changed:
         doubt(entry, state=check_state(changes["state"]))
-    elif was_verified and changed & _VOUCHED:
+    elif was_verified and changed & NEEDS_NEW_VERIFICATION:
         if verifier is not None:
             vouch(entry, verifier)
         else:

@@ -12,8 +12,8 @@ from kb.entries.models import Entry, Revision
 from kb.exceptions import RevisionNotFoundError
 
 from .revisions import lock, mark, restore, retire, save, verify
-from .services import EntryChanges, edit_entry
-from .values import clean_reason
+from .services import edit_entry
+from .values import EntryChanges, clean_reason
 
 
 @transaction.atomic

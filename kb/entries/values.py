@@ -1,15 +1,22 @@
-"""What may be written into an entry: each function returns it or says what is wrong.
+"""What an entry may hold: its fields, and the check of each.
 
-All raise `InvalidKnowledgeError` with the field, the value and the remedy.
+Here and in the model alone is a field of an entry declared: writing, revisions, REST,
+the table for spreadsheets, archives, the admin's form and the comparison of revisions
+go by it. Every check returns the value as it may be kept, or raises
+`InvalidKnowledgeError` with the field, the value and the remedy.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
+from typing import Any, Required, TypedDict
 
+from django.contrib.auth.models import User
 from django.utils import timezone
 
-from kb.documents.models import REVIEW_INTERVAL_MOST
-from kb.entries.models import Entry
+from kb.audiences.models import Audience
+from kb.documents.models import MAX_REVIEW_INTERVAL, Document, KnowledgeBase, Section
+from kb.entries.models import Entry, Revision
 from kb.exceptions import InvalidKnowledgeError
 from kb.tags.models import Tag
 from kb.text.cleaning import clean_line, clean_text
@@ -20,28 +27,75 @@ REASON_LIMIT = 300
 UNVERIFIED_CONFIDENCE = 0.8
 """What a hand-written entry gets until a person verified it."""
 
-_WRITABLE_STATES = (
+INTERNAL = frozenset({"id", "place", "source_key", "source_digest", "search_vector"})
+"""Fields that nobody is shown."""
+
+SHOWN = tuple(
+    field.name for field in Entry._meta.concrete_fields if field.name not in INTERNAL
+)
+
+_DERIVED = {"knowledge_base", "state", "origin", "confidence", "verified_by",
+            "verified_at", "created_at", "updated_at"}  # fmt: skip
+EDITABLE = tuple(name for name in SHOWN if name not in _DERIVED)
+"""Fields that hold what whoever edits an entry gives."""
+
+REVISED = tuple(
+    field.name
+    for field in Revision._meta.concrete_fields
+    if field.name in SHOWN and field.name != "created_at"
+)
+"""Fields that a revision keeps."""
+
+NEEDS_NEW_VERIFICATION = frozenset({"text", "question", "valid_until"})
+"""What a verification confirms: a change of one of these asks for a new one."""
+
+WRITABLE_STATES = (
     Entry.State.DRAFT,
     Entry.State.IN_REVIEW,
     Entry.State.NEEDS_REVIEW,
 )
 
 
-def check_place(entry: Entry) -> None:
-    """Refuse a document of another knowledge base, or a section of another document."""
-    document, section = entry.document, entry.section
-    if document and document.knowledge_base_id != entry.knowledge_base_id:
-        raise InvalidKnowledgeError(
-            "document",
-            f"document {document.pk} belongs to another knowledge base; take one of "
-            f"{entry.knowledge_base.slug}.",
-        )
-    if section and (document is None or section.document_id != document.pk):
-        raise InvalidKnowledgeError(
-            "section",
-            f"section {section.pk} belongs to another document; take one of the "
-            "entry's document.",
-        )
+class _EntryValues(TypedDict, total=False):
+    question: str
+    document: Document | None
+    section: Section | None
+    valid_until: datetime | None
+    owner: User | None
+    product_line: Tag | None
+    line_of_business: Tag | None
+    review_interval_days: int | None
+    state: str
+    confidence: float
+    place: str
+    source_key: str
+    source_digest: str
+
+
+class EntryChanges(_EntryValues, total=False):
+    """What an edit may change; a key that is absent stays as it is."""
+
+    text: str
+    audience: Audience
+    language: str
+
+
+class NewEntry(_EntryValues, total=False):
+    """What an entry is to be.
+
+    A question makes it a question-and-answer entry; a section brings its document. By
+    default the audience is that of the document, the language that of the knowledge
+    base, the confidence 0.8 and the state draft. `verify` makes it verified by its
+    author, with confidence 1; `reason` is kept with the revision.
+    """
+
+    knowledge_base: Required[KnowledgeBase]
+    audience: Required[Audience | None]
+    text: Required[str]
+    language: str | None
+    origin: str
+    verify: bool
+    reason: str
 
 
 def clean_said(name: str, value: str) -> str:
@@ -52,21 +106,7 @@ def clean_said(name: str, value: str) -> str:
 
 
 def clean_reason(value: str) -> str:
-    """Return the reason of a revision as it may be kept."""
     return clean_line(value, field="reason", limit=REASON_LIMIT, required=False)
-
-
-def check_state(value: str) -> str:
-    """Return a state that may be written; verified and retired are reached otherwise."""
-    if value == Entry.State.VERIFIED:
-        raise InvalidKnowledgeError(
-            "state", "state verified is not written; verify the entry instead."
-        )
-    if value == Entry.State.RETIRED:
-        raise InvalidKnowledgeError(
-            "state", "state retired is not written; retire the entry instead."
-        )
-    return check_choice("state", value, [state.value for state in _WRITABLE_STATES])
 
 
 def check_confidence(value: float) -> float:
@@ -87,10 +127,10 @@ def check_confidence(value: float) -> float:
 
 def check_interval(value: int | None) -> int | None:
     """Return a review interval in days, or None for the knowledge base's."""
-    if value is not None and not 1 <= value <= REVIEW_INTERVAL_MOST:
+    if value is not None and not 1 <= value <= MAX_REVIEW_INTERVAL:
         raise InvalidKnowledgeError(
             "review_interval_days",
-            f"review_interval_days {value} is not in 1 to {REVIEW_INTERVAL_MOST}; give "
+            f"review_interval_days {value} is not in 1 to {MAX_REVIEW_INTERVAL}; give "
             "a number of days in it, or none for the knowledge base's.",
         )
     return value
@@ -106,7 +146,17 @@ def check_tag(facet: Tag.Facet, value: Tag | None) -> Tag | None:
     return value
 
 
-def check_choice(field: str, value: str, values: Sequence[str]) -> str:
+def check_state(value: str) -> str:
+    """Return a state that may be written; verified and retired are reached otherwise."""
+    for state, verb in (("verified", "verify"), ("retired", "retire")):
+        if value == state:
+            raise InvalidKnowledgeError(
+                "state", f"state {state} is not written; {verb} the entry instead."
+            )
+    return _check_choice("state", [state.value for state in WRITABLE_STATES], value)
+
+
+def _check_choice(field: str, values: Sequence[str], value: str) -> str:
     if value not in values:
         raise InvalidKnowledgeError(
             field, f"{field} {value!r} is unknown; take one of {', '.join(values)}."
@@ -114,10 +164,48 @@ def check_choice(field: str, value: str, values: Sequence[str]) -> str:
     return value
 
 
-def check_moment(value: datetime | None) -> datetime | None:
-    """Return a moment that has a time zone, or None."""
+def _check_moment(value: datetime | None) -> datetime | None:
     if value is not None and timezone.is_naive(value):
         raise InvalidKnowledgeError(
             "valid_until", f"valid_until {value} has no time zone; give it one."
         )
     return value
+
+
+_CHECKS: Mapping[str, Callable[[Any], object]] = {
+    "question": partial(clean_said, "question"),
+    "text": partial(clean_said, "text"),
+    "origin": partial(_check_choice, "origin", Entry.Origin.values),
+    "language": partial(_check_choice, "language", KnowledgeBase.Language.values),
+    "valid_until": _check_moment,
+    "review_interval_days": check_interval,
+    **{facet.value: partial(check_tag, facet) for facet in Tag.Facet},
+}
+
+
+def checked(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of fields as they may be kept.
+
+    State and confidence are not looked at: they depend on the verification.
+    """
+    return {
+        name: _CHECKS[name](value) if name in _CHECKS else value
+        for name, value in values.items()
+    }
+
+
+def check_place(entry: Entry) -> None:
+    """Refuse a document of another knowledge base, or a section of another document."""
+    document, section = entry.document, entry.section
+    if document and document.knowledge_base_id != entry.knowledge_base_id:
+        raise InvalidKnowledgeError(
+            "document",
+            f"document {document.pk} belongs to another knowledge base; take one of "
+            f"{entry.knowledge_base.slug}.",
+        )
+    if section and (document is None or section.document_id != document.pk):
+        raise InvalidKnowledgeError(
+            "section",
+            f"section {section.pk} belongs to another document; take one of the "
+            "entry's document.",
+        )

@@ -1,24 +1,24 @@
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers, status
-from rest_framework.generics import GenericAPIView, ListAPIView
+from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.roles import IsCurator, caller
-from kb.audiences.models import Audience
-from kb.documents.models import KnowledgeBase
+from accounts.viewsets import ResourceViewSet
 from kb.documents.services import SOURCE_LIMIT, TITLE_LIMIT
 from kb.exceptions import ImportNotFoundError
-from kb.imports.models import Import
+from kb.imports.models import Import, ImportQuerySet
 from kb.imports.services import Upload, enqueue_import, start_import
 from kb.interface.api import (
     AudienceField,
     KnowledgeBaseField,
+    ReferringSerializer,
     TagField,
     knowledge_base_of,
 )
@@ -43,13 +43,9 @@ class BadRowSerializer(serializers.Serializer[dict[str, str]]):
     reason = serializers.CharField()
 
 
-class ImportSerializer(serializers.ModelSerializer[Import]):
-    """An import: how it is to be read, and what came or would come of it."""
+class ImportSerializer(ReferringSerializer):
+    """An import: how the file is read, and what it changes or would change."""
 
-    knowledge_base = serializers.SlugRelatedField[KnowledgeBase](
-        slug_field="slug", read_only=True
-    )
-    audience = serializers.SlugRelatedField[Audience](slug_field="slug", read_only=True)
     job = serializers.UUIDField(
         source="job_id",
         read_only=True,
@@ -57,7 +53,7 @@ class ImportSerializer(serializers.ModelSerializer[Import]):
         help_text="The job that plans or applies it: progress, cancel, retry.",
     )
     verify = serializers.SerializerMethodField(
-        help_text="Whether who imports it vouches for what it says."
+        help_text="Whether what it says is verified by who imports it."
     )
     counts = serializers.DictField(
         child=serializers.IntegerField(),
@@ -80,7 +76,6 @@ class ImportSerializer(serializers.ModelSerializer[Import]):
         read_only_fields = fields
 
     def get_verify(self, row: Import) -> bool:
-        """Tell whether somebody vouches."""
         return row.verify_as_id is not None
 
 
@@ -104,7 +99,7 @@ class NewImportSerializer(serializers.Serializer[Upload]):
         Tag.Facet.LINE_OF_BUSINESS, default=None, allow_null=True
     )
     verify = serializers.BooleanField(
-        default=False, help_text="You vouch for all that it says."
+        default=False, help_text="You verify all that it says."
     )
     dry_run = serializers.BooleanField(
         default=False, help_text="Only plan it; it may be applied afterwards."
@@ -115,85 +110,56 @@ class NewImportSerializer(serializers.Serializer[Upload]):
             attrs["knowledge_base"] = knowledge_base_of({})
         return attrs
 
-    def upload(self) -> Upload:
-        """Return the validated file with its options."""
-        values = dict(self.validated_data)
-        file: Any = values.pop("file")
-        del values["dry_run"]
-        return Upload(file=file.file, name=file.name or "", **values)
 
+@extend_schema_view(
+    list=extend_schema(operation_id="imports_list", summary="List your imports"),
+    retrieve=extend_schema(operation_id="imports_read", summary="Read an import"),
+)
+class ImportViewSet(ListModelMixin, RetrieveModelMixin, ResourceViewSet[Import]):
+    """The caller's own imports with counts, examples and bad rows, newest first."""
 
-class _Imports(GenericAPIView[Import]):
     permission_classes = [IsCurator]
-    throttle_scope = "user"
     serializer_class = ImportSerializer
+    parser_classes = [MultiPartParser]
+    filterset_fields = ["state"]
+    lookup_url_kwarg = "import_id"
+    not_found = ImportNotFoundError
 
-    def get_queryset(self) -> QuerySet[Import]:
+    def get_queryset(self) -> ImportQuerySet:
         return Import.objects.visible_to(self.request.user).select_related(
             "knowledge_base", "audience"
         )
-
-    def find(self, import_id: int) -> Import:
-        row = self.get_queryset().filter(pk=import_id).first()
-        if row is None:
-            raise ImportNotFoundError(
-                f"There is no import {import_id} that you may see."
-            )
-        return row
-
-    def accepted(self, row: Import) -> Response:
-        shown = ImportSerializer(self.find(row.pk))
-        return Response(shown.data, status=status.HTTP_202_ACCEPTED)
-
-
-class ImportListView(_Imports, ListAPIView[Import]):
-    """Imports, newest first."""
-
-    parser_classes = [MultiPartParser]
-    filterset_fields = ["state"]
-
-    @extend_schema(operation_id="imports_list")
-    def get(self, request: Request) -> Response:
-        """List one's own imports, newest first."""
-        return self.list(request)
 
     @extend_schema(
         operation_id="imports_create",
         request={"multipart/form-data": NewImportSerializer},
         responses={202: ImportSerializer},
     )
-    def post(self, request: Request) -> Response:
+    def create(self, request: Request) -> Response:
         """Import a file in the background, or only plan it (`dry_run`).
 
         A file whose source was imported before is a new version of it: only what
         changed is changed. The job tells how far it is.
         """
-        body = NewImportSerializer(data=request.data, context={"request": request})
-        body.is_valid(raise_exception=True)
-        user = caller(request)
+        values = self.validated(NewImportSerializer)
+        applies = not values.pop("dry_run")
+        file = values.pop("file")
+        upload = Upload(file=file.file, name=file.name or "", **values)
         with transaction.atomic():
-            row = start_import(body.upload(), by=user)
-            enqueue_import(row, apply=not body.validated_data["dry_run"], by=user)
-        return self.accepted(row)
-
-
-class ImportView(_Imports):
-    """One import."""
-
-    @extend_schema(operation_id="imports_read", responses=ImportSerializer)
-    def get(self, request: Request, import_id: int) -> Response:
-        """Read an import with its counts, examples and bad rows."""
-        return Response(ImportSerializer(self.find(import_id)).data)
-
-
-class ImportApplyView(_Imports):
-    """Applies a planned import."""
+            row = start_import(upload, by=caller(request))
+            enqueue_import(row, apply=applies, by=caller(request))
+        return self._accepted(row.pk)
 
     @extend_schema(
         operation_id="imports_apply", request=None, responses={202: ImportSerializer}
     )
-    def post(self, request: Request, import_id: int) -> Response:
-        """Apply a planned import in the background; asking twice is asking once."""
-        row = self.find(import_id)
-        enqueue_import(row, apply=True, by=caller(request))
-        return self.accepted(row)
+    @action(detail=True, methods=["post"])
+    def apply(self, request: Request, import_id: int) -> Response:
+        """Apply a planned import in the background; a second request changes nothing."""
+        enqueue_import(self.get_object(), apply=True, by=caller(request))
+        return self._accepted(import_id)
+
+    def _accepted(self, import_id: int) -> Response:
+        self.kwargs["import_id"] = import_id
+        shown = ImportSerializer(self.get_object())
+        return Response(shown.data, status=status.HTTP_202_ACCEPTED)

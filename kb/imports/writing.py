@@ -12,8 +12,9 @@ from kb.documents.services import (
 from kb.embedding.services import PreparedVectors
 from kb.entries.models import Entry
 from kb.entries.revisions import record
-from kb.entries.services import EntryChanges, NewEntry, create_entries, edit_entry
+from kb.entries.services import create_entries, edit_entry
 from kb.entries.states import restore_entry, verify_entry
+from kb.entries.values import EntryChanges, NewEntry
 from kb.imports.models import Import
 
 from .decisions import Action, Decision, Known, Source

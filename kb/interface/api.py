@@ -1,44 +1,57 @@
 """Rows named in a request: what the caller may not see does not exist."""
 
+from functools import partial
 from typing import Any
 
 import django_filters
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from accounts.filters import BooleanFilter
 from accounts.roles import Role, has_role
-from accounts.strict_fields import StrictPrimaryKeyField, StrictSlugField
+from accounts.strict_fields import (
+    StrictModelSerializer,
+    StrictPrimaryKeyField,
+    StrictSlugField,
+)
 from kb.audiences.models import Audience
 from kb.conflicts.models import Conflict, ConflictQuerySet
 from kb.documents.models import Document, KnowledgeBase, Section
-from kb.entries.models import Entry, EntryQuerySet
+from kb.entries.models import Entry
 from kb.tags.models import Tag
 
+NAMED_BY: dict[Any, str] = {
+    KnowledgeBase: "slug",
+    Audience: "slug",
+    Tag: "slug",
+    User: "username",
+}
+"""What names a row wherever knowledge is shown or exported; others go by their id."""
 
-class KnowledgeBaseField(StrictSlugField):
+
+class _NamedField(StrictSlugField):
+    """A row by what `NAMED_BY` says."""
+
+    def __init__(self, **options: Any) -> None:  # noqa: ANN401  # the library's
+        super().__init__(slug_field=NAMED_BY[self.queryset.model], **options)
+
+
+class KnowledgeBaseField(_NamedField):
     """A knowledge base by its slug."""
 
     queryset = KnowledgeBase.objects.all()
 
-    def __init__(self, **options: Any) -> None:  # noqa: ANN401  # the library's
-        super().__init__(slug_field="slug", **options)
 
-
-class AudienceField(StrictSlugField):
+class AudienceField(_NamedField):
     """An audience of the caller's, by its slug."""
 
     queryset = Audience.objects.all()
-
-    def __init__(self, **options: Any) -> None:  # noqa: ANN401  # the library's
-        super().__init__(slug_field="slug", **options)
 
     def get_queryset(self) -> QuerySet[Any]:
         return Audience.objects.visible_to(self.context["request"].user)
@@ -66,28 +79,73 @@ class SectionField(StrictPrimaryKeyField):
         ).select_related("document__knowledge_base", "document__audience")
 
 
-class TagField(StrictSlugField):
+class TagField(_NamedField):
     """A tag of one facet, by its slug."""
 
     queryset = Tag.objects.all()
 
     def __init__(self, facet: Tag.Facet, **options: Any) -> None:  # noqa: ANN401  # the library's
         self._facet = facet
-        super().__init__(
-            slug_field="slug", help_text=f"Slug of a {facet.label}.", **options
-        )
+        super().__init__(help_text=f"Slug of a {facet.label}.", **options)
 
     def get_queryset(self) -> QuerySet[Any]:
         return Tag.objects.filter(facet=self._facet)
 
 
-class UserField(StrictSlugField):
+class UserField(_NamedField):
     """An active user by name."""
 
     queryset = User.objects.filter(is_active=True)
 
-    def __init__(self, **options: Any) -> None:  # noqa: ANN401  # the library's
-        super().__init__(slug_field="username", **options)
+
+class ReferringSerializer(serializers.ModelSerializer[Any]):
+    """Shows the rows that a row refers to by `NAMED_BY`."""
+
+    def build_relational_field(
+        self,
+        field_name: str,
+        relation_info: Any,  # noqa: ANN401  # the library's
+    ) -> tuple[type[Any], dict[str, Any]]:
+        name = NAMED_BY.get(relation_info.related_model)
+        if name is None or relation_info.to_many:
+            return super().build_relational_field(field_name, relation_info)
+        nullable = relation_info.model_field.null
+        return serializers.SlugRelatedField, {
+            "slug_field": name,
+            "read_only": True,
+            "allow_null": nullable,
+            "help_text": "A user name." if name == "username" else "",
+        }
+
+
+class KnowledgeSerializer(StrictModelSerializer):
+    """What is written of a row; rows that it refers to are those that the caller may see."""
+
+    def build_relational_field(
+        self,
+        field_name: str,
+        relation_info: Any,  # noqa: ANN401  # the library's
+    ) -> tuple[Any, dict[str, Any]]:
+        _, options = super().build_relational_field(field_name, relation_info)
+        kept = {k: options[k] for k in ("required", "allow_null") if k in options}
+        if relation_info.related_model is Tag:
+            return partial(TagField, Tag.Facet(field_name)), kept
+        return _WRITTEN_BY[relation_info.related_model], kept
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Take the knowledge base of what is named, where it may be left out."""
+        if "knowledge_base" in self.fields and "knowledge_base" not in attrs:
+            attrs["knowledge_base"] = knowledge_base_of(attrs)
+        return attrs
+
+
+_WRITTEN_BY: dict[Any, Any] = {
+    KnowledgeBase: KnowledgeBaseField,
+    Audience: AudienceField,
+    Document: DocumentField,
+    Section: SectionField,
+    User: UserField,
+}
 
 
 def knowledge_base_of(attrs: dict[str, Any]) -> KnowledgeBase:
@@ -134,8 +192,8 @@ WORDS_LIMIT = 200
 
 
 @extend_schema_field({"type": "string", "maxLength": WORDS_LIMIT})
-class _WordsFilter(django_filters.CharFilter):
-    pass
+class WordsFilter(django_filters.CharFilter):
+    """Words to look for."""
 
 
 @extend_schema_field({"type": "string"})
@@ -151,7 +209,9 @@ class KnowledgeBaseFilter(django_filters.ModelChoiceFilter):
 
 
 @extend_schema_field({"type": "string"})
-class _AudienceFilter(django_filters.ModelChoiceFilter):
+class AudienceFilter(django_filters.ModelChoiceFilter):
+    """One of the caller's audiences by its slug."""
+
     def __init__(self) -> None:
         super().__init__(to_field_name="slug", label="One of your audiences.")
 
@@ -173,7 +233,9 @@ class TagFilter(django_filters.ModelChoiceFilter):
 
 
 @extend_schema_field({"type": "integer"})
-class _DocumentFilter(django_filters.ModelChoiceFilter):
+class DocumentFilter(django_filters.ModelChoiceFilter):
+    """A document that the caller may see, by its id."""
+
     def __init__(self) -> None:
         super().__init__(label="The id of a document that you may see.")
 
@@ -188,44 +250,6 @@ class _EntryFilter(django_filters.ModelChoiceFilter):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Entry]:
         return Entry.objects.visible_to(request.user)
-
-
-class EntryFilter(django_filters.FilterSet):
-    """What a list of entries may be narrowed by."""
-
-    knowledge_base = KnowledgeBaseFilter()
-    audience = _AudienceFilter()
-    document = _DocumentFilter()
-    product_line = TagFilter(Tag.Facet.PRODUCT_LINE)
-    line_of_business = TagFilter(Tag.Facet.LINE_OF_BUSINESS)
-    state = django_filters.MultipleChoiceFilter(
-        choices=Entry.State.choices, label="May be given more than once."
-    )
-    origin = django_filters.MultipleChoiceFilter(
-        choices=Entry.Origin.choices, label="May be given more than once."
-    )
-    expired = BooleanFilter(method="filter_expired", label="Past its valid_until?")
-    q = _WordsFilter(
-        method="filter_words",
-        max_length=WORDS_LIMIT,
-        label='Words of question and text, by stem; "..." a phrase, -word without it.',
-    )
-
-    class Meta:
-        model = Entry
-        fields: list[str] = []
-
-    def filter_expired(
-        self, queryset: EntryQuerySet, _name: str, value: bool
-    ) -> EntryQuerySet:
-        """Keep what has expired by now, or what has not."""
-        now = timezone.now()
-        return queryset.expired(now) if value else queryset.current(now)
-
-    def filter_words(
-        self, queryset: EntryQuerySet, _name: str, value: str
-    ) -> EntryQuerySet:
-        return queryset.saying(value)
 
 
 class ConflictFilter(django_filters.FilterSet):
@@ -248,20 +272,3 @@ class ConflictFilter(django_filters.FilterSet):
     ) -> ConflictQuerySet:
         """Keep those that one entry is part of."""
         return queryset.of_entry(value.pk)
-
-
-class DocumentFilter(django_filters.FilterSet):
-    """What a list of documents may be narrowed by."""
-
-    knowledge_base = KnowledgeBaseFilter()
-    audience = _AudienceFilter()
-    q = _WordsFilter(
-        field_name="title",
-        lookup_expr="icontains",
-        max_length=WORDS_LIMIT,
-        label="A part of the title.",
-    )
-
-    class Meta:
-        model = Document
-        fields: list[str] = []

@@ -1,73 +1,67 @@
-"""Tags over REST: what knowledge is divided by, and who knows of it."""
-
-from typing import Any
+"""Tags over REST: what knowledge is divided by, and who its experts are."""
 
 from django.core.validators import validate_slug
-from django.db.models import QuerySet
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
 from rest_framework import serializers
-from rest_framework.generics import GenericAPIView, get_object_or_404
+from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.status import HTTP_200_OK, HTTP_201_CREATED
 
-from accounts.strict_fields import StrictCharField, StrictSerializer
+from accounts.strict_fields import StrictCharField, StrictModelSerializer
+from accounts.viewsets import ResourceViewSet
 from kb.interface.api import AgentReadsCuratorWrites, UserField
 from kb.tags.models import Tag
 from kb.tags.services import create_tag, edit_tag
 
 
-class TagSerializer(serializers.Serializer[Any]):
+class TagSerializer(serializers.ModelSerializer[Tag]):
     """A tag with the names of its experts."""
 
     slug = serializers.CharField()
     name = serializers.CharField()
-    facet = serializers.ChoiceField(Tag.Facet.choices)
     experts = serializers.SerializerMethodField(help_text="User names, sorted.")
 
+    class Meta:
+        model = Tag
+        fields = ["slug", "name", "facet", "experts"]
+
     def get_experts(self, tag: Tag) -> list[str]:
-        """Return who reviews what is asked of it."""
         return sorted(user.get_username() for user in tag.experts.all())
 
 
-class TagChangesSerializer(StrictSerializer):
+class TagChangesSerializer(StrictModelSerializer):
     """What to change; what is left out stays."""
 
-    name = StrictCharField(max_length=100, required=False)
     experts = serializers.ListField(
         child=UserField(), required=False, max_length=200, help_text="User names."
     )
+
+    class Meta:
+        model = Tag
+        fields = ["name", "experts"]
 
 
 class NewTagSerializer(TagChangesSerializer):
     """A tag to be made."""
 
     slug = StrictCharField(max_length=50, validators=[validate_slug])
-    name = StrictCharField(max_length=100)
-    facet = serializers.ChoiceField(Tag.Facet.choices)
+
+    class Meta(TagChangesSerializer.Meta):
+        fields = [*TagChangesSerializer.Meta.fields, "slug", "facet"]
 
 
-class _TagsView(GenericAPIView[Tag]):
+@extend_schema_view(list=extend_schema(operation_id="tags_list"))
+class TagViewSet(ListModelMixin, ResourceViewSet[Tag]):
+    """All tags by facet and slug: there are dozens, not thousands."""
+
     permission_classes = [AgentReadsCuratorWrites]
-    throttle_scope = "user"
     serializer_class = TagSerializer
     pagination_class = None
-
-    def get_queryset(self) -> QuerySet[Tag]:
-        return Tag.objects.prefetch_related("experts")
-
-    def shown(self, tag: Tag, status: int = HTTP_200_OK) -> Response:
-        found = self.get_queryset().get(pk=tag.pk)
-        return Response(TagSerializer(found).data, status)
-
-
-class TagListView(_TagsView):
-    """All of them: there are dozens, not thousands."""
-
-    @extend_schema(operation_id="tags_list", responses=TagSerializer(many=True))
-    def get(self, request: Request) -> Response:
-        """List tags by facet and slug."""
-        return Response(TagSerializer(self.get_queryset(), many=True).data)
+    filter_backends = []
+    lookup_field = "slug"
+    lookup_value_converter = "slug"
+    queryset = Tag.objects.prefetch_related("experts")
 
     @extend_schema(
         operation_id="tags_create",
@@ -77,24 +71,20 @@ class TagListView(_TagsView):
             409: OpenApiResponse(description="The slug is taken."),
         },
     )
-    def post(self, request: Request) -> Response:
+    def create(self, request: Request) -> Response:
         """Make a tag."""
-        given = NewTagSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
-        return self.shown(create_tag(**given.validated_data), HTTP_201_CREATED)
-
-
-class TagView(_TagsView):
-    """One of them."""
+        made = create_tag(**self.validated(NewTagSerializer))
+        return self._shown(made, HTTP_201_CREATED)
 
     @extend_schema(
         operation_id="tags_change",
         request=TagChangesSerializer,
         responses=TagSerializer,
     )
-    def patch(self, request: Request, slug: str) -> Response:
-        """Rename a tag, or say who knows of it."""
-        given = TagChangesSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
-        tag = get_object_or_404(Tag, slug=slug)
-        return self.shown(edit_tag(tag, **given.validated_data))
+    def partial_update(self, request: Request, slug: str) -> Response:
+        """Rename a tag, or name its experts."""
+        changes = self.validated(TagChangesSerializer)
+        return self._shown(edit_tag(self.get_object(), **changes))
+
+    def _shown(self, tag: Tag, status: int = HTTP_200_OK) -> Response:
+        return Response(TagSerializer(self.get_queryset().get(pk=tag.pk)).data, status)

@@ -17,8 +17,13 @@ from kb.audiences.models import Audience
 from kb.documents.models import Document, KnowledgeBase
 from kb.documents.services import create_document
 from kb.entries.models import Entry, Revision
-from kb.entries.services import NewEntry, create_entries
-from kb.entries.values import QUESTION_LIMIT, TEXT_LIMIT, UNVERIFIED_CONFIDENCE
+from kb.entries.services import create_entries
+from kb.entries.values import (
+    QUESTION_LIMIT,
+    TEXT_LIMIT,
+    UNVERIFIED_CONFIDENCE,
+    NewEntry,
+)
 from qa.answers.asking import find_knowledge_base
 from qa.exceptions import EvaluationDataError, KnowledgeBaseNotFoundError
 from qa.pipeline.values import clean_text

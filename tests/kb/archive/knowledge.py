@@ -11,8 +11,9 @@ from accounts.acting import as_owner
 from accounts.roles import Role
 from kb.archive.writing import Contents, write_archive
 from kb.documents.services import SectionNode, create_document, edit_document
-from kb.entries.services import NewEntry, create_entries, edit_entry
+from kb.entries.services import create_entries, edit_entry
 from kb.entries.states import mark_for_review, retire_entry, verify_entry
+from kb.entries.values import NewEntry
 from kb.models import Audience, Conflict, Document, Entry, KnowledgeBase, Proposal, Tag
 from tests.factories import (
     make_audience,
