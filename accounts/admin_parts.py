@@ -1,7 +1,7 @@
 """Patterns that the admin pages of all apps share."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial, wraps
 from typing import Any, ClassVar
 
@@ -83,6 +83,32 @@ def table(heads: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> SafeStr
         head,
         body,
     )
+
+
+class ListFilter(admin.SimpleListFilter):
+    """Narrows a list by one of `choices_by_value`, which may depend on the request."""
+
+    choices_by_value: Mapping[str, str] = {}
+
+    def get_choices(self, request: HttpRequest) -> Mapping[str, str]:
+        return self.choices_by_value
+
+    def narrow(
+        self,
+        rows: Any,  # noqa: ANN401  # a query set of the list's model
+        value: str,
+        request: HttpRequest,
+    ) -> QuerySet[Any]:
+        raise NotImplementedError
+
+    def lookups(
+        self, request: HttpRequest, _model_admin: object
+    ) -> list[tuple[str, str]]:
+        return list(self.get_choices(request).items())
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        value = self.value()
+        return queryset if value is None else self.narrow(queryset, value, request)
 
 
 class FixedRowsAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types

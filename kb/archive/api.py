@@ -19,7 +19,7 @@ from jobs.api import JobSerializer
 from jobs.models import Job, JobQuerySet
 from kb.archive.entry_table import csv_response
 from kb.archive.exports import exported_file, exports_of, request_export
-from kb.entries.api import EntryFilter
+from kb.entries.filters import EntryFilter
 from kb.entries.models import Entry
 from kb.interface.api import KnowledgeBaseField
 

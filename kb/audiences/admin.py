@@ -1,5 +1,3 @@
-from typing import Any
-
 from django import forms
 from django.contrib import admin
 from django.contrib.auth.models import Group
@@ -9,7 +7,7 @@ from django.http import HttpRequest
 from accounts.roles import Role, has_role
 from kb.audiences.models import Audience
 from kb.audiences.services import create_audience, edit_audience
-from kb.interface.admin import RefusedDeletionAdmin, ServiceForm
+from kb.interface.admin import RefusedDeletionAdmin, ServiceAdmin, ServiceForm
 
 
 class AudienceForm(ServiceForm):
@@ -26,15 +24,11 @@ class AudienceForm(ServiceForm):
         fields = ["slug", "name", "everyone", "groups"]
 
     def write(self) -> Audience:
-        """Make or change the audience."""
-        cleaned = self.cleaned_data
-        fields: dict[str, Any] = {
-            "name": cleaned["name"],
-            "everyone": cleaned["everyone"],
-            "groups": [group.name for group in cleaned["groups"]],
-        }
+        fields = dict(self.cleaned_data)
+        slug = fields.pop("slug", "")
+        fields["groups"] = [group.name for group in fields["groups"]]
         if self.instance.pk is None:
-            return create_audience(slug=cleaned["slug"], **fields)
+            return create_audience(slug=slug, **fields)
         return edit_audience(audience_id=self.instance.pk, **fields)
 
     def _save_m2m(self) -> None:
@@ -42,7 +36,7 @@ class AudienceForm(ServiceForm):
 
 
 @admin.register(Audience)
-class AudienceAdmin(RefusedDeletionAdmin):
+class AudienceAdmin(ServiceAdmin, RefusedDeletionAdmin):
     """Who sees what."""
 
     form = AudienceForm
@@ -66,16 +60,8 @@ class AudienceAdmin(RefusedDeletionAdmin):
 
     @admin.display(description="groups")
     def members(self, audience: Audience) -> str:
-        """Show whose members belong to it."""
         return ", ".join(group.name for group in audience.groups.all())
 
     @admin.display(description="entries")
     def number_of_entries(self, audience: Audience) -> int:
-        """Show how many entries it holds."""
         return int(getattr(audience, "entry_count", 0))
-
-    def save_model(
-        self, request: HttpRequest, obj: Audience, form: AudienceForm, change: bool
-    ) -> None:
-        obj.pk = form.write().pk
-        obj.refresh_from_db()

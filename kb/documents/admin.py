@@ -1,9 +1,8 @@
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -23,7 +22,7 @@ from kb.enrichment.admin_forms import to_seeds
 from kb.enrichment.background import SEED_LIMIT
 from kb.enrichment.services import MOST_SEEDS
 from kb.exceptions import InvalidKnowledgeError
-from kb.interface.admin import RefusedDeletionAdmin, ServiceForm
+from kb.interface.admin import RefusedDeletionAdmin, ServiceAdmin, ServiceForm
 from kb.upkeep.services import enqueue_round
 
 
@@ -61,7 +60,7 @@ class SectionFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # as a
         self.tree = _grow(below, None)
         if _size(self.tree) != len(rows):
             raise ValidationError(
-                "A section hangs below itself, or below one that is to go; give it "
+                "A section is below itself, or below one that is deleted; give it "
                 "another parent."
             )
         try:
@@ -132,9 +131,7 @@ class SectionInline(TabularInline):  # type: ignore[misc]  # unfold ships no typ
 
 
 class DocumentForm(ServiceForm):
-    """A document, written by the services; `user` is set by the admin."""
-
-    user: User
+    """A document, written by the services."""
 
     entries_follow = forms.BooleanField(
         label="Its entries too",
@@ -156,7 +153,6 @@ class DocumentForm(ServiceForm):
             del self.fields["entries_follow"]
 
     def write(self) -> Document:
-        """Make or change the document."""
         if self.instance.pk is None:
             return create_document(author=self.user, **self.cleaned_data)
         return edit_document(
@@ -165,7 +161,7 @@ class DocumentForm(ServiceForm):
 
 
 @admin.register(Document)
-class DocumentAdmin(RefusedDeletionAdmin):
+class DocumentAdmin(ServiceAdmin, RefusedDeletionAdmin):
     """Where entries come from."""
 
     form = DocumentForm
@@ -177,15 +173,9 @@ class DocumentAdmin(RefusedDeletionAdmin):
     readonly_fields = ["created_by", "created_at", "updated_at"]
     actions = ["propose"]
     fields = [
-        "knowledge_base",
-        "title",
-        "source",
-        "audience",
-        "entries_follow",
-        "created_by",
-        "created_at",
-        "updated_at",
-    ]
+        "knowledge_base", "title", "source", "audience", "entries_follow", "created_by",
+        "created_at", "updated_at",
+    ]  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Document]:
         return (
@@ -199,7 +189,7 @@ class DocumentAdmin(RefusedDeletionAdmin):
         return request.user.has_perm("kb.change_proposal")
 
     @admin.action(
-        description="Let the model propose from the headings", permissions=["propose"]
+        description="Propose entries from the headings", permissions=["propose"]
     )
     def propose(
         self, request: HttpRequest, chosen: QuerySet[Document]
@@ -228,27 +218,9 @@ class DocumentAdmin(RefusedDeletionAdmin):
     ) -> list[str]:
         return [name for name in self.fields if obj or name != "entries_follow"]
 
-    def get_form(
-        self,
-        request: HttpRequest,
-        obj: Document | None = None,
-        change: bool = False,
-        **options: Any,  # noqa: ANN401  # Django's
-    ) -> type[DocumentForm]:
-        form: type[DocumentForm] = super().get_form(request, obj, change, **options)
-        form.user = caller(request)
-        return form
-
     @admin.display(description="entries")
     def number_of_entries(self, document: Document) -> int:
-        """Show how many entries were taken from it."""
         return int(getattr(document, "entry_count", 0))
-
-    def save_model(
-        self, request: HttpRequest, obj: Document, form: DocumentForm, change: bool
-    ) -> None:
-        obj.pk = form.write().pk
-        obj.refresh_from_db()
 
     def save_formset(
         self,
@@ -257,22 +229,13 @@ class DocumentAdmin(RefusedDeletionAdmin):
         formset: SectionFormSet,
         change: bool,
     ) -> None:
-        """Write the tree through the services."""
-        formset.new_objects, formset.changed_objects, formset.deleted_objects = (
-            [],
-            [],
-            [],
-        )
+        formset.new_objects = formset.changed_objects = formset.deleted_objects = []
         if formset.has_changed():
             edit_document(
                 document_id=form.instance.pk,
                 author=caller(request),
                 sections=formset.tree,
             )
-
-
-if TYPE_CHECKING:
-    from django.forms import ModelForm
 
 
 @admin.register(KnowledgeBase)
@@ -285,13 +248,7 @@ class KnowledgeBaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no t
         (None, {"fields": ["slug", "name", "language"]}),
         (
             "Review",
-            {
-                "fields": [
-                    "review_interval_days",
-                    "when_overdue",
-                    "overdue_grace_days",
-                ]
-            },
+            {"fields": ["review_interval_days", "when_overdue", "overdue_grace_days"]},
         ),
     ]
 
@@ -304,7 +261,7 @@ class KnowledgeBaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no t
         self,
         request: HttpRequest,
         obj: KnowledgeBase,
-        form: "ModelForm[KnowledgeBase]",
+        form: "forms.ModelForm[KnowledgeBase]",
         change: bool,
     ) -> None:
         super().save_model(request, obj, form, change)

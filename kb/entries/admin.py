@@ -1,34 +1,34 @@
-from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any
-from uuid import UUID
 
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.html import format_html
-from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 
 from accounts.roles import Role, caller, has_role
 from kb.archive.entry_table import csv_response
 from kb.archive.pages import export_file, exports_page
-from kb.conflicts.models import Conflict
 from kb.entries.models import Entry, EntryQuerySet
 from kb.entries.states import erase_entry
+from kb.interface.admin import ServiceAdmin
 from kb.upkeep.conflict_resolution import settle_written
 from kb.upkeep.pages import due_page
 
 from .bulk_actions import ACTIONS
+from .filters import (
+    AudienceListFilter,
+    DueListFilter,
+    ExpiryListFilter,
+    OwnerListFilter,
+)
 from .forms import EntryForm
-from .history_admin import RevisionInline, compare_page, history_page, restore_page
-from .list_filters import AudienceFilter, DueFilter, ExpiryFilter, OwnerFilter
+from .history_admin import HistoryPages, RevisionInline
 
 _COLOURS = {
     Entry.State.DRAFT: "info",
@@ -47,32 +47,19 @@ _ORIGIN_COLOURS = {
 
 
 @admin.register(Entry)
-class EntryAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+class EntryAdmin(HistoryPages, ServiceAdmin):
     """What is known: written, verified and retired through the services."""
 
     form = EntryForm
     inlines = [RevisionInline]
     list_display = [
-        "shown_said",
-        "shown_state",
-        "shown_origin",
-        "verification",
-        "review",
-        "audience",
-        "uses_count",
-        "changed_on",
-    ]
+        "shown_said", "shown_state", "shown_origin", "verification", "review",
+        "audience", "uses_count", "changed_on",
+    ]  # fmt: skip
     list_filter = [
-        "state",
-        DueFilter,
-        OwnerFilter,
-        AudienceFilter,
-        ExpiryFilter,
-        "origin",
-        "product_line",
-        "line_of_business",
-        "knowledge_base",
-    ]
+        "state", DueListFilter, OwnerListFilter, AudienceListFilter, ExpiryListFilter,
+        "origin", "product_line", "line_of_business", "knowledge_base",
+    ]  # fmt: skip
     list_select_related = ["audience", "verified_by", "upkeep"]
     list_per_page = 50
     show_full_result_count = False
@@ -86,7 +73,7 @@ class EntryAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     fieldsets = [
         (None, {"fields": ["question", "text", "state", "confidence", "reason"]}),
         (
-            "Where it stands",
+            "Place",
             {
                 "fields": [
                     "knowledge_base", "document", "section", "audience",
@@ -136,37 +123,22 @@ class EntryAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         fixed = ["knowledge_base", "origin"] if obj else []
         return [*self.readonly_fields, *fixed]
 
-    def get_form(
-        self,
-        request: HttpRequest,
-        obj: Entry | None = None,
-        change: bool = False,
-        **options: Any,  # noqa: ANN401  # Django's
-    ) -> type[EntryForm]:
-        form: type[EntryForm] = super().get_form(request, obj, change, **options)
-        form.user = caller(request)
-        form.may_verify = has_role(request.user, Role.CURATOR)
-        return form
-
     def has_verify_permission(self, request: HttpRequest) -> bool:
-        """Tell whether the user may vouch for entries."""
         return has_role(request.user, Role.CURATOR)
 
     def get_urls(self) -> list[URLPattern]:
+        revision = "<int:entry_id>/revisions/<int:number>/restore"
         own = {
-            "due": (partial(due_page, self), "kb_entry_due"),
-            "<int:entry_id>/compare": (self.compare, "kb_entry_compare"),
-            "<int:entry_id>/revisions/<int:number>/restore": (
-                self.restore_revision,
-                "kb_entry_restore_revision",
-            ),
-            "exports/": (self.exports, "kb_entry_exports"),
-            "exports/<uuid:job_id>/file": (self.export_file, "kb_entry_export_file"),
+            "due": (partial(due_page, self), "due"),
+            "<int:entry_id>/compare": (self.compare, "compare"),
+            revision: (self.restore_revision, "restore_revision"),
+            "exports/": (partial(exports_page, self), "exports"),
+            "exports/<uuid:job_id>/file": (export_file, "export_file"),
         }
         wrap = self.admin_site.admin_view
         return [
             *(
-                path(route, wrap(view), name=name)
+                path(route, wrap(view), name=f"kb_entry_{name}")
                 for route, (view, name) in own.items()
             ),
             *super().get_urls(),
@@ -175,16 +147,8 @@ class EntryAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     def save_model(
         self, request: HttpRequest, obj: Entry, form: EntryForm, change: bool
     ) -> None:
-        obj.pk = form.write().pk
-        conflicts = settle_written(obj.pk, by=caller(request))
-        obj.refresh_from_db()
-        self._tell_conflicts(request, conflicts)
-
-    def _tell_conflicts(
-        self, request: HttpRequest, conflicts: Sequence[Conflict]
-    ) -> None:
-        """Link to what the entry was found to repeat or to contradict."""
-        for conflict in conflicts:
+        super().save_model(request, obj, form, change)
+        for conflict in settle_written(obj.pk, by=caller(request)):
             address = reverse("admin:kb_conflict_change", args=[conflict.pk])
             self.message_user(
                 request,
@@ -225,7 +189,7 @@ class EntryAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         label={"expired": "danger", "due": "danger", "later": "info"},
     )
     def review(self, entry: Entry) -> tuple[str, str] | None:
-        """Show from when on it wants a person, and loudly that it does or has expired."""
+        """Show from when on it needs a person, as a badge where it does or has expired."""
         until = entry.valid_until
         if until is not None and until <= timezone.now():
             return "expired", f"expired {_day(until)}"
@@ -272,47 +236,6 @@ class EntryAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         self, request: HttpRequest, object_id: str | None = None
     ) -> bool:
         return has_role(request.user, Role.CURATOR)
-
-    def exports(self, request: HttpRequest) -> HttpResponse:
-        """Show the user's exports, and let them ask for another."""
-        return exports_page(self, request)
-
-    def export_file(self, request: HttpRequest, job_id: UUID) -> HttpResponseBase:
-        return export_file(request, job_id)
-
-    def history_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        entry = self._shown(request, object_id)
-        may_change = self.has_change_permission(request, entry)
-        return history_page(self, request, entry, may_change=may_change)
-
-    def compare(self, request: HttpRequest, entry_id: int) -> HttpResponse:
-        """Show what changed between two revisions of an entry."""
-        entry = self._shown(request, str(entry_id))
-        may_change = self.has_change_permission(request, entry)
-        return compare_page(self, request, entry, may_change=may_change)
-
-    def restore_revision(
-        self, request: HttpRequest, entry_id: int, number: int
-    ) -> HttpResponse:
-        """Let an entry say again what it said."""
-        entry = self._shown(request, str(entry_id))
-        if not self.has_change_permission(request, entry):
-            raise PermissionDenied
-        return restore_page(self, request, entry, number)
-
-    def _shown(self, request: HttpRequest, object_id: str) -> Entry:
-        """Return an entry that the user may look at here."""
-        entry: Entry | None = self.get_object(request, object_id)
-        if entry is None:
-            raise Http404
-        if not self.has_view_permission(request, entry):
-            raise PermissionDenied
-        return entry
 
 
 def _day(at: datetime) -> str:

@@ -8,9 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import django_filters
 from django.db import transaction
-from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import (
     OpenApiParameter,
@@ -24,7 +22,6 @@ from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.filters import BooleanFilter
 from accounts.roles import Role, caller, has_role
 from accounts.viewsets import ResourceViewSet
 from kb.audiences.models import Audience
@@ -41,18 +38,10 @@ from kb.exceptions import (
     PreconditionFailedError,
     RevisionConflictError,
 )
-from kb.interface.api import (
-    WORDS_LIMIT,
-    AgentReadsCuratorWrites,
-    AudienceFilter,
-    DocumentFilter,
-    KnowledgeBaseFilter,
-    TagFilter,
-    WordsFilter,
-)
-from kb.tags.models import Tag
+from kb.interface.api import AgentReadsCuratorWrites
 from kb.upkeep.conflict_resolution import settle_written
 
+from .filters import EntryFilter
 from .serializers import (
     ActionSerializer,
     EntryChangesSerializer,
@@ -86,43 +75,6 @@ _CHANGE: dict[str, Any] = {
     "parameters": [_IF_MATCH, _ETAG],
     "responses": {200: EntrySerializer, **_STALE},
 }
-
-
-class EntryFilter(django_filters.FilterSet):
-    """What a list of entries may be narrowed by."""
-
-    knowledge_base = KnowledgeBaseFilter()
-    audience = AudienceFilter()
-    document = DocumentFilter()
-    product_line = TagFilter(Tag.Facet.PRODUCT_LINE)
-    line_of_business = TagFilter(Tag.Facet.LINE_OF_BUSINESS)
-    state = django_filters.MultipleChoiceFilter(
-        choices=Entry.State.choices, label="May be given more than once."
-    )
-    origin = django_filters.MultipleChoiceFilter(
-        choices=Entry.Origin.choices, label="May be given more than once."
-    )
-    expired = BooleanFilter(method="filter_expired", label="Past its valid_until?")
-    q = WordsFilter(
-        method="filter_words",
-        max_length=WORDS_LIMIT,
-        label='Words of question and text, by stem; "..." a phrase, -word without it.',
-    )
-
-    class Meta:
-        model = Entry
-        fields: list[str] = []
-
-    def filter_expired(
-        self, queryset: EntryQuerySet, _name: str, value: bool
-    ) -> EntryQuerySet:
-        now = timezone.now()
-        return queryset.expired(now) if value else queryset.current(now)
-
-    def filter_words(
-        self, queryset: EntryQuerySet, _name: str, value: str
-    ) -> EntryQuerySet:
-        return queryset.saying(value)
 
 
 @extend_schema_view(

@@ -2,23 +2,27 @@ from typing import Any
 
 from django import forms
 from django.contrib.auth.models import User
+from django.utils.functional import cached_property
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
+from accounts.roles import Role, has_role
 from kb.audiences.models import Audience
 from kb.documents.models import Document, Section
 from kb.embedding.services import active_model
 from kb.entries.models import Entry
 from kb.entries.services import create_entry, edit_entry
 from kb.entries.states import restore_entry, retire_entry, verify_entry
-from kb.entries.values import REASON_LIMIT, TEXT_LIMIT, UNVERIFIED_CONFIDENCE
+from kb.entries.values import (
+    EDITABLE,
+    REASON_LIMIT,
+    TEXT_LIMIT,
+    UNVERIFIED_CONFIDENCE,
+)
 from kb.interface.admin import ServiceForm
 
 
 class EntryForm(ServiceForm):
-    """An entry, written by the services; `user` and `may_verify` are set by the admin."""
-
-    user: User
-    may_verify: bool
+    """An entry, written by the services."""
 
     text = forms.CharField(
         max_length=2 * TEXT_LIMIT, widget=UnfoldAdminTextareaWidget(attrs={"rows": 5})
@@ -33,27 +37,11 @@ class EntryForm(ServiceForm):
 
     class Meta:
         model = Entry
-        fields = [
-            "knowledge_base",
-            "document",
-            "section",
-            "question",
-            "text",
-            "state",
-            "confidence",
-            "audience",
-            "language",
-            "valid_until",
-            "review_interval_days",
-            "owner",
-            "product_line",
-            "line_of_business",
-            "origin",
-        ]
+        fields = ["knowledge_base", *EDITABLE, "state", "confidence", "origin"]
 
     def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
         super().__init__(*arguments, **options)
-        self._limit_choices()
+        self._limit_rows()
         self._limit_states()
         if self.instance.pk:
             self.initial["revision"] = self.instance.revisions.values_list(
@@ -61,27 +49,18 @@ class EntryForm(ServiceForm):
             ).first()
             return
         self.initial.setdefault("confidence", UNVERIFIED_CONFIDENCE)
-        for name in ("audience", "language", "confidence"):
+        for name in {"audience", "language", "confidence"} & self.fields.keys():
+            self.fields[name].required = False
+        for name, help_text in (
+            ("audience", "By default that of the document."),
+            ("section", "Lists the document's sections once the entry is saved."),
+        ):
             if name in self.fields:
-                self.fields[name].required = False
-        if "audience" in self.fields:
-            self.fields["audience"].help_text = "By default that of the document."
-        if "section" in self.fields:
-            self.fields[
-                "section"
-            ].help_text = (
-                "Offers the document's sections once the entry is saved with it."
-            )
-        if "state" in self.fields:
-            self._choices("state").choices = [
-                choice
-                for choice in self._choices("state").choices
-                if choice[0] != Entry.State.RETIRED
-                and (choice[0] != Entry.State.PROPOSED or self._is_proposed())
-            ]
+                self.fields[name].help_text = help_text
 
-    def _is_proposed(self) -> bool:
-        return bool(self.instance.state == Entry.State.PROPOSED)
+    @cached_property
+    def may_verify(self) -> bool:
+        return has_role(self.user, Role.CURATOR)
 
     def write(self) -> Entry:
         """Make or change the entry."""
@@ -149,7 +128,7 @@ class EntryForm(ServiceForm):
             )
         return Entry.objects.get(pk=entry.pk)
 
-    def _limit_choices(self) -> None:
+    def _limit_rows(self) -> None:
         """Offer what the user may see: of sections, those of the chosen document."""
         document_id: Any = self.data.get("document") or self.instance.document_id
         sections = Section.objects.none()
@@ -162,18 +141,18 @@ class EntryForm(ServiceForm):
             ("owner", User.objects.filter(is_active=True).order_by("username")),
         ):
             if name in self.fields:
-                self._choices(name).queryset = rows
+                field: Any = self.fields[name]
+                field.queryset = rows
 
     def _limit_states(self) -> None:
-        """Offer "verified" to who may verify, and where it stands so already."""
-        stands = self.instance.pk and self.instance.state == Entry.State.VERIFIED
-        if "state" not in self.fields or self.may_verify or stands:
-            return
-        self._choices("state").choices = [
-            choice
-            for choice in self._choices("state").choices
-            if choice[0] != Entry.State.VERIFIED
-        ]
-
-    def _choices(self, name: str) -> Any:  # noqa: ANN401  # of two kinds of fields
-        return self.fields[name]
+        """Offer the states that the user may choose, and the one that it is in."""
+        hidden = set() if self.may_verify else {Entry.State.VERIFIED}
+        if not self.instance.pk:
+            hidden |= {Entry.State.RETIRED, Entry.State.PROPOSED}
+        if "state" in self.fields:
+            field: Any = self.fields["state"]
+            field.choices = [
+                choice
+                for choice in field.choices
+                if choice[0] not in hidden - {self.instance.state}
+            ]

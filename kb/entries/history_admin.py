@@ -1,13 +1,14 @@
-"""What changed between two texts, word by word."""
+"""The history of an entry in the admin: its revisions, compared and restored."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import SequenceMatcher
+from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.admin.options import ModelAdmin
+from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
@@ -16,14 +17,14 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
-from unfold.admin import TabularInline
+from unfold.admin import ModelAdmin, TabularInline
 
 from accounts.exceptions import NescioError
 from accounts.roles import Role, caller, has_role
 from kb.audiences.models import Audience
 from kb.entries.models import Entry, Revision
 from kb.entries.states import restore_revision
-from kb.tags.models import Tag
+from kb.entries.values import REVISED
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +66,13 @@ def _pieces(old: list[str], new: list[str]) -> Iterator[Piece]:
 
 
 class RevisionInline(TabularInline):  # type: ignore[misc]  # unfold ships no types
-    """What an entry said before, newest first; to look at and to compare."""
+    """The revisions of an entry, newest first."""
 
     model = Revision
     fields = [
-        "number",
-        "created_at",
-        "author",
-        "state",
-        "confidence",
-        "text",
-        "reason",
+        "number", "created_at", "author", "state", "confidence", "text", "reason",
         "compared",
-    ]
+    ]  # fmt: skip
     readonly_fields = fields
     extra = 0
     can_delete = False
@@ -112,15 +107,12 @@ class RevisionInline(TabularInline):  # type: ignore[misc]  # unfold ships no ty
         )
 
 
-# The pages of an entry's history: what it was, what changed, and the way back.
-
-
 _PER_PAGE = 50
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A field of two revisions, beside each other."""
+    """A field of two revisions, side by side."""
 
     name: str
     old: str
@@ -128,13 +120,12 @@ class _Row:
 
     @property
     def differs(self) -> bool:
-        """Whether it was changed in between."""
         return self.old != self.new
 
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    """A text of two revisions, beside each other with the words that differ marked."""
+    """A text of two revisions, side by side with the words that differ marked."""
 
     name: str
     pieces: tuple[Piece, ...]
@@ -148,68 +139,113 @@ class _Sides:
         return tuple(piece for piece in self.pieces if piece.kind != "gone")
 
 
-def history_page(
-    admin: "ModelAdmin[Entry]", request: HttpRequest, entry: Entry, *, may_change: bool
-) -> HttpResponse:
-    """Show the revisions of an entry, newest first, to compare any two or go back."""
-    pages = Paginator(_revisions(entry), _PER_PAGE)
-    page = pages.get_page(request.GET.get("page"))
-    numbers = [revision.number for revision in page.object_list]
-    context = {
-        **admin.admin_site.each_context(request),
-        "opts": admin.model._meta,
-        "title": "History",
-        "entry": entry,
-        "page": page,
-        "newest": entry.revisions.values_list("number", flat=True).first(),
-        "chosen_new": numbers[0] if numbers else None,
-        "chosen_old": numbers[1] if len(numbers) > 1 else None,
-        "may_restore": may_change and entry.state != Entry.State.RETIRED,
-    }
-    return TemplateResponse(request, "admin/kb/entry/history.html", context)
+class HistoryPages(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+    """The pages of an entry's history: what it was, what changed, and the way back."""
 
+    def history_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Show the revisions of an entry, newest first, to compare any two or go back."""
+        entry = self._visible_entry(request, object_id)
+        pages = Paginator(_revisions(entry), _PER_PAGE)
+        page = pages.get_page(request.GET.get("page"))
+        numbers = [revision.number for revision in page.object_list]
+        context = {
+            "title": "History",
+            "page": page,
+            "newest": entry.revisions.values_list("number", flat=True).first(),
+            "chosen_new": numbers[0] if numbers else None,
+            "chosen_old": numbers[1] if len(numbers) > 1 else None,
+        }
+        return self._page(request, entry, "history", context)
 
-def compare_page(
-    admin: "ModelAdmin[Entry]", request: HttpRequest, entry: Entry, *, may_change: bool
-) -> HttpResponse:
-    """Show two revisions of an entry side by side."""
-    numbers = list(entry.revisions.values_list("number", "created_at"))
-    newest = numbers[0][0]
-    old = _chosen(entry, request.GET.get("old", "1"))
-    new = _chosen(entry, request.GET.get("new", str(newest)))
-    visible = set(
-        Audience.objects.visible_to(request.user).values_list("pk", flat=True)
-    )
-    texts = [_Sides("Text", word_difference(old.text, new.text))]
-    if old.question or new.question:
-        texts.insert(0, _Sides("Question", word_difference(old.question, new.question)))
-    context = {
-        **admin.admin_site.each_context(request),
-        "opts": admin.model._meta,
-        "title": "Compare revisions",
-        "entry": entry,
-        "numbers": numbers,
-        "newest": newest,
-        "old": old,
-        "new": new,
-        "texts": texts,
-        "rows": list(_rows(old, new, visible)),
-        "may_restore": may_change and entry.state != Entry.State.RETIRED,
-    }
-    return TemplateResponse(request, "admin/kb/entry/compare.html", context)
+    def compare(self, request: HttpRequest, entry_id: int) -> HttpResponse:
+        """Show two revisions of an entry side by side."""
+        entry = self._visible_entry(request, str(entry_id))
+        numbers = list(entry.revisions.values_list("number", "created_at"))
+        newest = numbers[0][0]
+        old = _chosen(entry, request.GET.get("old", "1"))
+        new = _chosen(entry, request.GET.get("new", str(newest)))
+        audiences = Audience.objects.visible_to(request.user)
+        visible = set(audiences.values_list("pk", flat=True))
+        texts = [_Sides("Text", word_difference(old.text, new.text))]
+        if old.question or new.question:
+            question = word_difference(old.question, new.question)
+            texts.insert(0, _Sides("Question", question))
+        sides = zip(_facts(old, visible), _facts(new, visible), strict=True)
+        context = {
+            "title": "Compare revisions",
+            "numbers": numbers,
+            "newest": newest,
+            "old": old,
+            "new": new,
+            "texts": texts,
+            "rows": [_Row(one[0], one[1], other[1]) for one, other in sides],
+        }
+        return self._page(request, entry, "compare", context)
+
+    def restore_revision(
+        self, request: HttpRequest, entry_id: int, number: int
+    ) -> HttpResponse:
+        """Ask whether to go back to a revision; on POST, do."""
+        entry = self._visible_entry(request, str(entry_id))
+        if not self.has_change_permission(request, entry):
+            raise PermissionDenied
+        back = reverse("admin:kb_entry_history", args=[entry.pk])
+        if request.method == "POST":
+            try:
+                restore_revision(
+                    entry_id=entry.pk,
+                    number=number,
+                    by=caller(request),
+                    may_verify=has_role(request.user, Role.CURATOR),
+                )
+            except NescioError as error:
+                self.message_user(request, str(error), messages.ERROR)
+            else:
+                done = f"The entry was restored to revision {number}."
+                self.message_user(request, done, messages.SUCCESS)
+            return redirect(back)
+        revision = _chosen(entry, str(number))
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"Restore revision {number}? Audience and owner stay as they are. "
+            "The entry will say:",
+            "subject": " ".join([revision.question, revision.text]).strip(),
+            "back": back,
+        }
+        return TemplateResponse(request, "admin/confirm_action.html", context)
+
+    def _visible_entry(self, request: HttpRequest, object_id: str) -> Entry:
+        entry: Entry | None = self.get_object(request, object_id)
+        if entry is None:
+            raise Http404
+        if not self.has_view_permission(request, entry):
+            raise PermissionDenied
+        return entry
+
+    def _page(
+        self, request: HttpRequest, entry: Entry, name: str, context: dict[str, object]
+    ) -> HttpResponse:
+        may_change = self.has_change_permission(request, entry)
+        shared = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "entry": entry,
+            "may_restore": may_change and entry.state != Entry.State.RETIRED,
+        }
+        template = f"admin/kb/entry/{name}.html"
+        return TemplateResponse(request, template, {**shared, **context})
 
 
 def _revisions(entry: Entry) -> QuerySet[Revision]:
     return entry.revisions.select_related(
-        "author",
-        "verified_by",
-        "owner",
-        "audience",
-        "document",
-        "section",
-        "product_line",
-        "line_of_business",
-    ).order_by("-number")
+        "author", "verified_by", "owner", "audience", "document", "section",
+        "product_line", "line_of_business",
+    ).order_by("-number")  # fmt: skip
 
 
 def _chosen(entry: Entry, number: str) -> Revision:
@@ -223,93 +259,57 @@ def _chosen(entry: Entry, number: str) -> Revision:
     return revision
 
 
-def _rows(old: Revision, new: Revision, visible: set[int]) -> Iterator[_Row]:
-    for one, other in zip(_facts(old, visible), _facts(new, visible), strict=True):
-        yield _Row(one[0], one[1], other[1])
+_OTHERWISE_SHOWN = {"question", "text", "verified_by", "verified_at"}
 
 
 def _facts(revision: Revision, visible: set[int]) -> Iterator[tuple[str, str]]:
-    audience, document, section = (
-        revision.audience, revision.document, revision.section,
-    )  # fmt: skip
-    if audience is not None and audience.pk not in visible:
-        audience = None
-    if document is not None and document.audience_id not in visible:
-        document = section = None
-    yield "State", revision.get_state_display()
-    yield "Verified", verification_of(revision)
-    yield "Confidence", f"{revision.confidence:g}"
-    yield "Valid until", _moment(revision.valid_until) or "always"
-    yield "Language", revision.get_language_display()
-    yield "Audience", _named(audience, revision.audience_id)
-    yield "Document", _named(document, revision.document_id)
-    yield "Section", _named(section, revision.section_id)
-    yield "Owner", _named(revision.owner, revision.owner_id)
-    for facet in Tag.Facet:
-        tag = getattr(revision, facet)
-        tag_id = getattr(revision, f"{facet}_id")
-        yield facet.label.capitalize(), _named(tag, tag_id)
-    yield "Written by", author_of(revision)
+    """Yield name and value of each field but the texts, as far as the user may see them.
+
+    Args:
+        visible: The user's audiences.
+    """
+    verifier = revision.verified_by
+    yield (
+        "Verified",
+        f"by {verifier.get_username()}, {_moment(revision.verified_at)}"
+        if verifier
+        else "no",
+    )
+    for name in REVISED:
+        if name not in _OTHERWISE_SHOWN:
+            field = Revision._meta.get_field(name)
+            yield str(field.verbose_name).capitalize(), _fact(revision, field, visible)
+    author = "system"
+    if revision.author is not None:
+        author = revision.author.get_username()
+    elif revision.database_user:
+        author = f"database user {revision.database_user}"
+    yield "Written by", author
     yield "Written", _moment(revision.created_at)
     yield "Reason", revision.reason
 
 
-def _named(row: object | None, row_id: int | None) -> str:
-    """Return what a revision refers to; that it is there is not told to who may not see it."""
-    if row is not None:
-        return str(row)
-    return "none" if row_id is None else "gone, or not yours to see"
-
-
-def author_of(revision: Revision) -> str:
-    """Return who wrote a revision, as pages say it."""
-    if revision.author is not None:
-        return revision.author.get_username()
-    if revision.database_user:
-        return f"database user {revision.database_user}"
-    return "system"
-
-
-def verification_of(revision: Revision) -> str:
-    """Return who had vouched for what an entry said, and when."""
-    if revision.verified_by is None:
-        return "no"
-    by = revision.verified_by.get_username()
-    return f"by {by}, {_moment(revision.verified_at)}"
+def _fact(revision: Revision, field: Any, visible: set[int]) -> str:  # noqa: ANN401  # a field of any kind
+    name, value = field.name, getattr(revision, field.name)
+    if field.is_relation:
+        owner = revision if name == "audience" else revision.document
+        is_hidden = name in ("audience", "document", "section") and (
+            owner is not None and owner.audience_id not in visible
+        )
+        if value is not None and not is_hidden:
+            return str(value)
+        # That a row is there is kept from who may not see it.
+        is_empty = getattr(revision, field.attname) is None
+        return "none" if is_empty else "deleted, or not visible to you"
+    if isinstance(value, datetime):
+        return _moment(value)
+    if value is None:
+        return "always" if name == "valid_until" else "default"
+    if isinstance(value, float):
+        return f"{value:g}"
+    shown = getattr(revision, f"get_{name}_display", None)
+    return str(shown() if shown else value)
 
 
 def _moment(value: datetime | None) -> str:
     return "" if value is None else f"{timezone.localtime(value):%Y-%m-%d %H:%M}"
-
-
-def restore_page(
-    admin: "ModelAdmin[Entry]", request: HttpRequest, entry: Entry, number: int
-) -> HttpResponse:
-    """Ask whether to go back to a revision; on POST, do."""
-    back = reverse("admin:kb_entry_history", args=[entry.pk])
-    if request.method == "POST":
-        try:
-            restore_revision(
-                entry_id=entry.pk,
-                number=number,
-                by=caller(request),
-                may_verify=has_role(request.user, Role.CURATOR),
-            )
-        except NescioError as error:
-            admin.message_user(request, str(error), messages.ERROR)
-        else:
-            admin.message_user(
-                request,
-                f"The entry says again what it said at revision {number}.",
-                messages.SUCCESS,
-            )
-        return redirect(back)
-    revision = _chosen(entry, str(number))
-    context = {
-        **admin.admin_site.each_context(request),
-        "title": f"Restore revision {number}? Who may see the entry and who owns it "
-        "stay as they are. It says again:",
-        "subject": " ".join([revision.question, revision.text]).strip(),
-        "back": back,
-    }
-    return TemplateResponse(request, "admin/confirm_action.html", context)

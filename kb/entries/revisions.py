@@ -13,7 +13,9 @@ from kb.exceptions import EntryNotFoundError, EntryRetiredError, RevisionConflic
 
 from .values import REVISED, UNVERIFIED_CONFIDENCE
 
-_KEPT = [Revision._meta.get_field(name).attname for name in REVISED]
+_KEPT = [
+    field.attname for field in Revision._meta.concrete_fields if field.name in REVISED
+]
 
 
 def keep_in_step(entry: Entry, *, by: User | None, reason: str) -> None:

@@ -157,7 +157,7 @@ class EntryChangesSerializer(KnowledgeSerializer):
     class Meta:
         model = Entry
         fields = [*EDITABLE, "state", "confidence", "override", "reason", "revision"]
-        extra_kwargs = {
+        extra_kwargs: dict[str, dict[str, Any]] = {
             "question": {
                 "help_text": "One line. Makes it a question-and-answer entry."
             },

@@ -38,6 +38,8 @@ NAMED_BY: dict[Any, str] = {
 class _NamedField(StrictSlugField):
     """A row by what `NAMED_BY` says."""
 
+    queryset: Any
+
     def __init__(self, **options: Any) -> None:  # noqa: ANN401  # the library's
         super().__init__(slug_field=NAMED_BY[self.queryset.model], **options)
 
@@ -127,7 +129,9 @@ class KnowledgeSerializer(StrictModelSerializer):
         relation_info: Any,  # noqa: ANN401  # the library's
     ) -> tuple[Any, dict[str, Any]]:
         _, options = super().build_relational_field(field_name, relation_info)
-        kept = {k: options[k] for k in ("required", "allow_null") if k in options}
+        kept: dict[str, Any] = {
+            k: options[k] for k in ("required", "allow_null") if k in options
+        }
         if relation_info.related_model is Tag:
             return partial(TagField, Tag.Facet(field_name)), kept
         return _WRITTEN_BY[relation_info.related_model], kept

@@ -6,6 +6,7 @@ from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 from unfold.decorators import display
 
+from accounts.admin_parts import ListFilter
 from accounts.roles import Role
 from kb.interface.admin import RefusedDeletionAdmin
 from kb.tags.models import Tag
@@ -14,20 +15,17 @@ _FACETS = {Tag.Facet.PRODUCT_LINE: "info", Tag.Facet.LINE_OF_BUSINESS: "success"
 _EXPERT_ROLES = [role.value for role in (Role.SME, Role.CURATOR, Role.ADMIN)]
 
 
-class _ExpertFilter(admin.SimpleListFilter):
-    title = "experts"
-    parameter_name = "experts"
+class _ExpertFilter(ListFilter):
+    title = parameter_name = "experts"
+    choices_by_value = {"none": "nobody", "some": "somebody"}
 
-    def lookups(
-        self, _request: HttpRequest, _model_admin: object
-    ) -> list[tuple[str, str]]:
-        return [("none", "nobody"), ("some", "somebody")]
-
-    def queryset(self, _request: HttpRequest, tags: QuerySet[Tag]) -> QuerySet[Tag]:
+    def narrow(
+        self, tags: QuerySet[Tag], value: str, request: HttpRequest
+    ) -> QuerySet[Tag]:
         lone = Tag.objects.without_expert().values("pk")
-        if self.value() == "none":
+        if value == "none":
             return tags.filter(pk__in=lone)
-        return tags.exclude(pk__in=lone) if self.value() == "some" else tags
+        return tags.exclude(pk__in=lone) if value == "some" else tags
 
 
 @admin.register(Tag)

@@ -119,7 +119,7 @@ def test_section_below_itself_is_refused(boss):
     )
 
     assert response.status_code == 200
-    assert "hangs below itself" in str(
+    assert "is below itself" in str(
         response.context["inline_admin_formsets"][0].formset.non_form_errors()
     )
     assert document.sections.count() == 1

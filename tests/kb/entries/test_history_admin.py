@@ -47,7 +47,7 @@ def test_a_revision_is_restored_once_it_was_asked_for_and_confirmed(boss):
 
     entry.refresh_from_db()
     assert entry.text == "It costs five euros."
-    assert "says again what it said at revision 1" in done
+    assert "restored to revision 1" in done
     assert boss.get(f"{LIST}{entry.pk}/revisions/9/restore").status_code == 404
 
 
@@ -81,7 +81,7 @@ def test_the_history_names_who_wrote_past_the_services_and_no_audience_of_others
     compared = curator.get(f"{LIST}{entry.pk}/compare?old=2&new=4").content.decode()
 
     assert f"database user {connection.settings_dict['USER']}" in page
-    assert "gone, or not yours to see" in compared
+    assert "deleted, or not visible to you" in compared
     assert "Merger" not in compared
 
 

@@ -1,0 +1,119 @@
+"""What lists of entries are narrowed by, over REST and in the admin."""
+
+import django_filters
+from django.http import HttpRequest
+from django.utils import timezone
+
+from accounts.admin_parts import ListFilter
+from accounts.filters import BooleanFilter
+from kb.audiences.models import Audience
+from kb.entries.due import LABELS, REASON_CHOICES, Reason
+from kb.entries.models import Entry, EntryQuerySet
+from kb.interface.api import (
+    WORDS_LIMIT,
+    AudienceFilter,
+    DocumentFilter,
+    KnowledgeBaseFilter,
+    TagFilter,
+    WordsFilter,
+)
+from kb.tags.models import Tag
+
+
+class EntryFilter(django_filters.FilterSet):
+    """What a list of entries may be narrowed by."""
+
+    knowledge_base = KnowledgeBaseFilter()
+    audience = AudienceFilter()
+    document = DocumentFilter()
+    product_line = TagFilter(Tag.Facet.PRODUCT_LINE)
+    line_of_business = TagFilter(Tag.Facet.LINE_OF_BUSINESS)
+    state = django_filters.MultipleChoiceFilter(
+        choices=Entry.State.choices, label="May be given more than once."
+    )
+    origin = django_filters.MultipleChoiceFilter(
+        choices=Entry.Origin.choices, label="May be given more than once."
+    )
+    expired = BooleanFilter(method="filter_expired", label="Past its valid_until?")
+    q = WordsFilter(
+        method="filter_words",
+        max_length=WORDS_LIMIT,
+        label='Words of question and text, by stem; "..." a phrase, -word without it.',
+    )
+
+    class Meta:
+        model = Entry
+        fields: list[str] = []
+
+    def filter_expired(
+        self, queryset: EntryQuerySet, _name: str, value: bool
+    ) -> EntryQuerySet:
+        now = timezone.now()
+        return queryset.expired(now) if value else queryset.current(now)
+
+    def filter_words(
+        self, queryset: EntryQuerySet, _name: str, value: str
+    ) -> EntryQuerySet:
+        return queryset.saying(value)
+
+
+class ExpiryListFilter(ListFilter):
+    """Past its time, or not."""
+
+    title = parameter_name = "expiry"
+    choices_by_value = {"expired": "expired", "current": "not expired"}
+
+    def narrow(
+        self, entries: EntryQuerySet, value: str, request: HttpRequest
+    ) -> EntryQuerySet:
+        now = timezone.now()
+        return entries.expired(now) if value == "expired" else entries.current(now)
+
+
+class AudienceListFilter(ListFilter):
+    """One of the user's audiences."""
+
+    title = parameter_name = "audience"
+
+    def get_choices(self, request: HttpRequest) -> dict[str, str]:
+        visible = Audience.objects.visible_to(request.user)
+        return dict(visible.values_list("slug", "name"))
+
+    def narrow(
+        self, entries: EntryQuerySet, value: str, request: HttpRequest
+    ) -> EntryQuerySet:
+        return entries.filter(audience__slug=value)
+
+
+class DueListFilter(ListFilter):
+    """Why an entry is due."""
+
+    title = parameter_name = "due"
+    choices_by_value = {"any": "for any reason", **dict(REASON_CHOICES)}
+
+    def narrow(
+        self, entries: EntryQuerySet, value: str, request: HttpRequest
+    ) -> EntryQuerySet:
+        due = entries.due(timezone.now())
+        if value == "any":
+            return due
+        return (
+            due.due_for(Reason(value), timezone.now())
+            if value in LABELS
+            else due.none()
+        )
+
+
+class OwnerListFilter(ListFilter):
+    """The user's own, or nobody's."""
+
+    title = "owner"
+    parameter_name = "owned"
+    choices_by_value = {"mine": "mine", "nobody": "nobody's"}
+
+    def narrow(
+        self, entries: EntryQuerySet, value: str, request: HttpRequest
+    ) -> EntryQuerySet:
+        if value == "mine":
+            return entries.filter(owner_id=request.user.pk)
+        return entries.filter(owner__isnull=True) if value == "nobody" else entries
