@@ -6,7 +6,7 @@ Entries are really embedded, with the bundled model; a test that makes many uses
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from django.contrib.auth.models import Group, User
 
@@ -100,5 +100,6 @@ def make_entries(texts: Sequence[str], **fields: Any) -> tuple[Entry, ...]:
         **fields,
     }
     return create_entries(
-        [NewEntry(text=text, **fields) for text in texts], author=make_curator()
+        [cast(NewEntry, {"text": text, **fields}) for text in texts],
+        author=make_curator(),
     )

@@ -105,7 +105,7 @@ class EntryViewSet(ListModelMixin, ResourceViewSet[Entry]):
 
     def get_serializer_context(self) -> dict[str, Any]:
         """Add which audiences the caller may know of, for revisions."""
-        context = super().get_serializer_context()
+        context = dict(super().get_serializer_context())
         if self.action == "revisions":
             visible = Audience.objects.visible_to(self.request.user)
             context["audiences"] = set(visible.values_list("pk", flat=True))
@@ -236,7 +236,7 @@ class EntryViewSet(ListModelMixin, ResourceViewSet[Entry]):
         rows = self.get_object().revisions.select_related(
             "author", "verified_by", "owner", "audience", "document", "section"
         )
-        page = self.paginate_queryset(rows)
+        page = self.paginate_queryset(rows)  # type: ignore[arg-type]  # revisions here
         return self.get_paginated_response(self.get_serializer(page, many=True).data)
 
     @extend_schema(

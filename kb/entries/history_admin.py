@@ -1,7 +1,7 @@
 """The history of an entry in the admin: its revisions, compared and restored."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import SequenceMatcher
@@ -228,7 +228,11 @@ class HistoryPages(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         return entry
 
     def _page(
-        self, request: HttpRequest, entry: Entry, name: str, context: dict[str, object]
+        self,
+        request: HttpRequest,
+        entry: Entry,
+        name: str,
+        context: Mapping[str, object],
     ) -> HttpResponse:
         may_change = self.has_change_permission(request, entry)
         shared = {
@@ -277,7 +281,7 @@ def _facts(revision: Revision, visible: set[int]) -> Iterator[tuple[str, str]]:
     )
     for name in REVISED:
         if name not in _OTHERWISE_SHOWN:
-            field = Revision._meta.get_field(name)
+            field: Any = Revision._meta.get_field(name)
             yield str(field.verbose_name).capitalize(), _fact(revision, field, visible)
     author = "system"
     if revision.author is not None:

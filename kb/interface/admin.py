@@ -29,7 +29,11 @@ class ServiceAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         return form
 
     def save_model(
-        self, request: HttpRequest, obj: Model, form: "ServiceForm", change: bool
+        self,
+        request: HttpRequest,
+        obj: Any,  # noqa: ANN401  # a row of the admin's model
+        form: Any,  # noqa: ANN401  # a ServiceForm
+        change: bool,
     ) -> None:
         obj.pk = form.write().pk
         obj.refresh_from_db()
