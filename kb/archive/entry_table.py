@@ -9,25 +9,33 @@ from django.http import StreamingHttpResponse
 
 from kb.documents.models import Document
 from kb.entries.models import Entry
+from kb.entries.values import SHOWN
+from kb.interface.api import NAMED_BY
 from kb.text import spreadsheet_cells
 
-MEDIA_TYPE = "text/csv; charset=utf-8"
-COLUMNS = (
-    "id", "knowledge_base", "document", "source", "section", "question", "text", "state",
-    "origin", "confidence", "audience", "language", "valid_until", "owner",
-    "product_line", "line_of_business", "verified_by", "verified_at", "revision", "created_at", "updated_at",
-)  # fmt: skip
-
-_PATHS = (
-    "pk", "knowledge_base__slug", "document__title", "document__source",
-    "section__heading", "question", "text", "state", "origin", "confidence",
-    "audience__slug", "language", "valid_until", "owner__username",
-    "product_line__slug", "line_of_business__slug", "verified_by__username", "verified_at", "revision_number", "created_at", "updated_at",
-)  # fmt: skip
-_OF_DOCUMENT = slice(2, 5)
+_OTHERWISE = {
+    "document": {"document": "document__title", "source": "document__source"},
+    "section": {"section": "section__heading"},
+    "review_interval_days": {},
+    "created_at": {"revision": "revision_number", "created_at": "created_at"},
+}
+_OF_DOCUMENT = {"document", "source", "section"}
 _AT_ONCE = 1000
 # Without it a spreadsheet takes the letters for those of its own country.
 _BYTE_ORDER_MARK = "\ufeff"
+
+
+def _paths() -> Iterator[tuple[str, str]]:
+    """Yield each column with what a query reads it by."""
+    yield "id", "pk"
+    for name in SHOWN:
+        by = NAMED_BY.get(Entry._meta.get_field(name).related_model)
+        plain = {name: f"{name}__{by}" if by else name}
+        yield from _OTHERWISE.get(name, plain).items()
+
+
+_PATHS = dict(_paths())
+COLUMNS = tuple(_PATHS)
 
 
 def csv_response(
@@ -36,7 +44,7 @@ def csv_response(
     """Return the table as a file to download, streamed."""
     return StreamingHttpResponse(
         csv_lines(entries, reader),
-        content_type=MEDIA_TYPE,
+        content_type="text/csv; charset=utf-8",
         headers={
             "Content-Disposition": 'attachment; filename="entries.csv"',
             "Cache-Control": "no-store",
@@ -62,23 +70,25 @@ def csv_lines(
 def _rows(
     entries: QuerySet[Entry], reader: AbstractBaseUser | AnonymousUser
 ) -> Iterator[Sequence[str]]:
-    yield COLUMNS
+    yield list(_PATHS)
     # By id in batches: a cursor would hold a transaction as long as somebody downloads.
     ids = entries.order_by("pk").values_list("pk", flat=True)
     last = 0
     while chosen := list(ids.filter(pk__gt=last)[:_AT_ONCE]):
         last = chosen[-1]
         rows = Entry.objects.filter(pk__in=chosen).with_revision_number().order_by("pk")
-        batch = list(rows.values_list(*_PATHS, "document_id"))
+        batch = list(rows.values_list(*_PATHS.values(), "document_id"))
         seen = set(
             Document.objects.visible_to(reader)
             .filter(pk__in={row[-1] for row in batch} - {None})
             .values_list("pk", flat=True)
         )
         for *values, document_id in batch:
-            if document_id not in seen:
-                values[_OF_DOCUMENT] = [None] * 3
-            yield [_cell(value) for value in values]
+            kept = _PATHS if document_id in seen else _PATHS.keys() - _OF_DOCUMENT
+            yield [
+                _cell(value) if name in kept else ""
+                for name, value in zip(_PATHS, values, strict=True)
+            ]
 
 
 def _cell(value: object) -> str:

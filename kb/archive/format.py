@@ -9,10 +9,13 @@ under other ids, makes the same archive again.
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, Literal
 
 from django.db.models import Field, Model
+from pydantic import BaseModel, ConfigDict, StrictBool, ValidationError
+from pydantic import Field as Checked
 
 from kb.audiences.models import Audience
 from kb.conflicts.models import Conflict
@@ -20,6 +23,7 @@ from kb.documents.models import Document, KnowledgeBase, Section
 from kb.enrichment.models import Proposal
 from kb.entries.models import Entry, Revision
 from kb.exceptions import InvalidArchiveError
+from kb.interface.api import NAMED_BY
 from kb.tags.models import Tag
 
 
@@ -28,7 +32,6 @@ class Column:
     """One field of a table.
 
     Attributes:
-        field: Its name, in the model and in the archive.
         by: For a reference, what names the row referred to: its "username" or "slug".
         table: For a reference by number, the table that it leads to.
         since: The version of the format that brought it.
@@ -49,27 +52,39 @@ class Column:
         return f"{self.field}__{self.by or 'pk'}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Table:
-    """One file of an archive.
+    """One file of an archive: the fields of a model, but those that are made new.
 
     Attributes:
-        left_out: Fields that are made anew.
+        left_out: Fields that are made new.
         since: The version of the format that brought it.
         named: The column, if any, that holds a list of the names of users or groups.
+        pairs: The column, if any, that holds pairs of an entry and a number.
     """
 
     name: str
     model: type[Model]
-    columns: tuple[Column, ...]
     left_out: frozenset[str] = frozenset({"id"})
     since: int = 1
     named: str = ""
+    pairs: str = ""
 
     @property
     def file(self) -> str:
         """Its name in the archive."""
         return f"{self.name}.jsonl"
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        fields = [
+            field.name
+            for field in self.model._meta.concrete_fields
+            if field.name not in self.left_out
+        ]
+        return tuple(self._column(name) for name in fields) + (
+            (Column(self.named),) if self.named else ()
+        )
 
     def field(self, column: Column) -> "Field[Any, Any]":
         field = self.model._meta.get_field(column.field)
@@ -77,140 +92,42 @@ class Table:
             raise TypeError(f"{column.field} of {self.name} is no field of its own")
         return field
 
-
-_KNOWLEDGE_BASE = Column("knowledge_base", by="slug")
-_AUDIENCE = Column("audience", by="slug")
-_DOCUMENT = Column("document", table="documents")
-_SECTION = Column("section", table="sections")
-_OWNER = Column("owner", by="username")
-_TAGS = tuple(Column(facet, by="slug", since=2) for facet in Tag.Facet.values)
-_VERIFIER = Column("verified_by", by="username")
-
-
-def _plain(*names: str) -> tuple[Column, ...]:
-    return tuple(Column(name) for name in names)
+    def _column(self, name: str) -> Column:
+        if name == self.pairs:
+            return Column(name, table="entries", is_list=True)
+        referred = self.model._meta.get_field(name).related_model
+        if referred is None:
+            return Column(name)
+        since = 2 if referred is Tag else 1
+        if by := NAMED_BY.get(referred):
+            return Column(name, by=by, since=since)
+        return Column(name, table=_NUMBERED[referred])
 
 
-KNOWLEDGE_BASES = Table(
-    "knowledge_bases",
-    KnowledgeBase,
-    _plain(
-        "slug",
-        "name",
-        "language",
-        "review_interval_days",
-        "when_overdue",
-        "overdue_grace_days",
-        "created_at",
-    ),
-)
-AUDIENCES = Table(
-    "audiences",
-    Audience,
-    _plain("slug", "name", "everyone", "groups"),
-    named="groups",
-)
-TAGS = Table(
-    "tags",
-    Tag,
-    _plain("slug", "name", "facet", "experts"),
-    since=2,
-    named="experts",
-)
-DOCUMENTS = Table(
-    "documents",
-    Document,
-    (
-        _KNOWLEDGE_BASE,
-        *_plain("title", "source"),
-        _AUDIENCE,
-        Column("created_by", by="username"),
-        *_plain("created_at", "updated_at"),
-    ),
-)
-SECTIONS = Table(
-    "sections",
-    Section,
-    (_DOCUMENT, Column("parent", table="sections"), *_plain("heading", "position")),
-)
-ENTRIES = Table(
-    "entries",
-    Entry,
-    (
-        _KNOWLEDGE_BASE,
-        _DOCUMENT,
-        _SECTION,
-        *_plain("place", "source_key", "source_digest"),
-        *_plain("question", "text", "state", "origin", "confidence"),
-        _AUDIENCE,
-        *_plain("language", "valid_until"),
-        _OWNER,
-        *_TAGS,
-        _VERIFIER,
-        *_plain("verified_at", "review_interval_days", "created_at", "updated_at"),
-    ),
-    left_out=frozenset({"id", "search_vector"}),
-)
-REVISIONS = Table(
-    "revisions",
-    Revision,
-    (
-        Column("entry", table="entries"),
-        *_plain("number", "question", "text", "state", "confidence"),
-        *_plain("valid_until", "language"),
-        _AUDIENCE,
-        _DOCUMENT,
-        _SECTION,
-        _OWNER,
-        *_TAGS,
-        _VERIFIER,
-        *_plain("verified_at", "review_interval_days"),
-        Column("author", by="username"),
-        *_plain("reason", "database_user", "created_at"),
-    ),
-)
-CONFLICTS = Table(
-    "conflicts",
-    Conflict,
-    (
-        Column("first", table="entries"),
-        Column("second", table="entries"),
-        *_plain("first_revision", "second_revision", "texts_sha256", "kind", "score"),
-        *_plain("distance", "reasons", "model", "state"),
-        Column("kept", table="entries"),
-        Column("resolved_by", by="username"),
-        *_plain("resolved_at", "reason", "found_at"),
-    ),
-)
+_NUMBERED: Mapping[Any, str] = {
+    Document: "documents", Section: "sections", Entry: "entries",
+}  # fmt: skip
+
+KNOWLEDGE_BASES = Table("knowledge_bases", KnowledgeBase)
+AUDIENCES = Table("audiences", Audience, named="groups")
+TAGS = Table("tags", Tag, since=2, named="experts")
+DOCUMENTS = Table("documents", Document)
+SECTIONS = Table("sections", Section)
+ENTRIES = Table("entries", Entry, left_out=frozenset({"id", "search_vector"}))
+REVISIONS = Table("revisions", Revision)
+CONFLICTS = Table("conflicts", Conflict)
 PROPOSALS = Table(
     "proposals",
     Proposal,
-    (
-        _KNOWLEDGE_BASE,
-        Column("entry", table="entries"),
-        *_plain("seed_question", "question", "question_sha256", "answer", "sentence"),
-        *_plain("stated", "agreement", "likelihood", "confidence"),
-        *_plain("model_name", "model_fingerprint", "prompt_version", "random_seed"),
-        Column("nearest", table="entries", is_list=True),
-        Column("state"),
-        Column("decided_by", by="username"),
-        *_plain("decided_at", "reason", "created_at"),
-    ),
     left_out=frozenset({"id", "job"}),
     since=2,
+    pairs="nearest",
 )
 
 TABLES = (
-    KNOWLEDGE_BASES,
-    AUDIENCES,
-    TAGS,
-    DOCUMENTS,
-    SECTIONS,
-    ENTRIES,
-    REVISIONS,
-    CONFLICTS,
+    KNOWLEDGE_BASES, AUDIENCES, TAGS, DOCUMENTS, SECTIONS, ENTRIES, REVISIONS, CONFLICTS,
     PROPOSALS,
-)
+)  # fmt: skip
 """In the order in which they are written and read: what is referred to comes first."""
 
 
@@ -221,45 +138,44 @@ TABLES = (
 FILE = "manifest.json"
 FORMAT = "nescio-knowledge"
 VERSION = 2
-_READ = (1, VERSION)
-_NOTHING = hashlib.sha256(b"").hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class FileFacts:
+_Count = Annotated[int, Checked(ge=0, strict=True)]
+
+
+class FileFacts(BaseModel):
     """What a file of the archive must be: lines, bytes before compression, digest."""
 
-    rows: int
-    bytes: int
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rows: _Count
+    bytes: _Count
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(BaseModel):
     """What an archive says of itself.
 
     Attributes:
         complete: Whether it holds everything of its knowledge bases, and not only what
             one user may see.
         files: By table; one that an earlier version has not is empty.
-        version: Of the format.
     """
 
-    complete: bool
-    knowledge_bases: tuple[str, ...]
-    files: Mapping[str, FileFacts]
+    model_config = ConfigDict(frozen=True)
+
+    format: Literal["nescio-knowledge"] = FORMAT
     version: int = VERSION
+    complete: StrictBool
+    knowledge_bases: tuple[str, ...]
+    files: dict[str, FileFacts]
 
     def to_json(self) -> str:
         """Return it as it stands in the archive; the same facts give the same bytes."""
-        values = {
-            "format": FORMAT,
-            "version": self.version,
-            "complete": self.complete,
-            "knowledge_bases": list(self.knowledge_bases),
-            "files": {name: asdict(facts) for name, facts in self.files.items()},
-        }
-        return json.dumps(values, indent=2, ensure_ascii=False) + "\n"
+        return json.dumps(self.model_dump(), indent=2, ensure_ascii=False) + "\n"
+
+
+_EMPTY = FileFacts(rows=0, bytes=0, sha256=hashlib.sha256(b"").hexdigest())
 
 
 def parse_manifest(text: bytes) -> Manifest:
@@ -277,37 +193,28 @@ def parse_manifest(text: bytes) -> Manifest:
             f"{FILE} is not that of a knowledge archive; take a file that "
             "export_knowledge wrote."
         )
-    if values.get("version") not in _READ:
+    if values.get("version") not in (1, VERSION):
         raise InvalidArchiveError(
             f"The archive has version {values.get('version')!r} of the format and this "
             f"installation reads 1 to {VERSION}; export it again with this version, or "
             "upgrade."
         )
-    return _manifest(values)
-
-
-def _manifest(values: dict[str, Any]) -> Manifest:
     try:
+        manifest = Manifest.model_validate(values)
         files = {
-            table.name: FileFacts(**values["files"][table.name])
-            if table.since <= values["version"]
-            else FileFacts(rows=0, bytes=0, sha256=_NOTHING)
+            table.name: manifest.files[table.name]
+            if table.since <= manifest.version
+            else _EMPTY
             for table in TABLES
         }
-        manifest = Manifest(
-            complete=values["complete"],
-            knowledge_bases=tuple(values["knowledge_bases"]),
-            files=files,
-            version=values["version"],
-        )
-    except (KeyError, TypeError) as error:
-        raise InvalidArchiveError(
-            f"{FILE} lacks what it should say: {error}."
-        ) from error
-    for name, facts in files.items():
-        numbers = (facts.rows, facts.bytes)
-        if not all(type(number) is int and number >= 0 for number in numbers):
-            raise InvalidArchiveError(
-                f"{FILE} gives {name} no counts of rows and bytes."
+    except (KeyError, ValidationError) as error:
+        found = str(error)
+        if isinstance(error, ValidationError):
+            found = "; ".join(
+                f"{'.'.join(map(str, each['loc']))}: {each['msg']}"
+                for each in error.errors()
             )
-    return manifest
+        raise InvalidArchiveError(
+            f"{FILE} lacks what it should say: {found}."
+        ) from error
+    return manifest.model_copy(update={"files": files})

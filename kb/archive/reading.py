@@ -42,19 +42,19 @@ class ArchiveFile:
     """An opened archive whose members and manifest are in order; `open_archive` makes it."""
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
-        """Look at the members and the manifest, and at nothing else yet."""
+        """Check the members and the manifest, and nothing else yet."""
         self._archive = archive
         _check_members(archive)
-        with _telling():
+        with _damage_reported():
             text = self._archive.read(FILE)
         self.manifest: Manifest = parse_manifest(text)
         tables = [table for table in TABLES if table.since <= self.manifest.version]
         _check_names(archive, tables)
         for table in tables:
-            told = self.manifest.files[table.name].bytes
-            if archive.getinfo(table.file).file_size != told:
+            size = self.manifest.files[table.name].bytes
+            if archive.getinfo(table.file).file_size != size:
                 raise InvalidArchiveError(
-                    f"{table.file} has not the {told} bytes that {FILE} tells; the "
+                    f"{table.file} has not the {size} bytes that {FILE} states; the "
                     "archive is damaged, take another copy."
                 )
 
@@ -73,7 +73,7 @@ class ArchiveFile:
         facts = self.manifest.files[table.name]
         digest = hashlib.sha256()
         rows = 0
-        with _telling(), self._archive.open(table.file) as stream:
+        with _damage_reported(), self._archive.open(table.file) as stream:
             while line := stream.readline(LINE_LIMIT + 1):
                 rows += 1
                 if len(line) > LINE_LIMIT:
@@ -84,7 +84,7 @@ class ArchiveFile:
                 yield {**_parse(line, table.file, rows), **later}
         if (rows, digest.hexdigest()) != (facts.rows, facts.sha256):
             raise InvalidArchiveError(
-                f"{table.file} is not what {FILE} tells of it; the archive is damaged "
+                f"{table.file} is not what {FILE} states; the archive is damaged "
                 "or was changed, take another copy."
             )
 
@@ -92,14 +92,14 @@ class ArchiveFile:
 @contextmanager
 def open_archive(path: Path) -> Iterator[ArchiveFile]:
     """Open an archive and look at its members and its manifest."""
-    with _telling():
+    with _damage_reported():
         archive = zipfile.ZipFile(path)
     with archive:
         yield ArchiveFile(archive)
 
 
 @contextmanager
-def _telling() -> Iterator[None]:
+def _damage_reported() -> Iterator[None]:
     try:
         yield
     except _BROKEN as error:
@@ -148,8 +148,8 @@ def _parse(line: bytes, file: str, number: int) -> dict[str, Any]:
     return row
 
 
-# Holding every row of an archive against the models, before anything is written.
-
+BY_SLUG = (KNOWLEDGE_BASES, AUDIENCES, TAGS)
+"""Whose rows go by their slug and may exist here already."""
 
 _INTEGER_LIMIT = 2**31
 _BIG_INTEGER_LIMIT = 2**63
@@ -157,26 +157,22 @@ _BIG_INTEGER_LIMIT = 2**63
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Whom and what the rows of an archive name."""
+    """Whom and what the rows of an archive name.
+
+    Attributes:
+        rows: By model and slug, those of `BY_SLUG`.
+    """
 
     usernames: set[str] = field(default_factory=set)
-    audiences: dict[str, dict[str, Any]] = field(default_factory=dict)
-    knowledge_bases: dict[str, dict[str, Any]] = field(default_factory=dict)
-    tags: dict[str, dict[str, Any]] = field(default_factory=dict)
+    rows: dict[type[models.Model], dict[str, dict[str, Any]]] = field(
+        default_factory=lambda: {table.model: {} for table in BY_SLUG}
+    )
 
     @property
     def groups(self) -> set[str]:
         """Names of the groups that audiences are made of."""
-        return {name for row in self.audiences.values() for name in row["groups"]}
-
-    def by_slug(self, model: type[models.Model]) -> dict[str, dict[str, Any]]:
-        """Return the rows so far of one of the tables whose rows stand by slug."""
-        held = {
-            AUDIENCES.model: self.audiences,
-            KNOWLEDGE_BASES.model: self.knowledge_bases,
-            TAGS.model: self.tags,
-        }
-        return held[model]
+        audiences = self.rows[AUDIENCES.model].values()
+        return {name for row in audiences for name in row["groups"]}
 
 
 def check_rows(
@@ -209,8 +205,7 @@ def _check_row(
     expected = {column.field for column in table.columns}
     if row.keys() != expected:
         different = ", ".join(sorted(row.keys() ^ expected))
-        msg = f"the fields {different} are missing or unknown."
-        raise ValueError(msg)
+        raise ValueError(f"the fields {different} are missing or unknown.")
     for column in table.columns:
         value = row[column.field]
         if column.is_list:
@@ -220,30 +215,27 @@ def _check_row(
         elif value is not None and column.by:
             _check_name(table, column, value, named)
         elif column.field == table.named:
-            _check_names_checking(column.field, value)
+            _check_list_of_names(column.field, value)
         else:
             check_value(table.field(column), value)
         if value is None and not table.field(column).null:
-            msg = f"{column.field} is missing."
-            raise ValueError(msg)
+            raise ValueError(f"{column.field} is missing.")
     _keep_names(table, row, named)
 
 
 def _keep_names(table: Table, row: Mapping[str, Any], named: Named) -> None:
     if table is TAGS:
         named.usernames.update(row["experts"])
-    if table in (AUDIENCES, KNOWLEDGE_BASES, TAGS):
-        held = named.by_slug(table.model)
+    if table in BY_SLUG:
+        held = named.rows[table.model]
         if row["slug"] in held:
-            msg = f"the slug {row['slug']!r} stands there twice."
-            raise ValueError(msg)
+            raise ValueError(f"the slug {row['slug']!r} stands there twice.")
         held[row["slug"]] = dict(row)
 
 
 def _check_number(column: Column, value: object, rows: int) -> None:
     if value is not None and not (type(value) is int and 1 <= value <= rows):
-        msg = f"{column.field} {value!r} is no row of {column.table}."
-        raise ValueError(msg)
+        raise ValueError(f"{column.field} {value!r} is no row of {column.table}.")
 
 
 def _check_pairs(column: Column, value: object, rows: int) -> None:
@@ -251,32 +243,30 @@ def _check_pairs(column: Column, value: object, rows: int) -> None:
     for pair in pairs:
         near = pair[1] if isinstance(pair, list) and len(pair) == 2 else None
         if near is None or type(pair[0]) is not int or not _is_number(near):
-            msg = f"{column.field} {str(pair)[:80]!r} is no pair of a row and a number."
-            raise ValueError(msg)
+            raise ValueError(
+                f"{column.field} {str(pair)[:80]!r} is no pair of a row and a number."
+            )
         _check_number(column, pair[0], rows)
 
 
 def _check_name(table: Table, column: Column, value: object, named: Named) -> None:
     if not isinstance(value, str):
-        msg = f"{column.field} {value!r} is no name."
-        raise ValueError(msg)  # noqa: TRY004  # one kind for whatever is wrong in a row
+        raise ValueError(f"{column.field} {value!r} is no name.")  # noqa: TRY004  # one kind for whatever is wrong in a row
     if column.by == "username":
         _check_text("username", value, 150)
         named.usernames.add(value)
         return
     model = table.field(column).related_model
-    found = named.by_slug(model).get(value) if isinstance(model, type) else None
+    found = named.rows[model].get(value) if isinstance(model, type) else None
     if found is None or found.get("facet", column.field) != column.field:
-        msg = f"{column.field} {value!r} is none of the archive's."
-        raise ValueError(msg)
+        raise ValueError(f"{column.field} {value!r} is none of the archive's.")
 
 
-def _check_names_checking(field_name: str, value: object) -> None:
+def _check_list_of_names(field_name: str, value: object) -> None:
     names = value if isinstance(value, list) else [None]
     for name in names:
         if not isinstance(name, str) or not name:
-            msg = f"{field_name} {value!r} are no names."
-            raise ValueError(msg)
+            raise ValueError(f"{field_name} {value!r} are no names.")
         _check_text(field_name, name, 150)
 
 
@@ -291,26 +281,23 @@ def check_value(field: "models.Field[Any, Any]", value: object) -> None:
         return  # whether it may be missing is seen by the caller
     is_right = next((test for kind, test in _TESTS if isinstance(field, kind)), None)
     if is_right is None:
-        msg = f"{field} is of a kind that archives do not keep"
-        raise TypeError(msg)
+        raise TypeError(f"{field} is of a kind that archives do not keep")
     if not is_right(value):
-        msg = f"{field.name} {str(value)[:80]!r} is not what the field holds."
-        raise ValueError(msg)
+        raise ValueError(
+            f"{field.name} {str(value)[:80]!r} is not what the field holds."
+        )
     if isinstance(value, str) and not isinstance(field, models.DateTimeField):
         _check_text(field.name, value, field.max_length)
         choices = [choice for choice, _ in field.flatchoices]
         if choices and value not in choices:
-            msg = f"{field.name} {value!r} is none of {', '.join(choices)}."
-            raise ValueError(msg)
+            raise ValueError(f"{field.name} {value!r} is none of {', '.join(choices)}.")
 
 
 def _check_text(name: str, value: str, limit: int | None) -> None:
     if limit is not None and len(value) > limit:
-        msg = f"{name} has {len(value)} characters and may have {limit}."
-        raise ValueError(msg)
+        raise ValueError(f"{name} has {len(value)} characters and may have {limit}.")
     if "\0" in value or any("\ud800" <= each <= "\udfff" for each in value):
-        msg = f"{name} {value[:40]!a} holds what the database can't keep."
-        raise ValueError(msg)
+        raise ValueError(f"{name} {value[:40]!a} holds what the database can't keep.")
 
 
 def _is_moment(value: object) -> bool:

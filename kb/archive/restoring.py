@@ -22,20 +22,18 @@ from .format import (
     AUDIENCES,
     DOCUMENTS,
     ENTRIES,
-    KNOWLEDGE_BASES,
     SECTIONS,
     TABLES,
     TAGS,
     Column,
     Table,
 )
-from .reading import ArchiveFile, Named, check_rows, open_archive
+from .reading import BY_SLUG, ArchiveFile, Named, check_rows, open_archive
 from .writing import Progress
 
 _AT_ONCE = 1000
 _EMBEDDED_AT_ONCE = 256
 _SHOWN_NAMES = 10
-_BY_NAME = (KNOWLEDGE_BASES, AUDIENCES, TAGS)  # which may be here already
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +85,7 @@ def restore_archive(
     newcomers = newcomers or Newcomers()
     with open_archive(path) as archive:
         named = check_rows(archive, progress=progress)
-        with _telling(), transaction.atomic():
+        with _contradictions_reported(), transaction.atomic():
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_advisory_xact_lock(hashtext('kb.restore'))")
             restored = _plan(archive, named, newcomers)
@@ -97,8 +95,8 @@ def restore_archive(
 
 
 @contextmanager
-def _telling() -> Iterator[None]:
-    """Tell what only the database sees to be wrong."""
+def _contradictions_reported() -> Iterator[None]:
+    """Report what only the database finds to be wrong."""
     try:
         yield
     except (IntegrityError, DataError) as error:
@@ -130,7 +128,7 @@ def _plan(archive: ArchiveFile, named: Named, newcomers: Newcomers) -> Restored:
         )
     files = archive.manifest.files
     return Restored(
-        knowledge_bases=tuple(named.knowledge_bases),
+        knowledge_bases=tuple(named.rows[KnowledgeBase]),
         rows={name: facts.rows for name, facts in files.items()},
         new_users=tuple(new_users),
         new_groups=tuple(new_groups),
@@ -138,7 +136,7 @@ def _plan(archive: ArchiveFile, named: Named, newcomers: Newcomers) -> Restored:
 
 
 def _check_knowledge_bases(named: Named) -> None:
-    there = KnowledgeBase.objects.filter(slug__in=named.knowledge_bases)
+    there = KnowledgeBase.objects.filter(slug__in=named.rows[KnowledgeBase])
     for knowledge_base in there:
         holds = (
             Entry.objects.filter(knowledge_base=knowledge_base).exists()
@@ -152,9 +150,9 @@ def _check_knowledge_bases(named: Named) -> None:
 
 
 def _check_audiences(named: Named) -> None:
-    there = Audience.objects.filter(slug__in=named.audiences)
+    there = Audience.objects.filter(slug__in=named.rows[Audience])
     for audience in there.prefetch_related("groups"):
-        row = named.audiences[audience.slug]
+        row = named.rows[Audience][audience.slug]
         groups = sorted(group.name for group in audience.groups.all())
         if (audience.everyone, groups) != (row["everyone"], sorted(row["groups"])):
             raise InvalidArchiveError(
@@ -164,8 +162,8 @@ def _check_audiences(named: Named) -> None:
 
 
 def _check_tags(named: Named) -> None:
-    for tag in Tag.objects.filter(slug__in=named.tags):
-        if tag.facet != named.tags[tag.slug]["facet"]:
+    for tag in Tag.objects.filter(slug__in=named.rows[Tag]):
+        if tag.facet != named.rows[Tag][tag.slug]["facet"]:
             raise InvalidArchiveError(
                 f"The tag {tag.slug!r} is here a {tag.get_facet_display()} and in the "
                 "archive none; give this one another slug first."
@@ -226,9 +224,11 @@ def _write(
     ids = _Ids(
         names={
             "knowledge_base": _write_knowledge_bases(named),
-            "audience": _write_audiences(named),
+            "audience": _write_named(
+                AUDIENCES, named, {group.name: group for group in _groups(named)}
+            ),
             "username": users,
-            **dict.fromkeys(Tag.Facet.values, _write_tags(named, users)),
+            **dict.fromkeys(Tag.Facet.values, _write_named(TAGS, named, users)),
         },
         numbers={
             table.name: _next_ids(table, archive.manifest.files[table.name].rows)
@@ -236,7 +236,7 @@ def _write(
         },
     )
     for table in TABLES:
-        if table not in _BY_NAME:
+        if table not in BY_SLUG:
             _write_table(table, archive, ids, progress)
     # What waits for the end is judged now, where it can be told what was wrong.
     with connection.cursor() as cursor:
@@ -252,7 +252,7 @@ def _write(
 
 def _write_knowledge_bases(named: Named) -> dict[str, int]:
     ids = {}
-    for slug, row in named.knowledge_bases.items():
+    for slug, row in named.rows[KnowledgeBase].items():
         written, _ = KnowledgeBase.objects.get_or_create(slug=slug)
         # An update, for the field itself sets the time of its creation.
         KnowledgeBase.objects.filter(pk=written.pk).update(**row)
@@ -260,29 +260,24 @@ def _write_knowledge_bases(named: Named) -> dict[str, int]:
     return ids
 
 
-def _write_audiences(named: Named) -> dict[str, int]:
-    groups = {group.name: group for group in _groups(named)}
+def _write_named(
+    table: Table, named: Named, members: Mapping[str, Any]
+) -> dict[str, int]:
+    """Make the audiences or tags that are missing; one that is here stays as it is.
+
+    Args:
+        members: The groups or users, by name, that the rows list.
+    """
     ids = {}
-    for slug, row in named.audiences.items():
-        audience, is_new = Audience.objects.get_or_create(
-            slug=slug, defaults={"name": row["name"], "everyone": row["everyone"]}
+    for slug, row in named.rows[table.model].items():
+        fields = {name: row[name] for name in row.keys() - {"slug", table.named}}
+        written, is_new = table.model._default_manager.get_or_create(
+            slug=slug, defaults=fields
         )
         if is_new:
-            audience.groups.set([groups[name] for name in row["groups"]])
-        ids[slug] = audience.pk
-    return ids
-
-
-def _write_tags(named: Named, users: Mapping[str, int]) -> dict[str, int]:
-    """Make the tags that are missing; one that is here keeps its name and its experts."""
-    ids = {}
-    for slug, row in named.tags.items():
-        tag, is_new = Tag.objects.get_or_create(
-            slug=slug, defaults={"name": row["name"], "facet": row["facet"]}
-        )
-        if is_new:
-            tag.experts.set([users[name] for name in row["experts"]])
-        ids[slug] = tag.pk
+            chosen = [members[name] for name in row[table.named]]
+            getattr(written, table.named).set(chosen)
+        ids[slug] = written.pk
     return ids
 
 

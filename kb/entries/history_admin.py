@@ -258,8 +258,7 @@ def _chosen(entry: Entry, number: str) -> Revision:
         _revisions(entry).filter(number=int(number)).first() if is_number else None
     )
     if revision is None:
-        msg = f"Entry {entry.pk} has no revision {number[:20]!r}."
-        raise Http404(msg)
+        raise Http404(f"Entry {entry.pk} has no revision {number[:20]!r}.")
     return revision
 
 

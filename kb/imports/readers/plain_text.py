@@ -57,8 +57,9 @@ def encoding_of(stream: IO[bytes]) -> str:
     except UnicodeDecodeError:
         best = from_bytes(sample).best()
         if best is None:
-            msg = "The file's encoding is unknown; save it as UTF-8."
-            raise ImportFileError(msg) from None
+            raise ImportFileError(
+                "The file's encoding is unknown; save it as UTF-8."
+            ) from None
         return best.encoding
     return "utf-8"
 

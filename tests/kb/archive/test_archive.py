@@ -293,7 +293,7 @@ def test_changed_rows_are_refused_by_their_digest(archive):
     shorter = entries.removesuffix(b"\n")
 
     refused(rewritten(archive, entries__jsonl=shorter), "has not the")
-    refused(rewritten(archive, entries__jsonl=swapped), "not what manifest.json tells")
+    refused(rewritten(archive, entries__jsonl=swapped), "not what manifest.json states")
     refused(rewritten(archive, entries__jsonl=changed), "State")
 
 
