@@ -2,15 +2,15 @@
 
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from kb.text.sentences import Sentence, read_sentence
-from kb.text.word_lists import LEADS, QUESTION_KINDS
-from kb.text.words import sentences_of
+from kb.text.terms import question_kind
+from kb.text.vocabulary import LEADS
+from kb.text.words import sentence_spans
 
 from .signals import Measured, measure
 from .values import Clash, Judgement, Kind, Statement
@@ -20,6 +20,7 @@ _OF_QUESTIONS = (
     "overlap", "containment", "slots", "names", "subjects", "fronts", "scopes", "length",
 )  # fmt: skip
 _OTHER_ANSWER = 0.5  # share of the shorter answer's words that the other lacks
+_CHARACTERS = 4_000  # that are read; what a curator sees at once
 _SENTENCES = 12  # of an entry that are compared; it is one fact
 
 
@@ -46,8 +47,9 @@ def measure_pair(first: Statement, second: Statement) -> tuple[Measured, ...]:
 
 
 def _sentences(statement: Statement) -> list[Sentence]:
-    spans = sentences_of(statement.text)[:_SENTENCES]
-    read = (read_sentence(statement.text, statement.language, span) for span in spans)
+    text = statement.text[:_CHARACTERS]
+    spans = sentence_spans(text, clauses=True)[:_SENTENCES]
+    read = (read_sentence(text, statement.language, span) for span in spans)
     return [sentence for sentence in read if sentence is not None]
 
 
@@ -68,8 +70,8 @@ def _nearest(one: Sentence, others: Sequence[Sentence]) -> Sentence:
 def _asked(first: Statement, second: Statement) -> Measured | None:
     if not (first.question and second.question):
         return None
-    one = read_sentence(first.question, first.language)
-    other = read_sentence(second.question, second.language)
+    one = read_sentence(first.question[:_CHARACTERS], first.language)
+    other = read_sentence(second.question[:_CHARACTERS], second.language)
     return measure(one, other) if one and other else None
 
 
@@ -114,13 +116,8 @@ def _lead(sentence: Sentence) -> int:
 
 
 def _other_kind(question: str, other: str) -> bool:
-    kinds = _kind(question), _kind(other)
+    kinds = question_kind(question), question_kind(other)
     return all(kinds) and kinds[0] != kinds[1]
-
-
-def _kind(question: str) -> str:
-    words = " ".join(re.findall(r"\w+", question.lower()))
-    return next((k for phrase, k in QUESTION_KINDS.items() if phrase in words), "")
 
 
 # The judgement: two small logistic models over the signals, whose weights can be

@@ -6,7 +6,7 @@ from typing import Final
 
 from kb.text.quantities import Quantity
 from kb.text.sentences import Sentence
-from kb.text.word_lists import ANTONYMS, DENYING_PREFIXES, FRONTING, POPULATIONS, SCOPES
+from kb.text.vocabulary import ANTONYMS, DENYING_PREFIXES, FRONTING, POPULATIONS, SCOPES
 from kb.text.words import Span, Word
 
 from .values import Clash

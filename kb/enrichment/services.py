@@ -28,7 +28,7 @@ from kb.enrichment.models import Proposal
 from kb.enrichment.signals import (
     LEAST_CONFIDENCE,
     Signals,
-    say_the_same_numbers,
+    same_numbers_and_denial,
     unreviewed_confidence,
 )
 from kb.entries.models import Entry
@@ -244,7 +244,7 @@ def _proposals(
         said = [(text, distance) for _, text, distance in nearest]
         said += [(text, float(np.linalg.norm(vector - v))) for text, v in kept]
         if any(
-            distance < _SAME_DISTANCE and say_the_same_numbers(draft.sentence, text)
+            distance < _SAME_DISTANCE and same_numbers_and_denial(draft.sentence, text)
             for text, distance in said
         ):
             counts["known"] += 1

@@ -12,91 +12,7 @@ from typing import Final
 
 import numpy as np
 
-_WORD: Final = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
-_NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)*")
-_DENYING: Final = frozenset(
-    ["no", "not", "never", "none", "nobody", "nothing", "neither", "nor", "cannot", "without", "kein", "keine", "keinen", "keiner", "keines", "keinem", "nicht", "nie", "niemals", "niemand", "nichts", "weder", "ohne", "nein"]
-)  # fmt: skip
-# Words of so few letters carry structure and no content.
-_LONGEST_STRUCTURE: Final = 3
-# Question words and auxiliaries that a declarative sentence drops or adds.
-_STRUCTURE: Final = frozenset(
-    [
-        "what",
-        "which",
-        "whom",
-        "whose",
-        "where",
-        "when",
-        "that",
-        "this",
-        "these",
-        "those",
-        "there",
-        "their",
-        "they",
-        "them",
-        "then",
-        "does",
-        "were",
-        "have",
-        "been",
-        "being",
-        "will",
-        "would",
-        "could",
-        "should",
-        "shall",
-        "might",
-        "must",
-        "because",
-        "with",
-        "from",
-        "into",
-        "about",
-        "than",
-        "also",
-        "both",
-        "such",
-        "only",
-        "very",
-        "more",
-        "most",
-        "some",
-        "many",
-        "much",
-        "your",
-        "yours",
-        "welche",
-        "welcher",
-        "welches",
-        "wann",
-        "warum",
-        "wohin",
-        "woher",
-        "dass",
-        "diese",
-        "dieser",
-        "dieses",
-        "wird",
-        "werden",
-        "wurde",
-        "wurden",
-        "sind",
-        "sein",
-        "haben",
-        "hatte",
-        "kann",
-        "können",
-        "muss",
-        "müssen",
-        "nach",
-        "über",
-        "unter",
-        "auch",
-    ]
-)
-_STEM: Final = 5
+from kb.text.terms import terms
 
 
 def normalised(text: str) -> str:
@@ -104,32 +20,9 @@ def normalised(text: str) -> str:
     return " ".join(re.findall(r"\w+", text.casefold()))
 
 
-def numbers(text: str) -> frozenset[str]:
-    """Return the numbers that are written in digits, as they stand."""
-    return frozenset(_NUMBER.findall(text))
-
-
-def denies(text: str) -> bool:
-    """Tell whether the text holds a word of denial."""
-    words = (word.casefold().replace("\u2019", "'") for word in _WORD.findall(text))
-    return any(word in _DENYING or word.endswith("n't") for word in words)
-
-
-def content(text: str) -> frozenset[str]:
-    """Return the beginnings of the words that carry content."""
-    words = (word.casefold() for word in _WORD.findall(text))
-    return frozenset(
-        word[:_STEM]
-        for word in words
-        if len(word) > _LONGEST_STRUCTURE
-        and word not in _STRUCTURE
-        and word not in _DENYING
-    )
-
-
-def say_the_same_numbers(one: str, other: str) -> bool:
-    """Tell whether two texts agree in their numbers and in whether they deny."""
-    return numbers(one) == numbers(other) and denies(one) == denies(other)
+def same_numbers_and_denial(one: str, other: str) -> bool:
+    ours, theirs = terms(one), terms(other)
+    return ours.numbers == theirs.numbers and ours.is_negated == theirs.is_negated
 
 
 def is_faithful(sentence: str, question: str, answer: str) -> bool:
@@ -139,16 +32,16 @@ def is_faithful(sentence: str, question: str, answer: str) -> bool:
     does (or the question itself), a quarter of its content at most is new, and it holds
     at least half of what the answer adds.
     """
-    given = f"{question} {answer}"
-    if not numbers(answer) <= numbers(sentence) <= numbers(given):
+    said, asked, told = terms(sentence), terms(question), terms(answer)
+    if not told.numbers <= said.numbers <= told.numbers | asked.numbers:
         return False
-    if denies(sentence) != denies(answer) and not denies(question):
+    if said.is_negated != told.is_negated and not asked.is_negated:
         return False
-    said, known, added = content(sentence), content(given), content(answer)
-    if not said or len(said - known) > len(said) / 4:
+    words, known = set(said.words), {*asked.words, *told.words}
+    if not words or len(words - known) > len(words) / 4:
         return False
-    added -= content(question)
-    return len(added & said) * 2 >= len(added)
+    added = set(told.words) - set(asked.words)
+    return len(added & words) * 2 >= len(added)
 
 
 # How far a model's answer may be believed: what it says of it, and what it does.
@@ -197,7 +90,7 @@ def agreement_of(
         return 0.0
     total = 0.0
     for sample, vector in zip(samples, vectors[1:], strict=True):
-        if sample is None or not say_the_same_numbers(answer, sample):
+        if sample is None or not same_numbers_and_denial(answer, sample):
             continue
         if normalised(answer) == normalised(sample):
             total += 1.0

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kb.conflicts.models import Conflict
-from kb.text.words import sentences_of
+from kb.text.words import sentence_spans
 from kb.types import Contradiction
 
 
@@ -42,7 +42,7 @@ def contradictions_between(entry_ids: Sequence[int]) -> tuple[Contradiction, ...
 def quote_of(text: str, reasons: Sequence[Mapping[str, Any]], side: str) -> str:
     """Return the sentence that clashes; all of a text where none is marked."""
     places = [reason[side] for reason in reasons if reason[side]]
-    for sentence in sentences_of(text):
+    for sentence in sentence_spans(text, clauses=True):
         if places and sentence.start <= places[0]["start"] < sentence.end:
             return text[sentence.start : sentence.end].strip()
     return text

@@ -8,10 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kb.text.words import Span
-
-from .word_lists import (
+from .vocabulary import (
     DESIGNATED,
+    DISTRIBUTIVES,
     MONTHS,
     NUMBER_WORDS,
     ORDINALS,
@@ -20,7 +19,7 @@ from .word_lists import (
     UNITS,
     WEEKDAYS,
 )
-from .words import Word, starts_with_digit
+from .words import Span, Word, starts_with_digit
 
 _SAME: Final = 0.04  # of the larger: 30 days are one month, 4 weeks are not
 _MOST_DIGITS: Final = 16  # what a longer one counts, nobody compares
@@ -155,7 +154,7 @@ def _day(words: Sequence[Word], at: int) -> tuple[int, int] | None:
 
 
 def _month(words: Sequence[Word], at: int) -> int:
-    return MONTHS.get(_said(words, at), 0)
+    return int(MONTHS.get(_said(words, at), 0))
 
 
 def _is_plain(said: str) -> bool:
@@ -252,9 +251,10 @@ def _with_unit(
 
 
 def _counted(words: Sequence[Word], positions: Sequence[int]) -> str:
-    following = (w for w in words[positions[-1] + 1 : positions[-1] + 4])
-    stems = [w.stem for w in following if w.said not in STOP_WORDS and not w.is_number]
-    return stems[0] if stems else ""
+    following = words[positions[-1] + 1 : positions[-1] + 4]
+    empty = STOP_WORDS | DISTRIBUTIVES
+    stems = (w.stem for w in following if w.said not in empty and not w.is_number)
+    return next(stems, "")
 
 
 def _is_designator(words: Sequence[Word], at: int) -> bool:

@@ -8,19 +8,18 @@ from typing import Final
 
 from sentencex import segment
 
-from kb.text.words import Span
-
 from .quantities import Quantity, quantities_of
-from .word_lists import (
+from .vocabulary import (
     AXES,
     DENYING,
     DESIGNATED,
+    DISTRIBUTIVES,
     FRONTING,
     LEADS,
     NEGATIONS,
     STOP_WORDS,
 )
-from .words import Word, words_of
+from .words import Span, Word, words_of
 
 LONGEST = 1_200
 """Characters of a group; a longer sentence stays whole."""
@@ -73,7 +72,9 @@ def _sentences(text: str, language: str) -> list[str]:
 
 
 _FRONT_WORDS: Final = 9
-_VERBLIKE: Final = frozenset().union(*(p | n for p, n in AXES.values()))
+_EMPTY: Final = STOP_WORDS.union(
+    DISTRIBUTIVES, LEADS, *(p | n for p, n in AXES.values())
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,7 @@ def _is_content(words: Sequence[Word], at: int) -> bool:
         and (word.is_number or len(word.said) == 1)
     ):
         return True
-    if word.said in STOP_WORDS or word.said in LEADS or word.said in _VERBLIKE:
+    if word.said in _EMPTY:
         return False
     return not word.is_number and (len(word.said) > 1 or word.is_name)
 

@@ -11,29 +11,23 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from .vocabulary import (
-    ABBREVIATIONS,
-    ALIASES,
+    CURRENCIES,
     DIRECTIONS,
     MONTHS,
     NEGATIONS,
     NUMBER_WORDS,
+    QUESTION_KINDS,
     STOP_WORDS,
-    UNIT_SYMBOLS,
-    UNIT_WORDS,
+    UNIT_NAMES,
 )
+from .words import tokens
 
 _APOSTROPHES = re.compile("[\u2018\u2019\u02bc\u00b4`]")
-_NEGATED_VERB = re.compile(r"\b(can)(?:'t|not)\b|\b(\w+)n't\b")
 _LIST_MARK = re.compile(r"(?m)^\s*(?:(\d{1,2})[.)]|[-*\u2022])\s+")
 _CITATION_MARK = re.compile(r"\[\d{1,2}(?:\s*,\s*\d{1,2})*\]")
 _ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b")
 _MAY = re.compile(r"(?<=\d) (?:of )?may\b|\bmay(?= \d)")
-_ISO_DATE = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
 _GROUPED_BY_SPACE = re.compile(r"(?<=\d)[\u00a0\u202f\u2009 ](?=\d{3}(?!\d))")
-_TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:-[^\W\d_]+)*")
-_SENTENCE_END = re.compile(
-    r"(?<=[.!?])\s+(?=[\"'\u201c\u201e(]?[A-Z\u00c4\u00d6\u00dc\d])"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +55,10 @@ def terms(text: str) -> Terms:
     numbers: set[str] = set()
     directions: set[str] = set()
     is_negated = False
-    tokens = _tokens(text)
-    for token in tokens:
-        if token[0].isdigit():
-            numbers.add(canonical_number(token))
-        elif token in NUMBER_WORDS:
-            numbers.add(NUMBER_WORDS[token])
+    read = _tokens(text)
+    for token in read:
+        if number := written_number(token):
+            numbers.add(number)
         elif token in NEGATIONS:
             is_negated = True
         elif token in DIRECTIONS:
@@ -76,24 +68,19 @@ def terms(text: str) -> Terms:
     return Terms(
         tuple(words),
         frozenset(numbers),
-        frozenset(_units(tokens)),
+        frozenset(_units(read)),
         frozenset(directions),
         is_negated,
     )
 
 
-def sentences(text: str) -> tuple[str, ...]:
-    """Split `text` at sentence ends and line breaks; never at an abbreviation's dot."""
-    found: list[str] = []
-    for line in text.splitlines():
-        pieces: list[str] = []
-        for piece in _SENTENCE_END.split(line.strip()):
-            if pieces and _goes_on(pieces[-1], piece):
-                pieces[-1] = f"{pieces[-1]} {piece}"
-            else:
-                pieces.append(piece)
-        found += [piece for piece in pieces if piece]
-    return tuple(found)
+def question_kind(question: str) -> str:
+    """Return what a question asks for, such as "place"; "" where its words do not say."""
+    words = re.findall(r"\w+", question.lower())
+    phrases = (*map(" ".join, pairwise(words)), *words)
+    kinds = (QUESTION_KINDS[phrase] for phrase in phrases if phrase in QUESTION_KINDS)
+    kind = next(kinds, "")
+    return "" if kind == "amount" else kind
 
 
 def canonical_number(written: str) -> str:
@@ -115,10 +102,17 @@ def canonical_number(written: str) -> str:
 
 
 def stem(word: str) -> str:
-    """Cut the commonest English and German endings; a stem is for comparing only."""
-    word = ALIASES.get(word, word)
+    """Cut the commonest English and German endings; a stem is for comparing only.
+
+    The spellings of a month and of a unit of measure have one stem.
+    """
     if word in MONTHS:
-        return MONTHS[word]
+        return f"month{MONTHS[word]:.0f}"
+    cut = _cut_endings(word)
+    return _UNIT_STEMS.get(cut, cut)
+
+
+def _cut_endings(word: str) -> str:
     word = _cut(_cut(word, _PLURALS), _INFLECTIONS)
     if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "aeiouls":
         word = word[:-1]
@@ -145,7 +139,6 @@ _INFLECTIONS = (
 
 
 def is_month(stemmed: str) -> bool:
-    """Tell whether a stem stands for one of the twelve months."""
     return stemmed in _MONTH_STEMS
 
 
@@ -156,35 +149,51 @@ def _cut(word: str, endings: tuple[tuple[str, str], ...]) -> str:
     return word
 
 
-_UNITS = frozenset(map(stem, UNIT_WORDS))
-_CURRENCIES = frozenset({"euro", "dollar", "pound"})
-_MONTH_STEMS = frozenset(MONTHS.values())
+_MONTH_STEMS = frozenset(map(stem, MONTHS))
+# Of the words for units those that mean nothing else: no "times", "m" or "h".
+_UNIT_STEMS = {
+    _cut_endings(word): name
+    for word, name in UNIT_NAMES.items()
+    if name != "times" and not (len(word) == 1 and word.isalpha())
+}
+_UNITS = frozenset(_UNIT_STEMS.values())
 
 
 def _units(tokens: Sequence[str]) -> Iterator[str]:
     for before, after in pairwise(tokens):
-        if _is_number(before) and stem(after) in _UNITS:
+        if written_number(before) and stem(after) in _UNITS:
             yield stem(after)
-        elif _is_number(after) and stem(before) in _CURRENCIES:
+        elif written_number(after) and stem(before) in CURRENCIES:
             yield stem(before)
 
 
-def _is_number(token: str) -> bool:
-    return token[0].isdigit() or token in NUMBER_WORDS
+def written_number(token: str) -> str:
+    """Return the number that a token writes, "" for none; "one" and "half" are words."""
+    if token[0].isdecimal():
+        return canonical_number(token)
+    value = NUMBER_WORDS.get(token, 1.0)
+    return "" if 0 < value <= 1 else f"{value:.0f}"
 
 
 def _tokens(text: str) -> list[str]:
     text = unicodedata.normalize("NFKC", text)
     text = _APOSTROPHES.sub("'", text).lower()
     text = _CITATION_MARK.sub(" ", _without_list_numbers(text))
-    text = _NEGATED_VERB.sub(lambda m: f"{m[1] or m[2]} not", text)
-    text = re.sub(r"'s\b|'(?=\s|$)", " ", text)
-    for symbol, word in UNIT_SYMBOLS.items():
-        text = text.replace(symbol, f" {word} ")
-    text = _ISO_DATE.sub(lambda m: f"{m[1]} {_month(m[2])} {m[3]}", text)
     text = _MAY.sub(" mai", _ORDINAL.sub("", text))
     text = _GROUPED_BY_SPACE.sub("", text)
-    return _TOKEN.findall(text)
+    return [part for token, _ in tokens(text) for part in _parts(token)]
+
+
+def _parts(token: str) -> list[str]:
+    """Split a date and a time into their numbers, and take an "'s" off a word."""
+    if not token[0].isdecimal():
+        return [part for part in token.removesuffix("'s").split("'") if part]
+    parts = re.split("[-:]", token.rstrip("."))
+    if len(parts) == 3:
+        month = next((m for m, n in MONTHS.items() if n == int(parts[1])), parts[1])
+        # "may" alone would be read as the verb.
+        parts[1] = "mai" if month == "may" else month
+    return parts
 
 
 def _without_list_numbers(text: str) -> str:
@@ -201,15 +210,3 @@ def _without_list_numbers(text: str) -> str:
         return " "
 
     return _LIST_MARK.sub(replacement, text)
-
-
-def _month(number: str) -> str:
-    name = f"month{int(number)}"
-    # "may" alone would be read as the verb.
-    return next((m for m, n in MONTHS.items() if n == name and m != "may"), number)
-
-
-def _goes_on(before: str, after: str) -> bool:
-    last = before.split()[-1].lower()
-    # "No." is an answer, "no. 5" is not.
-    return last in ABBREVIATIONS and (last != "no." or after[0].isdigit())

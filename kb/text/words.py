@@ -1,4 +1,4 @@
-"""A text as words with their places, stemmed.
+"""A text as words and sentences with their places.
 
 References:
     The stemmers are Porter's Snowball (snowballstem.org).
@@ -6,35 +6,29 @@ References:
 
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 import snowballstemmer
 
-from .word_lists import LEADS, NEGATIONS
+from .vocabulary import ABBREVIATIONS, LEADS, MONTHS, NEGATIONS
 
 _STEMMERS: Final = {
     "en": snowballstemmer.stemmer("english"),
     "de": snowballstemmer.stemmer("german"),
 }
 _lock = threading.Lock()
-# Numbers with their separators, clock times and ISO dates in one piece, words with
-# hyphens and apostrophes, and the signs that are units.
+# ISO dates, dates with dots, clock times and numbers with their separators in one piece,
+# words with hyphens and apostrophes, and the signs that are units.
 _TOKEN: Final = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{1,2}\.[0-9]{1,2}\.(?:[0-9]{4}|[0-9]{2})?(?![0-9])|[0-9]{1,2}:[0-9]{2}"
-    r"|[0-9]+(?:[.,\u00a0\u202f][0-9]+)*|[^\W\d_]+(?:[-'\u2019][^\W\d_]+)*|[%€$£µ]"
+    r"\d{4}-\d{2}-\d{2}|\d{1,2}\.\d{1,2}\.(?:\d{4}|\d{2})?(?!\d)|\d{1,2}:\d{2}"
+    r"|\d+(?:[.,\u00a0\u202f]\d+)*|[^\W\d_]+(?:[-'\u2019][^\W\d_]+)*|[%€$£µ]"
 )
-_SENTENCE_END: Final = re.compile(
-    r"(?<=[.!?])\s+(?=[\"'\u201c\u201e(]?[A-ZÄÖÜ\d])|\n+|(?<=;)\s"
-)
-_ABBREVIATED: Final = re.compile(
-    r"(?:\b(?:e\.g|i\.e|etc|approx|no|nr|z\.b|d\.h|bzw|ca|mr|mrs|dr|incl)\.|\b\d{1,2}\.)$",
-    re.IGNORECASE,
-)
-_DENIED_VERB: Final = re.compile(r"^(\w+)n['\u2019]t$")
-_MOST_TEXT: Final = 4_000  # characters that are read; what a curator sees at once
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+(?=[\"'\u201c\u201e(]?[A-ZÄÖÜ\d])|\n+")
+_CLAUSE_END: Final = re.compile(rf"{_SENTENCE_END.pattern}|(?<=;)\s")
+_DENIED_VERB: Final = re.compile(r"^(\w+)n't$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +45,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One token: as it is compared, its stem, and where it stands."""
+    """One token: as it is compared, its stem, and where it is."""
 
     said: str  # lower case
     stem: str
@@ -60,43 +54,64 @@ class Word:
 
     @property
     def is_number(self) -> bool:
-        """Whether it begins with a digit."""
         return starts_with_digit(self.said)
 
 
 def starts_with_digit(said: str) -> bool:
     """Tell whether a token is a number's; a raised 2 is none."""
-    return said[0] in "0123456789"
+    return said[0].isdecimal()
 
 
-def sentences_of(text: str) -> list[Span]:
-    """Return the sentences of a text; an abbreviation's dot ends none."""
-    text = text[:_MOST_TEXT]
+def tokens(
+    text: str, start: int = 0, stop: int | None = None
+) -> Iterator[tuple[str, Span]]:
+    """Yield the tokens of a text in lower case; "don't" is "do" and "not"."""
+    for match in _TOKEN.finditer(text, start, len(text) if stop is None else stop):
+        said = match[0].lower().replace("\u2019", "'")
+        span = Span(match.start(), match.end())
+        if denied := _DENIED_VERB.match(said):
+            yield {"ca": "can", "wo": "will"}.get(denied[1], denied[1]), span
+            said = "not"
+        yield said, span
+
+
+def sentence_spans(text: str, *, clauses: bool = False) -> list[Span]:
+    """Return the sentences of a text, a line's end among their ends.
+
+    The dot of an abbreviation, or of a day before its month, ends none.
+
+    Args:
+        clauses: Whether a semicolon ends one too.
+    """
     found: list[Span] = []
     start = 0
-    for end in _SENTENCE_END.finditer(text):
-        if _ABBREVIATED.search(text[start : end.start()]):
-            continue
-        found.append(Span(start, end.start()))
-        start = end.end()
+    for end in (_CLAUSE_END if clauses else _SENTENCE_END).finditer(text):
+        if not _goes_on(text[start : end.start()], text[end.end() :]):
+            found.append(Span(start, end.start()))
+            start = end.end()
     found.append(Span(start, len(text)))
-    return [span for span in found if text[span.start : span.end].strip()]
+    return [span for span in found if span.within(text).strip()]
+
+
+def sentences(text: str) -> tuple[str, ...]:
+    return tuple(span.within(text).strip() for span in sentence_spans(text))
+
+
+def _goes_on(before: str, after: str) -> bool:
+    last = (before.split() or [""])[-1].lower().lstrip("(\"'\u201c\u201e")
+    if last[:-1].isdecimal() and last.endswith("."):
+        following = re.match(r"[^\W\d_]+", after)
+        return following is not None and following[0].lower() in MONTHS
+    # "No." is an answer, "no. 5" is not.
+    return last in ABBREVIATIONS and (last != "no." or after[:1].isdecimal())
 
 
 def words_of(text: str, language: str = "en", span: Span | None = None) -> list[Word]:
     """Return the words of a text, or of a part of it; places are the whole text's."""
-    begin, stop = (span.start, span.end) if span else (0, min(len(text), _MOST_TEXT))
+    begin, stop = (span.start, span.end) if span else (0, len(text))
     found: list[Word] = []
-    for match in _TOKEN.finditer(text, begin, stop):
-        written = match[0]
-        said = written.lower().replace("\u2019", "'")
-        denied = _DENIED_VERB.match(said)
-        place = Span(match.start(), match.end())
-        if denied:
-            verb = {"ca": "can", "wo": "will"}.get(denied[1], denied[1])
-            found.append(Word(verb, stem(verb, language), place, False))
-            said = "not"
-        is_name = bool(found) and written[0].isupper() and language != "de"
+    for said, place in tokens(text, begin, stop):
+        is_name = bool(found) and text[place.start].isupper() and language != "de"
         found.append(Word(said, stem(said, language), place, is_name))
     return _joined(found)
 
@@ -122,38 +137,37 @@ def _joined(words: Sequence[Word]) -> list[Word]:
 
 
 _PHRASES: Final = {
-    "has to": "has_to",
-    "have to": "has_to",
-    "had to": "has_to",
-    "free of charge": "free",
-    "at no cost": "free",
-    "at no charge": "free",
-    "at no extra cost": "free",
-    "any more": "anymore",
-    "per cent": "percent",
-    "at least": "at_least",
-    "at most": "at_most",
-    "up to": "at_most",
-    "as many as": "at_most",
-    "no later than": "at_most",
-    "not later than": "at_most",
-    "no longer": "not",
-    "younger than": "under",
-    "older than": "over",
-    "more than": "over",
-    "less than": "under",
-    "fewer than": "under",
-    "day and night": "around_the_clock",
-    "day or night": "around_the_clock",
-    "around the clock": "around_the_clock",
-    "24 hours a day": "around_the_clock",
-    "at any hour": "around_the_clock",
-}
+    phrase: word
+    for word, phrases in {
+        "has_to": ("has to", "have to", "had to"),
+        "free": (
+            "free of charge", "at no cost", "at no charge", "at no extra cost",
+        ),
+        "anymore": ("any more",),
+        "percent": ("per cent",),
+        "at_least": ("at least",),
+        "at_most": (
+            "at most", "up to", "as many as", "no later than", "not later than",
+        ),
+        "not": ("no longer",),
+        "under": ("younger than", "less than", "fewer than"),
+        "over": ("older than", "more than"),
+        "around_the_clock": (
+            "day and night", "day or night", "around the clock", "24 hours a day",
+            "at any hour",
+        ),
+    }.items()
+    for phrase in phrases
+}  # fmt: skip
 
 
 @lru_cache(maxsize=20_000)
 def stem(word: str, language: str = "en") -> str:
-    """Return the stem of a lower-case word; as it is in a language without a stemmer."""
+    """Return the stem of a lower-case word; as it is in a language without a stemmer.
+
+    It is the same for related words ("replace", "replacement"), which finds more of the
+    labelled contradictions; where two texts must say the same, `terms.stem` is used.
+    """
     stemmer = _STEMMERS.get(language)
     if stemmer is None or word in NEGATIONS or word in LEADS:
         return word

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from accounts.loaded_once import LoadedOnce
-from kb.text.terms import sentences
+from kb.text.words import sentences
 from kb.types import Evidence
 from probes.cards import ProbeKind
 from probes.directions import DirectionSet, directions_from

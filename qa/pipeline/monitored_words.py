@@ -14,135 +14,23 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
-from kb.text.terms import canonical_number, stem
-from kb.text.vocabulary import DIRECTIONS, NEGATIONS, NUMBER_WORDS, STOP_WORDS
+from kb.text.terms import stem, written_number
+from kb.text.vocabulary import (
+    DIRECTIONS,
+    DISTRIBUTIVES,
+    FILLERS,
+    NEGATIONS,
+    NUMBER_WORDS,
+    STOP_WORDS,
+)
 
 from .values import clean_text
 
 _WORD: Final = re.compile(r"[^\W_]+(?:[.,:'\u2019/&-][^\W_]+)*")
 _POSSESSIVE: Final = re.compile(r"['\u2019]s$")
 _NUMBER: Final = re.compile(r"[\d.,]+")
-# Words of every text; where something lies and that it is denied carries no name.
-_EMPTY: Final = (
-    frozenset(STOP_WORDS)
-    | frozenset(DIRECTIONS)
-    | frozenset(NEGATIONS)
-    | frozenset(
-        [
-            "across",
-            "again",
-            "all",
-            "almost",
-            "along",
-            "already",
-            "although",
-            "always",
-            "among",
-            "another",
-            "around",
-            "became",
-            "because",
-            "become",
-            "becomes",
-            "behind",
-            "beside",
-            "besides",
-            "beyond",
-            "both",
-            "but",
-            "called",
-            "during",
-            "each",
-            "either",
-            "else",
-            "even",
-            "ever",
-            "every",
-            "however",
-            "including",
-            "itself",
-            "made",
-            "mostly",
-            "named",
-            "next",
-            "now",
-            "once",
-            "only",
-            "other",
-            "others",
-            "own",
-            "part",
-            "perhaps",
-            "quite",
-            "rather",
-            "same",
-            "several",
-            "since",
-            "such",
-            "themselves",
-            "therefore",
-            "though",
-            "through",
-            "throughout",
-            "together",
-            "too",
-            "toward",
-            "towards",
-            "upon",
-            "used",
-            "very",
-            "while",
-            "whole",
-            "yet",
-            "himself",
-            "herself",
-            "being",
-            "known",
-            "aber",
-            "alle",
-            "allen",
-            "aller",
-            "alles",
-            "als",
-            "an",
-            "andere",
-            "anderen",
-            "bereits",
-            "besonders",
-            "da",
-            "dabei",
-            "damit",
-            "dann",
-            "daher",
-            "dass",
-            "doch",
-            "durch",
-            "einige",
-            "gegen",
-            "genannt",
-            "immer",
-            "in",
-            "jede",
-            "jeder",
-            "jedes",
-            "jedoch",
-            "mehrere",
-            "nach",
-            "noch",
-            "oben",
-            "schon",
-            "sehr",
-            "sich",
-            "sondern",
-            "sowie",
-            "um",
-            "während",
-            "weil",
-            "wenn",
-            "worden",
-        ]
-    )
-)
+# Where something lies and that it is denied carries no name.
+_EMPTY: Final = STOP_WORDS | DISTRIBUTIVES | DIRECTIONS | NEGATIONS | FILLERS
 _OUTLIER_DEVIATIONS: Final = 5.0
 # Of fewer, no deviation can be told.
 _LEAST_BEFORE: Final = 8
@@ -182,9 +70,8 @@ def words_of(text: str) -> list[Word]:
 
 
 def _key(word: str) -> str:
-    if word in NUMBER_WORDS:
-        return NUMBER_WORDS[word]
-    return canonical_number(word) if _NUMBER.fullmatch(word) else stem(word)
+    is_number = word in NUMBER_WORDS or _NUMBER.fullmatch(word)
+    return (written_number(word) if is_number else "") or stem(word)
 
 
 def keys_of(texts: Iterable[str]) -> set[str]:

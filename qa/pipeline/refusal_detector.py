@@ -9,7 +9,7 @@ world may use the same words ("the Unknown Soldier", "we cannot refund a cash ad
 import re
 import unicodedata
 
-from kb.text.terms import sentences
+from kb.text.words import sentences
 
 _APOSTROPHES = re.compile("[\u2018\u2019\u02bc\u00b4`]")
 _QUOTED = re.compile(

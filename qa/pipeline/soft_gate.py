@@ -4,7 +4,8 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from kb.text.terms import Terms, is_month, sentences, terms
+from kb.text.terms import Terms, is_month, terms
+from kb.text.words import sentences
 from kb.types import Evidence
 
 from .gates import Decision, Gate, Reason, Signal

@@ -4,11 +4,8 @@ Small distances alone do not tell "gold card fee" from "silver card fee", so the
 must agree too.
 """
 
-import re
-from itertools import pairwise
-
-from kb.text.terms import Terms, terms
-from kb.text.vocabulary import OPPOSITES, ORDERING, QUESTION_KINDS
+from kb.text.terms import Terms, question_kind, terms
+from kb.text.vocabulary import OPPOSITES, ORDERING
 from kb.types import Evidence
 
 from .gates import Gate, Signal
@@ -64,7 +61,7 @@ def asks_the_same(asked: str, known: str) -> bool:
         bool(ours.words)
         and ours.numbers == theirs.numbers
         and ours.is_negated == theirs.is_negated
-        and _kind(asked) == _kind(known)
+        and question_kind(asked) == question_kind(known)
         and not _oppose(ours.directions, theirs.directions)
         and _same_words(ours, theirs)
     )
@@ -99,16 +96,6 @@ def _oppose(ours: frozenset[str], theirs: frozenset[str]) -> bool:
         (pair & only_ours) and (pair & only_theirs) and len(pair & ours & theirs) == 0
         for pair in OPPOSITES
     )
-
-
-def _kind(question: str) -> str:
-    words = re.findall(r"\w+", question.lower())
-    pairs = [" ".join(pair) for pair in pairwise(words)]
-    for phrase in (*pairs, *words):
-        if phrase in QUESTION_KINDS:
-            kind = QUESTION_KINDS[phrase]
-            return "" if kind == "amount" else kind
-    return ""
 
 
 def _is_slip(one: str, other: str) -> bool:

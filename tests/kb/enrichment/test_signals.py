@@ -10,7 +10,6 @@ from kb.enrichment.signals import (
     MOST_UNREVIEWED,
     Signals,
     agreement_of,
-    denies,
     is_faithful,
     likelihood_of,
     unreviewed_confidence,
@@ -74,9 +73,3 @@ def test_a_sentence_says_what_the_answer_does_and_no_more(sentence, is_right):
     question = "What is the capital of Peru?"
 
     assert is_faithful(sentence, question, "Lima") is is_right
-
-
-def test_denial_is_told_in_english_and_german():
-    assert denies("They don\u2019t.")
-    assert denies("Das geht nicht.")
-    assert not denies("Nothingham is a knot.")

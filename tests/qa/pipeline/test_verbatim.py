@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb.text.terms import canonical_number, sentences, terms
+from kb.text.terms import canonical_number, terms
+from kb.text.words import sentences
 from qa.pipeline.verbatim import asks_the_same
 
 SAME = [
