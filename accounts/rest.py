@@ -1,9 +1,11 @@
 """What REST views of all apps share: rows by id, and what is done to one of them."""
 
+from collections.abc import Iterable
 from typing import Any, ClassVar, TypeVar
 
 from django.contrib.auth.models import User
 from django.db.models import Model
+from django.http import StreamingHttpResponse
 from rest_framework import serializers
 from rest_framework.mixins import ListModelMixin
 from rest_framework.response import Response
@@ -61,4 +63,16 @@ def username_field(field: str, **options: Any) -> serializers.CharField:  # noqa
     """Return the name of the user in a foreign key; null where it is empty."""
     return serializers.CharField(
         source=f"{field}.username", default=None, allow_null=True, **options
+    )
+
+
+def csv_download(lines: Iterable[str], name: str) -> StreamingHttpResponse:
+    """Return lines of CSV as a file to download, streamed."""
+    return StreamingHttpResponse(
+        lines,
+        content_type="text/csv; charset=utf-8",
+        headers={
+            "Content-Disposition": f'attachment; filename="{name}.csv"',
+            "Cache-Control": "no-store",
+        },
     )

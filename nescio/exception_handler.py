@@ -26,7 +26,7 @@ _SAID_BY_STATUS = {
     400: ("bad_request", "The request could not be read."),
     403: ("permission_denied", "You may not do this."),
     404: ("not_found", "There is nothing at this address. Routes have no trailing slash."),
-    500: ("internal_error", "Something broke here; it is logged."),
+    500: ("internal_error", "Something went wrong; it is logged."),
 }  # fmt: skip
 
 

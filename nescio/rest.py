@@ -66,7 +66,7 @@ class BoundedJSONParser(JSONParser):
         except RecursionError as error:
             raise _too_deep() from error
         except ValueError as error:
-            msg = f"The body is no JSON in UTF-8: {error}."
+            msg = f"The body is not valid JSON: {error}."
             raise ParseError(msg) from error
         _check_depth(parsed)
         if _SUSPECT_ESCAPE.search(text):

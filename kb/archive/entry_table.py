@@ -7,6 +7,7 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 
+from accounts.rest import csv_download
 from kb.documents.models import Document
 from kb.entries.models import Entry
 from kb.entries.values import SHOWN
@@ -42,14 +43,7 @@ def csv_response(
     entries: QuerySet[Entry], reader: AbstractBaseUser | AnonymousUser
 ) -> StreamingHttpResponse:
     """Return the table as a file to download, streamed."""
-    return StreamingHttpResponse(
-        csv_lines(entries, reader),
-        content_type="text/csv; charset=utf-8",
-        headers={
-            "Content-Disposition": 'attachment; filename="entries.csv"',
-            "Cache-Control": "no-store",
-        },
-    )
+    return csv_download(csv_lines(entries, reader), "entries")
 
 
 def csv_lines(

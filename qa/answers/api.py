@@ -7,13 +7,14 @@ from django.db.models import QuerySet
 from django.http import HttpResponseBase, StreamingHttpResponse
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
-from rest_framework.generics import GenericAPIView, ListAPIView
+from rest_framework.decorators import action
+from rest_framework.generics import GenericAPIView
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.filters import NonEmptyForm
-from accounts.pagination import NewestFirstPagination
+from accounts.rest import RowViewSet
 from accounts.roles import IsAgent
 from accounts.strict_fields import StrictCharField, StrictSerializer, StrictSlugField
 from jobs.api import EVENT_SCHEMA, EventStreamRenderer
@@ -29,7 +30,7 @@ from qa.pipeline.gates import Gate, Reason
 
 
 class QuestionSerializer(StrictSerializer):
-    """A question, and whom to ask it."""
+    """A question, and the knowledge base to ask."""
 
     question = StrictCharField(
         max_length=settings.QUESTION_MAX_CHARACTERS,
@@ -71,7 +72,7 @@ class TaggedQuestionSerializer(QuestionSerializer):
 
 
 class AnswerFilter(django_filters.FilterSet):
-    """By what became of a question, and when it was asked."""
+    """By outcome, gate, reason, tags and time."""
 
     outcome = django_filters.ChoiceFilter(choices=Answer.Outcome.choices)
     gate = django_filters.ChoiceFilter(choices=[(g.value, g.value) for g in Gate])
@@ -89,44 +90,6 @@ class AnswerFilter(django_filters.FilterSet):
         form = NonEmptyForm
 
 
-class AnswerListView(ListAPIView[Answer]):
-    """Past questions."""
-
-    permission_classes = [IsAgent]
-    throttle_scope = "user"
-    serializer_class = AnswerSummarySerializer
-    pagination_class = NewestFirstPagination
-    filterset_class = AnswerFilter
-
-    def get_queryset(self) -> QuerySet[Answer]:
-        user = self.request.user
-        return Answer.objects.visible_to(user).with_vote_of(user)
-
-    @extend_schema(operation_id="answers_list")
-    def get(self, request: Request) -> Response:
-        """List one's own questions, newest first; sme and above see everybody's."""
-        return self.list(request)
-
-
-class AnswerView(GenericAPIView[Answer]):
-    """One past question."""
-
-    permission_classes = [IsAgent]
-    throttle_scope = "user"
-    serializer_class = AnswerSerializer
-
-    @extend_schema(operation_id="answers_read")
-    def get(self, request: Request, answer_id: UUID) -> Response:
-        """Read an answer or refusal with its evidence and how it was decided."""
-        user = request.user
-        answers = Answer.objects.visible_to(user).with_vote_of(user)
-        answer = answers.with_evidence(user).filter(pk=answer_id).first()
-        if answer is None:
-            msg = f"There is no answer {answer_id}."
-            raise AnswerNotFoundError(msg)
-        return Response(as_json(answer))
-
-
 _RESPONSES: dict[Any, Any] = {
     (200, "application/json"): AnswerSerializer,
     (200, "text/event-stream"): OpenApiResponse(
@@ -141,19 +104,16 @@ _RESPONSES: dict[Any, Any] = {
 }
 
 
-class _DecidingView(GenericAPIView[Answer]):
+_RENDERERS = [JSONRenderer, EventStreamRenderer]
+
+
+class AskView(GenericAPIView[Answer]):
+    """Where questions are asked."""
+
     permission_classes = [IsAgent]
     throttle_scope = "ask"
     serializer_class = AnswerSerializer
-    renderer_classes = [JSONRenderer, EventStreamRenderer]
-
-    def _is_streamed(self) -> bool:
-        renderer = self.request.accepted_renderer
-        return renderer.format == EventStreamRenderer.format
-
-
-class AskView(_DecidingView):
-    """Where questions are asked."""
+    renderer_classes = _RENDERERS
 
     @extend_schema(
         operation_id="ask",
@@ -170,16 +130,41 @@ class AskView(_DecidingView):
         `Accept: text/event-stream` the stages come as they pass, and no text before
         every gate let it through.
         """
-        asked = read_question(request, TaggedQuestionSerializer)
-        if self._is_streamed():
-            answer = asking.keep_question(**asked, channel=Answer.Channel.API)
+        question = read_question(request, TaggedQuestionSerializer)
+        if _is_streamed(request):
+            answer = asking.keep_question(**question, channel=Answer.Channel.API)
             return _streamed(answer)
-        answer = asking.ask(**asked, channel=Answer.Channel.API)
+        answer = asking.ask(**question, channel=Answer.Channel.API)
         return _whole(answer, request)
 
 
-class RetryView(_DecidingView):
-    """A question whose first try failed."""
+class AnswerViewSet(RowViewSet[Answer]):
+    """Past questions."""
+
+    permission_classes = [IsAgent]
+    serializer_class: type[AnswerSummarySerializer] = AnswerSerializer
+    filterset_class = AnswerFilter
+    lookup_url_kwarg = "answer_id"
+    lookup_value_converter = "uuid"
+    missing = AnswerNotFoundError
+
+    def get_queryset(self) -> QuerySet[Answer]:
+        user = self.request.user
+        answers = Answer.objects.visible_to(user).with_vote_of(user)
+        return answers if self.action == "list" else answers.with_evidence(user)
+
+    @extend_schema(
+        operation_id="answers_list", responses=AnswerSummarySerializer(many=True)
+    )
+    def list(self, request: Request) -> Response:
+        """List one's own questions, newest first; sme and above see everybody's."""
+        self.serializer_class = AnswerSummarySerializer
+        return super().list(request)
+
+    @extend_schema(operation_id="answers_read")
+    def retrieve(self, request: Request, answer_id: UUID) -> Response:
+        """Read an answer or refusal with its evidence and how it was decided."""
+        return Response(as_json(self.get_object()))
 
     @extend_schema(
         operation_id="answers_retry",
@@ -189,10 +174,13 @@ class RetryView(_DecidingView):
             409: OpenApiResponse(description="It was decided, or is being decided."),
         },
     )
-    def post(self, request: Request, answer_id: UUID) -> HttpResponseBase:
+    @action(
+        detail=True, methods=["post"], throttle_scope="ask", renderer_classes=_RENDERERS
+    )
+    def retry(self, request: Request, answer_id: UUID) -> HttpResponseBase:
         """Decide one's own question again that failed; the same response as to `ask`."""
         answer = asking.find_failed(answer_id, asker=request.user)
-        if self._is_streamed():
+        if _is_streamed(request):
             return _streamed(answer)
         for _ in asking.decide(answer):
             pass
@@ -202,14 +190,10 @@ class RetryView(_DecidingView):
 def read_question(
     request: Request, body: type[QuestionSerializer] = QuestionSerializer
 ) -> dict[str, Any]:
-    """Return the validated question as the services' keyword arguments.
-
-    Args:
-        body: As what it is read.
-    """
-    asked = body(data=request.data)
-    asked.is_valid(raise_exception=True)
-    given = asked.validated_data
+    """Return the validated question as the services' keyword arguments."""
+    serializer = body(data=request.data)
+    serializer.is_valid(raise_exception=True)
+    given = serializer.validated_data
     knowledge_base: KnowledgeBase = asking.find_knowledge_base(
         given["knowledge_base"], asker=request.user
     )
@@ -220,6 +204,11 @@ def read_question(
         "language": given["language"],
         **({"tags": given["tags"]} if "tags" in given else {}),
     }
+
+
+def _is_streamed(request: Request) -> bool:
+    renderer = request.accepted_renderer
+    return renderer.format == EventStreamRenderer.format
 
 
 def _whole(answer: Answer, request: Request) -> Response:

@@ -79,7 +79,7 @@ def events(answer: Answer) -> Iterator[Event]:
         return
     except Exception as error:
         logger.exception("Question %s could not be decided", answer.pk)
-        message = "Something broke here; it is logged, and the question is kept."
+        message = "Something went wrong; it is logged, and the question is kept."
         yield "error", error_envelope("internal_error", message, {"id": str(answer.pk)})
         # Last: it fails too where it is the database that broke.
         record_failure(answer, error)

@@ -156,7 +156,7 @@ def _announcement(
             why = f"{reason.title}. " if reason else ""
             return f"Not answered. {why}{answer.shown_text}"
         case Answer.Outcome.FAILED:
-            return "The question is kept, but could not be decided."
+            return "The question is saved, but could not be decided."
         case _:
             return "Working on it."
 

@@ -239,7 +239,7 @@ class SegmentSerializer(serializers.Serializer[object]):
 
     text = serializers.CharField()
     sourced = serializers.BooleanField(
-        source="is_sourced", help_text="It stands in an entry."
+        source="is_sourced", help_text="An entry says so."
     )
     triggers = serializers.CharField(
         allow_blank=True,

@@ -241,21 +241,22 @@ def _gate_state(gate: Gate, answer: Answer, measured: bool) -> tuple[str, str]:
         and bool(answer.boundary.get("segments"))
     )
     if decided_here and answer.outcome == Answer.Outcome.REFUSED:
-        return "refused", "No: refused here"
+        return "refused", "Refused here"
     if decided_here and answer.outcome == Answer.Outcome.ANSWERED:
-        return "answered", "Yes: answered here"
+        return "answered", "Answered here"
     if not measured:
         return "skipped", "Not reached"
     if gate in _ANSWERING:
-        return "none", "No: went on"
+        is_first = gate is Gate.BOUNDARY
+        return "none", f"{'Not known' if is_first else 'No exact answer'}, continued"
     if gate is Gate.ABSTENTION and not _has_least(answer):
         return "none", "Measured only"
     match shadow_verdict(gate, answer):
         case False:
-            return "shadow", "Would have refused; in shadow"
+            return "shadow", "Would have refused (shadow)"
         case True:
-            return "passed", "Would have passed; in shadow"
-    return "passed", "Yes: passed"
+            return "passed", "Would have passed (shadow)"
+    return "passed", "Passed"
 
 
 def _has_least(answer: Answer) -> bool:
@@ -278,12 +279,12 @@ def _signal_line(
     if is_shadow:
         passed = wording.meets(number, limit, words)
     is_judged = isinstance(passed, bool)
-    shows_limit = is_judged and limit is not None and bool(words.rule)
+    shows_limit = is_judged and bool(words.rule)
     return SignalLine(
         label=words.label,
         value=wording.number_in_words(number, words.kind),
-        rule=f"{words.rule} {wording.number_in_words(limit, words.kind)}"
-        if shows_limit
+        rule=wording.limit_in_words(number, limit, words)
+        if shows_limit and number is not None and limit is not None
         else "",
         passed=passed if isinstance(passed, bool) else None,
         bar=_signal_bar(number, limit)

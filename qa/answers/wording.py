@@ -18,19 +18,19 @@ class GateWords:
 
 GATES = {
     Gate.BOUNDARY: GateWords(
-        "Own knowledge", "Does the language model know it without looking?"
+        "Own knowledge", "Does the language model know the answer without searching?"
     ),
     Gate.VERBATIM: GateWords(
         "Word for word",
         "Has an expert already answered exactly this question?",
     ),
     Gate.HARD_REFUSAL: GateWords(
-        "Hard refusal", "Is anything known that is close enough to the question?"
+        "Hard refusal", "Is any entry close enough to the question?"
     ),
     Gate.SOFT_REFUSAL: GateWords(
         "Soft refusal", "Does the evidence really answer the question?"
     ),
-    Gate.ABSTENTION: GateWords("Abstention", "Is the written answer to be trusted?"),
+    Gate.ABSTENTION: GateWords("Abstention", "Is the answer reliable enough?"),
     Gate.AGREEMENT: GateWords("Agreement", "Do the sources agree with each other?"),
 }
 
@@ -54,46 +54,52 @@ class SignalWords:
 
 SIGNALS = {
     "own_sureness": SignalWords(
-        "How sure it is that the model knows by itself", rule="at least"
+        "Probability that the model knows the answer itself", rule="at least"
     ),
-    "boundary_confidence": SignalWords("By the probe of the question's activations"),
-    "history_known": SignalWords("By past questions, the model's leaning taken out"),
-    "history_uncorrected": SignalWords("By past questions, as the model leans"),
-    "history_examples": SignalWords("Past questions that were shown", Kind.COUNT),
+    "boundary_confidence": SignalWords(
+        "Probability by the probe on the question's activations"
+    ),
+    "history_known": SignalWords("Probability by similar past questions, debiased"),
+    "history_uncorrected": SignalWords(
+        "Probability by similar past questions, before debiasing"
+    ),
+    "history_examples": SignalWords("Past questions used as examples", Kind.COUNT),
     "own_log_probability": SignalWords("Mean log-probability of its own draft"),
-    "least_token_confidence": SignalWords("Confidence in the least certain new word"),
-    "monitored_segments": SignalWords("Sentences that were watched", Kind.COUNT),
-    "monitored_rounds": SignalWords("How often evidence was looked for", Kind.COUNT),
-    "monitored_sourced": SignalWords("Sentences that stand in an entry", Kind.COUNT),
+    "least_token_confidence": SignalWords("Lowest confidence in a new word"),
+    "monitored_segments": SignalWords("Sentences monitored", Kind.COUNT),
+    "monitored_rounds": SignalWords("Searches for evidence while writing", Kind.COUNT),
+    "monitored_sourced": SignalWords("Sentences supported by an entry", Kind.COUNT),
     "monitored_added_facts": SignalWords(
-        "Facts that its evidence does not say", Kind.COUNT
+        "Facts that its evidence does not contain", Kind.COUNT
     ),
-    "own_answer_stands": SignalWords("It wrote an answer by itself", Kind.YES_NO),
+    "own_answer_stands": SignalWords(
+        "The model wrote an answer without evidence", Kind.YES_NO
+    ),
     "question_distance": SignalWords(
         "Distance to the nearest answered question", rule="at most"
     ),
-    "same_words": SignalWords("It asks the same in the same words", Kind.YES_NO),
+    "same_words": SignalWords("Same question, word for word", Kind.YES_NO),
     "distance_over_confidence": SignalWords(
         "Best evidence: distance ÷ confidence", rule="below"
     ),
     "verified_ratio": SignalWords("Best verified evidence: distance ÷ confidence"),
     "unverified_ratio": SignalWords("Best unverified evidence: distance ÷ confidence"),
     "ratio_if_not_expired": SignalWords(
-        "Distance ÷ confidence, had the entry not expired"
+        "Distance ÷ confidence, if the entry had not expired"
     ),
     "ratio_if_verified": SignalWords(
-        "Distance ÷ confidence, had the entry been verified"
+        "Distance ÷ confidence, if the entry were verified"
     ),
     "ratio_if_entitled": SignalWords(
-        "Distance ÷ confidence, had you been entitled to the entry"
+        "Distance ÷ confidence, if you had access to the entry"
     ),
-    "answer_characters": SignalWords("Characters of the draft", Kind.COUNT),
+    "answer_characters": SignalWords("Characters in the draft", Kind.COUNT),
     "nearest_distance": SignalWords("Distance of the nearest entry"),
     "visible_entries": SignalWords("Entries that you may see", Kind.COUNT),
-    "readable": SignalWords("The model's output could be read", Kind.YES_NO),
-    "verdict": SignalWords("The model itself says that it can answer", Kind.YES_NO),
+    "readable": SignalWords("The model's output is readable", Kind.YES_NO),
+    "verdict": SignalWords("The model says that it can answer", Kind.YES_NO),
     "verdict_probability": SignalWords(
-        "How sure the model is that it can answer", rule="at least"
+        "Probability that the model can answer", rule="at least"
     ),
     "not_a_refusal_in_prose": SignalWords(
         "The answer is more than “I don't know”", Kind.YES_NO
@@ -101,39 +107,41 @@ SIGNALS = {
     "citations_verified": SignalWords(
         "Citations found in their entries", Kind.COUNT, "at least"
     ),
-    "citations_dropped": SignalWords("Citations that were not found", Kind.COUNT),
+    "citations_dropped": SignalWords(
+        "Citations not found in their entries", Kind.COUNT
+    ),
     "unsupported_facts": SignalWords(
-        "Facts that no cited entry holds", Kind.COUNT, "at most"
+        "Facts that no cited entry supports", Kind.COUNT, "at most"
     ),
     "answer_in_evidence": SignalWords(
-        "Share of the answer's words that stand in the evidence"
+        "Share of the answer's words found in the evidence"
     ),
     "question_in_evidence": SignalWords(
-        "Share of the question's words that stand in the evidence"
+        "Share of the question's words found in the evidence"
     ),
-    "log_probability": SignalWords("Mean log-probability of its words"),
+    "log_probability": SignalWords("Mean log-probability of the answer's tokens"),
     "answer_confidence": SignalWords(
-        "Confidence, by what went on inside the model while it wrote", rule="at least"
+        "Confidence by the model's activations while it wrote", rule="at least"
     ),
     "early_confidence": SignalWords(
-        "Confidence before the first word, from question and evidence", rule="at least"
+        "Confidence before the first word, by question and evidence", rule="at least"
     ),
     "joint_confidence": SignalWords(
         "Confidence by all signals together", rule="at least"
     ),
-    "least_token_probability": SignalWords("Probability of its least likely word part"),
-    "mean_entropy": SignalWords("How open the choice of its words was (mean entropy)"),
+    "least_token_probability": SignalWords("Probability of the least likely token"),
+    "mean_entropy": SignalWords("Mean entropy of the token choices"),
     DISAGREEING: SignalWords(
         "Entries that contradict what the answer rests on", Kind.COUNT, "at most"
     ),
-    "willingness": SignalWords("How likely it was to write anything at all"),
+    "willingness": SignalWords("Probability of writing an answer at all"),
 }
 
 _RETURN_TO_PERSON = "Ask a colleague who knows the subject."
 _REPHRASE = "Name the product, fee or process in the words that a document would use."
 _REPORT = (
-    "If this should be known, press “Should be known” and say what was missing: "
-    "the people who keep the knowledge read it."
+    "If this should be known, press “No, we should know this” and say what is missing: "
+    "the knowledge team reads it."
 )
 
 
@@ -153,8 +161,8 @@ REASONS = {
         (_RETURN_TO_PERSON, _REPORT),
     ),
     Reason.TOO_FAR: ReasonWords(
-        "Nothing known is close enough",
-        "The nearest entries are related at most; none of them covers this question.",
+        "No entry is close enough",
+        "The nearest entries are related, but none of them covers this question.",
         (
             "Look at the related entries: one may hold what you need.",
             _REPHRASE,
@@ -162,67 +170,67 @@ REASONS = {
         ),
     ),
     Reason.UNVERIFIED_ONLY: ReasonWords(
-        "What is known has not been verified",
-        "An entry fits, but no person has confirmed it yet.",
+        "The matching entry is not verified",
+        "An entry matches, but nobody has verified it yet.",
         (
             "Do not pass on an unverified entry as a fact.",
-            "Ask whoever keeps this knowledge to verify the entry.",
+            "Ask the knowledge team to verify the entry.",
         ),
     ),
     Reason.EXPIRED_ONLY: ReasonWords(
-        "What is known has expired",
-        "An entry fits, but the date until which it was valid has passed.",
+        "The matching entry has expired",
+        "An entry matches, but it was valid only until a date that has passed.",
         (
             "Do not use the old rule: it may have changed.",
-            "Ask whoever keeps this knowledge to renew the entry.",
+            "Ask the knowledge team to renew the entry.",
         ),
     ),
     Reason.NOT_ENTITLED: ReasonWords(
-        "You may not see what is known",
-        "There is knowledge on this for another audience than yours.",
+        "You do not have access to this knowledge",
+        "There is an entry about this for another audience.",
         ("Hand the case to a colleague of the team in charge.",),
     ),
     Reason.MODEL_DECLINED: ReasonWords(
         "The evidence does not answer the question",
-        "Entries on the subject were found and read, but they do not say what was asked.",
+        "Entries on the subject were found and read, but they do not contain the answer.",
         ("Read the related entries yourself.", _REPHRASE, _REPORT),
     ),
     Reason.MALFORMED_OUTPUT: ReasonWords(
-        "The language model gave no readable answer",
-        "Entries were found, but what the model wrote could not be checked.",
+        "The language model's output could not be read",
+        "Entries were found, but the model's output could not be checked.",
         ("Read the related entries yourself.", "Ask again in other words."),
     ),
     Reason.UNSUPPORTED: ReasonWords(
         "The answer was not supported by the evidence",
-        "An answer was written and withheld: it said what no entry says.",
+        "A draft was written and withheld, because no entry supports what it says.",
         ("Read the related entries yourself.", _RETURN_TO_PERSON, _REPORT),
     ),
     Reason.LOW_CONFIDENCE: ReasonWords(
-        "No answer would be sure enough",
-        "What goes on inside the language model while it reads and writes did not look "
-        "like it does when its answers are right.",
+        "Confidence is too low",
+        "The language model's activations did not look as they do when its answers are "
+        "right.",
         ("Read the related entries yourself.", _RETURN_TO_PERSON, _REPORT),
     ),
     Reason.NO_PROBE: ReasonWords(
-        "How sure an answer is could not be told",
-        "The policy shows no answer whose confidence is not known, and no probe that "
-        "could tell it fits the language model that is running.",
+        "Answer confidence unavailable",
+        "The policy requires a confidence for every answer, and no probe fits the "
+        "language model that is running.",
         ("Tell your administrator.", "Read the related entries yourself."),
     ),
     Reason.SOURCES_DISAGREE: ReasonWords(
         "The sources disagree",
         "Two entries that the answer would rest on contradict each other, and nobody has "
-        "settled yet which one is right.",
+        "decided yet which one is right.",
         (
-            "Read both entries below; tell the customer neither as certain.",
+            "Read both entries below; present neither to the customer as certain.",
             "Ask a colleague who knows which one is right.",
-            "Those who keep the knowledge have it on their list of conflicts.",
+            "The conflict is on the knowledge team's list.",
         ),
     ),
     Reason.POLICY_STALE: ReasonWords(
-        "The limits must be set again first",
-        "The models have changed since the limits were set, and the policy says not to "
-        "answer until they are set again.",
+        "The thresholds must be recalibrated",
+        "The models have changed since the thresholds were set, and the policy does not "
+        "answer until they are recalibrated.",
         ("Tell your administrator.", _RETURN_TO_PERSON),
     ),
 }
@@ -231,24 +239,24 @@ REASONS = {
 STAGES = {
     "question": ("Reading the question", "Question read"),
     "boundary_load": ("Starting the language model", "Language model ready"),
-    "boundary": ("Asking what the model knows by itself", "Own knowledge judged"),
+    "boundary": ("Checking what the model knows itself", "Own knowledge checked"),
     "monitored": (
-        "Writing, and looking where a word is in doubt",
-        "Written and watched",
+        "Writing, and searching where a word is uncertain",
+        "Written and monitored",
     ),
     "recall": ("Writing from the model's own knowledge", "Answer drafted"),
-    "retrieve.embed": ("", "of the search: embedding the question"),
-    "retrieve.sql": ("", "of the search: the database"),
-    "retrieve": ("Searching what is known", "Searched"),
-    "rerank": ("Ranking what was found", "Ranked anew"),
+    "retrieve.embed": ("", "Search: embedding the question"),
+    "retrieve.sql": ("", "Search: database query"),
+    "retrieve": ("Searching the knowledge base", "Searched"),
+    "rerank": ("Ranking the results", "Results reranked"),
     "debias": ("Comparing with past verdicts", "Compared with past verdicts"),
-    "verbatim": ("Looking for a ready answer", "Ready answers compared"),
-    "hard_refusal": ("Judging how close it is", "Closeness judged"),
+    "verbatim": ("Looking for an exact answer", "Exact answers compared"),
+    "hard_refusal": ("Checking how close the evidence is", "Distance checked"),
     "load": ("Starting the language model", "Language model ready"),
     "generate": ("Reading the evidence and writing", "Answer drafted"),
     "support": ("Checking every statement against the evidence", "Statements checked"),
-    "soft_refusal": ("Judging the draft", "Draft judged"),
-    "abstention": ("Judging how sure it is", "Sureness judged"),
+    "soft_refusal": ("Checking the draft", "Draft checked"),
+    "abstention": ("Checking the confidence", "Confidence checked"),
     "agreement": ("Comparing the sources", "Sources compared"),
     "outcome": ("Finishing", "Stored"),
 }
@@ -270,6 +278,15 @@ def meets(value: float | None, limit: float | None, words: SignalWords) -> bool 
             return value >= limit
         case _:
             return value == limit
+
+
+def limit_in_words(value: float, limit: float, words: SignalWords) -> str:
+    """Say where a number is beside its limit: "above the limit of 0.85"."""
+    name = "minimum" if words.rule == "at least" else "limit"
+    where = "at" if value == limit else "above" if value > limit else "below"
+    if words.rule == "at most" and value <= limit:
+        where = "within"
+    return f"{where} the {name} of {number_in_words(limit, words.kind)}"
 
 
 def distance_in_words(distance: float, policy: Policy) -> str:

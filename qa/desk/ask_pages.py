@@ -107,7 +107,7 @@ def _detail(value: StageValue) -> str:
         case Boundary(is_answered=True):
             return "answered"
         case Boundary(segments=segments):
-            return "in doubt" if segments else "evidence is looked for"
+            return "uncertain" if segments else "searching for evidence"
         case Retrieval(evidence=()):
             return "nothing found"
         case Retrieval(evidence=evidence):

@@ -15,7 +15,7 @@ from rest_framework.status import HTTP_202_ACCEPTED, HTTP_204_NO_CONTENT
 
 from accounts.filters import NonEmptyForm, SlugFilter
 from accounts.pagination import NewestFirstPagination
-from accounts.rest import RowViewSet
+from accounts.rest import RowViewSet, csv_download
 from accounts.roles import IsCurator, IsSME
 from jobs.api import JobSerializer
 from qa.answers.models import Answer, fetch_evidence
@@ -93,11 +93,7 @@ class ReviewViewSet(RowViewSet[Review]):
         rows = self.filter_queryset(self.get_queryset()).filter(
             Q(is_blind=False) | Q(reviewed_by=self.user), state=Review.State.DONE
         )
-        return StreamingHttpResponse(
-            csv_lines(rows.select_related("stratum")),
-            content_type="text/csv; charset=utf-8",
-            headers={"Content-Disposition": 'attachment; filename="reviews.csv"'},
-        )
+        return csv_download(csv_lines(rows.select_related("stratum")), "reviews")
 
     @extend_schema(
         operation_id="reviews_next",

@@ -11,14 +11,14 @@ from unfold.decorators import display
 
 from accounts.admin_parts import EstimatingPaginator, ReadOnlyAdmin
 from accounts.exceptions import NescioError
+from accounts.rest import csv_download
 from accounts.roles import Role, caller, has_role
 from kb.entries.models import Entry
 from qa.answers.admin import evidence_table, gates_table, link_to, shortened
 from qa.answers.models import Answer, fetch_evidence
-from qa.votes.api import csv_response
 from qa.votes.entry_confidence import undo_moves
 from qa.votes.models import ConfidenceMove, Vote, VoteQuerySet
-from qa.votes.services import handle_votes, reopen_votes
+from qa.votes.services import csv_lines, handle_votes, reopen_votes
 
 _WITHHELD = "withheld: the answer cites entries that you may not see"
 
@@ -132,7 +132,9 @@ class VoteAdmin(ReadOnlyAdmin):
     def export(
         self, _request: HttpRequest, chosen: QuerySet[Vote]
     ) -> StreamingHttpResponse:
-        return csv_response(chosen.select_related("answer", "user", "handled_by"))
+        return csv_download(
+            csv_lines(chosen.select_related("answer", "user", "handled_by")), "votes"
+        )
 
     def _tell(self, request: HttpRequest, count: int, done: str) -> None:
         noun = "vote" if count == 1 else "votes"

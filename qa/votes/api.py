@@ -9,12 +9,13 @@ from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
 from rest_framework import serializers
-from rest_framework.generics import GenericAPIView, ListAPIView
+from rest_framework.decorators import action
+from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.filters import IsSetFilter, NonEmptyForm, SlugFilter
-from accounts.pagination import NewestFirstPagination
+from accounts.rest import RowViewSet, csv_download
 from accounts.roles import IsAgent, IsSME, caller
 from accounts.strict_fields import StrictCharField, StrictSerializer
 from qa.answers.models import Answer
@@ -78,8 +79,10 @@ class VoteSummarySerializer(serializers.Serializer[Vote]):
     id = serializers.IntegerField()
     rating = serializers.SerializerMethodField()
     reasons = serializers.ListField(child=serializers.ChoiceField(Vote.Reason.choices))
-    comment = serializers.SerializerMethodField()
-    expected_answer = serializers.SerializerMethodField()
+    comment = serializers.CharField(source="shown_comment", read_only=True)
+    expected_answer = serializers.CharField(
+        source="shown_expected_answer", read_only=True
+    )
     withheld = serializers.BooleanField(
         source="is_withheld",
         help_text="The answer cites an entry that you may not see; neither it nor what "
@@ -87,8 +90,10 @@ class VoteSummarySerializer(serializers.Serializer[Vote]):
     )
     voter = serializers.CharField(source="user.username")
     answer = VotedAnswerSerializer()
-    text = serializers.SerializerMethodField(
-        help_text="What was shown: the answer, or the refusal's wording."
+    text = serializers.CharField(
+        source="shown_answer",
+        read_only=True,
+        help_text="What was shown: the answer, or the refusal's wording.",
     )
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
@@ -99,17 +104,6 @@ class VoteSummarySerializer(serializers.Serializer[Vote]):
 
     def get_rating(self, vote: Vote) -> Literal["up", "down"]:
         return "up" if vote.is_up else "down"
-
-    def get_comment(self, vote: Vote) -> str:
-        return "" if vote.is_withheld else vote.comment
-
-    def get_expected_answer(self, vote: Vote) -> str:
-        """Return what the voter would have said."""
-        return "" if vote.is_withheld else vote.expected_answer
-
-    def get_text(self, vote: Vote) -> str:
-        """Return what the asker read."""
-        return "" if vote.is_withheld else vote.answer.text
 
 
 @extend_schema_field({"type": "string", "enum": ["up", "down"]})
@@ -153,9 +147,6 @@ class VoteFilter(django_filters.FilterSet):
         form = NonEmptyForm
 
 
-# Thumbs over REST: one's own, and the inbox of all for who reviews answers.
-
-
 class VoteView(GenericAPIView[Answer]):
     """One's own thumb on an answer or refusal."""
 
@@ -182,84 +173,59 @@ class VoteView(GenericAPIView[Answer]):
             is_up=None if rating is None else rating == "up",
             **said,
         )
-        names = ("reasons", "comment", "expected_answer")
-        found = {name: getattr(kept, name) for name in names} if kept else {}
+        shown = kept or Vote()  # without a thumb all is empty
         return Response(
-            VoteSerializer({"rating": rating, **_NOTHING_SAID, **found}).data
+            VoteSerializer(
+                {
+                    "rating": rating,
+                    "reasons": shown.reasons,
+                    "comment": shown.comment,
+                    "expected_answer": shown.expected_answer,
+                }
+            ).data
         )
 
 
-class _VotesView(GenericAPIView[Vote]):
+class VoteViewSet(RowViewSet[Vote]):
+    """Everybody's thumbs, for reviewers."""
+
     permission_classes = [IsSME]
-    throttle_scope = "user"
     serializer_class = VoteSummarySerializer
     filterset_class = VoteFilter
+    lookup_url_kwarg = "vote_id"
+    missing = VoteNotFoundError
 
     def get_queryset(self) -> QuerySet[Vote]:
         votes = Vote.objects.visible_to(self.request.user)
         return votes.select_related("answer", "user", "handled_by")
 
-
-class VoteListView(_VotesView, ListAPIView[Vote]):
-    """Everybody's thumbs."""
-
-    pagination_class = NewestFirstPagination
-
     @extend_schema(operation_id="votes_list")
-    def get(self, request: Request) -> Response:
+    def list(self, request: Request) -> Response:
         """List votes with what they are on, newest first."""
-        return self.list(request)
-
-
-class VoteExportView(_VotesView):
-    """Everybody's thumbs as a table."""
+        return super().list(request)
 
     @extend_schema(
         operation_id="votes_export", responses={(200, "text/csv"): OpenApiTypes.STR}
     )
-    def get(self, request: Request) -> StreamingHttpResponse:
+    @action(detail=False, pagination_class=None)
+    def export(self, request: Request) -> StreamingHttpResponse:
         """Download votes as CSV, newest first; filters as for the list."""
         votes = self.filter_queryset(self.get_queryset())
-        return csv_response(votes)
-
-
-class VoteHandledView(_VotesView):
-    """Whether a vote was dealt with."""
+        return csv_download(csv_lines(votes), "votes")
 
     @extend_schema(operation_id="votes_handle", request=None)
-    def put(self, request: Request, vote_id: int) -> Response:
+    @action(detail=True, methods=["put"])
+    def handled(self, request: Request, vote_id: int) -> Response:
         """Mark a vote as dealt with."""
-        found = self._found(vote_id)
-        handle_votes(found, by=caller(request))
-        return Response(VoteSummarySerializer(found.get()).data)
+        handle_votes(self._row(), by=self.user)
+        return self.row_response()
 
-    @extend_schema(
-        operation_id="votes_reopen", request=None, responses=VoteSummarySerializer
-    )
-    def delete(self, request: Request, vote_id: int) -> Response:
-        """Take that back: the vote is open again."""
-        found = self._found(vote_id)
-        reopen_votes(found)
-        return Response(VoteSummarySerializer(found.get()).data)
+    @extend_schema(operation_id="votes_reopen", responses=VoteSummarySerializer)
+    @handled.mapping.delete
+    def reopen(self, request: Request, vote_id: int) -> Response:
+        """Open a vote again that was dealt with."""
+        reopen_votes(self._row())
+        return self.row_response()
 
-    def _found(self, vote_id: int) -> QuerySet[Vote]:
-        """Return the vote as a query.
-
-        Raises:
-            VoteNotFoundError: There is none that the reviewer may see.
-        """
-        found = self.get_queryset().filter(pk=vote_id)
-        if not found.exists():
-            raise VoteNotFoundError(f"There is no vote {vote_id}.")
-        return found
-
-
-def csv_response(votes: QuerySet[Vote]) -> StreamingHttpResponse:
-    return StreamingHttpResponse(
-        csv_lines(votes),
-        content_type="text/csv; charset=utf-8",
-        headers={"Content-Disposition": 'attachment; filename="votes.csv"'},
-    )
-
-
-_NOTHING_SAID = {"reasons": [], "comment": "", "expected_answer": ""}
+    def _row(self) -> QuerySet[Vote]:
+        return self.get_queryset().filter(pk=self.get_object().pk)

@@ -92,6 +92,21 @@ class Vote(models.Model):
         return "up" if self.is_up else "down"
 
     @property
+    def shown_comment(self) -> str:
+        """The comment, as far as the reader of `visible_to` may see it."""
+        return "" if self.is_withheld else self.comment
+
+    @property
+    def shown_expected_answer(self) -> str:
+        """What should have been said, likewise."""
+        return "" if self.is_withheld else self.expected_answer
+
+    @property
+    def shown_answer(self) -> str:
+        """What was voted on, likewise."""
+        return "" if self.is_withheld else self.answer.text
+
+    @property
     def reason_words(self) -> list[str]:
         """The reasons as people read them."""
         return [self.Reason(reason).label for reason in self.reasons]

@@ -105,7 +105,7 @@ def test_vote_with_comment_and_its_taking_back(desk, question):
     page.get_by_label("Anything else?").fill("It misses <b>the fee</b>.")
     page.get_by_label("What should it have said?").fill("Twelve euros.")
     page.get_by_role("button", name="Send", exact=True).click()
-    expect(page.get_by_text("Your vote and what you said are kept.")).to_be_visible()
+    expect(page.get_by_text("Your feedback is saved.")).to_be_visible()
     said = Vote.objects.get()
 
     page.locator("#vote-down").click()

@@ -65,8 +65,8 @@ def test_dashboard_counts_what_needs_a_person(rf):
     assert found["Expiry"] == {"expired": 1, "expire within 30 days": 1}
     assert found["Questions of the last 7 days"]["refused"] == 2
     assert found["Refusals of the last 7 days, by reason"] == {
-        "Nothing known is close enough": 1,
-        "You may not see what is known": 1,
+        "No entry is close enough": 1,
+        "You do not have access to this knowledge": 1,
     }
     assert found["Background work"]["queued"] == 1
 

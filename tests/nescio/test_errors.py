@@ -14,7 +14,7 @@ from rest_framework.test import APIClient
 from accounts.exceptions import ConflictError, UnavailableError
 from nescio.middleware import RequestIdFilter
 from qa.answers import asking
-from qa.answers.api import AnswerListView
+from qa.answers.api import AnswerViewSet
 from tests.factories import make_entry, make_user
 
 
@@ -55,7 +55,7 @@ def raising(error: Exception):
 def test_an_error_of_ours_keeps_its_code_message_and_status(
     client, monkeypatch, error, status, code
 ):
-    monkeypatch.setattr(AnswerListView, "get_queryset", raising(error))
+    monkeypatch.setattr(AnswerViewSet, "get_queryset", raising(error))
 
     response = client.get("/api/v1/answers")
 
@@ -67,7 +67,7 @@ def test_an_error_of_ours_keeps_its_code_message_and_status(
 def test_what_nobody_foresaw_is_logged_with_the_requests_id_and_told_without_internals(
     client, monkeypatch, caplog
 ):
-    monkeypatch.setattr(AnswerListView, "get_queryset", raising(ValueError("secret")))
+    monkeypatch.setattr(AnswerViewSet, "get_queryset", raising(ValueError("secret")))
 
     with caplog.at_level(logging.ERROR, "django.request"):
         response = client.get("/api/v1/answers", headers={"x-request-id": "seen-7"})
@@ -91,7 +91,7 @@ def test_a_request_gets_an_id_and_a_strange_one_is_not_taken_over(client):
 
 
 def test_log_lines_carry_the_requests_id(client, monkeypatch):
-    monkeypatch.setattr(AnswerListView, "get_queryset", raising(ValueError("x")))
+    monkeypatch.setattr(AnswerViewSet, "get_queryset", raising(ValueError("x")))
     lines = io.StringIO()
     handler = logging.StreamHandler(lines)
     configured = DictConfigurator(settings.LOGGING)

@@ -117,11 +117,11 @@ def test_waterfall_of_a_hard_refusal_stops_at_its_gate():
     steps = waterfall(answer)
 
     assert steps["Search"].signals[0].value == "120"
-    assert steps["Word for word"].verdict == "No: went on"
+    assert steps["Word for word"].verdict == "No exact answer, continued"
     refused = steps["Hard refusal"]
     assert refused.state == "refused"
     assert [(s.value, s.rule, s.passed) for s in refused.signals] == [
-        ("1.02", "below 0.85", False)
+        ("1.02", "above the limit of 0.85", False)
     ]
     assert steps["Soft refusal"].state == "skipped"
     assert steps["Soft refusal"].time == ""
@@ -190,9 +190,9 @@ def test_part_of_a_stage_is_shown_and_not_counted_twice():
     assert page.total_time == "100 ms"
     bars = {line.name: (line.bar.start, line.bar.width) for line in page.times}
     assert bars == {
-        "of the search: the database": (0.0, 60.0),
+        "Search: database query": (0.0, 60.0),
         "Searched": (0.0, 80.0),
-        "Ready answers compared": (80.0, 20.0),
+        "Exact answers compared": (80.0, 20.0),
     }
 
 
@@ -299,9 +299,9 @@ def test_too_little_confidence_is_shown_against_its_least():
 
     step = waterfall(answer)["Abstention"]
 
-    assert (step.state, step.verdict) == ("refused", "No: refused here")
+    assert (step.state, step.verdict) == ("refused", "Refused here")
     assert [(s.value, s.rule, s.passed) for s in step.signals] == [
-        ("0.31", "at least 0.50", False)
+        ("0.31", "below the minimum of 0.50", False)
     ]
     assert step.signals[0].bar is not None
 

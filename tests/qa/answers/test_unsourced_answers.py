@@ -45,7 +45,7 @@ def test_what_it_knows_is_answered_and_labelled_on_every_way(client, bundled_bas
     assert (read["answered"], read["unsourced"], read["citations"]) == (True, True, [])
     assert read["effective"]["retrieval_timing"] == "log_probability"
     page = client.get(reverse("answer", args=[answer.pk])).content.decode()
-    assert "No source carries this answer." in page
+    assert "This answer has no source." in page
     assert "Own knowledge" in page
 
 

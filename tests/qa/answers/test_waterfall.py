@@ -81,25 +81,29 @@ def test_a_gate_in_shadow_says_that_it_would_have_refused():
 
     hard = steps(shadowed(*ALL), **far)["Hard refusal"]
 
-    assert (hard.state, hard.verdict) == ("shadow", "Would have refused; in shadow")
+    assert (hard.state, hard.verdict) == ("shadow", "Would have refused (shadow)")
     (ratio,) = [line for line in hard.signals if line.is_shadow]
-    assert (ratio.value, ratio.rule, ratio.passed) == ("1.10", "below 0.85", False)
+    assert (ratio.value, ratio.rule, ratio.passed) == (
+        "1.10",
+        "above the limit of 0.85",
+        False,
+    )
 
 
 def test_a_gate_in_shadow_that_would_have_passed_says_that():
     shown = steps(shadowed(*ALL))
 
     for name in ("Hard refusal", "Soft refusal"):
-        assert shown[name].verdict == "Would have passed; in shadow"
+        assert shown[name].verdict == "Would have passed (shadow)"
         assert all(line.passed for line in shown[name].signals)
 
 
 @pytest.mark.parametrize(
     ("measured", "label"),
     [
-        ({"verdict_probability": 0.4}, "How sure the model is that it can answer"),
+        ({"verdict_probability": 0.4}, "Probability that the model can answer"),
         ({"citations_verified": 0.0}, "Citations found in their entries"),
-        ({"unsupported_facts": 2.0}, "Facts that no cited entry holds"),
+        ({"unsupported_facts": 2.0}, "Facts that no cited entry supports"),
     ],
 )
 def test_each_part_of_the_soft_gate_tells_what_it_missed(measured, label):
@@ -115,15 +119,15 @@ def test_a_part_in_shadow_does_not_hide_that_the_rest_was_enforced():
     passed = steps(only_support)["Soft refusal"]
     missed = steps(only_support, citations_verified=0.0)["Soft refusal"]
 
-    assert passed.verdict == "Yes: passed"
-    assert missed.verdict == "Would have refused; in shadow"
+    assert passed.verdict == "Passed"
+    assert missed.verdict == "Would have refused (shadow)"
 
 
 def test_the_models_word_decides_nothing_beside_its_probability():
     soft = steps(shadowed(*ALL), verdict=0.0)["Soft refusal"]
 
     assert soft.state == "passed"
-    assert "The model itself says that it can answer" not in [
+    assert "The model says that it can answer" not in [
         line.label for line in soft.signals
     ]
 
@@ -132,7 +136,7 @@ def test_what_a_shadow_was_judged_by_is_not_listed_again():
     listed = [line.label for line in recorded_signals(row(shadowed(*ALL)))]
 
     assert "Best verified evidence: distance ÷ confidence" in listed
-    assert "Characters of the draft" in listed
+    assert "Characters in the draft" in listed
     assert "Best evidence: distance ÷ confidence" not in listed
     assert "Best unverified evidence: distance ÷ confidence" not in listed
 
@@ -143,8 +147,8 @@ def test_the_page_shows_the_shadow(client):
 
     page = client.get(f"/answers/{answer.pk}").content.decode()
 
-    assert "Would have refused; in shadow" in page
-    assert "not met, in shadow" in page
+    assert "Would have refused (shadow)" in page
+    assert "not met (shadow)" in page
 
 
 def test_the_command_prints_the_shadow():
@@ -169,6 +173,6 @@ def test_abstention_in_shadow_tells_what_it_would_have_refused():
     low = steps(policy, **HARD, **SOFT, answer_confidence=0.3)["Abstention"]
     sure = steps(policy, **HARD, **SOFT, answer_confidence=0.7)["Abstention"]
 
-    assert (low.state, low.verdict) == ("shadow", "Would have refused; in shadow")
-    assert (sure.state, sure.verdict) == ("passed", "Would have passed; in shadow")
+    assert (low.state, low.verdict) == ("shadow", "Would have refused (shadow)")
+    assert (sure.state, sure.verdict) == ("passed", "Would have passed (shadow)")
     assert [s.is_shadow for s in low.signals] == [True]

@@ -458,7 +458,7 @@ def test_the_numbers_of_the_curves_are_those_of_the_answers(enter, policy, run):
     rows = {figure.name: figure.rows for figure in page.context["figures"]}
     assert ("0.85 (own)", "0", "66.7\u00a0%", "0", "66.7\u00a0%") in rows["refusals"]
     assert ("0.6", "2", "100.0\u00a0%", "2", "100.0\u00a0%") in rows["refusals"]
-    verdict = "How sure the model is that it can answer"
+    verdict = "Probability that the model can answer"
     assert rows["reliability"] == (
         (verdict, "0.90 to 0.90", "3", "0.90", "66.7\u00a0%"),
     )

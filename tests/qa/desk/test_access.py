@@ -210,7 +210,7 @@ def test_broken_page_stands_alone(client, monkeypatch):
     response = client.get("/login")
 
     assert response.status_code == 500
-    assert "Something broke here" in response.content.decode()
+    assert "Something went wrong" in response.content.decode()
 
 
 def test_pages_load_nothing_inline_and_nothing_foreign():
