@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from django.db.models import Field, Model
 from pydantic import BaseModel, ConfigDict, StrictBool, ValidationError
@@ -136,7 +136,7 @@ TABLES = (
 
 
 FILE = "manifest.json"
-FORMAT = "nescio-knowledge"
+FORMAT: Final = "nescio-knowledge"
 VERSION = 2
 
 

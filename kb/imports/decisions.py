@@ -1,7 +1,7 @@
-"""What passes between the steps of an import."""
+"""What an import does about each fact, and how that is counted."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from django.contrib.auth.models import User
@@ -40,47 +40,18 @@ class Source:
     pairs: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Located:
-    """A fact with its document."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """A fact with its document and, once decided, what is done about it.
+
+    Attributes:
+        entry: What an earlier version of the document brought in its place.
+    """
 
     source: Source
     fact: Fact
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """An entry that an earlier version of the document brought.
-
-    Attributes:
-        digest: Of what its source said last; empty once it no longer did.
-        is_visible: Whether who imports may see it; what he may not is left alone.
-    """
-
-    id: int
-    key: str
-    digest: str
-    text: str
-    place: str
-    section_id: int | None
-    is_retired: bool
-    is_visible: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What is to be done about one fact."""
-
-    action: Action
-    located: Located
-    known: Known | None = None
-
-
-Piece = Located | BadRow
-"""What a file is a row of, after its documents were taken apart."""
-
-
-# What is to be done about the facts of a batch; reads only.
+    action: Action | None = None
+    entry: Entry | None = None
 
 
 Seen = dict[tuple[str, str], str]
@@ -94,8 +65,8 @@ def visible_audiences(user: User | None) -> frozenset[int] | None:
     return frozenset(Audience.objects.visible_to(user).values_list("pk", flat=True))
 
 
-def seen_before(of: Import, batch: Sequence[Located]) -> Seen:
-    """Return what of the batch stands in the file before it."""
+def seen_before(of: Import, batch: Sequence[Piece]) -> Seen:
+    """Return which of the batch's facts the file holds before it."""
     rows = ImportedKey.objects.filter(
         import_run=of,
         source__in={each.source.name for each in batch},
@@ -105,88 +76,82 @@ def seen_before(of: Import, batch: Sequence[Located]) -> Seen:
 
 
 def known_entries(
-    batch: Sequence[Located],
-    documents: Mapping[str, Document],
-    audiences: frozenset[int] | None,
-) -> dict[tuple[str, str], Known]:
-    """Return the entries that stand for facts of the batch, by source and key."""
+    batch: Sequence[Piece], documents: Mapping[str, Document]
+) -> dict[tuple[str, str], Entry]:
+    """Return the entries that hold facts of the batch, by source and key."""
     names = {document.pk: name for name, document in documents.items()}
     paired = {
         entry: (each.source.name, each.fact.key)
         for each in batch
         if (entry := each.source.pairs.get(each.fact.key)) is not None
     }
-    rows = Entry.objects.filter(document__in=names).values_list(
-        "pk", "document_id", "source_key", "source_digest", "text", "place",
-        "section_id", "state", "audience_id",
+    rows = Entry.objects.filter(document__in=names).only(
+        "document", "source_key", "source_digest", "text", "place", "section", "state",
+        "audience",
     )  # fmt: skip
-    found: dict[tuple[str, str], Known] = {}
-    for pk, document_id, key, digest, text, place, section, state, audience in [
+    found = [
         *(rows.filter(pk__in=paired) if paired else ()),
         *rows.filter(source_key__in=[each.fact.key for each in batch]),
-    ]:
-        by_key = (names[document_id or 0], key)
-        found[paired.get(pk, by_key)] = Known(
-            id=pk,
-            key=key,
-            digest=digest,
-            text=text,
-            place=place,
-            section_id=section,
-            is_retired=state == Entry.State.RETIRED,
-            is_visible=audiences is None or audience in audiences,
-        )
-    return found
+    ]
+    return {
+        paired.get(entry.pk, (names[entry.document_id or 0], entry.source_key)): entry
+        for entry in found
+    }
 
 
 def decide(
-    batch: Sequence[Located], known: Mapping[tuple[str, str], Known], seen: Seen
-) -> tuple[list[Decision], list[BadRow]]:
-    """Return what is to be done about each fact, and those that can not be kept.
+    batch: Sequence[Piece],
+    known: Mapping[tuple[str, str], Entry],
+    seen: Seen,
+    audiences: frozenset[int] | None,
+) -> tuple[list[Piece], list[BadRow]]:
+    """Return the facts with what is to be done about each, and those that can not be kept.
 
     Args:
         seen: What the file held before; what the batch holds is added.
+        audiences: Whose entries may be touched; None for all.
     """
-    decisions: list[Decision] = []
+    decided: list[Piece] = []
     bad: list[BadRow] = []
     for each in batch:
-        at = (each.source.name, each.fact.key)
+        fact = each.fact
+        at = (each.source.name, fact.key)
         before = seen.get(at)
         if before is None:
-            seen[at] = each.fact.digest
-            decisions.append(
-                Decision(_action(each, known.get(at)), each, known.get(at))
-            )
-        elif before == each.fact.digest:
-            decisions.append(Decision(Action.REPEATED, each))
+            seen[at] = fact.digest
+            entry = known.get(at)
+            if entry and audiences is not None and entry.audience_id not in audiences:
+                # What who imports may not see is left alone.
+                decided.append(replace(each, action=Action.UNCHANGED))
+            else:
+                action = _action(fact, entry)
+                decided.append(replace(each, action=action, entry=entry))
+        elif before == fact.digest:
+            decided.append(replace(each, action=Action.REPEATED))
         else:
-            what = f"id {each.fact.id!r}" if each.fact.id else "question"
+            what = f"id {fact.id!r}" if fact.id else "question"
             bad.append(
                 BadRow(
-                    each.fact.place,
-                    f"Its {what} stands above already and says something else; keep "
-                    "one of them.",
+                    fact.place,
+                    f"Its {what} is above already with another text; keep one of them.",
                 )
             )
-    return decisions, bad
+    return decided, bad
 
 
-def _action(located: Located, known: Known | None) -> Action:
-    if known is None:
+def _action(fact: Fact, entry: Entry | None) -> Action:
+    if entry is None:
         return Action.CREATED
-    if not known.is_visible or known.digest == located.fact.digest:
+    if entry.source_digest == fact.digest:
         return Action.UNCHANGED
-    if not known.is_retired:
+    if entry.state != Entry.State.RETIRED:
         return Action.CHANGED
-    # What a curator retired stays so whatever its source says.
-    return Action.UNCHANGED if known.digest else Action.RESTORED
+    # What a curator retired stays retired whatever its source says.
+    return Action.UNCHANGED if entry.source_digest else Action.RESTORED
 
 
-# What came of an import so far, as it is kept in its row.
-
-
-MOST_EXAMPLES = 5
-MOST_BAD_ROWS = 100
+MAX_EXAMPLES = 5
+MAX_BAD_ROWS = 100
 _EXAMPLE_CHARACTERS = 300
 
 COUNTS = ("read", *(action.value for action in Action))
@@ -196,10 +161,10 @@ def add(
     to: Import,
     *,
     read: int = 0,
-    decisions: Sequence[Decision] = (),
+    decided: Sequence[Piece] = (),
     bad: Sequence[BadRow] = (),
 ) -> None:
-    """Count decisions and bad rows into the import's row, with the first as examples.
+    """Count decided facts and bad rows into the import's row, with the first as examples.
 
     Args:
         read: Facts and bad rows that they came from.
@@ -208,12 +173,13 @@ def add(
     counts["read"] += read
     counts[Action.BAD] += len(bad)
     examples: dict[str, list[dict[str, str]]] = {**to.examples}
-    for each in decisions:
-        counts[each.action] += 1
-        kept = examples.setdefault(each.action, [])
-        if len(kept) < MOST_EXAMPLES:
+    for each in decided:
+        action = str(each.action)
+        counts[action] += 1
+        kept = examples.setdefault(action, [])
+        if len(kept) < MAX_EXAMPLES:
             kept.append(_example(each))
-    room = MOST_BAD_ROWS - len(to.bad_rows)
+    room = MAX_BAD_ROWS - len(to.bad_rows)
     to.bad_rows = [
         *to.bad_rows,
         *({"place": row.place, "reason": row.reason} for row in bad[: max(room, 0)]),
@@ -226,16 +192,16 @@ def add_retired(to: Import, number: int, texts: Sequence[str]) -> None:
     counts: dict[str, int] = to.counts
     to.counts = {**counts, Action.RETIRED: counts[Action.RETIRED] + number}
     kept = to.examples.get(Action.RETIRED, [])
-    room = max(MOST_EXAMPLES - len(kept), 0)
+    room = max(MAX_EXAMPLES - len(kept), 0)
     shown = [{"text": text[:_EXAMPLE_CHARACTERS]} for text in texts[:room]]
     to.examples = {**to.examples, Action.RETIRED: [*kept, *shown]}
 
 
-def _example(decision: Decision) -> dict[str, str]:
-    fact = decision.located.fact
+def _example(piece: Piece) -> dict[str, str]:
+    fact = piece.fact
     shown = {"place": fact.place, "text": fact.text[:_EXAMPLE_CHARACTERS]}
     if fact.question:
         shown["question"] = fact.question[:_EXAMPLE_CHARACTERS]
-    if decision.action is Action.CHANGED and decision.known:
-        shown["before"] = decision.known.text[:_EXAMPLE_CHARACTERS]
+    if piece.action is Action.CHANGED and piece.entry:
+        shown["before"] = piece.entry.text[:_EXAMPLE_CHARACTERS]
     return shown

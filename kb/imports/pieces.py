@@ -13,14 +13,14 @@ from kb.exceptions import InvalidKnowledgeError
 from kb.imports.models import Import
 from kb.imports.readers import BadRow, Fact, SourceDocument, read
 
-from .decisions import Located, Piece, Source, visible_audiences
+from .decisions import Piece, Source, visible_audiences
 from .uploads import check_audience, limits
 from .writing import find_document
 
-LEAST_LIKENESS = 0.6
+MIN_LIKENESS = 0.6
 """Share of words that two wordings of one fact have in common (Dice's coefficient)."""
 
-MOST_COMPARISONS = 250_000
+MAX_COMPARISONS = 250_000
 """Beyond it nothing is paired: so different a document is a new one."""
 
 
@@ -47,7 +47,7 @@ def reworded(
         if key not in keys and digest and is_mine and state != Entry.State.RETIRED:
             gone.append(pk)
     new = {fact.key: fact for fact in facts if not fact.id and fact.key not in known}
-    if not new or not gone or len(new) * len(gone) > MOST_COMPARISONS:
+    if not new or not gone or len(new) * len(gone) > MAX_COMPARISONS:
         return {}
     texts = Entry.objects.filter(pk__in=gone).values_list("pk", "question", "text")
     return pair(
@@ -69,7 +69,7 @@ def pair(old: Mapping[int, str], new: Mapping[str, str]) -> dict[str, int]:
         mine = Counter(text.lower().split())
         for pk, theirs in words.items():
             likeness = 2 * (mine & theirs).total() / (mine.total() + theirs.total())
-            if likeness >= LEAST_LIKENESS:
+            if likeness >= MIN_LIKENESS:
                 candidates.append((-likeness, pk, key))
     pairs: dict[str, int] = {}
     taken: set[int] = set()
@@ -83,7 +83,7 @@ def pair(old: Mapping[int, str], new: Mapping[str, str]) -> dict[str, int]:
 # A file taken apart: every fact with the document that it belongs to.
 
 
-def pieces(of: Import, stream: IO[bytes]) -> Generator[Piece]:
+def pieces(of: Import, stream: IO[bytes]) -> Generator[Piece | BadRow]:
     """Yield every fact of the file with its document; the same ones each time."""
     title = of.document_title or PurePath(of.file_name).stem
     rows = Source(name=of.source, title=title, headings=None, pairs={})
@@ -92,7 +92,7 @@ def pieces(of: Import, stream: IO[bytes]) -> Generator[Piece]:
         stream, of.format, language=of.knowledge_base.language, limits=limits()
     ):
         if isinstance(item, Fact):
-            yield Located(rows, item)
+            yield Piece(rows, item)
         elif isinstance(item, SourceDocument):
             yield from _of_document(of, item, rows, met)
         else:
@@ -101,12 +101,12 @@ def pieces(of: Import, stream: IO[bytes]) -> Generator[Piece]:
 
 def _of_document(
     of: Import, item: SourceDocument, rows: Source, met: set[str]
-) -> Iterator[Piece]:
+) -> Iterator[Piece | BadRow]:
     name = item.source or rows.name
     if name in met:
         yield BadRow(
             item.place,
-            f"The document {name!r} stands above already; give it a source of its own.",
+            f"The document {name!r} is above already; give it a source of its own.",
         )
         return
     met.add(name)
@@ -134,9 +134,11 @@ def _of_document(
         pairs=reworded(item.facts, document, audiences) if document else {},
     )
     for fact in item.facts:
-        yield Located(source, fact)
+        yield Piece(source, fact)
 
 
-def batches(found: Iterator[Piece], size: int) -> Iterator[list[Piece]]:
+def batches(
+    found: Iterator[Piece | BadRow], size: int
+) -> Iterator[list[Piece | BadRow]]:
     while batch := list(islice(found, size)):
         yield batch

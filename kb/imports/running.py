@@ -28,8 +28,6 @@ from kb.imports.readers import BadRow
 from . import decisions as tally
 from .decisions import (
     Action,
-    Decision,
-    Located,
     Piece,
     decide,
     known_entries,
@@ -150,7 +148,7 @@ def _go_over(row: Import, step: _Step) -> int:
         ThreadPoolExecutor(max_workers=1, thread_name_prefix="embed") as pool,
     ):
         left = islice(found, taken, None)
-        waiting: tuple[list[Piece], Future[PreparedVectors]] | None = None
+        waiting: tuple[list[Piece | BadRow], Future[PreparedVectors]] | None = None
         for batch in batches(left, BATCH):
             vectors = pool.submit(_embed, _texts(row, batch, step), step.model)
             if waiting:
@@ -176,12 +174,12 @@ def _short_turns() -> Iterator[None]:
         sys.setswitchinterval(before)
 
 
-def _texts(row: Import, batch: Sequence[Piece], step: _Step) -> list[str]:
+def _texts(row: Import, batch: Sequence[Piece | BadRow], step: _Step) -> list[str]:
     """Return what of a batch will want a vector, by what the database says now."""
     if not step.applies:
         return []
-    decisions, _ = _decide(row, _facts(batch), step)
-    facts = (each.located.fact for each in decisions if each.action in _WRITTEN)
+    decided, _ = _decide(row, batch, step)
+    facts = (each.fact for each in decided if each.action in _WRITTEN)
     return list(dict.fromkeys(fact.question or fact.text for fact in facts))
 
 
@@ -193,56 +191,49 @@ def _embed(texts: Sequence[str], model: EmbeddingModel | None) -> PreparedVector
     return PreparedVectors(embedder.fingerprint, dict(zip(texts, vectors, strict=True)))
 
 
-def _facts(batch: Sequence[Piece]) -> list[Located]:
-    return [each for each in batch if isinstance(each, Located)]
-
-
 def _decide(
-    row: Import, facts: Sequence[Located], step: _Step
-) -> tuple[list[Decision], list[BadRow]]:
+    row: Import, batch: Sequence[Piece | BadRow], step: _Step
+) -> tuple[list[Piece], list[BadRow]]:
+    facts = [each for each in batch if isinstance(each, Piece)]
     names = {each.source.name for each in facts}
     found = {name: find_document(row, name) for name in names}
     documents = {name: document for name, document in found.items() if document}
-    known = known_entries(facts, documents, step.audiences)
-    return decide(facts, known, seen_before(row, facts))
+    known = known_entries(facts, documents)
+    return decide(facts, known, seen_before(row, facts), step.audiences)
 
 
 def _write(
-    batch: Sequence[Piece], prepared: PreparedVectors, taken: int, step: _Step
+    batch: Sequence[Piece | BadRow], prepared: PreparedVectors, taken: int, step: _Step
 ) -> int:
     """Write a batch with the cursor behind it; return where that is."""
-    facts = _facts(batch)
     bad = [each for each in batch if isinstance(each, BadRow)]
     after = taken + len(batch)
     with step.writing(after, step.total):
         row = _own(step, taken)
         if step.applies:
             active_model(for_share=True)
-        decisions, unfit = _decide(row, facts, step)
+        decided, unfit = _decide(row, batch, step)
         if step.applies:
-            carry_out(row, decisions, prepared)
-        ImportedKey.objects.bulk_create(_keys(row, decisions))
-        tally.add(row, read=len(batch), decisions=decisions, bad=[*bad, *unfit])
+            carry_out(row, decided, prepared)
+        ImportedKey.objects.bulk_create(_keys(row, decided))
+        tally.add(row, read=len(batch), decided=decided, bad=[*bad, *unfit])
         row.cursor = {**row.cursor, "taken": after}
         row.save(update_fields=["cursor", "counts", "examples", "bad_rows"])
     return after
 
 
-def _keys(row: Import, decisions: Sequence[Decision]) -> list[ImportedKey]:
+def _keys(row: Import, decided: Sequence[Piece]) -> list[ImportedKey]:
     """Return what the batch brought: no entry that has one of these keys is gone.
 
     An entry that is only planned to be reworded still has the key of its old wording.
     """
     return [
         ImportedKey(
-            import_run=row,
-            source=each.located.source.name,
-            key=key,
-            digest=each.located.fact.digest,
+            import_run=row, source=each.source.name, key=key, digest=each.fact.digest
         )
-        for each in decisions
+        for each in decided
         if each.action is not Action.REPEATED
-        for key in {each.located.fact.key, each.known.key if each.known else ""} - {""}
+        for key in {each.fact.key, each.entry.source_key if each.entry else ""} - {""}
     ]
 
 
@@ -258,7 +249,7 @@ def _finish(step: _Step, taken: int) -> Import:
                 "Nothing was retired: what is missing may stand in the bad rows."
             ]
         elif not step.applies:
-            texts = gone.values_list("text", flat=True)[: tally.MOST_EXAMPLES]
+            texts = gone.values_list("text", flat=True)[: tally.MAX_EXAMPLES]
             tally.add_retired(row, gone.count(), list(texts))
         row.keys.all().delete()
         row.cursor = {}

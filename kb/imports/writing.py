@@ -1,4 +1,4 @@
-"""The documents that an import writes into: found, made, and given their sections."""
+"""Writing what an import decided: documents with their sections, and entries."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -17,7 +17,7 @@ from kb.entries.states import restore_entry, verify_entry
 from kb.entries.values import EntryChanges, NewEntry
 from kb.imports.models import Import
 
-from .decisions import Action, Decision, Known, Source
+from .decisions import Action, Piece, Source
 
 Path = tuple[str, ...]
 
@@ -65,7 +65,7 @@ def locked_documents(of: Import, sources: Iterable[Source]) -> dict[str, Documen
     return found
 
 
-def sections_of(
+def sections_by_path(
     of: Import, document: Document, headings: tuple[Path, ...] | None
 ) -> Mapping[Path, Section]:
     """Bring the document's tree in step with its headings; return the sections by path.
@@ -118,81 +118,75 @@ def _grow(
     )
 
 
-# A batch's decisions carried out, inside the transaction of its step.
-
-
 Sections = Mapping[str, Mapping[Path, Section]]
 
 
-def carry_out(
-    of: Import, decisions: Sequence[Decision], prepared: PreparedVectors
-) -> None:
-    """Create, change and restore entries as decided; those that moved are told so.
+def carry_out(of: Import, decided: Sequence[Piece], prepared: PreparedVectors) -> None:
+    """Create, change, restore and move entries as decided.
 
     Args:
         prepared: The vectors of what is new.
     """
-    sources = {each.located.source.name: each.located.source for each in decisions}
+    sources = {each.source.name: each.source for each in decided}
     documents = locked_documents(of, sources.values())
     sections = {
-        name: sections_of(of, documents[name], source.headings)
+        name: sections_by_path(of, documents[name], source.headings)
         for name, source in sources.items()
     }
+    author = of.verify_as or of.created_by
     create_entries(
         [
             NewEntry(
                 knowledge_base=of.knowledge_base,
                 audience=of.audience,
-                document=documents[each.located.source.name],
+                document=documents[each.source.name],
                 section=_section(each, sections),
-                question=each.located.fact.question,
-                text=each.located.fact.text,
                 origin=Entry.Origin.IMPORTED,
                 state=Entry.State.IN_REVIEW,
                 verify=of.verify_as is not None,
-                place=each.located.fact.place,
-                source_key=each.located.fact.key,
-                source_digest=each.located.fact.digest,
                 product_line=of.product_line,
                 line_of_business=of.line_of_business,
                 reason=_reason(of),
+                text=each.fact.text,
+                question=each.fact.question,
+                place=each.fact.place,
+                source_key=each.fact.key,
+                source_digest=each.fact.digest,
             )
-            for each in decisions
+            for each in decided
             if each.action is Action.CREATED
         ],
-        author=of.verify_as or of.created_by,
+        author=author,
         prepared=prepared,
     )
-    for each in decisions:
-        if each.known and each.action in (Action.CHANGED, Action.RESTORED):
-            _change(of, each, each.known, _section(each, sections), prepared)
-    _move(of, [each for each in decisions if each.action is Action.UNCHANGED], sections)
+    for each in decided:
+        if each.entry and each.action in (Action.CHANGED, Action.RESTORED):
+            _change(of, each, each.entry.pk, _section(each, sections), prepared)
+    _move(of, [each for each in decided if each.action is Action.UNCHANGED], sections)
 
 
 def _change(
     of: Import,
-    decision: Decision,
-    known: Known,
+    piece: Piece,
+    entry_id: int,
     section: Section | None,
     prepared: PreparedVectors,
 ) -> None:
     author = of.verify_as or of.created_by
-    located = decision.located
-    fact = located.fact
-    if decision.action is Action.RESTORED:
-        restore_entry(entry_id=known.id, by=author, reason=_reason(of))
+    if piece.action is Action.RESTORED:
+        restore_entry(entry_id=entry_id, by=author, reason=_reason(of))
     changes: EntryChanges = {
-        "text": fact.text,
-        "question": fact.question,
-        "place": fact.place,
-        "source_key": fact.key,
-        "source_digest": fact.digest,
+        "text": piece.fact.text,
+        "question": piece.fact.question,
+        "place": piece.fact.place,
+        "source_key": piece.fact.key,
+        "source_digest": piece.fact.digest,
     }
     # A table knows of no sections: an entry stays in the one that a curator gave it.
-    if located.source.headings is not None:
+    if piece.source.headings is not None:
         changes["section"] = section
     entry = edit_entry(
-        entry_id=known.id,
+        entry_id=entry_id,
         author=author,
         may_verify=of.verify_as is not None,
         reason=_reason(of),
@@ -203,19 +197,19 @@ def _change(
         verify_entry(entry_id=entry.pk, by=of.verify_as, reason=_reason(of))
 
 
-def _move(of: Import, decisions: Sequence[Decision], sections: Sections) -> None:
-    """Keep where unchanged entries stand now; another section is another revision."""
+def _move(of: Import, unchanged: Sequence[Piece], sections: Sections) -> None:
+    """Keep where unchanged entries are now; another section is another revision."""
     places: dict[int, tuple[str, int | None]] = {}
-    for each in decisions:
-        known = each.known
-        if known is None or not known.is_visible:
+    for each in unchanged:
+        entry = each.entry
+        if entry is None:
             continue
-        section_id = known.section_id
-        if each.located.source.headings is not None:
+        section_id = entry.section_id
+        if each.source.headings is not None:
             section = _section(each, sections)
             section_id = section.pk if section else None
-        if (known.place, known.section_id) != (each.located.fact.place, section_id):
-            places[known.id] = (each.located.fact.place, section_id)
+        if (entry.place, entry.section_id) != (each.fact.place, section_id):
+            places[entry.pk] = (each.fact.place, section_id)
     rows = Entry.objects.select_for_update(of=("self",), no_key=True).defer(
         "search_vector"
     )
@@ -227,9 +221,8 @@ def _move(of: Import, decisions: Sequence[Decision], sections: Sections) -> None
     record(elsewhere, author=of.verify_as or of.created_by, reason=_reason(of))
 
 
-def _section(decision: Decision, sections: Sections) -> Section | None:
-    located = decision.located
-    return sections[located.source.name].get(located.fact.headings)
+def _section(piece: Piece, sections: Sections) -> Section | None:
+    return sections[piece.source.name].get(piece.fact.headings)
 
 
 def _reason(of: Import) -> str:

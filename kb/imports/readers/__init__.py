@@ -1,20 +1,53 @@
 """Files of knowledge read into facts: plain values, no database.
 
-`read` knows every format; what it yields is planned and applied by
-`kb.imports.services`.
+What `read` yields is planned and applied by `kb.imports.services`.
 """
 
-from .formats import detect_format
-from .reading import read
+from collections.abc import Iterator
+from typing import IO
+
+from .docx import read_docx
+from .formats import Format, detect_format
+from .html import read_html
+from .json_lines import read_json_lines
+from .markdown import read_markdown
+from .pdf import read_pdf
+from .plain_text import read_text
+from .tables import read_csv, read_tsv
 from .values import BadRow, Fact, FileItem, ImportFileError, Limits, SourceDocument
 
 __all__ = [
-    "BadRow",
-    "Fact",
-    "FileItem",
-    "ImportFileError",
-    "Limits",
-    "SourceDocument",
-    "detect_format",
-    "read",
-]
+    "BadRow", "Fact", "FileItem", "ImportFileError", "Limits", "SourceDocument",
+    "detect_format", "read",
+]  # fmt: skip
+
+
+def read(
+    stream: IO[bytes], file_format: str, *, language: str, limits: Limits
+) -> Iterator[FileItem]:
+    """Read a file into facts, the same ones in the same order each time.
+
+    Tables and JSON Lines are read row by row; every other format is one document, which
+    is held as a whole.
+
+    Args:
+        stream: Seekable.
+        file_format: One of `Import.Format`.
+        language: Of the knowledge base, two letters; "xx" for any other.
+    """
+    if file_format == Format.CSV:
+        yield from read_csv(stream)
+    elif file_format == Format.TSV:
+        yield from read_tsv(stream)
+    elif file_format == Format.JSON_LINES:
+        yield from read_json_lines(stream, language)
+    elif file_format == Format.MARKDOWN:
+        yield read_markdown(stream, language)
+    elif file_format == Format.HTML:
+        yield read_html(stream, language)
+    elif file_format == Format.PDF:
+        yield read_pdf(stream, language, limits)
+    elif file_format == Format.DOCX:
+        yield read_docx(stream, language, limits)
+    else:
+        yield read_text(stream, language)

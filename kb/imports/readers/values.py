@@ -1,5 +1,4 @@
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kb.exceptions import InvalidKnowledgeError
@@ -96,8 +95,3 @@ FileItem = Fact | SourceDocument | BadRow
 
 def _sha256(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
-
-
-def paths_of(facts: Sequence[Fact]) -> tuple[tuple[str, ...], ...]:
-    """Return the path of every heading that facts stand under, in order."""
-    return tuple(dict.fromkeys(fact.headings for fact in facts if fact.headings))

@@ -181,7 +181,7 @@ def test_what_stands_twice_is_written_once_and_a_contradiction_is_told(monkeypat
 
     assert counted(done) == {"created": 3, "repeated": 1, "bad": 1}
     assert done.bad_rows[0]["place"] == "line 5"
-    assert "'2' stands above" in done.bad_rows[0]["reason"]
+    assert "'2' is above" in done.bad_rows[0]["reason"]
 
 
 def test_nothing_is_retired_while_a_row_is_bad():
@@ -202,7 +202,7 @@ def test_json_lines_bring_many_documents_each_with_its_own_version():
     done = bring("\n".join(map(json.dumps, [*rows, rows[0]])), "pages.jsonl")
 
     assert counted(done) == {"changed": 1, "unchanged": 2, "bad": 1}
-    assert "stands above already" in done.bad_rows[0]["reason"]
+    assert "is above already" in done.bad_rows[0]["reason"]
 
 
 def test_a_killed_import_goes_on_behind_its_last_batch(monkeypatch):
