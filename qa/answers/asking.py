@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from datetime import timedelta
 from functools import partial
 from uuid import UUID
@@ -25,10 +25,10 @@ from qa.exceptions import (
     KnowledgeBaseNotFoundError,
 )
 from qa.inference.active_probes import active_probes
-from qa.pipeline.gates import Decision
 from qa.pipeline.language_model import LanguageModel, Probes
+from qa.pipeline.policy import Policy as PolicyValue
 from qa.pipeline.policy import RetrievalTiming, Scope
-from qa.pipeline.values import Outcome, Question, StageValue, clean_question
+from qa.pipeline.values import StageValue, clean_question
 from qa.policies.ask_prefetch import prefetch
 from qa.policies.models import Policy
 from qa.policies.services import active_policy
@@ -110,22 +110,20 @@ def decide(
     if answer.outcome not in (Answer.Outcome.PENDING, Answer.Outcome.FAILED):
         raise _decided_before(answer)
     policy = policy or active_policy(answer.knowledge_base)
-    load = language_model or configured_model
-
-    def load_without_connection() -> LanguageModel:
-        release_connection()
-        return load()
-
-    stages = stages_of(answer, policy, load_without_connection, probes)
+    frozen = policy.as_value()
+    sources = sources_for(answer, frozen, language_model, probes)
     failure = "It was broken off; ask again."
     try:
-        for value in stages:
-            if isinstance(value, Outcome):
-                record_outcome(answer, value, policy)
-                failure = ""
-            elif _goes_on_to_a_model(value, policy):
-                _keep(answer)
-            yield value
+        if frozen.scope is Scope.ADAPTIVE:
+            _keep(answer)  # a model is asked before anything is looked for
+        trace = yield from look(answer, sources, frozen)
+        if not trace.is_decided:
+            _keep(answer)
+        trace = yield from pipeline.write(trace, sources)
+        outcome = pipeline.conclude(trace)
+        record_outcome(answer, outcome, policy)
+        failure = ""
+        yield outcome
     except AnswerDecidedError:
         failure = ""  # somebody else's outcome stands
         raise
@@ -175,38 +173,47 @@ def fail_abandoned() -> int:
     )
 
 
-def stages_of(
+def look(
+    answer: Answer, sources: pipeline.Sources, policy: PolicyValue
+) -> pipeline.Steps:
+    """Take a question to the hard gate on behalf of its asker; writes nothing."""
+    return pipeline.look(
+        answer.question, sources, policy=policy, language=answer.language
+    )
+
+
+def sources_for(
     answer: Answer,
-    policy: Policy,
-    language_model: Callable[[], LanguageModel],
+    policy: PolicyValue,
+    language_model: Callable[[], LanguageModel] | None = None,
     probes: Callable[[LanguageModel], Probes] | None = None,
-) -> Iterator[StageValue]:
-    """Run the pipeline on a question on behalf of its asker; writes nothing."""
+) -> pipeline.Sources:
+    """Return what a question may be answered by on behalf of its asker.
+
+    No database connection is held while a model is loaded or writes.
+    """
     asker = answer.asker or AnonymousUser()
-    frozen = policy.as_value()
-    load = probes or active_probes
-    scope = scope_of(asker, answer.knowledge_base, frozen)
+    scope = scope_of(asker, answer.knowledge_base, policy)
     history = PastExamples(scope, release=release_connection)
 
-    def load_and_release(model: LanguageModel) -> Probes:
-        found = load(model)
+    def load_model() -> LanguageModel:
+        release_connection()
+        return (language_model or configured_model)()
+
+    def load_probes(model: LanguageModel) -> Probes:
+        found = (probes or active_probes)(model)
         release_connection()  # the model writes next
         return found
 
-    return pipeline.answer(
-        answer.question,
-        language=answer.language,
+    # Between two looks of a monitored answer the model writes.
+    is_monitored = policy.retrieval_timing is RetrievalTiming.MONITORED
+    return pipeline.Sources(
         retriever=KnowledgeRetriever(
-            scope,
-            # Between two looks of these the model writes.
-            release=release_connection
-            if frozen.retrieval_timing is RetrievalTiming.MONITORED
-            else None,
+            scope, release=release_connection if is_monitored else None
         ),
-        language_model=language_model,
-        probes=load_and_release,
-        policy=frozen,
-        mind=closed_book_models_for(frozen.retrieval_timing, history),
+        language_model=load_model,
+        probes=load_probes,
+        closed_book=closed_book_models_for(policy.retrieval_timing, history),
         reranker=configured_reranker,
         debiaser=partial(verdict_debiaser, history),
     )
@@ -297,13 +304,6 @@ def _decided_before(answer: Answer) -> AnswerDecidedError:
     return AnswerDecidedError(
         f"Question {answer.pk} was decided before; ask it again as a new one."
     )
-
-
-def _goes_on_to_a_model(value: StageValue, policy: Policy) -> bool:
-    """Tell whether a language model is asked next, which takes long and may be down."""
-    if isinstance(value, Question):
-        return policy.scope == Scope.ADAPTIVE
-    return isinstance(value, Decision) and not value.refused
 
 
 def _keep(answer: Answer) -> None:

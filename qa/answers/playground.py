@@ -1,6 +1,6 @@
 """The playground: a question up to hard refusal, by the code that answers; nothing is kept."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -16,23 +16,21 @@ from kb.types import Evidence
 from qa.answers.api import QuestionSerializer, read_question
 from qa.answers.models import Answer
 from qa.answers.serializers import SignalSerializer
+from qa.pipeline import finish
 from qa.pipeline.gates import Decision, Reason
-from qa.pipeline.language_model import LanguageModel
 from qa.pipeline.staleness import calibration_of
-from qa.pipeline.values import Calibration, Question, Retrieval, VerbatimMatch
+from qa.pipeline.values import Calibration, Trace
 from qa.policies.models import Policy
 from qa.policies.services import active_policy
 
-from .asking import new_question, stages_of
+from .asking import look, new_question, sources_for
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What hard refusal and the verbatim tier would say, and what they would say it on."""
+    """What retrieval, the verbatim tier and hard refusal would say."""
 
-    question: Question
-    retrieval: Retrieval
-    verbatim: VerbatimMatch
+    trace: Trace
     decision: Decision
     policy: Policy
     calibration: Calibration
@@ -45,32 +43,21 @@ def preview(
     knowledge_base: KnowledgeBase | None = None,
     language: str | None = None,
 ) -> Preview:
-    """Run a question up to hard refusal."""
+    """Run a question up to hard refusal.
+
+    Evidence is looked for whatever the policy's timing is: no model is asked.
+    """
     row = new_question(text, asker, knowledge_base, language, Answer.Channel.API)
     policy = active_policy(row.knowledge_base)
-    stages = stages_of(row, policy, _never)
-    question, retrieval, verbatim, decision = (next(stages) for _ in range(4))
-    if not (
-        isinstance(question, Question)
-        and isinstance(retrieval, Retrieval)
-        and isinstance(verbatim, VerbatimMatch)
-        and isinstance(decision, Decision)
-    ):
-        msg = f"The pipeline's stages changed: {question}, {retrieval}, {decision}"
-        raise TypeError(msg)
+    frozen = policy.as_value()
+    sources = replace(sources_for(row, frozen), closed_book=None)
+    trace = finish(look(row, sources, frozen))
     return Preview(
-        question=question,
-        retrieval=retrieval,
-        verbatim=verbatim,
-        decision=decision,
+        trace=trace,
+        decision=trace.decisions[0],
         policy=policy,
-        calibration=calibration_of(policy.as_value(), retrieval),
+        calibration=calibration_of(frozen, trace.retrieval),
     )
-
-
-def _never() -> LanguageModel:
-    msg = "The playground ends before any language model."
-    raise RuntimeError(msg)
 
 
 class FoundSerializer(serializers.Serializer[Evidence]):
@@ -100,7 +87,7 @@ class FoundSerializer(serializers.Serializer[Evidence]):
 class PlaygroundSerializer(serializers.Serializer[Preview]):
     """What a question would find, and whether hard refusal would let it pass."""
 
-    question = serializers.CharField(source="question.text")
+    question = serializers.CharField(source="trace.question.text")
     passes = serializers.SerializerMethodField(
         help_text="Hard refusal would let it pass."
     )
@@ -113,12 +100,13 @@ class PlaygroundSerializer(serializers.Serializer[Preview]):
     verbatim = serializers.SerializerMethodField(
         help_text="A verified entry would be the answer, word for word."
     )
-    route = serializers.ChoiceField(["exact", "hnsw"], source="retrieval.route")
+    route = serializers.ChoiceField(["exact", "hnsw"], source="trace.retrieval.route")
     deep = serializers.BooleanField(
-        source="retrieval.deep", help_text="It took a second, deeper look."
+        source="trace.retrieval.deep", help_text="It took a second, deeper look."
     )
     visible = serializers.IntegerField(
-        source="retrieval.visible", help_text="Entries you may see, up to a limit."
+        source="trace.retrieval.visible",
+        help_text="Entries you may see, up to a limit.",
     )
     evidence = serializers.SerializerMethodField()
     signals = serializers.SerializerMethodField()
@@ -126,7 +114,7 @@ class PlaygroundSerializer(serializers.Serializer[Preview]):
     policy_version = serializers.IntegerField(source="policy.version")
     alpha = serializers.FloatField(source="policy.alpha")
     calibration = serializers.ChoiceField([each.value for each in Calibration])
-    embedder = serializers.CharField(source="retrieval.embedder")
+    embedder = serializers.CharField(source="trace.retrieval.embedder")
     milliseconds = serializers.SerializerMethodField()
 
     def get_passes(self, found: Preview) -> bool:
@@ -135,22 +123,24 @@ class PlaygroundSerializer(serializers.Serializer[Preview]):
 
     def get_verbatim(self, found: Preview) -> bool:
         """Tell whether the verbatim tier would answer."""
-        return self.get_passes(found) and found.verbatim.evidence is not None
+        return self.get_passes(found) and found.trace.verbatim.evidence is not None
 
     @extend_schema_field(FoundSerializer(many=True))
     def get_evidence(self, found: Preview) -> list[dict[str, Any]]:
         """Return what was found, best first."""
         one = FoundSerializer()
-        return [one.to_representation(piece) for piece in found.retrieval.evidence]
+        return [
+            one.to_representation(piece) for piece in found.trace.retrieval.evidence
+        ]
 
     @extend_schema_field(SignalSerializer(many=True))
     def get_signals(self, found: Preview) -> list[dict[str, Any]]:
-        measured = (*found.verbatim.signals, *found.decision.signals)
+        measured = (*found.trace.verbatim.signals, *found.decision.signals)
         return [asdict(signal) for signal in measured]
 
     def get_milliseconds(self, found: Preview) -> dict[str, float]:
         """Return the time of the two parts of a look."""
-        looked = found.retrieval
+        looked = found.trace.retrieval
         return {"embed": looked.embed_milliseconds, "sql": looked.sql_milliseconds}
 
 

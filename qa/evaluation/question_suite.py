@@ -13,14 +13,14 @@ from django.contrib.auth.models import User
 from django.db import connection
 
 from kb.documents.models import KnowledgeBase
-from qa.answers.asking import new_question, stages_of
+from qa.answers.asking import look, new_question, sources_for
 from qa.answers.model_loading import release_connection
 from qa.answers.models import Answer
 from qa.answers.recording import record_outcome
 from qa.exceptions import InvalidQuestionError
-from qa.pipeline.gates import Decision, Gate
+from qa.pipeline import Sources, conclude, finish, write
 from qa.pipeline.language_model import LanguageModel
-from qa.pipeline.values import Outcome, StageValue
+from qa.pipeline.values import Outcome, Trace
 from qa.policies.models import Policy
 
 from .cases import Case
@@ -89,14 +89,16 @@ class _Begun:
 
     Attributes:
         answer: Not written yet; None where the text can't be asked.
-        stages: Goes on behind the hard gate.
+        trace: What was found up to the hard gate; None where the text can't be asked.
+        sources: What it goes on with.
         seconds: Time spent so far.
     """
 
     case: Case
     answer: Answer | None
-    stages: Iterator[StageValue]
     seconds: float
+    trace: Trace | None = None
+    sources: Sources | None = None
 
 
 @dataclass(kw_only=True, eq=False)
@@ -167,30 +169,18 @@ class AskedSuite:
                 Answer.Channel.EVALUATION,
             )
         except InvalidQuestionError:
-            return _Begun(case, None, iter(()), time.perf_counter() - began)
-        stages = stages_of(answer, self.policy, self._load)
-        for value in stages:
-            if isinstance(value, Decision) and value.gate is Gate.HARD_REFUSAL:
-                break
-        return _Begun(case, answer, stages, time.perf_counter() - began)
-
-    def _load(self) -> LanguageModel:
-        if self.language_model:
-            return self.language_model()
-        # Pulls in torch, which a suite that only refuses never pays for.
-        from qa.inference.configured import load_language_model  # noqa: PLC0415
-
-        return load_language_model()
+            return _Begun(case, None, time.perf_counter() - began)
+        policy = self.policy.as_value()
+        sources = sources_for(answer, policy, self.language_model)
+        trace = finish(look(answer, sources, policy))
+        return _Begun(case, answer, time.perf_counter() - began, trace, sources)
 
     def _conclude(self, begun: _Begun) -> Considered:
-        if begun.answer is None:
+        if begun.answer is None or begun.trace is None or begun.sources is None:
             return Considered(_unaskable(begun), _nothing)
         release_connection()
         began = time.perf_counter()
-        *_, outcome = begun.stages
-        if not isinstance(outcome, Outcome):
-            msg = f"Question {begun.case.id} ended without an outcome."
-            raise TypeError(msg)
+        outcome = conclude(finish(write(begun.trace, begun.sources)))
         answer, policy = begun.answer, self.policy
         judged = self._judged(begun.case, answer, outcome, begun.seconds, began)
         return Considered(judged, lambda: record_outcome(answer, outcome, policy))

@@ -18,7 +18,13 @@ from qa.inference.grounded_form import (
 )
 from qa.inference.guided import GuidedLanguageModel
 from qa.inference.white_box import mean_of, pieces_of
-from qa.pipeline.language_model import NO_CAPTURE, Capture, Generation, Prompt, Trace
+from qa.pipeline.language_model import (
+    NO_CAPTURE,
+    Capture,
+    Generation,
+    KeptActivations,
+    Prompt,
+)
 
 _REASONING: Final = {
     "en": (
@@ -106,7 +112,7 @@ class GroundedLanguageModel:
         """Draft the answer behind the prompt; nothing where the prompt was stopped."""
         kept = look.states
         if look.context is None:
-            return Generation(trace=Trace(prompt=kept, is_stopped=True))
+            return Generation(trace=KeptActivations(prompt=kept, is_stopped=True))
         tokens = self._model.tokens
         spans = Spans(prompt.evidence, tokens, limit=MAX_ENTRY_TOKENS)
         written = self._model.generate(
@@ -127,7 +133,7 @@ class GroundedLanguageModel:
             willingness=_willingness(look.context, tokens),
             tokens=tokens,
         )
-        trace = Trace(
+        trace = KeptActivations(
             answer=written.activations,
             end=written.end,
             prompt=kept,

@@ -1,6 +1,12 @@
-"""How a question is answered or refused: the table of contents of the pipeline."""
+"""How a question is answered or refused: the table of contents of the pipeline.
 
-from collections.abc import Callable, Iterator
+`look` goes from the question to the hard gate and needs no model but, in the adaptive
+scope, the closed-book one; `write` goes on from there, and `conclude` sums up. What is
+measured and decided on the way grows in one `Trace`.
+"""
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from .abstain import abstain
 from .agree import judge_agreement
@@ -13,150 +19,143 @@ from .language_model import LanguageModel, Probes
 from .policy import Policy, Scope
 from .retrieve import Reranker, rerank, retrieve
 from .soft_gate import judge_generation, verify_support
-from .values import Clock, Outcome, Retriever, StageValue, clean_question
+from .values import Clock, Retriever, StageValue, Trace, clean_question
 from .verbatim import match_verbatim
+
+__all__ = ["Sources", "Steps", "answer", "conclude", "finish", "look", "write"]
+
+# Yields the value of each stage as it is made, and returns all of them.
+Steps = Generator[StageValue, None, Trace]
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What a question may be answered by; a model is loaded where it is needed.
+
+    Attributes:
+        probes: Loads those that are active for a language model.
+        closed_book: Asked in the adaptive scope alone.
+        reranker: Asked where the policy reranks.
+        debiaser: Asked where the policy corrects verdicts.
+    """
+
+    retriever: Retriever
+    language_model: Callable[[], LanguageModel]
+    probes: Callable[[LanguageModel], Probes]
+    closed_book: ClosedBookModels | None = None
+    reranker: Callable[[], Reranker | None] | None = None
+    debiaser: Callable[[], VerdictDebiaser] | None = None
 
 
 def answer(
-    asked: str,
-    *,
-    language: str = "en",
-    retriever: Retriever,
-    language_model: Callable[[], LanguageModel],
-    probes: Callable[[LanguageModel], Probes],
-    policy: Policy,
-    mind: ClosedBookModels | None = None,
-    reranker: Callable[[], Reranker | None] | None = None,
-    debiaser: Callable[[], VerdictDebiaser] | None = None,
+    asked: str, sources: Sources, *, policy: Policy, language: str = "en"
 ) -> Iterator[StageValue]:
-    """Yield the value of each stage as it is made; the last one is the Outcome.
+    """Yield the value of each stage as it is made; the last one is the Outcome."""
+    trace = yield from look(asked, sources, policy=policy, language=language)
+    trace = yield from write(trace, sources)
+    yield conclude(trace)
 
-    `language_model` loads the model and `probes` those in force for it; they are called
-    only for a question that passed hard refusal and has no verbatim answer.
-    `mind` is asked in the adaptive scope alone, `reranker` where the policy ranks anew
-    and `debiaser` where it corrects verdicts.
+
+def look(
+    asked: str, sources: Sources, *, policy: Policy, language: str = "en"
+) -> Steps:
+    """Go from the question to the hard gate.
+
+    Without a closed-book model an adaptive policy looks for evidence as others do.
     """
-    clock, by_reranker = Clock(), ""
-    yield (question := clock.time("question", clean_question, asked, language))
-    boundary = None
-    if policy.scope is Scope.ADAPTIVE and mind:
-        before = yield from answer_closed_book(
-            question, mind=mind, retriever=retriever, policy=policy, clock=clock
-        )
-        if isinstance(before, Outcome):
-            yield before
-            return
-        boundary = before
+    retriever, closed_book = sources.retriever, sources.closed_book
+    clock = Clock()
+    question = clock.time("question", clean_question, asked, language)
+    yield question
+    trace = Trace(question, policy, clock)
+    if closed_book and policy.scope is Scope.ADAPTIVE:
+        trace = yield from answer_closed_book(trace, closed_book, retriever)
+        if trace.is_decided:
+            return trace
     found = clock.time(
         "retrieve", retrieve, question, retriever=retriever, policy=policy
     )
     yield found
-    yield (
-        match := clock.time("verbatim", match_verbatim, question, found, policy=policy)
-    )
-    yield (
-        hard := clock.time(
-            "hard_refusal",
-            judge_coverage,
-            question,
-            found,
-            retriever=retriever,
-            policy=policy,
-        )
-    )
-    agreement = None
+    match = clock.time("verbatim", match_verbatim, question, found, policy=policy)
+    yield match
+    hard = clock.time(
+        "hard_refusal", judge_coverage, question, found, retriever=retriever, policy=policy
+    )  # fmt: skip
+    yield hard
+    trace = replace(trace, retrieval=found, verbatim=match, decisions=(hard,))
     if match.evidence and not hard.refused:
-        agreement = clock.time(
-            "agreement",
-            judge_agreement,
-            found.evidence,
-            (match.evidence.entry_id,),
-            retriever=retriever,
-            policy=policy,
-        )
-        yield agreement.decision
-    if hard.refused or match.evidence:
-        yield conclude(
-            question, found, match, hard, agreement=agreement, boundary=boundary,
-            policy=policy, times=clock.times,
-        )  # fmt: skip
-        return
+        trace = yield from _agree(trace, (match.evidence.entry_id,), retriever)
+    return trace
+
+
+def write(trace: Trace, sources: Sources) -> Steps:
+    """Go on behind the hard gate: an answer from the evidence, and what it is worth."""
+    if trace.is_decided:
+        return trace
+    question, policy, clock = trace.question, trace.policy, trace.clock
+    found, reranker = trace.retrieval, ""
     if policy.rerank:
-        found, by_reranker = clock.time(
-            "rerank", rerank, question, found, reranker=reranker, policy=policy
+        found, reranker = clock.time(
+            "rerank", rerank, question, found, reranker=sources.reranker, policy=policy
         )
-    model, in_force = clock.time("load", _loaded, language_model, probes)
+    model, probes = clock.time("load", _load, sources)
     by = model.fingerprint
-    yield (
-        generation := clock.time(
-            "generate",
-            generate,
-            question,
-            found,
-            language_model=model,
-            probes=in_force,
-            policy=policy,
-        )
-    )
-    if policy.debias_verdict and debiaser and not generation.is_stopped:
+    generation = clock.time(
+        "generate", generate, question, found,
+        language_model=model, probes=probes, policy=policy,
+    )  # fmt: skip
+    yield generation
+    if policy.debias_verdict and sources.debiaser and not generation.is_stopped:
         generation = clock.time(
             "debias", debias, question, found, generation,
-            debiaser=debiaser(), language_model=by,
+            debiaser=sources.debiaser(), language_model=by,
         )  # fmt: skip
-    support = soft = confidence = abstention = None
-    if not generation.is_stopped:  # nothing was written that could be judged
-        yield (
-            support := clock.time(
-                "support", verify_support, question, found, generation
-            )
-        )
-        yield (
-            soft := clock.time(
-                "soft_refusal",
-                judge_generation,
-                found,
-                generation,
-                support,
-                policy=policy,
-                language_model=by,
-            )
-        )
-    if soft is None or not soft.refused:
-        confidence, abstention = clock.time(
-            "abstention",
-            abstain,
-            question,
-            found,
-            generation,
-            earlier=(*match.signals, *hard.signals, *(soft.signals if soft else ())),
-            probes=in_force,
-            policy=policy,
-            language_model=by,
-        )
-        yield confidence
-        yield abstention
-    if support and abstention and not abstention.refused:
-        used = tuple(citation.entry_id for citation in support.citations)
-        agreement = clock.time(
-            "agreement",
-            judge_agreement,
-            found.evidence,
-            used,
-            retriever=retriever,
-            policy=policy,
-        )
-        yield agreement.decision
-    yield conclude(
-        question, found, match, hard, generation, support, soft, confidence, abstention,
-        agreement, boundary, policy=policy, language_model=by,
-        probes=f"{in_force.fingerprints} {by_reranker}".strip(),
-        times=clock.times,
+    trace = replace(
+        trace, retrieval=found, generation=generation, language_model=by,
+        probes=f"{probes.fingerprints} {reranker}".strip(),
     )  # fmt: skip
+    if not generation.is_stopped:  # else nothing was written that could be judged
+        support = clock.time("support", verify_support, question, found, generation)
+        yield support
+        soft = clock.time(
+            "soft_refusal", judge_generation, found, generation, support,
+            policy=policy, language_model=by,
+        )  # fmt: skip
+        yield soft
+        trace = replace(trace, support=support, decisions=(*trace.decisions, soft))
+        if soft.refused:
+            return trace
+    confidence, trusted = clock.time("abstention", abstain, trace, probes=probes)
+    yield confidence
+    yield trusted
+    trace = replace(trace, confidence=confidence, decisions=(*trace.decisions, trusted))
+    if trusted.refused:
+        return trace
+    used = tuple(citation.entry_id for citation in trace.citations)
+    return (yield from _agree(trace, used, sources.retriever))
 
 
-def _loaded(
-    language_model: Callable[[], LanguageModel],
-    probes: Callable[[LanguageModel], Probes],
-) -> tuple[LanguageModel, Probes]:
-    model = language_model()
-    return model, probes(model)
+def finish(steps: Steps) -> Trace:
+    """Return what the steps come to, for who does not follow them one by one."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            trace: Trace = end.value
+            return trace
+
+
+def _agree(trace: Trace, used: Sequence[int], retriever: Retriever) -> Steps:
+    contradictions, decision = trace.clock.time(
+        "agreement", judge_agreement, trace.retrieval.evidence, used,
+        retriever=retriever, policy=trace.policy,
+    )  # fmt: skip
+    yield decision
+    return replace(
+        trace, contradictions=contradictions, decisions=(*trace.decisions, decision)
+    )
+
+
+def _load(sources: Sources) -> tuple[LanguageModel, Probes]:
+    model = sources.language_model()
+    return model, sources.probes(model)

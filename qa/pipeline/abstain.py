@@ -13,33 +13,26 @@ from .generate import prompt_of
 from .language_model import Confidence, Generation, Probes
 from .policy import Policy
 from .staleness import calibration_of
-from .values import Calibration, Question, Retrieval
+from .values import Calibration, Trace
 
 
-def abstain(
-    question: Question,
-    retrieval: Retrieval,
-    generation: Generation,
-    *,
-    earlier: tuple[Signal, ...],
-    probes: Probes,
-    policy: Policy,
-    language_model: str,
-) -> tuple[Confidence, Decision]:
+def abstain(trace: Trace, *, probes: Probes) -> tuple[Confidence, Decision]:
     """Read how sure the probes are, and pass or refuse.
 
     With `policy.abstention` off everything is measured and nothing refused, but for an
     answer that was ended before it began: there is none to show.
-
-    Args:
-        earlier: What the gates before measured.
     """
+    generation, policy = trace.generation, trace.policy
+    if generation is None:
+        msg = "Abstention judges what a language model wrote, and there is nothing."
+        raise ValueError(msg)
     distributions = _distributions(generation)
-    measured = {signal.name: signal.value for signal in earlier} | distributions
-    confidence = probes.read(prompt_of(question, retrieval), generation, measured)
+    measured = {signal.name: signal.value for signal in trace.signals} | distributions
+    prompt = prompt_of(trace.question, trace.retrieval)
+    confidence = probes.read(prompt, generation, measured)
     values = _values(confidence)
     calibration = calibration_of(
-        policy, retrieval, language_model, probes=probes.fingerprints
+        policy, trace.retrieval, trace.language_model, probes=probes.fingerprints
     )
     is_stale = calibration is Calibration.STALE and policy.refuse_when_stale
     doubts = (

@@ -10,7 +10,7 @@ from kb.types import Contradiction, Evidence
 
 from .gates import Decision, Gate, Reason, Signal
 from .policy import Policy
-from .values import Agreement, Retriever
+from .values import Retriever
 
 DISAGREEING = "disagreeing_sources"
 
@@ -21,7 +21,7 @@ def judge_agreement(
     *,
     retriever: Retriever,
     policy: Policy,
-) -> Agreement:
+) -> tuple[tuple[Contradiction, ...], Decision]:
     """Refuse an answer that other evidence contradicts, or let it pass with the notice.
 
     What nobody verified puts no verified entry in doubt.
@@ -37,7 +37,7 @@ def judge_agreement(
     passed = not standing if policy.sources_must_agree else None
     signal = Signal(Gate.AGREEMENT, DISAGREEING, float(len(standing)), 0.0, passed)
     reason = Reason.SOURCES_DISAGREE if passed is False else None
-    return Agreement(standing, Decision(Gate.AGREEMENT, reason, reason, (signal,)))
+    return standing, Decision(Gate.AGREEMENT, reason, reason, (signal,))
 
 
 def _counts(

@@ -5,10 +5,11 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 
 from .monitored import SegmentWriter, answer_monitored
-from .monitored_outcome import conclude_monitored, holds_for
-from .policy import Policy, RetrievalTiming
-from .self_knowledge import SelfKnowledge, conclude_unsourced, consider, recall
-from .values import Boundary, Clock, Outcome, Question, Retriever, StageValue
+from .monitored_outcome import judge_monitored
+from .policy import RetrievalTiming
+from .self_knowledge import SelfKnowledge, consider, recall
+from .staleness import holds_for
+from .values import Retriever, StageValue, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,20 +26,12 @@ class ClosedBookModels:
 
 
 def answer_closed_book(
-    question: Question,
-    *,
-    mind: ClosedBookModels,
-    retriever: Retriever,
-    policy: Policy,
-    clock: Clock,
-) -> Generator[StageValue, None, Boundary | Outcome]:
-    """Yield whether the model answers by itself, and return what it came to.
-
-    Returns:
-        The outcome, or where evidence is to be looked for, why.
-    """
+    trace: Trace, models: ClosedBookModels, retriever: Retriever
+) -> Generator[StageValue, None, Trace]:
+    """Yield whether the model answers by itself, and return the trace with it."""
+    question, policy, clock = trace.question, trace.policy, trace.clock
     if policy.retrieval_timing is RetrievalTiming.MONITORED:
-        writer = clock.time("boundary_load", mind.writer)
+        writer = clock.time("boundary_load", models.writer)
         # What another writer was watched by says nothing of this one's words.
         watched = (
             policy
@@ -46,25 +39,17 @@ def answer_closed_book(
             else replace(policy, min_token_confidence=math.inf)
         )
         monitored = clock.time(
-            "monitored",
-            answer_monitored,
-            question,
-            writer=writer,
-            retriever=retriever,
-            policy=watched,
-        )
-        outcome = conclude_monitored(
-            question, monitored, retriever=retriever, policy=policy, clock=clock
-        )
-        if outcome.boundary:
-            yield outcome.boundary
-        return outcome
-    own = clock.time("boundary_load", mind.knowledge)
-    considered, boundary = clock.time(
+            "monitored", answer_monitored, question,
+            writer=writer, retriever=retriever, policy=watched,
+        )  # fmt: skip
+        trace = judge_monitored(trace, monitored, retriever=retriever)
+        if trace.boundary:
+            yield trace.boundary
+        return trace
+    own = clock.time("boundary_load", models.knowledge)
+    estimate, boundary = clock.time(
         "boundary", consider, question, own=own, policy=policy
     )
-    draft, boundary = clock.time("recall", recall, considered, boundary)
+    draft, boundary = clock.time("recall", recall, estimate, boundary)
     yield boundary
-    if draft is None:
-        return boundary
-    return conclude_unsourced(question, boundary, draft, policy=policy, clock=clock)
+    return replace(trace, boundary=boundary, generation=draft)

@@ -1,112 +1,110 @@
-"""Stage 10: what a question came to, from everything that was measured on the way."""
+"""What a question came to, from everything that was measured on the way."""
 
 from kb.types import Evidence
 
-from .gates import Decision, Gate
-from .language_model import Citation, Confidence, Generation
-from .policy import Policy
-from .staleness import calibration_of
-from .values import (
-    Agreement,
-    Boundary,
-    Outcome,
-    Question,
-    Retrieval,
-    StageTime,
-    Support,
-    VerbatimMatch,
-)
+from .gates import Gate
+from .language_model import Citation
+from .staleness import calibration_of, closed_book_calibration
+from .values import Boundary, Calibration, Outcome, StageTime, Trace
 
 
-def conclude(
-    question: Question,
-    retrieval: Retrieval,
-    verbatim: VerbatimMatch,
-    hard: Decision,
-    generation: Generation | None = None,
-    support: Support | None = None,
-    soft: Decision | None = None,
-    confidence: Confidence | None = None,
-    abstention: Decision | None = None,
-    agreement: Agreement | None = None,
-    boundary: Boundary | None = None,
-    *,
-    policy: Policy,
-    language_model: str = "",
-    probes: str | None = None,
-    times: tuple[StageTime, ...],
-) -> Outcome:
+def conclude(trace: Trace) -> Outcome:
     """Return the outcome: refused by the first gate that refused, else answered."""
-    agreed = agreement.decision if agreement else None
-    decisions = [gate for gate in (hard, soft, abstention, agreed) if gate]
-    refusal = next((gate for gate in decisions if gate.refused), None)
-    match = verbatim.evidence if refusal is None else None
-    contradictions = agreement.contradictions if agreement else ()
-    opposed = {entry for each in contradictions for entry in each.entries}
-    seen = retrieval.evidence if generation else ()
-    if match:
-        seen = (match, *_others(retrieval, opposed - {match.entry_id}))
+    refusal = trace.refusal
+    match = None if refusal else trace.verbatim.evidence
+    citations = () if refusal else _citations(trace)
+    opposed = {entry for each in trace.contradictions for entry in each.entries}
+    generation, boundary = trace.generation, trace.boundary
     return Outcome(
-        question=question,
-        policy=policy,
+        question=trace.question,
+        policy=trace.policy,
         answered=refusal is None,
-        gate=refusal.gate if refusal else Gate.VERBATIM if match else None,
+        gate=refusal.gate if refusal else _answering_gate(trace),
         reason=refusal.reason if refusal else None,
         shown_reason=refusal.shown_reason if refusal else None,
-        answer="" if refusal else match.text if match else _answer(generation),
+        answer="" if refusal else match.text if match else _text(trace),
         reasoning=generation.reasoning if generation else "",
-        citations=() if refusal else _citations(verbatim, support),
-        evidence=seen,
+        citations=citations,
+        evidence=_evidence(trace, match, opposed),
         near_misses=tuple(
             piece
-            for piece in retrieval.evidence
+            for piece in trace.retrieval.evidence
             if refusal
-            and (piece.distance <= policy.horizon or piece.entry_id in opposed)
+            and (piece.distance <= trace.policy.horizon or piece.entry_id in opposed)
         ),
-        signals=(
-            *(boundary.signals if boundary else ()),
-            *verbatim.signals,
-            *(signal for gate in decisions for signal in gate.signals),
-        ),
-        times=_with_parts(times, retrieval),
-        calibration=calibration_of(policy, retrieval, language_model, probes=probes),
-        embedder=retrieval.embedder,
-        language_model=language_model,
+        signals=trace.signals,
+        times=_with_parts(trace),
+        calibration=_calibration(trace),
+        embedder=trace.retrieval.embedder,
+        language_model=trace.language_model,
         generation=generation,
-        confidence=confidence,
-        probes=probes or "",
-        contradictions=contradictions,
+        confidence=trace.confidence,
+        probes=trace.probes or "",
+        contradictions=trace.contradictions,
         boundary=boundary,
     )
 
 
-def _others(retrieval: Retrieval, entry_ids: set[int]) -> tuple[Evidence, ...]:
-    return tuple(p for p in retrieval.evidence if p.entry_id in entry_ids)
+def _answering_gate(trace: Trace) -> Gate | None:
+    if trace.verbatim.evidence:
+        return Gate.VERBATIM
+    boundary = trace.boundary
+    rests_on_model = boundary is not None and boundary.is_answered
+    return Gate.BOUNDARY if rests_on_model and not _is_carried(trace) else None
 
 
-def _with_parts(
-    times: tuple[StageTime, ...], retrieval: Retrieval
-) -> tuple[StageTime, ...]:
+def _is_carried(trace: Trace) -> bool:
+    """Tell whether all sentences of a monitored answer rest on what it cites."""
+    segments = trace.boundary.segments if trace.boundary else ()
+    cited = {citation.entry_id for citation in trace.citations}
+    return bool(segments) and all(
+        segment.is_sourced and any(p.entry_id in cited for p in segment.evidence)
+        for segment in segments
+    )
+
+
+def _text(trace: Trace) -> str:
+    if trace.boundary and trace.boundary.segments:
+        return " ".join(segment.text for segment in trace.boundary.segments)
+    return trace.generation.answer.strip() if trace.generation else ""
+
+
+def _evidence(
+    trace: Trace, match: Evidence | None, opposed: set[int]
+) -> tuple[Evidence, ...]:
+    """Return what a model read; of a verbatim answer the entry and what opposes it."""
+    found = trace.retrieval.evidence
+    if match:
+        others = opposed - {match.entry_id}
+        return (match, *(piece for piece in found if piece.entry_id in others))
+    is_read = trace.generation or (trace.boundary and trace.boundary.segments)
+    return found if is_read else ()
+
+
+def _citations(trace: Trace) -> tuple[Citation, ...]:
+    if trace.verbatim.evidence:
+        piece = trace.verbatim.evidence
+        return (Citation(piece.entry_id, piece.revision_id, piece.text),)
+    return trace.citations
+
+
+def _calibration(trace: Trace) -> Calibration:
+    boundary: Boundary | None = trace.boundary
+    if boundary and (boundary.is_answered or boundary.segments):
+        return closed_book_calibration(trace.policy, boundary.fingerprint)
+    return calibration_of(
+        trace.policy, trace.retrieval, trace.language_model, probes=trace.probes
+    )
+
+
+def _with_parts(trace: Trace) -> tuple[StageTime, ...]:
     """Put the parts of retrieving behind it; they are in its time, not beside it."""
     parts = (
-        StageTime("retrieve.embed", retrieval.embed_milliseconds),
-        StageTime("retrieve.sql", retrieval.sql_milliseconds),
+        StageTime("retrieve.embed", trace.retrieval.embed_milliseconds),
+        StageTime("retrieve.sql", trace.retrieval.sql_milliseconds),
     )
     return tuple(
         shown
-        for time in times
+        for time in trace.clock.times
         for shown in ((time, *parts) if time.stage == "retrieve" else (time,))
     )
-
-
-def _answer(generation: Generation | None) -> str:
-    return generation.answer.strip() if generation else ""
-
-
-def _citations(
-    verbatim: VerbatimMatch, support: Support | None
-) -> tuple[Citation, ...]:
-    if verbatim.evidence:
-        piece = verbatim.evidence
-        return (Citation(piece.entry_id, piece.revision_id, piece.text),)
-    return support.citations if support else ()

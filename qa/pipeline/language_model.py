@@ -33,7 +33,7 @@ NO_CAPTURE = Capture()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trace:
+class KeptActivations:
     """What was kept; a model that keeps nothing (a server) gives none.
 
     Attributes:
@@ -164,7 +164,7 @@ class Generation:
     least_log_probability: float | None = None
     entropy: float | None = None
     willingness: float | None = None
-    trace: Trace | None = field(default=None, repr=False, compare=False)
+    trace: KeptActivations | None = field(default=None, repr=False, compare=False)
     debiased: DebiasedVerdict | None = None
 
     @property

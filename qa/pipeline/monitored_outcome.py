@@ -1,127 +1,72 @@
 """What an answer came to that was watched while it was written."""
 
+from dataclasses import replace
+
 from kb.text.terms import terms
 from kb.types import Evidence
 
 from .agree import judge_agreement
-from .gates import Gate, Reason, Signal
+from .gates import Decision, Gate, Reason, Signal
 from .language_model import Citation
 from .monitored import Monitored
 from .policy import Policy
 from .self_knowledge import HAS_DRAFT
 from .soft_gate import best_sentence, unsupported_facts
+from .staleness import holds_for
 from .values import (
-    Agreement,
+    NOTHING_FOUND,
     Boundary,
-    Calibration,
-    Clock,
-    Outcome,
     Question,
     Retriever,
     Segment,
+    Support,
+    Trace,
 )
 
 
-def conclude_monitored(
-    question: Question,
-    monitored: Monitored,
-    *,
-    retriever: Retriever,
-    policy: Policy,
-    clock: Clock,
-) -> Outcome:
-    """Return the outcome: refused where a segment stayed in doubt, else answered.
+def judge_monitored(
+    trace: Trace, monitored: Monitored, *, retriever: Retriever
+) -> Trace:
+    """Return the trace with the answer: refused where a segment stayed in doubt.
 
     An answer that its evidence carries throughout cites it, and is held to it as every
     answer from evidence is: it must not add facts, and sources must agree. One of which
     any segment rests on nothing is labelled as unsourced as a whole.
     """
+    question, policy = trace.question, trace.policy
     citations = () if monitored.refused else _citations(question, monitored)
-    agreement = judge_agreement(
+    contradictions, agreement = judge_agreement(
         monitored.evidence,
         tuple(citation.entry_id for citation in citations),
         retriever=retriever,
         policy=policy,
     )
     added = _added(question, monitored)
-    gate, reason = _decision(monitored, added, agreement, citations, policy)
-    is_answered = reason is None
-    opposed = {entry for each in agreement.contradictions for entry in each.entries}
-    signals = (
-        *_signals(monitored, added, policy, is_answered=is_answered),
-        *(agreement.decision.signals if citations else ()),  # else nothing to compare
-    )
-    return Outcome(
-        question=question,
-        policy=policy,
-        answered=is_answered,
-        gate=gate,
-        reason=reason,
-        shown_reason=reason,
-        answer=monitored.answer if is_answered else "",
-        reasoning="",
-        citations=citations if is_answered else (),
-        evidence=monitored.evidence,
-        near_misses=tuple(
-            piece
-            for piece in monitored.evidence
-            if not is_answered
-            and (piece.distance <= policy.horizon or piece.entry_id in opposed)
-        ),
-        signals=signals,
-        times=clock.times,
-        calibration=_calibration(monitored, policy),
-        embedder="",
-        language_model="",
-        contradictions=agreement.contradictions,
-        boundary=Boundary(
-            is_known=is_answered,
-            fingerprint=monitored.fingerprint,
-            examples=(),
-            signals=signals,
-            is_answered=is_answered,
-            segments=monitored.segments,
-        ),
-    )
-
-
-def holds_for(monitored_by: str, policy: Policy) -> bool:
-    """Tell whether the policy's threshold was set for this writer, or for none."""
-    set_for = policy.calibrated_own_knowledge.split()
-    return not set_for or monitored_by in set_for
-
-
-def _decision(
-    monitored: Monitored,
-    added: tuple[str, ...],
-    agreement: Agreement,
-    citations: tuple[Citation, ...],
-    policy: Policy,
-) -> tuple[Gate | None, Reason | None]:
-    """Return where it was decided, and why it was refused, if it was."""
     is_stale = not holds_for(monitored.fingerprint, policy)
     doubts = (
         (is_stale and policy.refuse_when_stale, Reason.POLICY_STALE),
         (policy.support_check and bool(added), Reason.UNSUPPORTED),
     )
     reason = monitored.refused or next((why for holds, why in doubts if holds), None)
-    if reason:
-        return Gate.BOUNDARY, reason
-    if agreement.decision.reason:
-        return Gate.AGREEMENT, agreement.decision.reason
-    cited = {citation.entry_id for citation in citations}
-    is_carried = all(
-        segment.is_sourced and any(p.entry_id in cited for p in segment.evidence)
-        for segment in monitored.segments
+    is_answered = reason is None and not agreement.refused
+    return replace(
+        trace,
+        boundary=Boundary(
+            is_known=is_answered,
+            fingerprint=monitored.fingerprint,
+            examples=(),
+            signals=_signals(monitored, added, policy, is_answered=is_answered),
+            is_answered=is_answered,
+            segments=monitored.segments,
+        ),
+        retrieval=replace(NOTHING_FOUND, evidence=monitored.evidence),
+        support=Support(citations, 0, added, None, None),
+        decisions=(
+            Decision(Gate.BOUNDARY, reason, reason, ()),
+            *([agreement] if citations else []),  # else nothing to compare
+        ),
+        contradictions=contradictions,
     )
-    return (None if is_carried else Gate.BOUNDARY), None
-
-
-def _calibration(monitored: Monitored, policy: Policy) -> Calibration:
-    if not holds_for(monitored.fingerprint, policy):
-        return Calibration.STALE
-    is_calibrated = policy.is_calibrated and bool(policy.calibrated_own_knowledge)
-    return Calibration.CURRENT if is_calibrated else Calibration.HAND_SET
 
 
 def _signals(

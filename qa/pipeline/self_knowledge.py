@@ -8,7 +8,8 @@ from .gates import Gate, Signal
 from .language_model import Generation
 from .policy import Policy, RetrievalTiming
 from .refusal_detector import is_refusal
-from .values import Boundary, Calibration, Clock, Outcome, Question
+from .staleness import holds_for
+from .values import Boundary, Question
 
 
 class KnowledgeEstimate(Protocol):
@@ -79,12 +80,8 @@ def consider(
     `min_known` was set for.
     """
     considered = own.consider(question)
-    set_for = policy.calibrated_own_knowledge.split()
-    known_probability = (
-        considered.known_probability
-        if not set_for or own.fingerprint in set_for
-        else None
-    )
+    holds = holds_for(own.fingerprint, policy)
+    known_probability = considered.known_probability if holds else None
     is_known = known_probability is not None and known_probability >= policy.min_known
     gate = Gate.BOUNDARY
     signals = (
@@ -108,35 +105,3 @@ def recall(
     said = Signal(Gate.BOUNDARY, HAS_DRAFT, float(says), 1.0, says)
     signals = (*boundary.signals, said)
     return draft if says else None, replace(boundary, signals=signals, is_answered=says)
-
-
-def conclude_unsourced(
-    question: Question,
-    boundary: Boundary,
-    draft: Generation,
-    *,
-    policy: Policy,
-    clock: Clock,
-) -> Outcome:
-    """Return the outcome of an answer that rests on the model's own knowledge."""
-    is_calibrated = policy.is_calibrated and bool(policy.calibrated_own_knowledge)
-    return Outcome(
-        question=question,
-        policy=policy,
-        answered=True,
-        gate=Gate.BOUNDARY,
-        reason=None,
-        shown_reason=None,
-        answer=draft.answer.strip(),
-        reasoning="",
-        citations=(),
-        evidence=(),
-        near_misses=(),
-        signals=boundary.signals,
-        times=clock.times,
-        calibration=Calibration.CURRENT if is_calibrated else Calibration.HAND_SET,
-        embedder="",
-        language_model="",
-        generation=draft,
-        boundary=boundary,
-    )

@@ -64,3 +64,17 @@ def _lacks_its_own(policy: Policy, probes: str | None) -> bool:
     in_force = set(probes.split())
     sets = policy.calibrated_probes.split("|")
     return not any(in_force.issuperset(each.split()) for each in sets)
+
+
+def holds_for(closed_book: str, policy: Policy) -> bool:
+    """Tell whether the policy was set for this way of asking a model, or for none."""
+    set_for = policy.calibrated_own_knowledge.split()
+    return not set_for or closed_book in set_for
+
+
+def closed_book_calibration(policy: Policy, closed_book: str) -> Calibration:
+    """Compare the closed-book model that answered with what the policy was set for."""
+    if not holds_for(closed_book, policy):
+        return Calibration.STALE
+    is_calibrated = policy.is_calibrated and bool(policy.calibrated_own_knowledge)
+    return Calibration.CURRENT if is_calibrated else Calibration.HAND_SET

@@ -63,6 +63,9 @@ class Retrieval:
     sql_milliseconds: float
 
 
+NOTHING_FOUND = Retrieval((), 0, "", "", "", False, 0.0, 0.0)
+
+
 class Retriever(Protocol):
     """Search on behalf of one asker: entitlement and expiry are inside it."""
 
@@ -127,6 +130,9 @@ class VerbatimMatch:
     signals: tuple[Signal, ...]
 
 
+NO_MATCH = VerbatimMatch(None, ())
+
+
 @dataclass(frozen=True, slots=True)
 class Support:
     """What of a generation stands in the evidence that it cites.
@@ -150,19 +156,91 @@ class Support:
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
-    """Whether what an answer rests on is contradicted by what was found beside it."""
-
-    contradictions: tuple[Contradiction, ...]
-    decision: Decision
-
-
-@dataclass(frozen=True, slots=True)
 class StageTime:
     """How long one stage took; "stage.part" is a part of it, in its time already."""
 
     stage: str
     milliseconds: float
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Clock:
+    """Times the stages of one question."""
+
+    def __init__(self) -> None:
+        self._times: list[StageTime] = []
+
+    def time(
+        self, stage: str, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Return what `call` returns and remember how long it took."""
+        start = perf_counter()
+        value = call(*args, **kwargs)
+        self._times.append(StageTime(stage, (perf_counter() - start) * 1000))
+        return value
+
+    @property
+    def times(self) -> tuple[StageTime, ...]:
+        """The stages so far, in order."""
+        return tuple(self._times)
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What is known of a question so far; stages add to it by `dataclasses.replace`.
+
+    Attributes:
+        clock: Times the stages, as they run.
+        boundary: What was decided before anything was looked for; None in the scope of
+            the knowledge base.
+        retrieval: What was found; of a monitored answer, what it was written by.
+        decisions: Of the gates so far, in order.
+        generation: What a language model wrote, from evidence or closed-book.
+        language_model: Fingerprint of the one that was asked to answer from evidence.
+        probes: Fingerprints of the active ones; None where no such model was asked.
+    """
+
+    question: Question
+    policy: Policy
+    clock: Clock
+    boundary: Boundary | None = None
+    retrieval: Retrieval = NOTHING_FOUND
+    verbatim: VerbatimMatch = NO_MATCH
+    decisions: tuple[Decision, ...] = ()
+    generation: Generation | None = None
+    support: Support | None = None
+    confidence: Confidence | None = None
+    contradictions: tuple[Contradiction, ...] = ()
+    language_model: str = ""
+    probes: str | None = None
+
+    @property
+    def refusal(self) -> Decision | None:
+        """The first decision that refused, if any did."""
+        return next((gate for gate in self.decisions if gate.refused), None)
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether it was refused, or answered without a model that reads evidence."""
+        is_answered = self.boundary is not None and self.boundary.is_answered
+        return bool(self.refusal or self.verbatim.evidence or is_answered)
+
+    @property
+    def citations(self) -> tuple[Citation, ...]:
+        """Those that hold of what a model wrote."""
+        return self.support.citations if self.support else ()
+
+    @property
+    def signals(self) -> tuple[Signal, ...]:
+        """All that was measured so far, in order."""
+        return (
+            *(self.boundary.signals if self.boundary else ()),
+            *self.verbatim.signals,
+            *(signal for gate in self.decisions for signal in gate.signals),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,31 +347,3 @@ def clean_text(text: str) -> str:
     composed = unicodedata.normalize("NFC", _INVISIBLE.sub("", text))
     spaced = "".join(" " if unicodedata.category(c) == "Cc" else c for c in composed)
     return " ".join(spaced.split())
-
-
-# How long each stage took.
-
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-class Clock:
-    """Times calls; one for each question."""
-
-    def __init__(self) -> None:
-        self._times: list[StageTime] = []
-
-    def time(
-        self, stage: str, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        """Return what `call` returns and remember how long it took."""
-        start = perf_counter()
-        value = call(*args, **kwargs)
-        self._times.append(StageTime(stage, (perf_counter() - start) * 1000))
-        return value
-
-    @property
-    def times(self) -> tuple[StageTime, ...]:
-        """The stages so far, in order."""
-        return tuple(self._times)

@@ -8,7 +8,10 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from accounts.roles import Role
+from kb.documents.models import KnowledgeBase
 from qa.models import Answer, Vote
+from qa.pipeline.policy import RetrievalTiming, Scope
+from qa.policies.services import activate, ensure_default_policy, new_version
 from tests.factories import make_audience, make_document, make_entry, make_user
 from tests.qa.answer_rows import make_answer
 
@@ -350,6 +353,26 @@ def test_the_playground_decides_as_asking_does_and_stores_nothing(client):
         ]
         assert found["alpha"] == asked["effective"]["alpha"]
         assert found["embedder"] == asked["effective"]["embedder"]
+
+
+@pytest.mark.parametrize("timing", RetrievalTiming)
+def test_the_playground_looks_for_evidence_under_each_timing(client, timing):
+    make_entry("A replacement card costs 12 euros.")
+    is_always = timing is RetrievalTiming.ALWAYS
+    scope = Scope.KNOWLEDGE_BASE if is_always else Scope.ADAPTIVE
+    first = ensure_default_policy(KnowledgeBase.objects.get())
+    activate(new_version(first, by=None, scope=scope, retrieval_timing=timing))
+
+    near = search(client, "What does a replacement card cost?")
+    far = search(client, "Who won the cup in 1974?")
+
+    assert (near.status_code, far.status_code) == (200, 200)
+    assert near.json()["passes"]
+    assert len(near.json()["evidence"]) == 1
+    assert (far.json()["passes"], far.json()["reason"]) == (False, "nothing_known")
+    gates = {signal["gate"] for signal in near.json()["signals"]}
+    assert gates == {"verbatim", "hard_refusal"}
+    assert not Answer.objects.exists()
 
 
 def test_the_playground_shows_what_was_found_and_how(client):

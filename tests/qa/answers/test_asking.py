@@ -25,7 +25,7 @@ from qa.exceptions import (
 )
 from qa.models import Answer, RefusalWording
 from qa.pipeline.gates import Reason
-from qa.pipeline.language_model import NO_CAPTURE, Confidence, Trace
+from qa.pipeline.language_model import NO_CAPTURE, Confidence, KeptActivations
 from qa.pipeline.values import Outcome, VerbatimMatch, stage_of
 from qa.policies.services import activate, active_policy, new_version
 from qa.policies.wording import refusal_text
@@ -102,7 +102,7 @@ def test_an_answer_is_stored_with_everything_it_was_decided_by():
 
 def test_how_sure_it_is_is_stored_with_an_answer_and_no_activations():
     make_entry(FEE)
-    inside = Trace(answer={Tap(3): INSIDE}, prompt={Tap(1): INSIDE})
+    inside = KeptActivations(answer={Tap(3): INSIDE}, prompt={Tap(1): INSIDE})
     written = make_generation(
         "It costs 12 euros.",
         short_answer="12 euros",

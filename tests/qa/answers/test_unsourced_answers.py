@@ -6,6 +6,9 @@ from rest_framework.test import APIClient
 
 from qa.answers.asking import ask
 from qa.calibration.current_fingerprints import current_fingerprints
+from qa.evaluation.cases import Case
+from qa.evaluation.judging import by_label
+from qa.evaluation.question_suite import AskedSuite
 from qa.exceptions import PolicyError
 from qa.models import Answer, Policy
 from qa.pipeline.policy import RetrievalTiming, Scope
@@ -75,6 +78,21 @@ def test_an_unsourced_answer_is_no_sign_of_another_language_model(bundled_base):
     ask(CAPITAL, asker=make_user(), channel="api")
 
     assert current_fingerprints().language_model == ""
+
+
+def test_an_evaluation_judges_what_the_model_answers_by_itself(bundled_base):
+    policy = adaptive(0.0)
+    case = Case("1", CAPITAL, is_answerable=True)
+    suite = AskedSuite(
+        name="one", protocol="", knowledge_base=policy.knowledge_base, policy=policy,
+        cases=[case], scoring=by_label, about={},
+    )  # fmt: skip
+
+    judged = suite.judge("1")
+
+    assert judged.answer_id is not None
+    assert (judged.is_answered, judged.gate) == (True, "boundary")
+    assert "Paris" in Answer.objects.get(pk=judged.answer_id).text
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import pytest
 
 from qa.evaluation.cases import Case
 from qa.evaluation.judging import Draft, by_references, draft_of
-from qa.pipeline import answer
 from qa.pipeline.language_model import Confidence, NoProbes
 from qa.pipeline.values import Outcome
 from tests.qa.pipeline.values import (
@@ -15,6 +14,7 @@ from tests.qa.pipeline.values import (
     make_generation,
     make_policy,
     make_retrieval,
+    run_pipeline,
 )
 
 _SENTENCE = "The duchy was founded in 911 by Rollo, a Viking leader."
@@ -32,7 +32,7 @@ _CASE = Case(
 
 
 def drafted(generation, *, probes=None, **policy):
-    *_, outcome = answer(
+    *_, outcome = run_pipeline(
         "What does a card cost?",
         retriever=GivenRetriever(make_retrieval(make_evidence(distance=0.4))),
         language_model=lambda: GivenModel(generation),

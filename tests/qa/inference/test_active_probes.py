@@ -18,7 +18,13 @@ from qa.inference.grounded import GroundedLanguageModel
 from qa.inference.grounded_form import passing_of, prompt_passing_of
 from qa.inference.probe_runner import ActiveProbes
 from qa.inference.server import ServerLanguageModel
-from qa.pipeline.language_model import NO_CAPTURE, Capture, Generation, Prompt, Trace
+from qa.pipeline.language_model import (
+    NO_CAPTURE,
+    Capture,
+    Generation,
+    KeptActivations,
+    Prompt,
+)
 from tests.probes import tiny_models
 from tests.probes.probe_files import activation_files, joint_probe_files
 from tests.qa.pipeline.values import make_evidence
@@ -197,7 +203,7 @@ def test_a_probe_that_was_fitted_with_the_end_token_reads_it_too(grounded):
     random = np.random.default_rng(0)
     answer, end = (random.normal(size=(n, 32)).astype(np.float32) for n in (3, 1))
     place = Tap(2)
-    trace = Trace(answer={place: answer}, end={place: end})
+    trace = KeptActivations(answer={place: answer}, end={place: end})
     generation = replace(WRITTEN, tokens=("72", " euros", " a"), trace=trace)
 
     confidence = probes.read(PROMPT, generation, {})

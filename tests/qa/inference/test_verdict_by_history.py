@@ -13,7 +13,6 @@ from qa.inference.verdict_by_history import (
     VerdictForm,
     instruction,
 )
-from qa.pipeline import answer
 from qa.pipeline.gates import Reason
 from qa.pipeline.history import JudgedQuestion
 from qa.pipeline.language_model import DebiasedVerdict, NoProbes, Prompt
@@ -27,6 +26,7 @@ from tests.qa.pipeline.values import (
     make_generation,
     make_policy,
     make_retrieval,
+    run_pipeline,
 )
 
 ASKED = "What is the replacement fee?"
@@ -49,7 +49,7 @@ class GivenDebiaser:
 
 
 def run(debiaser, *, own=0.9, **changes):
-    values = answer(
+    values = run_pipeline(
         ASKED,
         retriever=GivenRetriever(make_retrieval(make_evidence())),
         language_model=lambda: GivenModel(make_generation(verdict_probability=own)),

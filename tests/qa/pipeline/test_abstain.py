@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qa import pipeline
 from qa.pipeline.gates import CONFIDENCES, Gate, Reason, Signal
 from qa.pipeline.language_model import Capture, Confidence, NoProbes
 from qa.pipeline.values import Calibration, Outcome
@@ -19,6 +18,7 @@ from tests.qa.pipeline.values import (
     make_generation,
     make_policy,
     make_retrieval,
+    run_pipeline,
 )
 
 _NONE_LEFT = "No probe is in force for this language model."
@@ -29,7 +29,7 @@ def decided(confidence=None, *, generation=None, **policy):
     """Ask a covered question and return (outcome, the model, the probes)."""
     model = GivenModel(generation or make_generation())
     probes = GivenProbes(confidence) if confidence else NoProbes()
-    *_, outcome = pipeline.answer(
+    *_, outcome = run_pipeline(
         "What does a card cost?",
         retriever=GivenRetriever(make_retrieval(make_evidence(distance=0.4))),
         language_model=lambda: model,

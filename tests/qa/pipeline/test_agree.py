@@ -3,7 +3,6 @@
 import pytest
 
 from kb.types import Contradiction
-from qa.pipeline import answer
 from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.language_model import NoProbes
 from qa.pipeline.replay import Played, flat, replay
@@ -16,6 +15,7 @@ from tests.qa.pipeline.values import (
     make_policy,
     make_retrieval,
     never_load,
+    run_pipeline,
 )
 
 TWELVE = make_evidence(distance=0.4)
@@ -29,7 +29,7 @@ OPPOSED = Contradiction(7, (1, 2), (TWELVE.text, FIFTEEN.text))
 def run(*found, opposed=(OPPOSED,), model=None, question="What is the fee?", **policy):
     retriever = GivenRetriever(make_retrieval(*found), opposed=opposed)
     given = model or GivenModel(make_generation("It costs 12 euros."))
-    *_, outcome = answer(
+    *_, outcome = run_pipeline(
         question,
         retriever=retriever,
         language_model=lambda: given,
@@ -89,7 +89,7 @@ def test_a_refused_question_asks_for_no_contradictions():
             raise AssertionError("a refusal looked for contradictions")
 
     far = make_evidence(distance=1.0)
-    *_, outcome = answer(
+    *_, outcome = run_pipeline(
         "What is the fee?",
         retriever=Silent(make_retrieval(far, UNSURE)),
         language_model=never_load,

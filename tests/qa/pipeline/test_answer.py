@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kb.types import Excluded, Exclusion
-from qa.pipeline import answer
 from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.language_model import NoProbes
 from qa.pipeline.values import Calibration, Outcome, stage_of
@@ -18,6 +17,7 @@ from tests.qa.pipeline.values import (
     make_policy,
     make_retrieval,
     never_load,
+    run_pipeline,
 )
 
 NEAR = make_evidence(distance=0.4)
@@ -32,7 +32,7 @@ def run(question="What is the replacement fee?", *, found=(NEAR,), hidden=(), mo
         hidden,
     )
     values = list(
-        answer(
+        run_pipeline(
             question,
             retriever=retriever,
             language_model=model if model is never_load else lambda: model,

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qa.pipeline import answer
 from qa.pipeline.closed_book import ClosedBookModels
 from qa.pipeline.gates import Gate
 from qa.pipeline.language_model import Generation, NoProbes
@@ -23,6 +22,7 @@ from tests.qa.pipeline.values import (
     make_policy,
     make_retrieval,
     never_load,
+    run_pipeline,
 )
 
 OWN = "o" * 64
@@ -65,13 +65,13 @@ def run(own: GivenKnowledge, **policy):
     }
     retriever = GivenRetriever(make_retrieval(make_evidence(distance=0.4)))
     values = list(
-        answer(
+        run_pipeline(
             "What is the replacement fee?",
             retriever=retriever,
             language_model=lambda: FROM_EVIDENCE,
             probes=lambda _model: NoProbes(),
             policy=make_policy(**changes | policy),
-            mind=ClosedBookModels(lambda: own, never_write),
+            closed_book=ClosedBookModels(lambda: own, never_write),
         )
     )
     outcome = values[-1]
@@ -199,7 +199,7 @@ def test_what_was_never_drafted_is_unknown_to_a_policy_that_would_draft():
 
 
 def test_the_language_model_of_evidence_is_not_loaded_for_what_is_known():
-    values = answer(
+    values = run_pipeline(
         "What is the replacement fee?",
         retriever=GivenRetriever(make_retrieval()),
         language_model=never_load,
@@ -207,7 +207,7 @@ def test_the_language_model_of_evidence_is_not_loaded_for_what_is_known():
         policy=make_policy(
             scope=Scope.ADAPTIVE, retrieval_timing=RetrievalTiming.HISTORY
         ),
-        mind=ClosedBookModels(lambda: GivenKnowledge(1.0), never_write),
+        closed_book=ClosedBookModels(lambda: GivenKnowledge(1.0), never_write),
     )
 
     outcome = list(values)[-1]

@@ -11,7 +11,6 @@ from kb.types import Contradiction
 from qa.answers.asking import new_question
 from qa.answers.recording import record_outcome
 from qa.models import Answer
-from qa.pipeline import answer as run_pipeline
 from qa.pipeline.closed_book import ClosedBookModels
 from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.language_model import NoProbes
@@ -29,6 +28,7 @@ from tests.qa.pipeline.values import (
     make_policy,
     make_retrieval,
     never_load,
+    run_pipeline,
 )
 
 FEE = make_evidence("A replacement card costs 12 euros.", distance=0.4)
@@ -56,7 +56,7 @@ def outcome_of(
             language_model=never_load,
             probes=lambda _model: NoProbes(),
             policy=make_policy(**monitored | (policy or {})),
-            mind=ClosedBookModels(never_asked, lambda: GivenWriter(writes)),
+            closed_book=ClosedBookModels(never_asked, lambda: GivenWriter(writes)),
         )
     )
     outcome = values[-1]

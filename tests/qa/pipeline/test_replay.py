@@ -5,7 +5,6 @@ from dataclasses import asdict, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qa import pipeline
 from qa.pipeline.gates import SCORES, Gate
 from qa.pipeline.language_model import Confidence, Generation, NoProbes
 from qa.pipeline.policy import Policy
@@ -19,6 +18,7 @@ from tests.qa.pipeline.values import (
     make_generation,
     make_policy,
     make_retrieval,
+    run_pipeline,
 )
 
 _share = st.floats(0, 1, allow_nan=False)
@@ -74,7 +74,7 @@ def _outcome(
     policy: Policy,
     confidence: Confidence | None = None,
 ) -> Outcome:
-    *_, last = pipeline.answer(
+    *_, last = run_pipeline(
         "What does a card cost?",
         retriever=GivenRetriever(evidence, evidence),
         language_model=lambda: GivenModel(generation),

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qa.pipeline import answer
 from qa.pipeline.language_model import NoProbes
 from qa.pipeline.retrieve import rerank
 from qa.pipeline.values import Outcome, Question
@@ -18,6 +17,7 @@ from tests.qa.pipeline.values import (
     make_generation,
     make_policy,
     make_retrieval,
+    run_pipeline,
 )
 
 RERANKER = "r" * 64
@@ -98,7 +98,7 @@ def test_coverage_is_judged_by_all_that_was_found_and_the_reranker_is_on_record(
     given_reranker = GivenReranker([0.0, 0.7, 0.8, 0.9])
 
     values = list(
-        answer(
+        run_pipeline(
             "What does it cost?",
             retriever=GivenRetriever(make_retrieval(*pieces(0.4, 1.0, 1.0, 1.0))),
             language_model=lambda: model,

@@ -1,6 +1,6 @@
 """Values of the pipeline, built for its tests: what a retriever or a model hands over."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -8,16 +8,17 @@ import numpy as np
 
 from kb.types import Contradiction, Evidence, Excluded
 from probes.taps import Activations, Tap
+from qa import pipeline
 from qa.pipeline.language_model import (
     NO_CAPTURE,
     Capture,
     Confidence,
     Generation,
+    KeptActivations,
     Prompt,
-    Trace,
 )
 from qa.pipeline.policy import Policy, RetrievalTiming, Scope
-from qa.pipeline.values import Retrieval
+from qa.pipeline.values import Retrieval, StageValue
 
 EMBEDDER = "e" * 64
 MODEL = "m" * 64
@@ -168,7 +169,7 @@ class GivenModel:
         for place in capture.prompt:
             if capture.watch and not capture.watch(place, INSIDE):
                 return make_generation(
-                    "", can_answer=False, trace=Trace(is_stopped=True)
+                    "", can_answer=False, trace=KeptActivations(is_stopped=True)
                 )
         return self.generation
 
@@ -207,3 +208,11 @@ class GivenProbes:
 
 def never_load() -> GivenModel:
     raise AssertionError("the language model was loaded")
+
+
+def run_pipeline(
+    asked: str, *, policy: Policy, language: str = "en", **sources: Any
+) -> Iterator[StageValue]:
+    """Ask by the sources that are named."""
+    given = pipeline.Sources(**sources)
+    return pipeline.answer(asked, given, policy=policy, language=language)
