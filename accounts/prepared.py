@@ -3,42 +3,24 @@
 For a statement that every request runs both take longer than running it.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Self, TypeVar
 
+import psycopg
 from django.db import connection, models
-from psycopg import RawCursor
-from psycopg._queries import PostgresQuery
-
-_PLACEHOLDER = re.compile(r"%\((\w+)\)s")
 
 
-class _PreparedCursor(RawCursor[tuple[Any, ...]]):
-    """Takes a statement and its parameters by name, and prepares it.
-
-    Django's own cursors write the values into the statement, so that each is a new one.
-    """
+class _PreparedCursor(psycopg.Cursor[tuple[Any, ...]]):
+    """Prepares what it runs; Django's own cursors write the values into the statement."""
 
     def execute(self, query: str, params: Mapping[str, Any]) -> Self:  # type: ignore[override]  # narrower: Django hands on what `execute_prepared` gives it
-        """Run a statement that this connection parses and plans the first time only."""
-        text, names = _numbered(query)
-        return super().execute(text, [params[name] for name in names], prepare=True)
+        return super().execute(query, params, prepare=True)
 
-    def _convert_query(self, query: Any, params: Any = None) -> PostgresQuery:  # noqa: ANN401  # the library's
+    def _convert_query(self, query: Any, params: Any = None) -> Any:  # noqa: ANN401  # the library's
         """Keep what is run where Django looks for it, to log it."""
         self._query = super()._convert_query(query, params)
         return self._query
-
-
-@cache  # of few statements
-def _numbered(sql: str) -> tuple[bytes, tuple[str, ...]]:
-    """Return the statement with its placeholders numbered, and their names in order."""
-    names = tuple(dict.fromkeys(_PLACEHOLDER.findall(sql)))
-    text = _PLACEHOLDER.sub(lambda found: f"${names.index(found[1]) + 1}", sql)
-    return text.encode(), names
 
 
 def execute_prepared(
@@ -66,9 +48,6 @@ def execute_prepared(
     return rows
 
 
-# A query written once and run many times.
-
-
 Row = TypeVar("Row", bound=models.Model)
 
 
@@ -88,7 +67,8 @@ class WrittenQuery:
         """
         sql, parameters = rows.query.sql_with_params()
         named = {f"p{at}": value for at, value in enumerate(parameters)}
-        return cls(sql % tuple(f"%({name})s" for name in named), named)
+        kept = sql.replace("%%", "%%%%")  # a literal percent sign
+        return cls(kept % tuple(f"%({name})s" for name in named), named)
 
     def first(self) -> tuple[Any, ...] | None:
         """Run it and return the first row, its values as the driver gives them."""

@@ -28,8 +28,6 @@ from kb.embedding.models import EmbeddingModel
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-    from kb.embedding.question_encoder import QuestionEncoder
-
 logger = logging.getLogger(__name__)
 
 BUNDLED = "bundled"
@@ -73,7 +71,6 @@ class Embedder:
         self.name = name
         self.fingerprint = fingerprint
         self._model = model
-        self._question_encoder = _question_encoder(model)
         # The tokenizer's padding state may not be changed by two threads at once.
         self._lock = threading.Lock()
         self.dimensions = int(self.encode_question("width").shape[0])
@@ -123,8 +120,8 @@ class Embedder:
         """Do what the library's `encode_query` does for one text.
 
         It looks at every one of the model's tensors and modules first, which takes a
-        millisecond, and half of what follows is not computing either; only a model that
-        shortens its vectors, or that is not on the CPU, is left to it.
+        millisecond; only a model that shortens its vectors, or that is not on the CPU, is
+        left to it.
         """
         import torch  # noqa: PLC0415  # see _pin_threads
 
@@ -136,10 +133,7 @@ class Embedder:
         prompt = None if name is None else model.prompts.get(name)
         with torch.inference_mode():
             tokens = model.preprocess([text], prompt=prompt, task="query")
-            if self._question_encoder is None:
-                vector = model(tokens, task="query")["sentence_embedding"][0]
-            else:
-                vector = self._question_encoder(tokens["input_ids"][0])
+            vector = model(tokens, task="query")["sentence_embedding"][0]
         return np.asarray(vector.numpy(), dtype=np.float32)
 
     def _refuse_degenerate(self, vectors: np.ndarray) -> None:
@@ -151,12 +145,6 @@ class Embedder:
                 "damaged. Reinstall it, or set NESCIO_EMBEDDING_MODEL to another."
             )
             raise EmbedderUnavailableError(msg)
-
-
-def _question_encoder(model: "SentenceTransformer") -> "QuestionEncoder | None":
-    from kb.embedding.question_encoder import question_encoder  # noqa: PLC0415  # with torch
-
-    return question_encoder(model)
 
 
 _by_name = LoadedOnce[str, Embedder]()
@@ -220,7 +208,7 @@ def _load_model(name: str) -> "SentenceTransformer":
     _pin_threads()
     from sentence_transformers import SentenceTransformer  # noqa: PLC0415  # with torch
 
-    from kb.embedding.question_encoder import lay_out_for_short_texts  # noqa: PLC0415  # with torch
+    from kb.embedding.packed_linear import can_pack, pack  # noqa: PLC0415  # with torch
 
     source = name
     if name == BUNDLED:
@@ -243,8 +231,8 @@ def _load_model(name: str) -> "SentenceTransformer":
         )
         raise EmbedderUnavailableError(msg) from err
     model = model.float().eval()
-    if model.device.type == "cpu":
-        lay_out_for_short_texts(model)
+    if model.device.type == "cpu" and can_pack():
+        pack(model)
     return model
 
 

@@ -1,4 +1,4 @@
-"""Packed layers multiply as torch's own; a question takes a shorter way to its vector."""
+"""Packed layers multiply as torch's own; questions get the library's vectors."""
 
 from pathlib import Path
 
@@ -7,14 +7,8 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 
-from kb.embedding import question_encoder as packed_linear
 from kb.embedding.embedder import load_embedder
-from kb.embedding.question_encoder import (
-    PackedLinear,
-    can_pack,
-    lay_out_for_short_texts,
-    pack,
-)
+from kb.embedding.packed_linear import PackedLinear, can_pack, pack
 from tests.kb.embedding.tiny_embedder import save_tiny_embedder
 
 needs_packing = pytest.mark.skipif(not can_pack(), reason="oneDNN cannot pack here")
@@ -56,21 +50,6 @@ def test_only_plain_float32_layers_are_packed():
     assert isinstance(inner[0], PackedLinear)
     assert model[2] is own
     assert model[3] is double
-
-
-def test_what_cannot_be_packed_is_turned_and_computes_the_same(monkeypatch):
-    monkeypatch.setattr(packed_linear, "can_pack", lambda: False)
-    layer = torch.nn.Linear(384, 96)
-    model = torch.nn.Sequential(layer)
-    x = torch.randn(3, 384)
-
-    with torch.inference_mode():
-        expected = model(x)
-        lay_out_for_short_texts(model)
-        found = model(x)
-
-    assert layer.weight.stride() == (1, 96)
-    torch.testing.assert_close(found, expected, atol=2e-6, rtol=1e-5)
 
 
 @pytest.mark.parametrize("text", QUESTIONS)
