@@ -26,7 +26,7 @@ DOORS = {
     ("nescio/up/preparation.py", "the look for migrations"),
     ("qa/evaluation/knowledge.py", "statistics"),
 }
-# Views of the database that no policy lies below; see kb/migrations/0010_secure_rows.py.
+# Views of the database that no policy lies below; see kb/migrations/rules.sql.
 VIEWS = {
     "kb_entryoutline": {"kb/search/excluded.py"},  # why nothing could be said
     "kb_entrywords": {"kb/search/evidence.py", "kb/entries/models.py"},

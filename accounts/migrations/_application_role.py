@@ -1,7 +1,6 @@
 """The role that statements are run as: it owns nothing, so row-level security binds it."""
 
 from django.conf import settings
-from django.db import migrations
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.state import StateApps
 from psycopg import sql
@@ -60,9 +59,3 @@ def make_role(apps: StateApps, editor: BaseDatabaseSchemaEditor) -> None:
         schema = sql.Identifier(cursor.fetchone()[0])
         for statement in _GRANT:
             cursor.execute(sql.SQL(statement).format(schema=schema, role=role))
-
-
-class Migration(migrations.Migration):
-    dependencies = [("accounts", "0001_add_api_token")]
-
-    operations = [migrations.RunPython(make_role, migrations.RunPython.noop)]
