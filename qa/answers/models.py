@@ -48,17 +48,17 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
         return self.filter(asker_id=user.pk)
 
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
-        """One's own answers; who reviews answers sees everybody's."""
+        """One's own answers; reviewers see everybody's."""
         rows = self.all() if has_role(user, Role.SME) else self.asked_by(user)
         return rows.seen_by(user)
 
     def decided_live_by(self, policy: Policy) -> Self:
-        """Those asked by people that this very version answered or refused."""
+        """Live answers and refusals decided by this version of a policy."""
         decided = (Answer.Outcome.ANSWERED, Answer.Outcome.REFUSED)
         return self.filter(policy=policy, outcome__in=decided).live()
 
     def live(self) -> Self:
-        """Those that somebody asked: no evaluation's, none that we asked again."""
+        """Without those of evaluations and automatic repeats."""
         return self.filter(channel__in=Answer.LIVE_CHANNELS)
 
     def seen_by(self, viewer: AbstractBaseUser | AnonymousUser) -> Self:
@@ -68,12 +68,12 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
     def with_words(
         self, words: str, *, in_text: bool = False, askers: Sequence[int] = ()
     ) -> Self:
-        """Those whose question holds words that begin so, in any order.
+        """Those whose question has words with these beginnings, in any order.
 
         Args:
-            words: Without any, only `askers` are looked for.
-            in_text: Whether the answer's own text may hold them instead.
-            askers: Ids of users whose questions are found whatever they say.
+            words: If empty, only questions of `askers` are found.
+            in_text: Search the answer's text, too.
+            askers: Ids of users whose questions are found in any case.
         """
         hit = Q(asker__in=askers)
         begun = [f"{word}:*" for word in _WORD.findall(words)]
@@ -103,10 +103,10 @@ class AnswerEvidenceQuerySet(models.QuerySet["AnswerEvidence"]):
 
 
 def withholds(viewer: AbstractBaseUser | AnonymousUser, answer: str) -> IsNull:
-    """Whether the answer that the row's field `answer` names is withheld from the viewer.
+    """Whether the answer in the row's field `answer` is withheld from the viewer.
 
-    A value for each row and no EXISTS: that the planner would answer for all the answers
-    there are at once, however few rows are shown.
+    A subquery for each row, because the planner would evaluate EXISTS for all answers at
+    once, however few rows are shown.
     """
     cited = AnswerEvidence.objects.filter(
         _is_outside(viewer), answer=OuterRef(answer), role=AnswerEvidence.Role.CITED
@@ -117,9 +117,8 @@ def withholds(viewer: AbstractBaseUser | AnonymousUser, answer: str) -> IsNull:
 def _is_outside(viewer: AbstractBaseUser | AnonymousUser) -> Q:
     """Evidence in somebody else's answer, of an entry that the viewer may not see.
 
-    Its words are withheld wherever answers are shown; one's own stay as one got them.
-    What is not among the visible is outside: row-level security hides it from both sides
-    of a comparison.
+    Its words are withheld wherever answers are shown; one's own answers stay complete.
+    It is the negation of the visible entries, since row-level security hides the others.
     """
     visible = Entry.objects.visible_to(viewer).filter(pk=OuterRef("entry_id"))
     return ~Q(answer__asker_id=viewer.pk) & ~Q(Exists(visible))
@@ -151,16 +150,12 @@ class Answer(models.Model):
     """
 
     class Outcome(models.TextChoices):
-        """What became of the question."""
-
         PENDING = "pending", "pending"
         ANSWERED = "answered", "answered"
         REFUSED = "refused", "refused"
         FAILED = "failed", "failed"
 
     class Channel(models.TextChoices):
-        """Where it was asked."""
-
         API = "api", "REST"
         PAGE = "page", "ask page"
         COMMAND = "command", "command line"
@@ -308,7 +303,7 @@ class Answer(models.Model):
 
     @property
     def is_unsourced(self) -> bool:
-        """Whether it rests on what the language model knows by itself."""
+        """Whether it rests on the language model's own knowledge."""
         return self.outcome == self.Outcome.ANSWERED and self.gate == Gate.BOUNDARY
 
     @property

@@ -21,10 +21,10 @@ class PastQuestionQuerySet(models.QuerySet["PastQuestion"]):
         model_id: int,
         language_model: str,
     ) -> Self:
-        """Add `distance` (Euclidean, in [0, 2]) and order by it, the nearest first.
+        """Order by `distance` (Euclidean, in [0, 2]), the nearest first.
 
-        Only those of one knowledge base that this language model answered, under the
-        embedding model of the vector: others never meet.
+        Only those of one knowledge base that this language model answered, and of the
+        vector's embedding model.
         """
         rows = self.filter(
             knowledge_base_id=knowledge_base_id,
@@ -41,7 +41,7 @@ class PastQuestionQuerySet(models.QuerySet["PastQuestion"]):
         model_id: int,
         own_model: str,
     ) -> Self:
-        """Do the same with those of which `is_known` tells what this own form knows."""
+        """Do the same with those whose `is_known` was measured with `own_model`."""
         rows = self.filter(
             knowledge_base_id=knowledge_base_id,
             embedding_model_id=model_id,
@@ -51,7 +51,7 @@ class PastQuestionQuerySet(models.QuerySet["PastQuestion"]):
         return rows._by_distance(vector)
 
     def unasked_of(self, own_model: str) -> Self:
-        """Those of which nobody has found out yet what this own form knows."""
+        """Those whose `is_known` was not measured with `own_model` yet."""
         return self.exclude(own_model=own_model)
 
     def _by_distance(self, vector: Sequence[float]) -> Self:
@@ -60,11 +60,10 @@ class PastQuestionQuerySet(models.QuerySet["PastQuestion"]):
 
 
 class PastQuestion(models.Model):
-    """A question that experts judged: an example for the questions to come (DH-ICL).
+    """A question that experts judged: an example for later questions (DH-ICL).
 
-    Follows the reviews: it comes with them, changes with them, and goes when they are
-    taken back or do not agree. Holds no text; who shows one asks whether its answer may
-    be seen.
+    Created, changed and deleted with its reviews; absent where they do not agree. It has
+    no text of its own: whether it may be shown depends on its answer.
     """
 
     answer = models.OneToOneField(

@@ -22,10 +22,7 @@ _SAID_UNTIL_DECIDED = {
 def _shared(
     kind: type[serializers.Serializer[Answer]],
 ) -> serializers.Serializer[Answer]:
-    """Return one serializer for all answers.
-
-    Making its fields takes longer than using them, and using them keeps nothing.
-    """
+    """Return one serializer for all answers: building its fields takes longer than use."""
     return kind()
 
 
@@ -102,7 +99,7 @@ class SignalSerializer(serializers.Serializer[dict[str, Any]]):
 
 
 class EffectiveSerializer(serializers.Serializer[Answer]):
-    """What it was decided by: thresholds, and the models that measured."""
+    """The thresholds and models that decided it."""
 
     policy = serializers.CharField(source="policy.name")
     policy_version = serializers.IntegerField(source="policy.version")
@@ -122,22 +119,22 @@ class EffectiveSerializer(serializers.Serializer[Answer]):
     calibration = serializers.ChoiceField([each.value for each in Calibration])
     embedder = serializers.CharField(help_text="Fingerprint.")
     language_model = serializers.CharField(
-        allow_blank=True, help_text='Fingerprint; "" where none was asked.'
+        allow_blank=True, help_text='Fingerprint; "" where none was called.'
     )
     own_knowledge = serializers.CharField(
         source="boundary.fingerprint",
         default="",
-        help_text="Fingerprint of what told whether the language model knows by itself; "
-        '"" where it was not asked.',
+        help_text="Fingerprint of what predicted whether the language model knows the "
+        'answer itself; "" where nothing did.',
     )
     probes = serializers.CharField(
         allow_blank=True,
-        help_text='Fingerprints, separated by spaces; "" where none was asked.',
+        help_text='Fingerprints, separated by spaces; "" where none was called.',
     )
 
 
 class TokenConfidenceSerializer(serializers.Serializer[object]):
-    """A part of the answer and how sure a probe was after it."""
+    """A part of the answer and a probe's confidence after it."""
 
     text = serializers.CharField(
         trim_whitespace=False, help_text="As the model wrote it; joined they give it."
@@ -146,7 +143,7 @@ class TokenConfidenceSerializer(serializers.Serializer[object]):
 
 
 class ConfidenceSerializer(serializers.Serializer[object]):
-    """How sure the probes in force are that the answer is right, each 0 to 1."""
+    """Predictions of the active probes that the answer is right, each 0 to 1."""
 
     answer = serializers.FloatField(
         allow_null=True, help_text="By the model's activations while it wrote."
@@ -168,7 +165,7 @@ class SideSerializer(serializers.Serializer[object]):
     """One of two entries that contradict each other."""
 
     entry = serializers.IntegerField()
-    quote = serializers.CharField(help_text="Stands in the entry as it was then.")
+    quote = serializers.CharField(help_text="From the entry as it was then.")
     document = serializers.CharField(allow_blank=True)
     verified = serializers.BooleanField()
     withheld = serializers.BooleanField(
@@ -177,7 +174,7 @@ class SideSerializer(serializers.Serializer[object]):
 
 
 class DisagreementSerializer(serializers.Serializer[object]):
-    """A contradiction that nobody had settled when the question was asked."""
+    """A contradiction that was unresolved when the question was asked."""
 
     conflict = serializers.IntegerField(help_text="Its id under /api/v1/conflicts.")
     sides = SideSerializer(many=True, help_text="Two.")
@@ -203,8 +200,8 @@ class AnswerSummarySerializer(serializers.Serializer[Answer]):
     )
     unsourced = serializers.BooleanField(
         source="is_unsourced",
-        help_text="The language model answered from what it knows by itself; no source "
-        "carries it. Only where the policy's scope is adaptive.",
+        help_text="The language model answered from its own knowledge, without a source. "
+        "Only where the policy's scope is adaptive.",
     )
     withheld = serializers.BooleanField(
         source="is_withheld",
@@ -214,14 +211,12 @@ class AnswerSummarySerializer(serializers.Serializer[Answer]):
     created_at = serializers.DateTimeField()
 
     def get_answered(self, answer: Answer) -> bool:
-        """Tell whether it is an answer; everything else is none."""
         return answer.outcome == Answer.Outcome.ANSWERED
 
     def get_gate(self, answer: Answer) -> Gate | None:
         return Gate(answer.gate) if answer.gate else None
 
     def get_reason(self, answer: Answer) -> Reason | None:
-        """Return the reason that may be told."""
         return Reason(answer.shown_reason) if answer.shown_reason else None
 
     def get_text(self, answer: Answer) -> str:
@@ -229,13 +224,12 @@ class AnswerSummarySerializer(serializers.Serializer[Answer]):
         return answer.shown_text or undecided
 
     def get_vote(self, answer: Answer) -> Literal["up", "down"] | None:
-        """Return the reader's own thumb."""
         is_up = getattr(answer, "own_vote", None)
         return None if is_up is None else "up" if is_up else "down"
 
 
 class SegmentSerializer(serializers.Serializer[object]):
-    """A sentence that was watched while it was written."""
+    """A sentence that was monitored while it was written."""
 
     text = serializers.CharField()
     sourced = serializers.BooleanField(
@@ -243,10 +237,10 @@ class SegmentSerializer(serializers.Serializer[object]):
     )
     triggers = serializers.CharField(
         allow_blank=True,
-        help_text="The words in doubt, that evidence was looked for by.",
+        help_text="The uncertain words that evidence was searched by.",
     )
     queries = serializers.ListField(
-        child=serializers.CharField(), help_text="What was looked for."
+        child=serializers.CharField(), help_text="What was searched for."
     )
 
 

@@ -1,4 +1,4 @@
-"""Past answers: one by its link, and the list of one's own."""
+"""Past answers with votes and escalations, the list of one's own, and notices."""
 
 from uuid import UUID
 
@@ -7,14 +7,18 @@ from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from accounts.exceptions import NescioError
+from accounts.roles import Role, caller, has_role
 from qa.answers.models import Answer
-from qa.gaps import escalations
+from qa.gaps.escalation_models import Notice
+from qa.gaps.escalations import escalate as send_to_experts
 from qa.gaps.escalations import mark_read
-from qa.gaps.notices import mark_read_of
-from qa.votes import services as votes
+from qa.gaps.notices import mark_read as mark_notices_read
+from qa.gaps.notices import mark_read_of, shown_answer
+from qa.votes.services import vote as set_vote
 
 from .parts import (
     agents_only,
@@ -24,7 +28,6 @@ from .parts import (
     find_answer,
     is_live,
     past_answers,
-    user_of,
     vote_part,
 )
 
@@ -49,15 +52,13 @@ class HistoryForm(forms.Form):
 @require_safe
 @agents_only
 def answer(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
-    """Show a past answer as it was given, with what became of its evidence since."""
+    """Show a past answer as it was given, and how its evidence has changed since."""
     found = find_answer(request, answer_id)
-    if found.outcome == Answer.Outcome.REFUSED:
-        mark_read(found, by=user_of(request))
-    if (
-        found.outcome == Answer.Outcome.REFUSED
-        or found.channel == Answer.Channel.REPEAT
-    ):
-        mark_read_of(found, by=user_of(request))  # what notices lead to
+    is_refused = found.outcome == Answer.Outcome.REFUSED
+    if is_refused:
+        mark_read(found, by=caller(request))
+    if is_refused or found.channel == Answer.Channel.REPEAT:
+        mark_read_of(found, by=caller(request))  # what notices lead to
     question = found.question if found.asker_id == request.user.pk else ""
     context = {**box_part(request, question=question), **answer_part(request, found.pk)}
     return render(request, "qa/answer.html", context)
@@ -67,7 +68,7 @@ def answer(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
 @agents_only
 def answers(request: HttpRequest) -> HttpResponseBase:
     """List the user's own questions, newest first."""
-    rows = past_answers(user_of(request))
+    rows = past_answers(caller(request))
     form = HistoryForm(request.GET)
     if form.is_valid():
         if words := form.cleaned_data["q"]:
@@ -78,16 +79,13 @@ def answers(request: HttpRequest) -> HttpResponseBase:
     return render(request, "qa/answers.html", {"form": form, "page": page})
 
 
-# Thumbs up and down, with what is wrong, on answers and refusals alike.
-
-
 _THUMBS = {"up": True, "down": False, "none": None}
 
 
 @require_POST
 @agents_only
 def vote(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
-    """Set or revoke the user's vote; the thumbs come back as they now stand."""
+    """Set or remove the user's vote; return the panel of the thumbs."""
     answer = find_answer(request, answer_id)
     thumb = request.POST.get("vote", "")
     if thumb not in _THUMBS:
@@ -96,9 +94,9 @@ def vote(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
         )
     error = ""
     try:
-        votes.vote(
+        set_vote(
             answer.pk,
-            user=user_of(request),
+            user=caller(request),
             is_up=_THUMBS[thumb],
             reasons=request.POST.getlist("reasons"),
             comment=request.POST.get("comment", ""),
@@ -113,17 +111,14 @@ def vote(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
     return render(request, "qa/_vote.html", context, status=status)
 
 
-# Sending a refusal to an expert, and reading what came back.
-
-
 @require_POST
 @agents_only
 def escalate(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
-    """Send one's own refused question to the experts; its panel comes back."""
+    """Send one's own refused question to the experts; return its panel."""
     answer = find_answer(request, answer_id)
     note, error = request.POST.get("note", ""), ""
     try:
-        escalations.escalate(answer.pk, user=user_of(request), note=note)
+        send_to_experts(answer.pk, user=caller(request), note=note)
     except NescioError as refused:
         error = str(refused)
     if not is_live(request) and not error:
@@ -136,3 +131,36 @@ def escalate(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
     }
     status = 422 if error else 200
     return render(request, "qa/_escalation.html", context, status=status)
+
+
+@require_safe
+@agents_only
+def notices(request: HttpRequest) -> HttpResponseBase:
+    """List the user's notices, newest first."""
+    own = Notice.objects.of(request.user)
+    rows = own.select_related("answer", "escalation", "repeat__after")
+    page = Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page"))
+    context = {
+        "page": page,
+        "rows": [(notice, shown_answer(notice)) for notice in page],
+        "has_unread": own.unread().exists(),
+    }
+    return render(request, "qa/notices.html", context)
+
+
+@require_safe
+@never_cache
+def unread(request: HttpRequest) -> HttpResponseBase:
+    """Return the number of unread notices, which every page polls: no redirect to login."""
+    if not has_role(request.user, Role.AGENT):
+        return HttpResponse(status=403)
+    count = Notice.objects.of(request.user).unread().count()
+    return render(request, "qa/_unread.html", {"unread": count})
+
+
+@require_POST
+@agents_only
+def read_all(request: HttpRequest) -> HttpResponseBase:
+    """Mark all of the user's notices as read."""
+    mark_notices_read(by=caller(request))
+    return redirect("notices")

@@ -1,4 +1,4 @@
-"""A question being decided, as server-sent events of ready-made HTML."""
+"""The ask page: the question box, and the stages of deciding as server-sent HTML."""
 
 import logging
 import re
@@ -17,6 +17,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from accounts.exceptions import NescioError
+from accounts.roles import caller
 from accounts.throttles import seconds_to_wait
 from kb.documents.models import KnowledgeBase
 from qa.answers import asking, wording
@@ -32,7 +33,6 @@ from .parts import (
     find_answer,
     is_live,
     recent_part,
-    user_of,
 )
 
 logger = logging.getLogger(__name__)
@@ -78,7 +78,7 @@ def events(request: HttpRequest, answer: Answer, *, again: bool) -> Iterator[str
 
 
 def follow(answer: Answer) -> None:
-    """Decide a kept question without telling of its stages; a failure is kept with it."""
+    """Decide a kept question without showing its stages; a failure is kept with it."""
     try:
         for _value in asking.decide(answer):
             pass
@@ -126,26 +126,20 @@ def _event(name: str, html: str) -> str:
     return f"event: {name}\n{lines}\n"
 
 
-# Asking: the box, the stages while it works, and the same by a plain form.
-
-
 @require_http_methods(["GET", "HEAD", "POST"])
 @agents_only
 def ask(request: HttpRequest) -> HttpResponseBase:
     """Show the question box; keep and decide what is sent."""
     if request.method == "POST":
         return _ask(request)
-    context = {**box_part(request), **recent_part(user_of(request))}
+    context = {**box_part(request), **recent_part(caller(request))}
     return render(request, "qa/ask.html", context)
 
 
 @require_GET
 @agents_only
 def stream(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
-    """Decide a kept question and send its stages; a decided one is sent whole.
-
-    So a connection that broke and comes back loses nothing.
-    """
+    """Decide a kept question and send its stages; after a reconnect, the whole answer."""
     answer = find_answer(request, answer_id)
     again = request.GET.get("again") == "1"
     response = StreamingHttpResponse(
@@ -169,17 +163,17 @@ def retry(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
 
 
 def _ask(request: HttpRequest) -> HttpResponseBase:
-    user = user_of(request)
+    user = caller(request)
     text = request.POST.get("question", "")
     wait = seconds_to_wait("ask", f"user {user.pk}")
     if wait is not None:
         message = f"Too many questions in a short time. Ask again in {wait:.0f} s."
-        return _refuse_to_keep(request, text, message, status=429)
+        return _rejected(request, text, message, status=429)
     slug = request.POST.get("knowledge_base", "")
     knowledge_base = KnowledgeBase.objects.filter(slug=slug).first() if slug else None
     if slug and knowledge_base is None:
         message = f"There is no knowledge base “{slug}”. Choose one of the list."
-        return _refuse_to_keep(request, text, message, status=400)
+        return _rejected(request, text, message, status=400)
     try:
         answer = asking.keep_question(
             text,
@@ -189,7 +183,7 @@ def _ask(request: HttpRequest) -> HttpResponseBase:
             channel=Answer.Channel.PAGE,
         )
     except NescioError as error:
-        return _refuse_to_keep(request, text, str(error), status=error.status)
+        return _rejected(request, text, str(error), status=error.status)
     if is_live(request):
         return _working(request, answer)
     follow(answer)
@@ -198,10 +192,10 @@ def _ask(request: HttpRequest) -> HttpResponseBase:
     return response
 
 
-def _refuse_to_keep(
+def _rejected(
     request: HttpRequest, text: str, message: str, *, status: int
 ) -> HttpResponse:
-    """Return the box with what was typed and what is wrong with it."""
+    """Return the box with the typed question and the error."""
     context = box_part(request, question=text, error=message)
     if not is_live(request):
         return render(request, "qa/ask.html", context, status=status)

@@ -13,7 +13,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 
-from accounts.roles import Role, has_role
+from accounts.roles import Role, caller, has_role
 from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry, Revision
 from qa.answers.models import Answer, AnswerEvidence
@@ -33,7 +33,7 @@ def is_live(request: HttpRequest) -> bool:
 
 
 def agents_only(page: Page[P]) -> Page[P]:
-    """Let agents and above in, send the anonymous to sign in, and keep it out of caches."""
+    """Let in agents and above, redirect others to the login, and forbid caching."""
 
     @never_cache
     @wraps(page)
@@ -53,24 +53,13 @@ def agents_only(page: Page[P]) -> Page[P]:
     return guarded
 
 
-def user_of(request: HttpRequest) -> User:
-    """Return the signed-in user of a guarded page."""
-    if not isinstance(request.user, User):
-        raise PermissionDenied
-    return request.user
-
-
 def find_answer(request: HttpRequest, answer_id: UUID) -> Answer:
-    """Return an answer of the user, or of anybody for who reviews answers.
-
-    Raises:
-        Http404: There is none, or it is not theirs to see; the two look the same.
-    """
+    """Return an answer that the user may see; Http404 for any other."""
     visible = Answer.objects.visible_to(request.user)
     rows = visible.select_related("asker", "knowledge_base")
     found = rows.filter(pk=answer_id).first()
     if found is None:
-        msg = "This answer does not exist, or somebody else asked for it."
+        msg = "This answer does not exist, or somebody else asked the question."
         raise Http404(msg)
     return found
 
@@ -82,9 +71,6 @@ def _to_login(request: HttpRequest) -> HttpResponse:
     response = HttpResponse(status=401)
     response["HX-Redirect"] = redirect_to_login("/").url
     return response
-
-
-# What several pages show: the question box, recent questions, an answer.
 
 
 RECENT = 8
@@ -107,9 +93,9 @@ def recent_part(user: User) -> dict[str, object]:
 
 
 def past_answers(user: User) -> QuerySet[Answer]:
-    """Return the user's own questions, newest first, without what lists don't show.
+    """Return the user's own questions, newest first, as far as lists show them.
 
-    Of what was asked again by itself, only what was answered.
+    Automatic repeats only if they were answered.
     """
     unread = Escalation.objects.unread_by(user).filter(answer=OuterRef("pk"))
     return (
@@ -121,10 +107,10 @@ def past_answers(user: User) -> QuerySet[Answer]:
 
 
 def answer_part(request: HttpRequest, answer_id: UUID) -> dict[str, object]:
-    """Return what the page shows of one answer (five queries, whatever its length)."""
+    """Return the context of one answer (five queries, whatever its length)."""
     seen = Answer.objects.seen_by(request.user)
     answer = seen.select_related("policy", "knowledge_base", "asker").get(pk=answer_id)
-    answer.pieces = list(_evidence(answer_id, user_of(request)))
+    answer.pieces = list(_evidence(answer_id, caller(request)))
     return {
         "page": present(answer, at=timezone.now()),
         "may_curate": request.user.is_staff and has_role(request.user, Role.CURATOR),
@@ -135,7 +121,7 @@ def answer_part(request: HttpRequest, answer_id: UUID) -> dict[str, object]:
 
 
 def escalation_part(request: HttpRequest, answer: Answer) -> dict[str, object]:
-    """Return what is shown of sending a refusal to an expert (one query for a refusal)."""
+    """Return the context of the escalation panel (one query for a refusal)."""
     if answer.outcome != Answer.Outcome.REFUSED:
         return {"escalation": None, "may_escalate": False}
     found = (
@@ -158,8 +144,8 @@ def escalation_part(request: HttpRequest, answer: Answer) -> dict[str, object]:
 
 
 def vote_part(request: HttpRequest, answer: Answer) -> dict[str, object]:
-    """Return what the thumbs show (one query)."""
-    user = user_of(request)
+    """Return the context of the vote panel (one query)."""
+    user = caller(request)
     vote = Vote.objects.filter(answer=answer, user=user).first()
     return {
         "answer": answer,

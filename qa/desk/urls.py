@@ -1,19 +1,20 @@
 from django.urls import path
 
-from . import answer_pages as history
-from . import ask_pages as asking
-from . import notice_pages as notices
-from .answer_pages import escalate, vote
+from . import answer_pages, ask_pages
 
 urlpatterns = [
-    path("", asking.ask, name="ask"),
-    path("answers", history.answers, name="answers"),
-    path("answers/<uuid:answer_id>", history.answer, name="answer"),
-    path("answers/<uuid:answer_id>/stream", asking.stream, name="answer-stream"),
-    path("answers/<uuid:answer_id>/retry", asking.retry, name="answer-retry"),
-    path("answers/<uuid:answer_id>/vote", vote, name="answer-vote"),
-    path("answers/<uuid:answer_id>/escalate", escalate, name="answer-escalate"),
-    path("notices", notices.notices, name="notices"),
-    path("notices/unread", notices.unread, name="notices-unread"),
-    path("notices/read", notices.read_all, name="notices-read"),
+    path("", ask_pages.ask, name="ask"),
+    path("answers", answer_pages.answers, name="answers"),
+    path("answers/<uuid:answer_id>", answer_pages.answer, name="answer"),
+    path("answers/<uuid:answer_id>/stream", ask_pages.stream, name="answer-stream"),
+    path("answers/<uuid:answer_id>/retry", ask_pages.retry, name="answer-retry"),
+    path("answers/<uuid:answer_id>/vote", answer_pages.vote, name="answer-vote"),
+    path(
+        "answers/<uuid:answer_id>/escalate",
+        answer_pages.escalate,
+        name="answer-escalate",
+    ),
+    path("notices", answer_pages.notices, name="notices"),
+    path("notices/unread", answer_pages.unread, name="notices-unread"),
+    path("notices/read", answer_pages.read_all, name="notices-read"),
 ]

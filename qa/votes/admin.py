@@ -1,20 +1,28 @@
+from functools import partial
 from typing import ClassVar
 
 from django.contrib import admin, messages
-from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, StreamingHttpResponse
-from django.urls import reverse
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.decorators import display
 
-from accounts.admin_parts import EstimatingPaginator, ReadOnlyAdmin
-from accounts.exceptions import NescioError
+from accounts.admin_parts import (
+    EstimatingPaginator,
+    ListFilter,
+    ReadOnlyAdmin,
+    change_each,
+)
 from accounts.rest import csv_download
 from accounts.roles import Role, caller, has_role
 from kb.entries.models import Entry
-from qa.answers.admin import evidence_table, gates_table, link_to, shortened
+from qa.answers.admin import (
+    evidence_table,
+    gates_table,
+    link_to,
+    link_to_entry,
+    shortened,
+)
 from qa.answers.models import Answer, fetch_evidence
 from qa.votes.entry_confidence import undo_moves
 from qa.votes.models import ConfidenceMove, Vote, VoteQuerySet
@@ -23,39 +31,31 @@ from qa.votes.services import csv_lines, handle_votes, reopen_votes
 _WITHHELD = "withheld: the answer cites entries that you may not see"
 
 
-class _StateFilter(admin.SimpleListFilter):
+class _StateFilter(ListFilter):
     title = "state"
     parameter_name = "state"
+    choices_by_value = {"open": "open", "handled": "dealt with"}
 
-    def lookups(
-        self, _request: HttpRequest, _model_admin: object
-    ) -> list[tuple[str, str]]:
-        return [("open", "open"), ("handled", "dealt with")]
-
-    def queryset(self, _request: HttpRequest, votes: QuerySet[Vote]) -> QuerySet[Vote]:
-        if self.value() in ("open", "handled"):
-            return votes.filter(handled_at__isnull=self.value() == "open")
-        return votes
+    def narrow(
+        self, rows: VoteQuerySet, value: str, request: HttpRequest
+    ) -> VoteQuerySet:
+        return rows.filter(handled_at__isnull=value == "open")
 
 
-class _ReasonFilter(admin.SimpleListFilter):
+class _ReasonFilter(ListFilter):
     title = "what is wrong"
     parameter_name = "what"
+    choices_by_value = dict(Vote.Reason.choices)
 
-    def lookups(
-        self, _request: HttpRequest, _model_admin: object
-    ) -> list[tuple[str, str]]:
-        return [(reason.value, str(reason.label)) for reason in Vote.Reason]
-
-    def queryset(self, _request: HttpRequest, votes: QuerySet[Vote]) -> QuerySet[Vote]:
-        if self.value() in Vote.Reason.values:
-            return votes.filter(reasons__contains=[self.value()])
-        return votes
+    def narrow(
+        self, rows: VoteQuerySet, value: str, request: HttpRequest
+    ) -> VoteQuerySet:
+        return rows.filter(reasons__contains=[value])
 
 
 @admin.register(Vote)
 class VoteAdmin(ReadOnlyAdmin):
-    """The inbox of thumbs: what was said of which answer, and whether it was dealt with."""
+    """The inbox of thumbs: of which answer, why, and whether it was dealt with."""
 
     list_display: ClassVar = [
         "thumb", "question", "outcome", "gate", "reasons_said", "says", "user",
@@ -116,7 +116,6 @@ class VoteAdmin(ReadOnlyAdmin):
         return [name for _, options in self.fieldsets for name in options["fields"]]
 
     def has_handle_permission(self, request: HttpRequest) -> bool:
-        """Who reviews answers deals with votes."""
         return has_role(request.user, Role.SME)
 
     @admin.action(description="Mark as dealt with", permissions=["handle"])
@@ -150,12 +149,10 @@ class VoteAdmin(ReadOnlyAdmin):
 
     @admin.display(description="question", ordering="answer__question")
     def question(self, vote: Vote) -> str:
-        """Show what was asked, shortened."""
         return shortened(vote.answer.question)
 
     @admin.display(description="question")
     def asked(self, vote: Vote) -> SafeString:
-        """Show what was asked, with the way to the answer's own page."""
         return link_to(vote.answer)
 
     @display(  # type: ignore[untyped-decorator]  # unfold ships no types
@@ -172,7 +169,6 @@ class VoteAdmin(ReadOnlyAdmin):
 
     @admin.display(description="reason")
     def reason(self, vote: Vote) -> str:
-        """Show the refusal's true reason."""
         return vote.answer.reason.replace("_", " ")
 
     @admin.display(description="what is wrong")
@@ -185,7 +181,6 @@ class VoteAdmin(ReadOnlyAdmin):
 
     @admin.display(description="expected answer")
     def expects(self, vote: Vote) -> str:
-        """Show what the voter would have said."""
         is_hidden = vote.is_withheld and vote.expected_answer
         return _WITHHELD if is_hidden else vote.expected_answer
 
@@ -195,7 +190,6 @@ class VoteAdmin(ReadOnlyAdmin):
         label={"open": "warning", "handled": "success"},
     )
     def state(self, vote: Vote) -> tuple[str, str]:
-        """Show who dealt with it, or that nobody did."""
         if vote.handled_at is None:
             return "open", "open"
         by = f" by {vote.handled_by.get_username()}" if vote.handled_by else ""
@@ -203,17 +197,14 @@ class VoteAdmin(ReadOnlyAdmin):
 
     @admin.display(description="text")
     def text(self, vote: Vote) -> str:
-        """Show what the asker read."""
         return vote.answer.shown_text
 
     @admin.display(description="signals")
     def gates(self, vote: Vote) -> SafeString:
-        """Show every measured number beside its threshold."""
         return gates_table(vote.answer)
 
     @admin.display(description="what was found")
     def pieces(self, vote: Vote) -> SafeString:
-        """Show the evidence and near misses as they were measured."""
         return evidence_table(vote.answer)
 
 
@@ -248,30 +239,18 @@ class ConfidenceMoveAdmin(ReadOnlyAdmin):
         return self.fields
 
     def has_undo_permission(self, request: HttpRequest) -> bool:
-        """Who writes knowledge takes moves back."""
         return has_role(request.user, Role.CURATOR)
 
     @admin.action(
-        description="Undo: give the entries their confidence without votes back",
+        description="Undo: restore the confidence without votes",
         permissions=["undo"],
     )
     def undo(self, request: HttpRequest, chosen: QuerySet[ConfidenceMove]) -> None:
-        """Take back what votes made of the chosen moves' entries."""
-        by = request.user
-        if not isinstance(by, User):
-            return
-        done = 0
-        for entry_id in sorted(set(chosen.values_list("entry_id", flat=True))):
-            try:
-                undo_moves(entry_id, by=by)
-            except NescioError as error:
-                self.message_user(request, str(error), messages.WARNING)
-            else:
-                done += 1
-        if done:
-            noun = "entry has" if done == 1 else "entries have"
-            said = f"{done} {noun} the confidence without votes again."
-            self.message_user(request, said, messages.SUCCESS)
+        entries = Entry.objects.filter(pk__in=chosen.values("entry")).order_by("pk")
+        undo = partial(undo_moves, by=caller(request))
+        change_each(
+            self, request, entries, undo, "restored to the confidence without votes"
+        )
 
     @admin.display(description="when", ordering="at")
     def when(self, move: ConfidenceMove) -> str:
@@ -279,11 +258,7 @@ class ConfidenceMoveAdmin(ReadOnlyAdmin):
 
     @admin.display(description="entry")
     def entry_said(self, move: ConfidenceMove) -> SafeString:
-        return format_html(
-            '<a class="text-primary-600 dark:text-primary-500" href="{}">{}</a>',
-            reverse("admin:kb_entry_change", args=[move.entry_id]),
-            move.entry.said,
-        )
+        return link_to_entry(move.entry_id, move.entry.said)
 
     @display(  # type: ignore[untyped-decorator]  # unfold ships no types
         description="what",
@@ -291,14 +266,12 @@ class ConfidenceMoveAdmin(ReadOnlyAdmin):
         label={"raised": "success", "lowered": "warning", "undone": "info"},
     )
     def what(self, move: ConfidenceMove) -> str:
-        """Show the direction as a badge."""
         if move.is_undo:
             return "undone"
         return "raised" if move.after > move.before else "lowered"
 
     @admin.display(description="without votes", ordering="prior")
     def prior_shown(self, move: ConfidenceMove) -> str:
-        """Show the confidence that the entry has without votes."""
         return f"{move.prior:.2f}"
 
     @admin.display(description="confidence")
@@ -309,10 +282,8 @@ class ConfidenceMoveAdmin(ReadOnlyAdmin):
 
     @admin.display(description="weight for")
     def up_shown(self, move: ConfidenceMove) -> str:
-        """Show what counted for the entry after trimming and fading."""
         return f"{move.up:.1f}"
 
     @admin.display(description="weight against")
     def down_shown(self, move: ConfidenceMove) -> str:
-        """Show what counted against it."""
         return f"{move.down:.1f}"

@@ -1,13 +1,11 @@
-"""How far thumbs move the confidence of what a language model proposed: bounded, trimmed.
+"""How thumbs move the confidence of entries that a language model proposed.
 
-A Beta posterior whose prior is the confidence that the entry had without votes. Three
-things keep it from being steered:
+A Beta posterior whose prior is the entry's confidence without votes. Against attacks:
 
-- a rater counts once for an entry, however often and on however many answers he votes;
-- the raters who push hardest are left out, on either side as many (a trimmed mean's way):
-  so many alone, whatever they do, move nothing, and against all the others they undo
-  nothing;
-- what is left moves it by `span` at most, within `floor` and `ceiling`.
+- a rater counts once for an entry, however often and on however many answers;
+- on each side the `trimmed` raters who push hardest are left out (a trimmed mean), so
+  that this many alone move nothing;
+- the rest moves it by `span` at most, within `floor` and `ceiling`.
 
 Votes fade: half of one is left after `half_life`.
 
@@ -51,13 +49,12 @@ class Rule:
     """How votes are weighed.
 
     Attributes:
-        strength: So many votes the prior is worth; above 0.
-        trimmed: So many raters are left out on either side: the largest ring that can
-            do nothing.
-        half_life: After so long a vote counts half.
-        span: The most that votes move a confidence, in (0, 1).
-        floor: What they never bring it below, in (0, 1); one that was there stays.
-        ceiling: What they never bring it above, in (0, 1).
+        strength: Votes that the prior is worth; above 0.
+        trimmed: Raters left out on each side: the largest group that can do nothing.
+        half_life: A vote of this age counts half.
+        span: Maximum change of a confidence, in (0, 1).
+        floor: Minimum after votes, in (0, 1); a lower prior stays.
+        ceiling: Maximum after votes, in (0, 1); a higher prior stays.
     """
 
     strength: float = 10.0
@@ -73,12 +70,10 @@ RULE: Final = Rule()
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """What votes come to.
+    """The votes on an entry, with their weights after trimming and fading.
 
     Attributes:
         confidence: In (0, 1).
-        up: Weight of the raters for it that counted, after trimming and fading.
-        down: Weight of those against it.
         raters: How many voted at all.
     """
 
@@ -96,8 +91,7 @@ def weigh(
     Args:
         prior: Its confidence without votes, in (0, 1).
         ratings: In any order.
-        at: Now; a vote of later counts whole.
-        rule: How they are weighed.
+        at: Now; later votes count fully.
 
     Raises:
         ValueError: `prior` is not in (0, 1).
@@ -116,7 +110,7 @@ def weigh(
 def _weight_by_rater(
     ratings: Iterable[Rating], at: datetime, rule: Rule
 ) -> list[float]:
-    """Return what each rater says on the whole, in [-1, 1]: his fading votes, capped."""
+    """Return each rater's weight in [-1, 1]: the sum of their fading votes, capped."""
     sums: dict[int, float] = {}
     # In an order of their own: sums of fractions depend on it.
     for rating in sorted(ratings, key=lambda r: (r.rater, r.at, r.is_up)):
@@ -138,15 +132,12 @@ def _bounded(mean: float, prior: float, rule: Rule) -> float:
     return min(high, max(low, mean))
 
 
-# Moving the confidence of enriched entries by votes, on record and reversibly.
-
-
 KIND = "qa.weigh_votes"
 # Smaller steps are not worth a revision.
-_LEAST_STEP = 0.01
+_MIN_STEP = 0.01
 _AT_ONCE = 50
 _MOVABLE = (Entry.State.PROPOSED, Entry.State.IN_REVIEW, Entry.State.NEEDS_REVIEW)
-# Thumbs down that say something about what the answer rests on; one without a reason does.
+# Reasons of thumbs down that count against the evidence, as those without a reason do.
 _AGAINST = [Vote.Reason.WRONG.value, Vote.Reason.OUTDATED.value]
 
 
@@ -175,28 +166,23 @@ def weigh_votes(run: JobRun) -> dict[str, object]:
 
 
 def weigh_entry(entry_id: int, *, at: datetime | None = None) -> ConfidenceMove | None:
-    """Bring one entry's confidence to what votes make of it.
-
-    Its revision and its row in the ledger are written together.
-
-    Args:
-        at: Now.
+    """Set one entry's confidence by its votes, with a revision and a row in the ledger.
 
     Returns:
-        None where nothing was to be moved: also where the entry is verified, a person's,
-        retired, or was changed by somebody in this moment.
+        None where nothing is to be moved: also where the entry is verified, a person's,
+        retired, or was changed by somebody at the same moment.
     """
     entry = _movable().with_revision_number().filter(pk=entry_id).first()
     if entry is None:
         return None
     last = ConfidenceMove.objects.filter(entry=entry).first()
-    # Whoever set another confidence since then set another prior.
+    # A confidence that a person set since then is another prior.
     is_ours = last is not None and last.after == entry.confidence
     prior = last.prior if last is not None and is_ours else entry.confidence
     found = weigh(prior, _ratings(entry), at=at or timezone.now())
     after = found.confidence
     step = abs(after - entry.confidence)
-    if step == 0 or (step < _LEAST_STEP and after != prior):
+    if step == 0 or (step < _MIN_STEP and after != prior):
         return None
     try:
         with transaction.atomic():
@@ -223,9 +209,7 @@ def weigh_entry(entry_id: int, *, at: datetime | None = None) -> ConfidenceMove 
 
 @transaction.atomic
 def undo_moves(entry_id: int, *, by: User, reason: str = "") -> ConfidenceMove:
-    """Give an entry the confidence back that it had without votes.
-
-    Votes of until now count no more for it; later ones do.
+    """Restore an entry's confidence without votes; only later votes count from now on.
 
     Raises:
         NothingToUndoError: Votes have not moved it, or its confidence was set since.
@@ -269,7 +253,7 @@ def _movable() -> EntryQuerySet:
 
 
 def _ratings(entry: Entry) -> list[Rating]:
-    """Return the votes on answers that rest on what the entry says now."""
+    """Return the votes on answers that rest on the entry's current text."""
     cited = AnswerEvidence.objects.filter(
         entry=entry,
         role=AnswerEvidence.Role.CITED,

@@ -1,12 +1,11 @@
-"""Counting how entries are used and voted for, and tagging answers by what they rest on.
+"""Count how entries are used and voted for, and tag answers by their evidence.
 
-Nothing is written while a question is answered. Evidence is counted once and none is
-missed: its ids are given before its transaction commits, so a smaller id may appear after
-a larger one was read. Therefore the largest id is noted first, then the number of a
-transaction that began later; once every transaction before that which writes evidence,
-as its lock on the table tells, has ended, no id up to the noted one can appear any more,
-and all up to it are counted. That rests on a transaction having its number before it
-takes ids of evidence, which `record_outcome` sees to by writing the answer first.
+Nothing is written while a question is answered. Evidence is counted exactly once, though
+ids are assigned before their transaction commits, so that a smaller id may appear after
+a larger one was read: the largest id is noted, then the number of a transaction that
+began later. Once all earlier transactions with a write lock on the evidence have ended,
+no further id up to the noted one can appear. A transaction has its number before it
+takes ids of evidence because `record_outcome` writes the answer first.
 """
 
 from dataclasses import replace
@@ -22,8 +21,8 @@ from qa.votes.models import UseCursor, VoteChange
 
 _BATCH = 5_000
 _BATCHES = 200  # a million pieces of evidence a run, some minutes
-# Whether a session that writes evidence is in a transaction of before the noted number.
-# Locks show its last 32 bits; one that has none yet may be of before.
+# Whether a session writes evidence in a transaction from before the noted number. Locks
+# show its last 32 bits; one without a number yet may be earlier.
 _UNSETTLED = """
 SELECT EXISTS (
     SELECT FROM pg_locks l LEFT JOIN pg_locks x
@@ -35,7 +34,7 @@ SELECT EXISTS (
              (%s - x.transactionid::text::bigint) & 4294967295 BETWEEN 1 AND 2147483647)
 )
 """
-# Only where something is added, for a row that is written is written anew.
+# Only rows that gain a tag are rewritten.
 _TAG_ANSWERS = """
 UPDATE qa_answer a SET
     product_line_id = coalesce(a.product_line_id, e.product_line_id),
@@ -49,13 +48,10 @@ WHERE v.answer_id = a.id AND v.rank = 1 AND v.id > %s AND v.id <= %s AND (
 
 
 def count_uses(*, batches: int = _BATCHES, batch: int = _BATCH) -> int:
-    """Add what came since the last run to the entries' uses and votes.
+    """Add new evidence and votes to the entries' counts; return how many rows were read.
 
-    Safe to run twice at the same time: who comes second does nothing. Each batch is one
-    transaction that counts and moves on together.
-
-    Returns:
-        How many pieces of evidence and changes of votes were read.
+    Safe to run twice at the same time: the second run does nothing. Each batch is one
+    transaction.
     """
     read = 0
     for _ in range(batches):
@@ -68,7 +64,7 @@ def count_uses(*, batches: int = _BATCHES, batch: int = _BATCH) -> int:
 
 @transaction.atomic
 def _count_evidence(batch: int) -> int:
-    """Count the next pieces of those that are settled; returns how many."""
+    """Count the next settled pieces of evidence; return how many."""
     cursor = _lock_cursor()
     if (
         cursor is None
@@ -99,14 +95,14 @@ def _count_evidence(batch: int) -> int:
 
 
 def _tag_answers(above: int, upto: int) -> None:
-    """Say of what was asked without a tag what the entry of its best evidence is about."""
+    """Give untagged answers the tags of their best evidence."""
     with unrestricted("what answers are about"), connection.cursor() as sql:
         sql.execute(_TAG_ANSWERS, [above, upto])
 
 
 @transaction.atomic
 def _count_votes(batch: int) -> int:
-    """Add the next changes of votes and delete them; returns how many."""
+    """Add the next changes of votes and delete them; return how many."""
     waiting = VoteChange.objects.select_for_update(skip_locked=True).order_by("pk")
     changes = list(waiting[:batch])
     if not changes:
@@ -130,7 +126,7 @@ def _count_votes(batch: int) -> int:
 
 
 def _note() -> bool:
-    """Note how far the evidence goes; tell whether that can be counted at once."""
+    """Note the largest id of evidence; return whether it can be counted at once."""
     with transaction.atomic():
         UseCursor.objects.get_or_create(pk=1)
         cursor = _lock_cursor()
@@ -151,7 +147,7 @@ def _note() -> bool:
 
 
 def _is_settled(cursor: UseCursor) -> bool:
-    """Tell whether all transactions have ended that may hold an id which was noted."""
+    """Return whether all transactions have ended that may hold a noted id."""
     with connection.cursor() as sql:
         if cursor.noted_before is None:  # killed between the two notes
             sql.execute("SELECT pg_current_xact_id()::text::bigint")
@@ -171,7 +167,7 @@ def _lock_cursor() -> UseCursor | None:
 
 
 def _cited() -> QuerySet[AnswerEvidence]:
-    """What answers rest on, but for evaluations', which nobody wanted to know."""
+    """The cited evidence of all answers but those of evaluations."""
     return AnswerEvidence.objects.filter(role=AnswerEvidence.Role.CITED).exclude(
         answer__channel=Answer.Channel.EVALUATION
     )

@@ -33,8 +33,7 @@ def vote(
 ) -> Vote | None:
     """Set, change or (with None) take back `user`'s thumb on an answer.
 
-    Whoever asked may vote, and so may those who review answers. A vote that is changed
-    is open again.
+    The asker may vote, and so may reviewers. A vote that is changed is open again.
 
     Args:
         reasons: Of a thumb down: values of `Vote.Reason` that apply to what was voted on.
@@ -43,7 +42,7 @@ def vote(
     Raises:
         AnswerNotFoundError: There is no such answer, or it is not theirs to see.
         AnswerPendingError: It is not decided yet.
-        InvalidVoteError: A text is too long or no text, or a reason does not apply.
+        InvalidVoteError: A text or a reason does not fit.
     """
     answer = Answer.objects.filter(pk=answer_id).first()
     if answer is None or not (answer.asker_id == user.pk or has_role(user, Role.SME)):
@@ -86,18 +85,14 @@ def handle_votes(votes: QuerySet[Vote], *, by: User) -> int:
 
 
 def reopen_votes(votes: QuerySet[Vote]) -> int:
-    """Take that back; return how many had been dealt with."""
+    """Open votes again; return how many had been dealt with."""
     return votes.filter(handled_at__isnull=False).update(
         handled_at=None, handled_by=None
     )
 
 
 def _reasons(answer: Answer, *, is_up: bool, given: Sequence[str]) -> list[str]:
-    """Return the reasons, each once, in their own order.
-
-    Raises:
-        InvalidVoteError: One does not apply.
-    """
+    """Return the reasons, each once, in their own order."""
     known = () if is_up else reasons_against(answer)
     unknown = sorted(set(given) - {reason.value for reason in known})
     if unknown:
@@ -109,8 +104,6 @@ def _reasons(answer: Answer, *, is_up: bool, given: Sequence[str]) -> list[str]:
 
 
 # Votes as a table for a spreadsheet.
-
-
 COLUMNS = (
     "vote", "reasons", "comment", "expected_answer", "voter", "voted_at", "handled_at",
     "handled_by", "answer", "question", "outcome", "gate", "reason", "text", "asked_at",
@@ -142,9 +135,10 @@ def newest(rows: QuerySet[Row]) -> Iterator[Row]:
 
 def _cells(vote: Vote) -> tuple[str, ...]:
     answer = vote.answer
-    says, should, was = vote.comment, vote.expected_answer, answer.text
-    if vote.is_withheld:
-        says, should, was = (WITHHELD if text else "" for text in (says, should, was))
+    says, should, was = (
+        WITHHELD if vote.is_withheld and text else text
+        for text in (vote.comment, vote.expected_answer, answer.text)
+    )
     return (
         str(vote),
         " ".join(vote.reasons),

@@ -2,20 +2,34 @@
 
 import argparse
 import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
 
+from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 from rest_framework.renderers import JSONRenderer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
 
 from accounts.acting import acting_for
 from accounts.exceptions import NescioError, UnavailableError
 from qa.answers.asking import ask, find_knowledge_base
 from qa.answers.models import Answer, fetch_evidence
 from qa.answers.serializers import as_json
-from qa.management.answer_view import print_answer
+from qa.answers.view import ShownPiece, shown_pieces
+from qa.answers.waterfall import in_shadow
+from qa.answers.wording import SIGNALS, meets
 from qa.management.base import find_asker
+from qa.pipeline.gates import Gate
 
 ANSWERED, REFUSED, BAD_INPUT, UNAVAILABLE = range(4)
+_VERDICTS = {True: "pass", False: "stop", None: "recorded"}
+_STYLES = {True: "green", False: "red", None: "dim"}
+# A gate that does not answer stops nothing.
+_MATCHES = {True: "yes", False: "no", None: "recorded"}
 
 
 class Command(BaseCommand):
@@ -25,7 +39,7 @@ class Command(BaseCommand):
         "Ask a question and print the answer or the refusal, the evidence, and every "
         "gate with its value and threshold. Exit code: 0 answered, 1 refused, 2 the "
         "question, user or knowledge base is not valid, 3 a model or server is down "
-        "(the question is kept)."
+        "(the question is saved)."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -35,16 +49,17 @@ class Command(BaseCommand):
             dest="username",
             default="",
             metavar="USER",
-            help="Who asks, and so what may be seen; the first superuser by default.",
+            help="The user who asks, which decides what is visible (default: the first "
+            "superuser).",
         )
         parser.add_argument(
             "--knowledge-base",
             default="",
             metavar="SLUG",
-            help="The knowledge base to ask; the oldest one by default.",
+            help="The knowledge base to ask (default: the oldest).",
         )
         parser.add_argument(
-            "--language", default=None, help="Of the wording: en, de or xx."
+            "--language", default=None, help="Language of the answer: en, de or xx."
         )
         parser.add_argument(
             "--json", action="store_true", help="Print the answer as REST returns it."
@@ -82,3 +97,97 @@ class Command(BaseCommand):
             print_answer(answer, asker, Console(file=self.stdout))  # type: ignore[arg-type]  # a text stream but by name
         if answer.outcome != Answer.Outcome.ANSWERED:
             sys.exit(REFUSED)
+
+
+def print_answer(answer: Answer, asker: User, console: Console) -> None:
+    """Print the text, the evidence, the gates and the time of each stage."""
+    console.print(_headline(answer, asker))
+    fetch_evidence(answer, asker)
+    if answer.pieces:
+        console.print(_evidence(shown_pieces(answer)))
+    console.print(_gates(answer))
+    console.print(Text(_stages(answer.milliseconds), style="dim"))
+
+
+def _headline(answer: Answer, asker: User) -> Panel:
+    is_answered = answer.outcome == Answer.Outcome.ANSWERED
+    how = f"answered ({answer.gate or 'from the evidence'})"
+    if answer.is_unsourced:
+        how = "answered from the model's own knowledge, without a source"
+    if not is_answered:
+        how = f"refused ({answer.gate}: {answer.shown_reason})"
+    return Panel(
+        Text(answer.text),
+        title=Text(how, style="green" if is_answered else "yellow"),
+        subtitle=Text(
+            f"asked as {asker.get_username()} · policy {answer.policy} · {answer.pk}",
+            style="dim",
+        ),
+        title_align="left",
+        subtitle_align="left",
+    )
+
+
+def _evidence(pieces: Iterable[ShownPiece]) -> Table:
+    table = Table(title="Evidence", box=SIMPLE_HEAD, title_justify="left")
+    for name in ("#", "entry", "used", "distance", "conf.", "ratio", "text"):
+        numeric = name in {"#", "distance", "conf.", "ratio"}
+        table.add_column(name, justify="right" if numeric else "left")
+    for piece in pieces:
+        row = piece.row
+        source = f"  ({piece.document.title})" if piece.document else ""
+        table.add_row(
+            str(row.rank),
+            str(row.entry_id),
+            row.get_role_display(),
+            f"{row.distance:.3f}",
+            f"{row.confidence:.2f}",
+            f"{row.ratio:.3f}",
+            Text(piece.text).append(source, style="dim"),
+        )
+    return table
+
+
+def _gates(answer: Answer) -> Table:
+    table = Table(title="Gates", box=SIMPLE_HEAD, title_justify="left")
+    for name in ("gate", "signal", "value", "threshold", "verdict", "ms"):
+        numeric = name in {"value", "threshold", "ms"}
+        table.add_column(name, justify="right" if numeric else "left")
+    before = ""
+    shadow = in_shadow(answer)
+    for signal in answer.signals:
+        gate, passed = signal["gate"], signal["passed"]
+        is_first = gate != before
+        before = gate
+        spent = answer.milliseconds.get(gate)
+        table.add_row(
+            gate if is_first else "",
+            signal["name"],
+            _number(signal["value"]),
+            _number(signal["threshold"]),
+            _shadowed(signal) if signal["name"] in shadow else _verdict(gate, passed),
+            f"{spent:.1f}" if is_first and spent is not None else "",
+        )
+    return table
+
+
+def _verdict(gate: str, passed: bool | None) -> Text:
+    if gate in (Gate.BOUNDARY, Gate.VERBATIM):
+        return Text(_MATCHES[passed], style="green" if passed else "dim")
+    return Text(_VERDICTS[passed], style=_STYLES[passed])
+
+
+def _shadowed(signal: Mapping[str, Any]) -> Text:
+    words = SIGNALS[signal["name"]]
+    would = _VERDICTS[meets(signal["value"], signal["threshold"], words)]
+    return Text(f"would {would} (shadow)", style="yellow")
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}".rstrip("0").rstrip(".")
+
+
+def _stages(milliseconds: Mapping[str, float]) -> str:
+    whole = sum(ms for stage, ms in milliseconds.items() if "." not in stage)
+    parts = ", ".join(f"{stage} {ms:.1f}" for stage, ms in milliseconds.items())
+    return f"{whole:.1f} ms: {parts}"

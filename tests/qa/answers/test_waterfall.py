@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from qa.answers.waterfall import Step, recorded_signals, waterfall
-from qa.management.answer_view import print_answer
+from qa.management.commands.ask import print_answer
 from qa.models import Policy
 from qa.pipeline.gates import CONFIDENCES
 from qa.policies.services import ensure_default_policy, new_version

@@ -59,7 +59,7 @@ def test_a_curator_takes_a_move_back(client, entry):
 
     entry.refresh_from_db()
     assert entry.confidence == 0.5
-    assert "1 entry has the confidence without votes again" in said.content.decode()
+    assert "1 restored to the confidence without votes" in said.content.decode()
 
 
 def test_the_number_of_queries_does_not_grow(
