@@ -25,7 +25,7 @@ from django.db import connection, transaction
 from django.test.utils import setup_databases, teardown_databases
 
 from accounts.acting import as_owner, unrestricted
-from kb.entries.revisions import revision_of
+from kb.entries.revisions import make_revision
 from kb.entries.services import create_entries
 from kb.entries.values import NewEntry
 from kb.models import Entry, Revision
@@ -72,7 +72,8 @@ def measure(count: int, rounds: int) -> None:
         ]
         Entry.objects.bulk_create(entries, batch_size=500)
         revisions = [
-            revision_of(entry, number=1, author=author, reason="") for entry in entries
+            make_revision(entry, number=1, author=author, reason="")
+            for entry in entries
         ]
         Revision.objects.bulk_create(revisions, batch_size=500)
 

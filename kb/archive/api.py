@@ -18,7 +18,7 @@ from accounts.viewsets import ResourceViewSet
 from jobs.api import JobSerializer
 from jobs.models import Job, JobQuerySet
 from kb.archive.entry_table import csv_response
-from kb.archive.exports import exported_file, exports_of, request_export
+from kb.archive.exports import exported_file, get_exports, request_export
 from kb.entries.filters import EntryFilter
 from kb.entries.models import Entry
 from kb.interface.api import KnowledgeBaseField
@@ -48,16 +48,12 @@ class _FileRenderer(BaseRenderer):
 
 
 class ZipRenderer(_FileRenderer):
-    """An archive."""
-
     media_type = "application/zip"
     format = "zip"
     charset = None
 
 
 class CSVRenderer(_FileRenderer):
-    """A table."""
-
     media_type = "text/csv"
     format = "csv"
 
@@ -77,7 +73,7 @@ class ExportViewSet(ListModelMixin, ResourceViewSet[Job]):
     def get_queryset(self) -> JobQuerySet:
         if getattr(self, "swagger_fake_view", False):
             return Job.objects.none()
-        return exports_of(caller(self.request)).select_related("owner")
+        return get_exports(caller(self.request)).select_related("owner")
 
     @extend_schema(
         operation_id="exports_create",

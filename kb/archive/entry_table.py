@@ -27,7 +27,6 @@ _BYTE_ORDER_MARK = "\ufeff"
 
 
 def _paths() -> Iterator[tuple[str, str]]:
-    """Yield each column with what a query reads it by."""
     yield "id", "pk"
     for name in SHOWN:
         by = NAMED_BY.get(Entry._meta.get_field(name).related_model)
@@ -42,7 +41,6 @@ COLUMNS = tuple(_PATHS)
 def csv_response(
     entries: QuerySet[Entry], reader: AbstractBaseUser | AnonymousUser
 ) -> StreamingHttpResponse:
-    """Return the table as a file to download, streamed."""
     return csv_download(csv_lines(entries, reader), "entries")
 
 

@@ -63,7 +63,7 @@ def request_export(
 
 
 def export_in_background(run: JobRun) -> dict[str, object]:
-    """Make the archive that a job asks for; killed in between, it is begun anew.
+    """Make the archive that a job asks for; killed in between, it starts again.
 
     Raises:
         ExportForbiddenError: Who asked has lost the right to it, or is gone.
@@ -73,7 +73,7 @@ def export_in_background(run: JobRun) -> dict[str, object]:
     reader = User.objects.filter(pk=run.owner_id or 0).first()
     if reader is None or not has_role(reader, _least_role(complete=complete)):
         raise ExportForbiddenError("Who asked for the export may no longer have it.")
-    audiences = [] if complete else _audiences_of(reader)
+    audiences = [] if complete else _visible_audiences(reader)
     path = _file(run.job_id)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     contents = Contents(
@@ -88,7 +88,7 @@ def export_in_background(run: JobRun) -> dict[str, object]:
     return {"rows": rows, "bytes": path.stat().st_size, "audiences": audiences}
 
 
-def exports_of(user: User) -> JobQuerySet:
+def get_exports(user: User) -> JobQuerySet:
     """Exports that `user` asked for, newest first: nobody fetches another's."""
     return Job.objects.filter(kind=KIND, owner=user)
 
@@ -102,7 +102,7 @@ def exported_file(job_id: UUID, *, by: User) -> Path:
         ExportForbiddenError: They no longer belong to all audiences that it was made
             for, or have lost the role.
     """
-    job = exports_of(by).filter(pk=job_id).first()
+    job = get_exports(by).filter(pk=job_id).first()
     if job is None:
         raise ExportNotFoundError(f"There is no export {job_id} of yours.")
     if job.state != Job.State.SUCCEEDED:
@@ -111,7 +111,7 @@ def exported_file(job_id: UUID, *, by: User) -> Path:
         )
     complete = job.parameters["complete"] is True
     lost: set[Any] = set() if complete else {*job.result["audiences"]}
-    lost -= set(_audiences_of(by))
+    lost -= set(_visible_audiences(by))
     if lost or not has_role(by, _least_role(complete=complete)):
         raise ExportForbiddenError(
             "You may no longer see all that this export holds; make a new one."
@@ -139,7 +139,7 @@ def _least_role(*, complete: bool) -> Role:
     return Role.ADMIN if complete else Role.CURATOR
 
 
-def _audiences_of(user: User) -> list[int]:
+def _visible_audiences(user: User) -> list[int]:
     return sorted(Audience.objects.visible_to(user).values_list("pk", flat=True))
 
 

@@ -46,7 +46,6 @@ class Column:
 
     @property
     def path(self) -> str:
-        """What a query reads it by."""
         if self.is_list or not (self.by or self.table):
             return self.field
         return f"{self.field}__{self.by or 'pk'}"
@@ -72,7 +71,6 @@ class Table:
 
     @property
     def file(self) -> str:
-        """Its name in the archive."""
         return f"{self.name}.jsonl"
 
     @cached_property
@@ -171,7 +169,7 @@ class Manifest(BaseModel):
     files: dict[str, FileFacts]
 
     def to_json(self) -> str:
-        """Return it as it stands in the archive; the same facts give the same bytes."""
+        """Return it as the archive holds it; the same facts give the same bytes."""
         return json.dumps(self.model_dump(), indent=2, ensure_ascii=False) + "\n"
 
 

@@ -13,7 +13,7 @@ from django.template.response import TemplateResponse
 
 from accounts.exceptions import NescioError, NotFoundError
 from accounts.roles import Role, caller, has_role
-from kb.archive.exports import exported_file, exports_of, request_export
+from kb.archive.exports import exported_file, get_exports, request_export
 from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry
 
@@ -21,8 +21,6 @@ _SHOWN = 20
 
 
 class ExportForm(forms.Form):
-    """What to export."""
-
     knowledge_base = forms.ModelChoiceField(
         KnowledgeBase.objects.all(),
         required=False,
@@ -30,7 +28,7 @@ class ExportForm(forms.Form):
         widget=forms.Select(attrs={"class": "cal-input"}),
     )
     complete = forms.BooleanField(
-        required=False, label="Everything, and not only what I may see"
+        required=False, label="Everything, not only what I may see"
     )
 
 
@@ -59,7 +57,7 @@ def exports_page(admin: "ModelAdmin[Entry]", request: HttpRequest) -> HttpRespon
         else:
             admin.message_user(
                 request,
-                "The export is being made; it stands here once it is done.",
+                "The export is being made; you will find it below once it is done.",
                 messages.SUCCESS,
             )
         return redirect("admin:kb_entry_exports")
@@ -68,7 +66,7 @@ def exports_page(admin: "ModelAdmin[Entry]", request: HttpRequest) -> HttpRespon
         "opts": admin.model._meta,
         "title": "Exports",
         "form": form,
-        "jobs": exports_of(user)[:_SHOWN],
+        "jobs": get_exports(user)[:_SHOWN],
     }
     return TemplateResponse(request, "admin/kb/entry/exports.html", context)
 

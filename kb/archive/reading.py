@@ -42,7 +42,6 @@ class ArchiveFile:
     """An opened archive whose members and manifest are in order; `open_archive` makes it."""
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
-        """Check the members and the manifest, and nothing else yet."""
         self._archive = archive
         _check_members(archive)
         with _damage_reported():
@@ -91,7 +90,6 @@ class ArchiveFile:
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[ArchiveFile]:
-    """Open an archive and look at its members and its manifest."""
     with _damage_reported():
         archive = zipfile.ZipFile(path)
     with archive:
@@ -170,7 +168,6 @@ class Named:
 
     @property
     def groups(self) -> set[str]:
-        """Names of the groups that audiences are made of."""
         audiences = self.rows[AUDIENCES.model].values()
         return {name for row in audiences for name in row["groups"]}
 
@@ -229,7 +226,7 @@ def _keep_names(table: Table, row: Mapping[str, Any], named: Named) -> None:
     if table in BY_SLUG:
         held = named.rows[table.model]
         if row["slug"] in held:
-            raise ValueError(f"the slug {row['slug']!r} stands there twice.")
+            raise ValueError(f"the slug {row['slug']!r} is there twice.")
         held[row["slug"]] = dict(row)
 
 

@@ -1,4 +1,4 @@
-"""Restoring an archive: looked through whole, then written in one transaction."""
+"""Restoring an archive: checked whole, then written in one transaction."""
 
 import json
 from array import array
@@ -119,7 +119,7 @@ def _plan(archive: ArchiveFile, named: Named, newcomers: Newcomers) -> Restored:
     if new_users and not newcomers.create_users:
         raise InvalidArchiveError(
             f"The archive names users whom nobody here is: {_shown(new_users)}. Let "
-            "them be made (inactive, without a password), or say whom to take instead."
+            "them be made (inactive, without a password), or name existing users for them."
         )
     if new_groups and not newcomers.create_groups:
         raise InvalidArchiveError(
@@ -193,7 +193,6 @@ class _Ids:
     numbers: "Mapping[str, array[int]]"
 
     def of(self, column: Column, value: Any) -> Any:  # noqa: ANN401  # what JSON holds
-        """Return what the database holds for a value of the archive."""
         if value is None:
             return None
         if column.is_list:
@@ -238,7 +237,7 @@ def _write(
     for table in TABLES:
         if table not in BY_SLUG:
             _write_table(table, archive, ids, progress)
-    # What waits for the end is judged now, where it can be told what was wrong.
+    # Deferred constraints are checked now, where the error can be reported.
     with connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         cursor.execute("SET CONSTRAINTS ALL DEFERRED")

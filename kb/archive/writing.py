@@ -43,7 +43,7 @@ from .format import (
 )
 
 Progress = Callable[[str, int, int], None]
-"""Is told what is worked on, how many are done, and how many there are."""
+"""Takes what is worked on, how many are done, and how many there are."""
 
 _AT_ONCE = 1000
 
@@ -164,7 +164,6 @@ def _write_lines(stream: IO[bytes], lines: Iterable[str]) -> FileFacts:
 
 
 def _rows(contents: Contents) -> Mapping[str, QuerySet[Any]]:
-    """Return what of each table belongs into the archive."""
     bases = KnowledgeBase.objects.all()
     if contents.knowledge_base:
         bases = bases.filter(slug=contents.knowledge_base)
@@ -208,7 +207,6 @@ def _rows(contents: Contents) -> Mapping[str, QuerySet[Any]]:
 def _lines(
     table: Table, rows: QuerySet[Model], held: _Held, progress: Progress
 ) -> Iterator[str]:
-    """Yield the table's rows as lines of JSON."""
     total = rows.count()
     progress(table.name, 0, total)
     values = _with_names(table, rows) if table.named else _values(table, rows, held)
@@ -245,7 +243,7 @@ def _kept(column: Column, value: Any, held: _Held) -> Any:  # noqa: ANN401  # wh
         return [[number, near] for number, near in numbered if number is not None]
     if column.table:
         return held.number(column.table, value)
-    # That an entry once belonged to people whom the reader is not one of is not told.
+    # That an entry once belonged to people whom the reader does not belong to stays hidden.
     if column.field == "audience" and value not in held.audiences:
         return None
     return value.isoformat() if isinstance(value, datetime) else value

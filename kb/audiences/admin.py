@@ -11,8 +11,6 @@ from kb.interface.admin import RefusedDeletionAdmin, ServiceAdmin, ServiceForm
 
 
 class AudienceForm(ServiceForm):
-    """An audience, written by the services."""
-
     groups = forms.ModelMultipleChoiceField(
         queryset=Group.objects.all(),
         required=False,
@@ -37,8 +35,6 @@ class AudienceForm(ServiceForm):
 
 @admin.register(Audience)
 class AudienceAdmin(ServiceAdmin, RefusedDeletionAdmin):
-    """Who sees what."""
-
     form = AudienceForm
     list_display = ["name", "slug", "everyone", "members", "number_of_entries"]
     list_filter = ["everyone"]

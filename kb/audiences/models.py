@@ -6,8 +6,6 @@ from django.db.models import Q
 
 
 class AudienceQuerySet(models.QuerySet["Audience"]):
-    """Reads over audiences."""
-
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         """Audiences whose entries `user` may see: nothing for the anonymous."""
         if not isinstance(user, User) or not user.is_active:

@@ -28,8 +28,6 @@ KNOWLEDGE = Path(__file__).with_name("knowledge.json")
 
 @dataclass(frozen=True, slots=True)
 class _Loading:
-    """What is being written, and by whom."""
-
     knowledge_base: KnowledgeBase
     audiences: Mapping[str, Audience]
     new_entries: list[NewEntry] = field(default_factory=list)
@@ -46,7 +44,7 @@ def load_demonstration(*, author: User, file: Path = KNOWLEDGE) -> bool:
 
     Args:
         author: Who wrote it and verified what is verified.
-        file: Where it stands; the format is that of `knowledge.json`.
+        file: The file; its format is that of `knowledge.json`.
 
     Returns:
         Whether it was written; False when the knowledge base was there already.
@@ -115,7 +113,6 @@ def _pairs(
     rows: Mapping[int | None, Sequence[Section]],
     parent_id: int | None,
 ) -> Iterator[tuple[Mapping[str, Any], Section]]:
-    """Return every described section with its row, which stand in the same order."""
     for section, row in zip(sections, rows.get(parent_id, []), strict=True):
         yield section, row
         yield from _pairs(section.get("sections", []), rows, row.pk)

@@ -69,7 +69,7 @@ class SectionFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # as a
             raise ValidationError(str(error)) from error
 
     def validate_unique(self) -> None:
-        """Positions are numbered anew: two of one value are no mistake."""
+        """Positions are renumbered: two of one value are no mistake."""
 
     def _is_kept(self, form: Any) -> bool:  # noqa: ANN401  # a SectionForm
         return bool(form.cleaned_data.get("heading")) and form not in self.deleted_forms
@@ -98,8 +98,6 @@ def _size(nodes: tuple[SectionNode, ...]) -> int:
 
 
 class SectionInline(TabularInline):  # type: ignore[misc]  # unfold ships no types
-    """The sections of a document."""
-
     model = Section
     form = SectionForm
     formset = SectionFormSet
@@ -131,8 +129,6 @@ class SectionInline(TabularInline):  # type: ignore[misc]  # unfold ships no typ
 
 
 class DocumentForm(ServiceForm):
-    """A document, written by the services."""
-
     entries_follow = forms.BooleanField(
         label="Its entries too",
         required=False,
@@ -162,8 +158,6 @@ class DocumentForm(ServiceForm):
 
 @admin.register(Document)
 class DocumentAdmin(ServiceAdmin, RefusedDeletionAdmin):
-    """Where entries come from."""
-
     form = DocumentForm
     inlines = [SectionInline]
     list_display = ["title", "source", "audience", "number_of_entries", "updated_at"]
@@ -185,7 +179,6 @@ class DocumentAdmin(ServiceAdmin, RefusedDeletionAdmin):
         )
 
     def has_propose_permission(self, request: HttpRequest) -> bool:
-        """Whether a model may be asked about the headings."""
         return request.user.has_perm("kb.change_proposal")
 
     @admin.action(
@@ -194,7 +187,6 @@ class DocumentAdmin(ServiceAdmin, RefusedDeletionAdmin):
     def propose(
         self, request: HttpRequest, chosen: QuerySet[Document]
     ) -> HttpResponse | None:
-        """Take the headings of the chosen documents as seeds."""
         sections = Section.objects.filter(document__in=chosen).order_by(
             "document__title", "document", "pk"
         )
@@ -240,8 +232,6 @@ class DocumentAdmin(ServiceAdmin, RefusedDeletionAdmin):
 
 @admin.register(KnowledgeBase)
 class KnowledgeBaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
-    """Bodies of knowledge."""
-
     list_display = ["name", "slug", "language", "created_at"]
     search_fields = ["name", "slug"]
     fieldsets = [

@@ -102,7 +102,6 @@ class DocumentChangesSerializer(KnowledgeSerializer):
     def validate_sections(
         self, value: list[dict[str, Any]]
     ) -> tuple[documents.SectionNode, ...]:
-        """Turn the parsed tree into nodes."""
         return tuple(_node(each) for each in value)
 
 
@@ -130,8 +129,6 @@ def _node(parsed: dict[str, Any]) -> documents.SectionNode:
 
 
 class DocumentFilter(django_filters.FilterSet):
-    """What a list of documents may be narrowed by."""
-
     knowledge_base = KnowledgeBaseFilter()
     audience = AudienceFilter()
     q = WordsFilter(

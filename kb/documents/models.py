@@ -20,8 +20,6 @@ class KnowledgeBase(models.Model):
     """A body of knowledge that is asked as one: its language, its policies, its wording."""
 
     class Language(models.TextChoices):
-        """Languages whose full-text configuration PostgreSQL carries here."""
-
         ENGLISH = "en", "English"
         GERMAN = "de", "German"
         OTHER = "xx", "other (no stemming)"
@@ -66,10 +64,7 @@ class KnowledgeBase(models.Model):
 
 
 class DocumentQuerySet(models.QuerySet["Document"]):
-    """Reads over documents."""
-
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
-        """Documents of the audiences that `user` belongs to."""
         return self.filter(audience__in=Audience.objects.visible_to(user))
 
 

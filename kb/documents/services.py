@@ -60,7 +60,6 @@ def create_document(
     source: str = "",
     sections: Sequence[SectionNode] = (),
 ) -> Document:
-    """Make a document with its sections; `audience` is what its new entries get."""
     document = Document.objects.create(
         knowledge_base=knowledge_base,
         title=clean_line(title, field="title", limit=TITLE_LIMIT),
@@ -173,7 +172,6 @@ def _write_tree(
 
 
 def _take_along(document: Document, had: int, *, author: User | None) -> None:
-    """Give the document's entries of its old audience the new one."""
     rows = Entry.objects.filter(document=document, audience=had)
     rows = rows.exclude(state=Entry.State.RETIRED).order_by("pk")
     left = list(rows.values_list("pk", flat=True))
@@ -186,7 +184,6 @@ def _take_along(document: Document, had: int, *, author: User | None) -> None:
 
 
 def _take_entries_out(sections: QuerySet[Section], *, author: User | None) -> None:
-    """Leave the entries of sections that go with their document alone."""
     entries = list(
         Entry.objects.select_for_update(of=("self",), no_key=True)
         .defer("search_vector")

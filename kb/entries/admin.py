@@ -20,7 +20,7 @@ from kb.interface.admin import ServiceAdmin
 from kb.upkeep.conflict_resolution import settle_written
 from kb.upkeep.pages import due_page
 
-from .bulk_actions import ACTIONS
+from .bulk_actions import ACTIONS, BulkActionsAdmin
 from .filters import (
     AudienceListFilter,
     DueListFilter,
@@ -47,7 +47,7 @@ _ORIGIN_COLOURS = {
 
 
 @admin.register(Entry)
-class EntryAdmin(HistoryPages, ServiceAdmin):
+class EntryAdmin(BulkActionsAdmin, HistoryPages, ServiceAdmin):
     """What is known: written, verified and retired through the services."""
 
     form = EntryForm
@@ -171,7 +171,6 @@ class EntryAdmin(HistoryPages, ServiceAdmin):
 
     @admin.display(description="entry", ordering="text")
     def shown_said(self, entry: Entry) -> str:
-        """Show the question, if any, and how the text begins."""
         return entry.said
 
     @display(description="state", ordering="state", label=_COLOURS)  # type: ignore[untyped-decorator]  # unfold ships no types
@@ -180,7 +179,6 @@ class EntryAdmin(HistoryPages, ServiceAdmin):
 
     @display(description="origin", ordering="origin", label=_ORIGIN_COLOURS)  # type: ignore[untyped-decorator]  # unfold ships no types
     def shown_origin(self, entry: Entry) -> tuple[str, str]:
-        """Show where it comes from, as a badge of one word."""
         return entry.origin, entry.origin
 
     @display(  # type: ignore[untyped-decorator]  # unfold ships no types
@@ -208,7 +206,6 @@ class EntryAdmin(HistoryPages, ServiceAdmin):
 
     @admin.display(description="used", ordering="upkeep__uses")
     def uses_count(self, entry: Entry) -> str:
-        """Show how many answers cited it and how those were voted on."""
         upkeep = entry.upkeep
         counts = {"up": upkeep.up, "down": upkeep.down}
         votes = [f"{count} {name}" for name, count in counts.items() if count]
@@ -216,7 +213,6 @@ class EntryAdmin(HistoryPages, ServiceAdmin):
 
     @admin.display(description="changed", ordering="updated_at")
     def changed_on(self, entry: Entry) -> str:
-        """Show the day of its last change."""
         return _unbroken(_day(entry.updated_at))
 
     @admin.action(description="Download as CSV", permissions=["export"])
@@ -243,5 +239,4 @@ def _day(at: datetime) -> str:
 
 
 def _unbroken(text: str) -> str:
-    """Return text of a narrow column that stays on one line."""
     return format_html('<span class="whitespace-nowrap">{}</span>', text)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import NamedTuple
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -34,11 +34,6 @@ from .values import check_interval, clean_reason
 BATCH = 500
 """Entries of one transaction."""
 
-_WRITTEN = (
-    "state", "confidence", "verified_by_id", "verified_at", "owner_id", "audience_id",
-    "review_interval_days", "product_line_id", "line_of_business_id",
-)  # fmt: skip
-
 
 class Action(StrEnum):
     """What is done to many entries at once."""
@@ -52,6 +47,16 @@ class Action(StrEnum):
     INTERVAL = "interval"
     PRODUCT_LINE = "product_line"
     LINE_OF_BUSINESS = "line_of_business"
+
+
+_FIELDS = {
+    Action.OWNER: "owner_id",
+    Action.AUDIENCE: "audience_id",
+    Action.INTERVAL: "review_interval_days",
+    Action.PRODUCT_LINE: "product_line_id",
+    Action.LINE_OF_BUSINESS: "line_of_business_id",
+}
+_WRITTEN = ("state", "confidence", "verified_by_id", "verified_at", *_FIELDS.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +74,7 @@ class BulkChange:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(NamedTuple):
     """Why an entry was not changed."""
 
     entry_id: int
@@ -79,7 +83,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class BulkReport:
-    """What became of a batch; `unchanged` entries stood so already."""
+    """The result of a batch; `unchanged` entries were so already."""
 
     changed: int = 0
     unchanged: int = 0
@@ -152,8 +156,6 @@ def change_entries(
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """What is done to each entry of a batch."""
-
     change: BulkChange
     by: User | None
     at: datetime
@@ -171,20 +173,11 @@ class _Turn:
         if action == Action.RESTORE:
             return restore(entry, self.states_before.get(entry.pk))
         refuse_retired(entry)
-        field, called = _FIELDS[action]
+        field = _FIELDS[action]
         if getattr(entry, field) == self.change.value:
             return ""
         setattr(entry, field, self.change.value)
-        return f"Changed {called}."
-
-
-_FIELDS: Mapping[Action, tuple[str, str]] = {
-    Action.OWNER: ("owner_id", "owner"),
-    Action.AUDIENCE: ("audience_id", "audience"),
-    Action.INTERVAL: ("review_interval_days", "review_interval_days"),
-    Action.PRODUCT_LINE: ("product_line_id", "product_line"),
-    Action.LINE_OF_BUSINESS: ("line_of_business_id", "line_of_business"),
-}
+        return f"Changed {field.removesuffix('_id')}."
 
 
 def _is_there(action: Action, key: int) -> bool:
@@ -196,7 +189,6 @@ def _is_there(action: Action, key: int) -> bool:
 
 
 def _states_before(change: BulkChange, locked: Collection[Entry]) -> dict[int, str]:
-    """Return for entries that are restored what each was before its retirement."""
     if change.action != Action.RESTORE:
         return {}
     rows = Revision.objects.filter(entry__in=locked)
@@ -218,7 +210,7 @@ def _save(entries: Collection[Entry], *, at: datetime) -> None:
 
 
 KIND = "kb.change_entries"
-MOST = 100_000
+MAX_ENTRIES = 100_000
 """Entries of one change; their ids are kept with the job."""
 
 _KEPT_FAILURES = 100
@@ -229,7 +221,7 @@ def change_visible(
 ) -> BulkReport:
     """Change those of at most `BATCH` entries that `by` may see, as `change_entries` does.
 
-    What `by` may not see is told like what is not there.
+    What `by` may not see is reported like what does not exist.
     """
     visible = Entry.objects.visible_to(by).filter(pk__in=entry_ids)
     may_verify = has_role(by, Role.CURATOR)
@@ -247,12 +239,12 @@ def enqueue_change(entry_ids: Collection[int], change: BulkChange, *, by: User) 
     """Let a worker change these entries, batch by batch, in the name of `by`.
 
     Raises:
-        InvalidKnowledgeError: They are more than `MOST`.
+        InvalidKnowledgeError: They are more than `MAX_ENTRIES`.
     """
-    if len(entry_ids) > MOST:
+    if len(entry_ids) > MAX_ENTRIES:
         raise InvalidKnowledgeError(
             "entries",
-            f"{len(entry_ids)} entries are more than {MOST} at a time; narrow the list.",
+            f"{len(entry_ids)} entries are more than {MAX_ENTRIES} at a time; narrow the list.",
         )
     parameters = {
         "action": change.action.value,
@@ -266,66 +258,38 @@ def enqueue_change(entry_ids: Collection[int], change: BulkChange, *, by: User) 
 def change_in_background(run: JobRun) -> dict[str, object]:
     """Change the entries of a job made by `enqueue_change`, a batch a step.
 
-    Whether its owner may see and verify is asked anew for each batch.
+    Whether its owner may see and verify is checked again for each batch.
 
     Returns:
         How many were changed, unchanged and failed; the first failures by entry.
     """
-    change = _change_of(run.parameters)
-    entry_ids: list[int] = run.parameters["entries"]
-    tally = _Tally(**run.cursor) if run.cursor else _Tally()
-    while tally.done < len(entry_ids):
-        batch = entry_ids[tally.done : tally.done + BATCH]
+    parameters = run.parameters
+    change = BulkChange(
+        Action(parameters["action"]), parameters["value"], parameters["reason"]
+    )
+    entry_ids: list[int] = parameters["entries"]
+    totals = run.cursor or {
+        "done": 0, "changed": 0, "unchanged": 0, "failed": 0, "failures": [],
+    }  # fmt: skip
+    while totals["done"] < len(entry_ids):
+        batch = entry_ids[totals["done"] : totals["done"] + BATCH]
         owner = _owner(run)
         with run.step() as step, acting_for(owner):
             report = change_visible(batch, change, by=owner)
-            tally = tally.with_report(report, len(batch))
-            step.advance(done=tally.done, cursor=tally.as_json())
-    result = tally.as_json()
-    del result["done"]
-    return result
-
-
-@dataclass(frozen=True, slots=True)
-class _Tally:
-    """What was done so far; kept with the job between its steps."""
-
-    done: int = 0
-    changed: int = 0
-    unchanged: int = 0
-    failed: int = 0
-    failures: tuple[tuple[int, str], ...] = ()
-
-    def with_report(self, report: BulkReport, size: int) -> "_Tally":
-        failures = [(each.entry_id, each.message) for each in report.failures]
-        return _Tally(
-            self.done + size,
-            self.changed + report.changed,
-            self.unchanged + report.unchanged,
-            self.failed + len(failures),
-            (*self.failures, *failures)[:_KEPT_FAILURES],
-        )
-
-    def as_json(self) -> dict[str, object]:
-        return {
-            "done": self.done,
-            "changed": self.changed,
-            "unchanged": self.unchanged,
-            "failed": self.failed,
-            "failures": list(self.failures),
-        }
-
-
-def _change_of(parameters: Mapping[str, Any]) -> BulkChange:
-    return BulkChange(
-        Action(parameters["action"]), parameters["value"], parameters["reason"]
-    )
+            failures = [*totals["failures"], *map(list, report.failures)]
+            totals = {
+                "done": totals["done"] + len(batch),
+                "changed": totals["changed"] + report.changed,
+                "unchanged": totals["unchanged"] + report.unchanged,
+                "failed": totals["failed"] + len(report.failures),
+                "failures": failures[:_KEPT_FAILURES],
+            }
+            step.advance(done=totals["done"], cursor=totals)
+    return {name: value for name, value in totals.items() if name != "done"}
 
 
 def _owner(run: JobRun) -> User:
-    owner = None
-    if run.owner_id is not None:
-        owner = User.objects.filter(pk=run.owner_id, is_active=True).first()
+    owner = User.objects.filter(pk=run.owner_id or 0, is_active=True).first()
     if owner is None:
         raise InvalidKnowledgeError(
             "owner", f"User {run.owner_id}, whose change it is, is gone or not active."

@@ -1,8 +1,7 @@
 """Actions on many entries of the list: a confirmation page, then the bulk services."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django import forms
 from django.contrib import admin, messages
@@ -13,6 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
+from unfold.admin import ModelAdmin
 from unfold.widgets import (
     UnfoldAdminIntegerFieldWidget,
     UnfoldAdminSelectWidget,
@@ -25,7 +25,7 @@ from kb.audiences.models import Audience
 from kb.conflicts.models import Conflict
 from kb.entries.bulk import (
     BATCH,
-    MOST,
+    MAX_ENTRIES,
     Action,
     BulkChange,
     BulkReport,
@@ -41,63 +41,59 @@ _SHOWN_ENTRIES = 5
 _SHOWN_FAILURES = 5
 
 
-@dataclass(frozen=True, slots=True)
-class _Words:
-    """How an action is called: in the menu, as what happens, as what happened."""
-
+class _Words(NamedTuple):
     menu: str
     will: str
     done: str
 
 
+_TO_EXPERTS = "Questions about them go to its experts for review."
+
+
 _WORDS = {
     Action.VERIFY: _Words(
-        "Verify: right as it stands",
-        "You vouch for each as it stands: its confidence becomes 1, its review interval "
-        "begins anew.",
+        "Verify",
+        "You verify each as it is: its confidence becomes 1, its review interval starts "
+        "again.",
         "verified",
     ),
     Action.MARK: _Words(
         "Mark for review",
-        "Each needs a review; a verified one is no longer certain.",
+        "Each needs a review; a verified one loses its verification.",
         "marked for review",
     ),
     Action.RETIRE: _Words(
-        "Retire: out of every answer",
+        "Retire",
         "No answer uses them any more. They can be restored.",
         "retired",
     ),
     Action.RESTORE: _Words(
-        "Restore what was retired", "Each stands again as it did before.", "restored"
+        "Restore from retirement",
+        "Each gets back the state that it had before.",
+        "restored",
     ),
     Action.OWNER: _Words(
-        "Change the owner", "The owner is reminded of what is due.", "handed over"
+        "Change the owner", "The owner is reminded of what is due.", "changed"
     ),
     Action.AUDIENCE: _Words(
         "Change the audience",
-        "From now on the members of this audience see them, and nobody else.",
-        "given another audience",
+        "From now on only the members of this audience see them.",
+        "changed",
     ),
     Action.INTERVAL: _Words(
         "Change the review interval",
         "Days from a verification to the next.",
-        "given another interval",
+        "changed",
     ),
-    Action.PRODUCT_LINE: _Words(
-        "Change the product line",
-        "What is asked of them goes to its experts for review.",
-        "given another product line",
-    ),
+    Action.PRODUCT_LINE: _Words("Change the product line", _TO_EXPERTS, "changed"),
     Action.LINE_OF_BUSINESS: _Words(
-        "Change the line of business",
-        "What is asked of them goes to its experts for review.",
-        "given another line of business",
+        "Change the line of business", _TO_EXPERTS, "changed"
     ),
 }
 
 
 class BulkForm(forms.Form):
-    """Why, and where an action takes one the new value."""
+    """The reason and, where an action takes one, the new value."""
 
     value: Any = None
     reason = forms.CharField(
@@ -121,27 +117,13 @@ class BulkForm(forms.Form):
 
 def _value_field(action: Action, user: User) -> forms.Field | None:
     if action == Action.OWNER:
-        return forms.ModelChoiceField(
-            User.objects.filter(is_active=True).order_by("username"),
-            required=False,
-            label="Owner",
-            empty_label="nobody",
-            widget=UnfoldAdminSelectWidget,
-        )
+        people = User.objects.filter(is_active=True).order_by("username")
+        return _choice(people, "Owner", empty="nobody")
     if action == Action.AUDIENCE:
-        return forms.ModelChoiceField(
-            Audience.objects.visible_to(user),
-            label="Audience",
-            widget=UnfoldAdminSelectWidget,
-        )
+        return _choice(Audience.objects.visible_to(user), "Audience")
     if action in (Action.PRODUCT_LINE, Action.LINE_OF_BUSINESS):
-        return forms.ModelChoiceField(
-            Tag.objects.filter(facet=action.value),
-            required=False,
-            label=Tag.Facet(action.value).label.capitalize(),
-            empty_label="none",
-            widget=UnfoldAdminSelectWidget,
-        )
+        label = Tag.Facet(action.value).label.capitalize()
+        return _choice(Tag.objects.filter(facet=action.value), label, empty="none")
     if action == Action.INTERVAL:
         return forms.IntegerField(
             required=False,
@@ -152,88 +134,116 @@ def _value_field(action: Action, user: User) -> forms.Field | None:
     return None
 
 
-def _act(
-    model_admin: Any,  # noqa: ANN401  # unfold ships no types
-    request: HttpRequest,
-    chosen: QuerySet[Entry],
-    action: Action,
-) -> HttpResponse | None:
-    """Ask, or once it is confirmed change the entries: few at once, many as a job."""
-    by = caller(request)
-    is_confirmed = request.method == "POST" and "confirm" in request.POST
-    form = BulkForm(action, by, request.POST if is_confirmed else None)
-    if not is_confirmed or not form.is_valid():
-        return _ask(model_admin, request, chosen, action, form)
-    change = form.change(action)
-    ids = list(chosen.order_by().values_list("pk", flat=True)[: MOST + 1])
-    try:
-        if len(ids) > BATCH:
-            check_change(change, may_verify=has_role(by, Role.CURATOR))
-            job = enqueue_change(ids, change, by=by)
-            _tell_of_job(model_admin, request, len(ids), str(job.pk))
-        else:
-            _tell(model_admin, request, action, change_visible(ids, change, by=by))
-            if action == Action.VERIFY:
-                _tell_conflicts(model_admin, request, ids)
-    except NescioError as error:
-        form.add_error(None, str(error))
-        return _ask(model_admin, request, chosen, action, form)
-    return None
+def _choice(rows: QuerySet[Any], label: str, *, empty: str = "") -> forms.Field:
+    return forms.ModelChoiceField(
+        rows,
+        required=not empty,
+        label=label,
+        empty_label=empty or "---------",
+        widget=UnfoldAdminSelectWidget,
+    )
 
 
-def _ask(
-    model_admin: Any,  # noqa: ANN401  # unfold ships no types
-    request: HttpRequest,
-    chosen: QuerySet[Entry],
-    action: Action,
-    form: BulkForm,
-) -> HttpResponse:
-    words = _WORDS[action]
-    context = {
-        **model_admin.admin_site.each_context(request),
-        "opts": model_admin.model._meta,
-        "title": words.menu.partition(":")[0],
-        "will": words.will,
-        "action": action.value,
-        "form": form,
-        "count": chosen.order_by().count(),
-        "sample": chosen[:_SHOWN_ENTRIES],
-        "in_background": BATCH,
-        "in_conflict": (
-            _in_conflict(request, chosen) if action == Action.VERIFY else 0
-        ),
-        "conflicts": _conflicts_address(),
-        "selected": request.POST.getlist(ACTION_CHECKBOX_NAME),
-        "across": request.POST.get("select_across", "0"),
-        "back": request.get_full_path(),
-    }
-    return TemplateResponse(request, "admin/kb/entry/bulk.html", context)
+class BulkActionsAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+    """A list of entries of which many are changed at once, after a confirmation."""
 
+    def change_chosen(
+        self, request: HttpRequest, chosen: QuerySet[Entry], action: Action
+    ) -> HttpResponse | None:
+        """Ask, or once confirmed change the entries: few at once, many as a job."""
+        by = caller(request)
+        is_confirmed = request.method == "POST" and "confirm" in request.POST
+        form = BulkForm(action, by, request.POST if is_confirmed else None)
+        if not is_confirmed or not form.is_valid():
+            return self._ask(request, chosen, action, form)
+        change = form.change(action)
+        ids = list(chosen.order_by().values_list("pk", flat=True)[: MAX_ENTRIES + 1])
+        try:
+            if len(ids) > BATCH:
+                check_change(change, may_verify=has_role(by, Role.CURATOR))
+                job = enqueue_change(ids, change, by=by)
+                self._report_job(request, len(ids), str(job.pk))
+            else:
+                report = change_visible(ids, change, by=by)
+                self._report(request, action, report)
+                if action == Action.VERIFY:
+                    self._report_conflicts(request, ids)
+        except NescioError as error:
+            form.add_error(None, str(error))
+            return self._ask(request, chosen, action, form)
+        return None
 
-def _tell(
-    model_admin: Any,  # noqa: ANN401  # unfold ships no types
-    request: HttpRequest,
-    action: Action,
-    report: BulkReport,
-) -> None:
-    for failure in report.failures[:_SHOWN_FAILURES]:
-        model_admin.message_user(request, failure.message, level=messages.ERROR)
-    rest = len(report.failures) - _SHOWN_FAILURES
-    if rest > 0:
-        model_admin.message_user(
-            request, f"{rest} more could not be changed.", level=messages.ERROR
+    def _ask(
+        self,
+        request: HttpRequest,
+        chosen: QuerySet[Entry],
+        action: Action,
+        form: BulkForm,
+    ) -> HttpResponse:
+        words = _WORDS[action]
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": words.menu,
+            "will": words.will,
+            "action": action.value,
+            "form": form,
+            "count": chosen.order_by().count(),
+            "sample": chosen[:_SHOWN_ENTRIES],
+            "in_background": BATCH,
+            "in_conflict": (
+                _in_conflict(request, chosen) if action == Action.VERIFY else 0
+            ),
+            "conflicts": _conflicts_address(),
+            "selected": request.POST.getlist(ACTION_CHECKBOX_NAME),
+            "across": request.POST.get("select_across", "0"),
+            "back": request.get_full_path(),
+        }
+        return TemplateResponse(request, "admin/kb/entry/bulk.html", context)
+
+    def _report(self, request: HttpRequest, action: Action, report: BulkReport) -> None:
+        for failure in report.failures[:_SHOWN_FAILURES]:
+            self.message_user(request, failure.message, level=messages.ERROR)
+        rest = len(report.failures) - _SHOWN_FAILURES
+        if rest > 0:
+            said = f"{rest} more could not be changed."
+            self.message_user(request, said, level=messages.ERROR)
+        if report.unchanged:
+            said = f"{_entries(report.unchanged)} unchanged: nothing to do."
+            self.message_user(request, said)
+        if report.changed:
+            said = f"{_entries(report.changed)} {_WORDS[action].done}."
+            self.message_user(request, said, level=messages.SUCCESS)
+
+    def _report_conflicts(self, request: HttpRequest, ids: Collection[int]) -> None:
+        """Say how many verified entries another contradicts or repeats."""
+        verified = Entry.objects.filter(pk__in=ids, state=Entry.State.VERIFIED)
+        count = _in_conflict(request, verified)
+        if count:
+            said = format_html(
+                '{} of what you verified {} in an open conflict: <a class="underline" '
+                'href="{}">compare</a>.',
+                _entries(count),
+                "is" if count == 1 else "are",
+                _conflicts_address(),
+            )
+            self.message_user(request, said, level=messages.WARNING)
+
+    def _report_job(self, request: HttpRequest, count: int, job_id: str) -> None:
+        try:
+            address = reverse("admin:jobs_job_change", args=[job_id])
+        except NoReverseMatch:
+            address = ""
+        said = format_html(
+            '{} are changed in the background; <a class="underline" href="{}">the job</a> '
+            "shows how many were and which could not be.",
+            _entries(count),
+            address,
         )
-    if report.unchanged:
-        model_admin.message_user(
-            request, f"{_entries(report.unchanged)} stood so already."
-        )
-    if report.changed:
-        said = f"{_entries(report.changed)} {_WORDS[action].done}."
-        model_admin.message_user(request, said, level=messages.SUCCESS)
+        self.message_user(request, said, level=messages.SUCCESS)
 
 
 def _in_conflict(request: HttpRequest, entries: QuerySet[Entry]) -> int:
-    """Count the entries that are in an open conflict which the user may see."""
     conflicts = Conflict.objects.visible_to(request.user).open()
     return conflicts.entries_among(entries).order_by().count()
 
@@ -242,62 +252,21 @@ def _conflicts_address() -> str:
     return reverse("admin:kb_conflict_changelist") + "?state__exact=open"
 
 
-def _tell_conflicts(
-    model_admin: Any,  # noqa: ANN401  # unfold ships no types
-    request: HttpRequest,
-    ids: Collection[int],
-) -> None:
-    """Say how many verified entries another contradicts or repeats."""
-    verified = Entry.objects.filter(pk__in=ids, state=Entry.State.VERIFIED)
-    count = _in_conflict(request, verified)
-    if count:
-        said = format_html(
-            '{} of what you verified {} in an open conflict: <a class="underline" '
-            'href="{}">compare</a>.',
-            _entries(count),
-            "is" if count == 1 else "are",
-            _conflicts_address(),
-        )
-        model_admin.message_user(request, said, level=messages.WARNING)
-
-
-def _tell_of_job(
-    model_admin: Any,  # noqa: ANN401  # unfold ships no types
-    request: HttpRequest,
-    count: int,
-    job_id: str,
-) -> None:
-    try:
-        address = reverse("admin:jobs_job_change", args=[job_id])
-    except NoReverseMatch:
-        address = ""
-    said = format_html(
-        '{} are changed in the background; <a class="underline" href="{}">the job</a> '
-        "tells how many were and which could not be.",
-        _entries(count),
-        address,
-    )
-    model_admin.message_user(request, said, level=messages.SUCCESS)
-
-
 def _entries(count: int) -> str:
     return f"{count} entry" if count == 1 else f"{count} entries"
 
 
-def _action_of(action: Action) -> Callable[..., HttpResponse | None]:
-    """Return the function that Django's list calls for a chosen action."""
+def _list_action(action: Action) -> Callable[..., HttpResponse | None]:
     permission = "verify" if action == Action.VERIFY else "change"
 
     @admin.action(description=_WORDS[action].menu, permissions=[permission])
     def act(
-        model_admin: Any,  # noqa: ANN401  # unfold ships no types
-        request: HttpRequest,
-        chosen: QuerySet[Entry],
+        model_admin: BulkActionsAdmin, request: HttpRequest, chosen: QuerySet[Entry]
     ) -> HttpResponse | None:
-        return _act(model_admin, request, chosen, action)
+        return model_admin.change_chosen(request, chosen, action)
 
     act.__name__ = action.value
     return act
 
 
-ACTIONS = [_action_of(action) for action in Action]
+ACTIONS = [_list_action(action) for action in Action]

@@ -1,4 +1,4 @@
-"""Why an entry wants a person, and where it stands in the queue of those that do."""
+"""Why an entry needs a person, and its place in the queue."""
 
 import base64
 import binascii
@@ -46,20 +46,18 @@ class Due:
 
     @property
     def label(self) -> str:
-        """The reason as it is shown."""
         return LABELS[self.reason]
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an entry stands: by its uses, most first, then by how long it is due."""
+    """The place of an entry: by its uses, most first, then by how long it is due."""
 
     uses: int
     due_at: datetime
     entry_id: int
 
     def token(self) -> str:
-        """Return it as a word for addresses."""
         plain = f"{self.uses} {self.due_at.isoformat()} {self.entry_id}"
         return base64.urlsafe_b64encode(plain.encode()).decode().rstrip("=")
 

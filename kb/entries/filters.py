@@ -21,8 +21,6 @@ from kb.tags.models import Tag
 
 
 class EntryFilter(django_filters.FilterSet):
-    """What a list of entries may be narrowed by."""
-
     knowledge_base = KnowledgeBaseFilter()
     audience = AudienceFilter()
     document = DocumentFilter()
@@ -58,8 +56,6 @@ class EntryFilter(django_filters.FilterSet):
 
 
 class ExpiryListFilter(ListFilter):
-    """Past its time, or not."""
-
     title = parameter_name = "expiry"
     choices_by_value = {"expired": "expired", "current": "not expired"}
 
@@ -71,8 +67,6 @@ class ExpiryListFilter(ListFilter):
 
 
 class AudienceListFilter(ListFilter):
-    """One of the user's audiences."""
-
     title = parameter_name = "audience"
 
     def get_choices(self, request: HttpRequest) -> dict[str, str]:
@@ -86,8 +80,6 @@ class AudienceListFilter(ListFilter):
 
 
 class DueListFilter(ListFilter):
-    """Why an entry is due."""
-
     title = parameter_name = "due"
     choices_by_value = {"any": "for any reason", **dict(REASON_CHOICES)}
 
@@ -105,8 +97,6 @@ class DueListFilter(ListFilter):
 
 
 class OwnerListFilter(ListFilter):
-    """The user's own, or nobody's."""
-
     title = "owner"
     parameter_name = "owned"
     choices_by_value = {"mine": "mine", "nobody": "nobody's"}

@@ -22,8 +22,6 @@ from kb.interface.admin import ServiceForm
 
 
 class EntryForm(ServiceForm):
-    """An entry, written by the services."""
-
     text = forms.CharField(
         max_length=2 * TEXT_LIMIT, widget=UnfoldAdminTextareaWidget(attrs={"rows": 5})
     )
@@ -63,7 +61,6 @@ class EntryForm(ServiceForm):
         return has_role(self.user, Role.CURATOR)
 
     def write(self) -> Entry:
-        """Make or change the entry."""
         return self._change() if self.instance.pk else self._create()
 
     def lock(self) -> None:

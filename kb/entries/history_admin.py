@@ -66,8 +66,6 @@ def _pieces(old: list[str], new: list[str]) -> Iterator[Piece]:
 
 
 class RevisionInline(TabularInline):  # type: ignore[misc]  # unfold ships no types
-    """The revisions of an entry, newest first."""
-
     model = Revision
     fields = [
         "number", "created_at", "author", "state", "confidence", "text", "reason",
@@ -94,7 +92,6 @@ class RevisionInline(TabularInline):  # type: ignore[misc]  # unfold ships no ty
 
     @admin.display(description="changes")
     def compared(self, revision: Revision) -> str:
-        """Link to what this revision changed."""
         if revision.number == 1:
             return ""
         address = reverse("admin:kb_entry_compare", args=[revision.entry_id])
@@ -112,8 +109,6 @@ _PER_PAGE = 50
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A field of two revisions, side by side."""
-
     name: str
     old: str
     new: str
@@ -163,7 +158,6 @@ class HistoryPages(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         return self._page(request, entry, "history", context)
 
     def compare(self, request: HttpRequest, entry_id: int) -> HttpResponse:
-        """Show two revisions of an entry side by side."""
         entry = self._visible_entry(request, str(entry_id))
         numbers = list(entry.revisions.values_list("number", "created_at"))
         newest = numbers[0][0]

@@ -1,5 +1,5 @@
 from datetime import datetime
-from typing import Self
+from typing import Any, Self
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -19,21 +19,22 @@ SAID_LIMIT = 120
 SEARCH_CONFIGURATIONS = {"en": "english", "de": "german", "xx": "simple"}
 
 
-class EntryQuerySet(models.QuerySet["Entry"]):
-    """Reads over entries; each narrows and may be chained."""
+def _words(config: str) -> SearchVector:
+    question = Coalesce("question", Value(""))
+    return SearchVector(question, "text", config=Value(config))
 
+
+class EntryQuerySet(models.QuerySet["Entry"]):
     def current(self, at: datetime) -> Self:
         return self.filter(Q(valid_until__isnull=True) | Q(valid_until__gt=at))
 
     def for_audiences(self, audience_ids: tuple[int, ...]) -> Self:
-        """Entries that someone with these audiences may see."""
         return self.filter(audience_id__in=audience_ids)
 
     def expired(self, at: datetime) -> Self:
         return self.filter(valid_until__lte=at)
 
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
-        """Entries of the audiences that `user` belongs to."""
         return self.filter(audience__in=Audience.objects.visible_to(user))
 
     def saying(self, words: str) -> Self:
@@ -52,7 +53,6 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         return self.annotate(revision_number=Subquery(newest.values("number")[:1]))
 
     def due(self, at: datetime) -> Self:
-        """Entries that want a person at `at`, and are not postponed."""
         return self.filter(upkeep__due_at__lte=at)
 
     def due_for(self, reason: Reason, at: datetime) -> Self:
@@ -102,8 +102,6 @@ class Entry(models.Model):
     """
 
     class State(models.TextChoices):
-        """Where an entry stands in its life."""
-
         DRAFT = "draft", "draft"
         PROPOSED = "proposed", "proposed by a model"
         IN_REVIEW = "in_review", "in review"
@@ -223,21 +221,12 @@ class Entry(models.Model):
     updated_at = models.DateTimeField(auto_now=True)
     search_vector = GeneratedField(
         expression=Case(
-            When(
-                language="en",
-                then=SearchVector(
-                    Coalesce("question", Value("")), "text", config=Value("english")
-                ),
+            *(
+                When(language=language, then=_words(config))
+                for language, config in SEARCH_CONFIGURATIONS.items()
+                if language != "xx"
             ),
-            When(
-                language="de",
-                then=SearchVector(
-                    Coalesce("question", Value("")), "text", config=Value("german")
-                ),
-            ),
-            default=SearchVector(
-                Coalesce("question", Value("")), "text", config=Value("simple")
-            ),
+            default=_words(SEARCH_CONFIGURATIONS["xx"]),
         ),
         output_field=SearchVectorField(),
         db_persist=True,
@@ -314,6 +303,14 @@ class EntryWords(models.Model):
         return f"words of entry {self.pk}"
 
 
+# What an entry stood in or belonged to may be deleted later; the number stays.
+_DETACHED: dict[str, Any] = {
+    "on_delete": models.DO_NOTHING,
+    "db_constraint": False,
+    "db_index": False,
+}
+
+
 class Revision(models.Model):
     """What an entry was at one time; immutable (a trigger holds it), citations point at it.
 
@@ -321,8 +318,6 @@ class Revision(models.Model):
     in Entry: by these names a trigger sees at each commit whether the newest revision says
     what the entry says, and writes the one that is missing. A new column of Entry that is
     worth its history needs no more than a namesake here.
-
-    What an entry stood in or belonged to may be deleted later; the number stays.
     """
 
     entry = models.ForeignKey(Entry, on_delete=models.CASCADE, related_name="revisions")
@@ -337,54 +332,14 @@ class Revision(models.Model):
         choices=KnowledgeBase.Language.choices,
         default=KnowledgeBase.Language.ENGLISH,
     )
-    audience = models.ForeignKey(
-        Audience,
-        on_delete=models.DO_NOTHING,
-        db_constraint=False,
-        db_index=False,
-        null=True,
-        related_name="+",
-    )
-    document = models.ForeignKey(
-        Document,
-        on_delete=models.DO_NOTHING,
-        db_constraint=False,
-        db_index=False,
-        null=True,
-        related_name="+",
-    )
-    section = models.ForeignKey(
-        Section,
-        on_delete=models.DO_NOTHING,
-        db_constraint=False,
-        db_index=False,
-        null=True,
-        related_name="+",
-    )
+    audience = models.ForeignKey(Audience, null=True, related_name="+", **_DETACHED)
+    document = models.ForeignKey(Document, null=True, related_name="+", **_DETACHED)
+    section = models.ForeignKey(Section, null=True, related_name="+", **_DETACHED)
     owner = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        on_delete=models.DO_NOTHING,
-        db_constraint=False,
-        db_index=False,
-        null=True,
-        related_name="+",
+        settings.AUTH_USER_MODEL, null=True, related_name="+", **_DETACHED
     )
-    product_line = models.ForeignKey(
-        Tag,
-        on_delete=models.DO_NOTHING,
-        db_constraint=False,
-        db_index=False,
-        null=True,
-        related_name="+",
-    )
-    line_of_business = models.ForeignKey(
-        Tag,
-        on_delete=models.DO_NOTHING,
-        db_constraint=False,
-        db_index=False,
-        null=True,
-        related_name="+",
-    )
+    product_line = models.ForeignKey(Tag, null=True, related_name="+", **_DETACHED)
+    line_of_business = models.ForeignKey(Tag, null=True, related_name="+", **_DETACHED)
     verified_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         on_delete=models.PROTECT,

@@ -1,4 +1,4 @@
-"""A proposal goes where its entry goes: one decision, kept in two rows."""
+"""What every change of an entry has in common: lock, revision, verification, proposal."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -18,7 +18,7 @@ _KEPT = [
 ]
 
 
-def keep_in_step(entry: Entry, *, by: User | None, reason: str) -> None:
+def update_proposal(entry: Entry, *, by: User | None, reason: str) -> None:
     """Record on an enriched entry's proposal what a person decided about the entry.
 
     Whichever way it was decided: on the page of proposals, in the entry itself, or by
@@ -39,10 +39,6 @@ def keep_in_step(entry: Entry, *, by: User | None, reason: str) -> None:
     proposal.decided_at = timezone.now()
     proposal.reason = reason
     proposal.save(update_fields=["state", "decided_by", "decided_at", "reason"])
-
-
-# What every change of an entry has in common: the lock, the next revision, who
-# vouches.
 
 
 def lock_all(entry_ids: Collection[int]) -> tuple[Entry, ...]:
@@ -83,10 +79,9 @@ def lock(entry_id: int, expected_revision: int | None) -> tuple[Entry, int]:
 
 
 def save(entry: Entry, *, number: int, author: User | None, reason: str) -> None:
-    """Write the entry and what it says now as revision `number`."""
     entry.save()
-    revision_of(entry, number=number, author=author, reason=reason).save()
-    keep_in_step(entry, by=author, reason=reason)
+    make_revision(entry, number=number, author=author, reason=reason).save()
+    update_proposal(entry, by=author, reason=reason)
 
 
 def record(entries: Sequence[Entry], *, author: User | None, reason: str) -> None:
@@ -99,7 +94,7 @@ def record(entries: Sequence[Entry], *, author: User | None, reason: str) -> Non
     newest = dict(rows.values_list("entry").annotate(newest=Max("number")))
     Revision.objects.bulk_create(
         [
-            revision_of(
+            make_revision(
                 entry, number=newest.get(entry.pk, 0) + 1, author=author, reason=reason
             )
             for entry in entries
@@ -107,22 +102,21 @@ def record(entries: Sequence[Entry], *, author: User | None, reason: str) -> Non
         batch_size=500,
     )
     for entry in entries:
-        keep_in_step(entry, by=author, reason=reason)
+        update_proposal(entry, by=author, reason=reason)
 
 
-def revision_of(
+def make_revision(
     entry: Entry, *, number: int, author: User | None, reason: str
 ) -> Revision:
-    """Return what the entry says now as a revision that is not saved."""
     kept = {name: getattr(entry, name) for name in _KEPT}
     return Revision(entry=entry, number=number, author=author, reason=reason, **kept)
 
 
 def verify(entry: Entry, by: User, *, at: datetime | None = None) -> str:
-    """Vouch for an entry as it stands, not saved; return what that is called."""
+    """Verify an entry as it is, not saved; return what that is called."""
     refuse_retired(entry)
     again = entry.state == Entry.State.VERIFIED
-    vouch(entry, by, at=at)
+    set_verified(entry, by, at=at)
     return "Verified again." if again else "Verified."
 
 
@@ -130,12 +124,12 @@ def mark(entry: Entry) -> str:
     """Put an entry into needs_review, not saved; return what that is called.
 
     Returns:
-        "" where it stands there already.
+        "" where it needs a review already.
     """
     refuse_retired(entry)
     if entry.state == Entry.State.NEEDS_REVIEW:
         return ""
-    doubt(entry, state=Entry.State.NEEDS_REVIEW)
+    withdraw_verification(entry, state=Entry.State.NEEDS_REVIEW)
     return "Marked for review."
 
 
@@ -169,7 +163,7 @@ def restore(entry: Entry, state: str | None) -> str:
     return "Restored."
 
 
-def vouch(entry: Entry, by: User, *, at: datetime | None = None) -> None:
+def set_verified(entry: Entry, by: User, *, at: datetime | None = None) -> None:
     """Make an entry verified by `by`, now or at a common moment; not saved."""
     entry.state = Entry.State.VERIFIED
     entry.confidence = 1.0
@@ -177,7 +171,7 @@ def vouch(entry: Entry, by: User, *, at: datetime | None = None) -> None:
     entry.verified_at = at or timezone.now()
 
 
-def doubt(entry: Entry, *, state: str) -> None:
+def withdraw_verification(entry: Entry, *, state: str) -> None:
     """Take a verification back, with its certainty; not saved."""
     if entry.state == Entry.State.VERIFIED:
         entry.confidence = UNVERIFIED_CONFIDENCE

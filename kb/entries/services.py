@@ -16,7 +16,14 @@ from kb.embedding.services import PreparedVectors, active_model, write_vectors
 from kb.entries.models import Entry, Revision
 from kb.exceptions import InvalidKnowledgeError
 
-from .revisions import doubt, lock, refuse_retired, revision_of, save, vouch
+from .revisions import (
+    lock,
+    make_revision,
+    refuse_retired,
+    save,
+    set_verified,
+    withdraw_verification,
+)
 from .values import (
     NEEDS_NEW_VERIFICATION,
     UNVERIFIED_CONFIDENCE,
@@ -57,7 +64,7 @@ def create_entries(
     Entry.objects.bulk_create(entries, batch_size=500)
     Revision.objects.bulk_create(
         [
-            revision_of(entry, number=1, author=author, reason=reason)
+            make_revision(entry, number=1, author=author, reason=reason)
             for entry, reason in zip(entries, reasons, strict=True)
         ],
         batch_size=500,
@@ -130,7 +137,7 @@ def _build(new: NewEntry, *, author: User | None) -> Entry:
             raise InvalidKnowledgeError(
                 "verify", "verify needs an author: only a person verifies."
             )
-        vouch(entry, author)
+        set_verified(entry, author)
         return entry
     # Only what a model wrote is ever proposed.
     is_proposed = (entry.origin, state) == (Entry.Origin.ENRICHED, Entry.State.PROPOSED)
@@ -164,12 +171,12 @@ def _settle_verification(
     """Bring state, confidence and verification in step with what changed."""
     was_verified = entry.state == Entry.State.VERIFIED
     if "state" in changed:
-        doubt(entry, state=check_state(changes["state"]))
+        withdraw_verification(entry, state=check_state(changes["state"]))
     elif was_verified and changed & NEEDS_NEW_VERIFICATION:
         if verifier is not None:
-            vouch(entry, verifier)
+            set_verified(entry, verifier)
         else:
-            doubt(entry, state=Entry.State.NEEDS_REVIEW)
+            withdraw_verification(entry, state=Entry.State.NEEDS_REVIEW)
     if "confidence" not in changed:
         return
     if entry.state == Entry.State.VERIFIED:

@@ -20,7 +20,7 @@ from .values import EntryChanges, clean_reason
 def verify_entry(
     *, entry_id: int, by: User, expected_revision: int | None = None, reason: str = ""
 ) -> Entry:
-    """Vouch for an entry as it stands: confidence 1; again for one that is verified."""
+    """Verify an entry as it is: confidence 1; one that is verified is verified again."""
     entry, number = lock(entry_id, expected_revision)
     default = verify(entry, by)
     save(entry, number=number + 1, author=by, reason=clean_reason(reason) or default)
@@ -69,7 +69,7 @@ def restore_entry(
     reason: str = "",
     expected_revision: int | None = None,
 ) -> Entry:
-    """Undo a retirement: the entry stands again as it did before it."""
+    """Undo a retirement: the entry is again as it was before."""
     model = active_model(for_share=True)
     entry, number = lock(entry_id, expected_revision)
     before = entry.revisions.exclude(state=Entry.State.RETIRED).first()
@@ -114,7 +114,7 @@ def restore_revision(
     Raises:
         RevisionNotFoundError: It has no such revision.
     """
-    # One of an entry that is not there is told by `edit_entry`.
+    # `edit_entry` reports an entry that does not exist.
     revision = (
         Revision.objects.select_related("document", "section", "section__document")
         .filter(entry_id=entry_id, number=number)

@@ -37,7 +37,7 @@ SHOWN = tuple(
 _DERIVED = {"knowledge_base", "state", "origin", "confidence", "verified_by",
             "verified_at", "created_at", "updated_at"}  # fmt: skip
 EDITABLE = tuple(name for name in SHOWN if name not in _DERIVED)
-"""Fields that hold what whoever edits an entry gives."""
+"""Fields that an editor gives."""
 
 REVISED = tuple(
     field.name

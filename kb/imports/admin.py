@@ -42,8 +42,6 @@ _REFRESH_SECONDS = "3"
 
 
 class ImportForm(forms.Form):
-    """A file and how it is to be read."""
-
     file = forms.FileField(
         widget=UnfoldAdminFileFieldWidget(attrs={"accept": ",".join(SUFFIXES)}),
         help_text="CSV, TSV, JSON Lines, Markdown, HTML, plain text, PDF or DOCX.",
@@ -54,7 +52,7 @@ class ImportForm(forms.Form):
     audience = forms.ModelChoiceField(
         Audience.objects.none(),
         widget=UnfoldAdminSelectWidget,
-        help_text="Who may see what it brings.",
+        help_text="Who may see its entries.",
     )
     title = forms.CharField(
         required=False,
@@ -84,7 +82,7 @@ class ImportForm(forms.Form):
     verify = forms.BooleanField(
         required=False,
         widget=UnfoldBooleanSwitchWidget,
-        help_text="You vouch for all that it says; otherwise it is in review.",
+        help_text="You verify all that it says; otherwise it goes to review.",
     )
 
     def __init__(
@@ -104,7 +102,6 @@ class ImportForm(forms.Form):
                 field.initial = rows[0]
 
     def upload(self) -> Upload:
-        """Return the validated file with its options."""
         values = dict(self.cleaned_data)
         file = values.pop("file")
         return Upload(file=file.file, name=file.name, **values)
@@ -156,7 +153,6 @@ class ImportAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     def has_bring_permission(
         self, request: HttpRequest, object_id: str | None = None
     ) -> bool:
-        """Whether files may be imported."""
         return request.user.has_perm("kb.add_import")
 
     def has_apply_permission(
@@ -176,13 +172,11 @@ class ImportAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
 
     @action(description="Import a file", permissions=["bring"])  # type: ignore[untyped-decorator]  # unfold ships no types
     def bring(self, request: HttpRequest) -> HttpResponse:
-        """Open the form that takes a file."""
         return redirect("admin:kb_import_upload")
 
     @action(description="Apply this import", permissions=["apply"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Apply this import?")
     def apply(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Let a worker apply what was planned."""
         row = get_object_or_404(self.get_queryset(request), pk=object_id)
         enqueue_import(row, apply=True, by=caller(request))
         self.message_user(request, "The import is being applied.", messages.SUCCESS)
@@ -234,18 +228,16 @@ class ImportAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
 
     @display(description="state", ordering="state", label=_COLOURS)  # type: ignore[untyped-decorator]  # unfold ships no types
     def shown_state(self, row: Import) -> str:
-        """Show what was done with the file as a badge."""
         return row.state
 
-    @admin.display(description="what came of it")
+    @admin.display(description="result")
     def summary(self, row: Import) -> str:
         return ", ".join(
             f"{number:,} {name}" for name, number in row.counts.items() if number
         )
 
-    @admin.display(description="what came of it")
+    @admin.display(description="result")
     def outcome(self, row: Import) -> str:
-        """Show counts, examples, bad rows and how far the job is."""
         job = Job.objects.filter(pk=row.job_id).first() if row.job_id else None
         context = {
             "row": row,

@@ -20,7 +20,7 @@ from kb.interface.api import (
     KnowledgeBaseField,
     ReferringSerializer,
     TagField,
-    knowledge_base_of,
+    find_knowledge_base,
 )
 from kb.tags.models import Tag
 
@@ -83,7 +83,7 @@ class NewImportSerializer(serializers.Serializer[Upload]):
     """A file to be imported, as a form with a file."""
 
     file = serializers.FileField(max_length=200)
-    audience = AudienceField(help_text="Who may see what it brings.")
+    audience = AudienceField(help_text="Who may see its entries.")
     knowledge_base = KnowledgeBaseField(
         required=False, help_text="By default the only one there is."
     )
@@ -107,7 +107,7 @@ class NewImportSerializer(serializers.Serializer[Upload]):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if "knowledge_base" not in attrs:
-            attrs["knowledge_base"] = knowledge_base_of({})
+            attrs["knowledge_base"] = find_knowledge_base({})
         return attrs
 
 

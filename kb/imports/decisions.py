@@ -66,7 +66,6 @@ def visible_audiences(user: User | None) -> frozenset[int] | None:
 
 
 def seen_before(of: Import, batch: Sequence[Piece]) -> Seen:
-    """Return which of the batch's facts the file holds before it."""
     rows = ImportedKey.objects.filter(
         import_run=of,
         source__in={each.source.name for each in batch},

@@ -16,8 +16,6 @@ def import_storage() -> Storage:
 
 
 class ImportQuerySet(models.QuerySet["Import"]):
-    """Reads over imports; each narrows and may be chained."""
-
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         """The user's own imports, a superuser's all.
 
@@ -33,12 +31,10 @@ class Import(models.Model):
     """A file of knowledge, how it is to be read, and how far it was.
 
     Counts, cursor and the entries of a batch are written in one transaction, so that
-    whoever goes on after a kill does nothing twice.
+    a run that continues after a kill does nothing twice.
     """
 
     class State(models.TextChoices):
-        """What was done with the file."""
-
         UPLOADED = "uploaded", "uploaded"
         PLANNED = "planned", "planned"
         APPLYING = "applying", "applying"
@@ -46,8 +42,6 @@ class Import(models.Model):
         FAILED = "failed", "failed"
 
     class Format(models.TextChoices):
-        """What can be read."""
-
         CSV = "csv", "CSV"
         TSV = "tsv", "TSV"
         JSON_LINES = "jsonl", "JSON Lines"

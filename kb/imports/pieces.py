@@ -29,7 +29,7 @@ def reworded(
 ) -> dict[str, int]:
     """Return entries by the keys of the facts that take their place.
 
-    Facts that an entry already stands for pair with it by their key and are left out.
+    Facts that an entry already holds pair with it by their key and are left out.
     The most alike pair first.
 
     Args:

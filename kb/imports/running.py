@@ -45,7 +45,7 @@ _TURN_SECONDS = 0.0002
 _WRITTEN = (Action.CREATED, Action.CHANGED, Action.RESTORED)
 
 Writing = Callable[[int, int | None], AbstractContextManager[None]]
-"""A transaction; told how many facts will be done with it, and of how many."""
+"""A transaction; takes how many facts will be done with it, and of how many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +67,7 @@ def run_import(import_id: int, *, apply: bool, writing: Writing) -> Import:
         writing: Makes a transaction for each batch; also for what else is done in step.
 
     Raises:
-        ImportFileError: The file can not be read; the row says so.
-        ConflictError: It is applied already, or by somebody else at the same time.
         InvalidKnowledgeError: A title or heading that may not be written.
-        EmbedderUnavailableError: The embedding model cannot be loaded.
     """
     row = Import.objects.select_related("created_by").get(pk=import_id)
     total = row.counts.get("read") if row.state == Import.State.PLANNED else None
@@ -96,11 +93,11 @@ def run_import(import_id: int, *, apply: bool, writing: Writing) -> Import:
 
 
 def _begin(import_id: int, *, apply: bool, total: int | None) -> Import:
-    """Take the import up where it was, or begin it anew."""
+    """Continue the import where it was, or start it again."""
     row = _locked(import_id)
     if row.state == Import.State.APPLIED:
         raise ConflictError(
-            f"Import {row.pk} is applied already; upload the file anew."
+            f"Import {row.pk} is applied already; upload the file again."
         )
     mode = "apply" if apply else "plan"
     if row.state == Import.State.APPLYING and not apply:
@@ -126,20 +123,19 @@ def _locked(import_id: int) -> Import:
 
 
 def _own(step: _Step, taken: int) -> Import:
-    """Return the row, locked, if it still stands where this run left it.
+    """Return the row, locked, if it is still where this run left it.
 
     Raises:
-        ConflictError: Another run has begun it anew, or gone on with it.
+        ConflictError: Another run has started it again, or continued it.
     """
     row = _locked(step.import_id)
     mode = "apply" if step.applies else "plan"
     if (row.cursor.get("mode"), row.cursor.get("taken")) != (mode, taken):
-        raise ConflictError(f"Import {row.pk} is gone on with by somebody else.")
+        raise ConflictError(f"Import {row.pk} was continued by another run.")
     return row
 
 
 def _go_over(row: Import, step: _Step) -> int:
-    """Go over the file behind the cursor; return how many pieces it has in all."""
     taken: int = row.cursor["taken"]
     with (
         row.file.open("rb") as stream,
@@ -164,7 +160,7 @@ def _short_turns() -> Iterator[None]:
     """Let the thread that embeds have the interpreter sooner.
 
     It asks for it between any two of the model's operations, hundreds of times a batch,
-    and by default whoever writes keeps it for 5 ms: a tenth of the embedder's rate.
+    and by default the thread that writes keeps it for 5 ms: a tenth of the embedder's rate.
     """
     before = sys.getswitchinterval()
     sys.setswitchinterval(_TURN_SECONDS)
@@ -205,7 +201,6 @@ def _decide(
 def _write(
     batch: Sequence[Piece | BadRow], prepared: PreparedVectors, taken: int, step: _Step
 ) -> int:
-    """Write a batch with the cursor behind it; return where that is."""
     bad = [each for each in batch if isinstance(each, BadRow)]
     after = taken + len(batch)
     with step.writing(after, step.total):

@@ -41,12 +41,12 @@ def _check_appliable(row: Import) -> None:
     now = Import.objects.select_for_update(of=("self",), no_key=True).get(pk=row.pk)
     if now.state == Import.State.APPLIED:
         raise ConflictError(
-            f"Import {row.pk} is applied already; upload the file anew."
+            f"Import {row.pk} is applied already; upload the file again."
         )
     plans = Job.objects.unfinished().filter(parameters__dry_run=True)
     if now.job_id and plans.filter(pk=now.job_id).exists():
         raise ConflictError(
-            f"Import {row.pk} is still being looked through; apply it when it is planned."
+            f"Import {row.pk} is still being checked; apply it when it is planned."
         )
 
 

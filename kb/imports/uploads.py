@@ -48,7 +48,6 @@ class Upload:
 
 
 def limits() -> Limits:
-    """Return what a file may cost, by the settings."""
     return Limits(
         file_bytes=settings.IMPORT_MAX_MIB * _MIB,
         unpacked_bytes=settings.IMPORT_MAX_UNPACKED_MIB * _MIB,
@@ -116,7 +115,6 @@ def unfinished_import(upload: Upload, *, by: User | None) -> Import | None:
 
 
 def _named(upload: Upload) -> tuple[str, str, str]:
-    """Return the file's name, the source and the title as they are kept."""
     tail = PurePath(upload.name).name[-_NAME_LIMIT:]
     name = clean_line(tail, field="file", limit=_NAME_LIMIT)
     source = clean_line(upload.source or name, field="source", limit=SOURCE_LIMIT)

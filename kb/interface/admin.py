@@ -115,7 +115,6 @@ class ServiceForm(forms.ModelForm):  # type: ignore[type-arg]  # not at run time
                 self.initial.setdefault("knowledge_base", bases[0])
 
     def write(self) -> Any:  # noqa: ANN401  # a row of the form's model
-        """Write what the form holds and return the row."""
         raise NotImplementedError
 
     def lock(self) -> None:

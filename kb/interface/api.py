@@ -45,8 +45,6 @@ class _NamedField(StrictSlugField):
 
 
 class KnowledgeBaseField(_NamedField):
-    """A knowledge base by its slug."""
-
     queryset = KnowledgeBase.objects.all()
 
 
@@ -95,8 +93,6 @@ class TagField(_NamedField):
 
 
 class UserField(_NamedField):
-    """An active user by name."""
-
     queryset = User.objects.filter(is_active=True)
 
 
@@ -139,7 +135,7 @@ class KnowledgeSerializer(StrictModelSerializer):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Take the knowledge base of what is named, where it may be left out."""
         if "knowledge_base" in self.fields and "knowledge_base" not in attrs:
-            attrs["knowledge_base"] = knowledge_base_of(attrs)
+            attrs["knowledge_base"] = find_knowledge_base(attrs)
         return attrs
 
 
@@ -152,7 +148,7 @@ _WRITTEN_BY: dict[Any, Any] = {
 }
 
 
-def knowledge_base_of(attrs: dict[str, Any]) -> KnowledgeBase:
+def find_knowledge_base(attrs: dict[str, Any]) -> KnowledgeBase:
     """Return the knowledge base of the named section or document, or the only one.
 
     Raises:
@@ -202,8 +198,6 @@ class WordsFilter(django_filters.CharFilter):
 
 @extend_schema_field({"type": "string"})
 class KnowledgeBaseFilter(django_filters.ModelChoiceFilter):
-    """A knowledge base by its slug."""
-
     def __init__(self) -> None:
         super().__init__(
             queryset=KnowledgeBase.objects.all(),
@@ -257,8 +251,6 @@ class _EntryFilter(django_filters.ModelChoiceFilter):
 
 
 class ConflictFilter(django_filters.FilterSet):
-    """What a list of conflicts may be narrowed by."""
-
     state = django_filters.MultipleChoiceFilter(
         choices=Conflict.State.choices, label="May be given more than once."
     )
@@ -274,5 +266,4 @@ class ConflictFilter(django_filters.FilterSet):
     def filter_entry(
         self, queryset: ConflictQuerySet, _name: str, value: Entry
     ) -> ConflictQuerySet:
-        """Keep those that one entry is part of."""
         return queryset.of_entry(value.pk)

@@ -30,8 +30,6 @@ class _ExpertFilter(ListFilter):
 
 @admin.register(Tag)
 class TagAdmin(RefusedDeletionAdmin):
-    """Product lines and lines of business, and who knows of each."""
-
     list_display: ClassVar = ["name", "slug", "shown_facet", "entries", "who_knows"]
     list_filter: ClassVar = ["facet", _ExpertFilter]
     search_fields: ClassVar = ["name", "slug"]
@@ -62,7 +60,6 @@ class TagAdmin(RefusedDeletionAdmin):
         request: HttpRequest,
         **options: Any,  # noqa: ANN401  # Django's
     ) -> Any:  # noqa: ANN401  # Django's
-        """Offer as experts who may review."""
         if db_field.name == "experts":
             experts = User.objects.filter(
                 is_active=True, groups__name__in=_EXPERT_ROLES
@@ -82,6 +79,5 @@ class TagAdmin(RefusedDeletionAdmin):
 
     @admin.display(description="experts")
     def who_knows(self, tag: Tag) -> str:
-        """Show who reviews what is asked of it."""
         experts = [user for user in tag.experts.all() if user.is_active]
         return ", ".join(sorted(user.get_username() for user in experts)) or "nobody"

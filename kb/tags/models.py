@@ -6,22 +6,16 @@ from django.db import models
 
 
 class TagQuerySet(models.QuerySet["Tag"]):
-    """Reads over tags; each narrows and may be chained."""
-
     def product_lines(self) -> Self:
-        """Tags that say for which product something holds."""
         return self.filter(facet=Tag.Facet.PRODUCT_LINE)
 
     def lines_of_business(self) -> Self:
-        """Tags that say for which part of the house something holds."""
         return self.filter(facet=Tag.Facet.LINE_OF_BUSINESS)
 
     def of_expert(self, user: AbstractBaseUser | AnonymousUser) -> Self:
-        """Tags whose expert `user` is."""
         return self.filter(experts=user.pk)
 
     def without_expert(self) -> Self:
-        """Tags that nobody who is active is the expert of."""
         return self.exclude(experts__is_active=True)
 
 

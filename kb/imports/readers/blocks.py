@@ -10,11 +10,11 @@ from kb.text.sentences import split_into_facts
 
 from .values import Fact, SourceDocument
 
-LONGEST_WHOLE = 4_000
+MAX_WHOLE = 4_000
 """Characters of a list or table that is kept whole; a longer one is cut between items."""
 
 _HEADING_LIMIT = 300
-_DEEPEST = 8
+_MAX_DEPTH = 8
 _MARKS = "*-•◦▪·"
 # What programs leave in a text and no entry may hold.
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\ufeff\ud800-\udfff]")
@@ -73,7 +73,7 @@ def as_document(
             while path and path[-1][0] >= block.level:
                 path.pop()
             path.append((block.level, heading))
-            del path[_DEEPEST:]
+            del path[_MAX_DEPTH:]
             paths.append(tuple(name for _, name in path))
         else:
             headings = tuple(name for _, name in path)
@@ -139,12 +139,12 @@ def _texts(block: Block, language: str) -> Iterator[str]:
 
 
 def _cut(parts: Iterable[str], *, joint: str, head: str) -> Iterator[str]:
-    """Yield `parts` joined, in pieces of at most `LONGEST_WHOLE`, each under `head`."""
-    head = head[: LONGEST_WHOLE // 2]
+    """Yield `parts` joined, in pieces of at most `MAX_WHOLE`, each under `head`."""
+    head = head[: MAX_WHOLE // 2]
     piece: list[str] = []
     size = 0
     for part in _bounded(parts):
-        if piece and size + len(part) > LONGEST_WHOLE:
+        if piece and size + len(part) > MAX_WHOLE:
             yield joint.join(piece)
             piece = [head] if head else []
             size = len(head)
@@ -156,5 +156,5 @@ def _cut(parts: Iterable[str], *, joint: str, head: str) -> Iterator[str]:
 
 def _bounded(parts: Iterable[str]) -> Iterator[str]:
     for part in parts:
-        for start in range(0, max(len(part), 1), LONGEST_WHOLE):
-            yield part[start : start + LONGEST_WHOLE]
+        for start in range(0, max(len(part), 1), MAX_WHOLE):
+            yield part[start : start + MAX_WHOLE]

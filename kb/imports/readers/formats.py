@@ -11,7 +11,7 @@ from .values import ImportFileError, Limits
 Format = Import.Format
 
 HEAD_BYTES = 4096
-_MOST_MEMBERS = 10_000
+_MAX_MEMBERS = 10_000
 _BY_SUFFIX = {
     ".csv": Format.CSV,
     ".tsv": Format.TSV,
@@ -87,10 +87,10 @@ def check_archive(stream: IO[bytes], limits: Limits) -> None:
     finally:
         stream.seek(0)
     total = sum(member.file_size for member in members)
-    if total > limits.unpacked_bytes or len(members) > _MOST_MEMBERS:
+    if total > limits.unpacked_bytes or len(members) > _MAX_MEMBERS:
         raise ImportFileError(
             f"The file unpacks to {total:,} bytes in {len(members):,} parts and may to "
-            f"{limits.unpacked_bytes:,} in {_MOST_MEMBERS:,}; split it, or raise "
+            f"{limits.unpacked_bytes:,} in {_MAX_MEMBERS:,}; split it, or raise "
             "NESCIO_IMPORT_MAX_UNPACKED_MIB."
         )
     if "word/document.xml" not in {member.filename for member in members}:

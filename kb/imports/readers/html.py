@@ -76,7 +76,6 @@ class _Line:
 
 
 def _blocks(root: etree._Element) -> Iterator[Block]:
-    """Walk the page in order."""
     line = _Line(root.sourceline or 1)
     skipping: etree._Element | None = None
     for event, element in etree.iterwalk(root, events=("start", "end")):

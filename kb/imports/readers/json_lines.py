@@ -16,10 +16,10 @@ from kb.text.cleaning import clean_line
 from .html import read_html
 from .markdown import read_markdown
 from .plain_text import open_text, read_text
-from .tables import fact_of
+from .tables import parse_row
 from .values import BadRow, FileItem, ImportFileError, SourceDocument
 
-LONGEST_LINE = 4 * 1024 * 1024
+MAX_LINE = 4 * 1024 * 1024
 """Characters."""
 
 _READERS = {"text": read_text, "markdown": read_markdown, "html": read_html}
@@ -29,14 +29,14 @@ _TEXTS = ("id", "key", "question", "answer", "text", "title", "source", "format"
 def read_json_lines(stream: IO[bytes], language: str) -> Iterator[FileItem]:
     with open_text(stream, newline="\n") as text:
         number = 0
-        while line := text.readline(LONGEST_LINE + 1):
+        while line := text.readline(MAX_LINE + 1):
             number += 1
             place = f"line {number}"
-            if len(line) > LONGEST_LINE and not line.endswith("\n"):
-                while (rest := text.readline(LONGEST_LINE)) and rest[-1] != "\n":
+            if len(line) > MAX_LINE and not line.endswith("\n"):
+                while (rest := text.readline(MAX_LINE)) and rest[-1] != "\n":
                     pass
                 yield BadRow(
-                    place, f"It has more than {LONGEST_LINE:,} characters; split it."
+                    place, f"It has more than {MAX_LINE:,} characters; split it."
                 )
             elif line.strip():
                 yield _item(line, place, language)
@@ -57,7 +57,7 @@ def _item(line: str, place: str, language: str) -> FileItem:
         if value is not None and not isinstance(value, str):
             return BadRow(place, f"{name} is {json.dumps(value)[:60]}, and no text.")
         row[name] = value or ""
-    return _document(row, place, language) if row["title"] else fact_of(row, place)
+    return _document(row, place, language) if row["title"] else parse_row(row, place)
 
 
 def _document(row: dict[str, str], place: str, language: str) -> FileItem:

@@ -54,7 +54,6 @@ def _blocks(tokens: Sequence[Token], skipped: int) -> Iterator[Block]:
 
 
 def _end(tokens: Sequence[Token], at: int) -> int:
-    """Return where what opens at `at` closes."""
     depth = 0
     for index in range(at, len(tokens)):
         depth += tokens[index].nesting
@@ -64,7 +63,6 @@ def _end(tokens: Sequence[Token], at: int) -> int:
 
 
 def _plain(tokens: Sequence[Token]) -> list[str]:
-    """Return the words of inline tokens, a line each."""
     words = "".join(
         _inline(child)
         for token in tokens

@@ -25,7 +25,7 @@ def open_text(stream: IO[bytes], *, newline: str | None = None) -> Iterator[IO[s
     Raises:
         ImportFileError: On reading, where a byte is none of the encoding's.
     """
-    encoding = encoding_of(stream)
+    encoding = detect_encoding(stream)
     stream.seek(0)
     text = io.TextIOWrapper(stream, encoding=encoding, newline=newline)
     try:
@@ -39,7 +39,7 @@ def open_text(stream: IO[bytes], *, newline: str | None = None) -> Iterator[IO[s
         text.detach()
 
 
-def encoding_of(stream: IO[bytes]) -> str:
+def detect_encoding(stream: IO[bytes]) -> str:
     """Return the encoding's name, by its mark, by trying UTF-8, or by detection.
 
     Raises:
@@ -71,11 +71,10 @@ def encoding_of(stream: IO[bytes]) -> str:
 _ITEM = re.compile(r"\s*(?:[*\-•◦▪·]|\d{1,3}[.)]|[a-z][.)])\s+\S")
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2})*)\.?\s+\S")
 _UNDERLINE = re.compile(r"(=+|-{3,})\s*$")
-_LONGEST_HEADING = 100
+_MAX_HEADING = 100
 
 
 def read_text(stream: IO[bytes], language: str) -> SourceDocument:
-    """Read a plain text."""
     with open_text(stream) as text:
         return as_document(text_blocks(text), language=language)
 
@@ -139,7 +138,7 @@ def _blocks(lines: Sequence[str], place: str) -> Iterator[Block]:
 
 def _is_heading(lines: Sequence[str]) -> bool:
     line = lines[0].strip()
-    if len(line) > _LONGEST_HEADING or line[-1] in ".,;:!" or len(line.split()) > 14:
+    if len(line) > _MAX_HEADING or line[-1] in ".,;:!" or len(line.split()) > 14:
         return False
     if len(lines) == 1:
         return line[0].isupper() or bool(_NUMBERED.match(line))

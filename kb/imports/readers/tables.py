@@ -18,7 +18,7 @@ COLUMNS = ("id", "key", "question", "answer", "text")
 _ID_LIMIT = 200
 
 
-def fact_of(row: Mapping[str, str], place: str) -> Fact | BadRow:
+def parse_row(row: Mapping[str, str], place: str) -> Fact | BadRow:
     """Return the fact of a row, or what is wrong with the row.
 
     Where there is no answer, the text beside a question is its answer.
@@ -56,7 +56,6 @@ _DIALECT_SAMPLE = 16_384
 
 
 def read_csv(stream: IO[bytes]) -> Iterator[Fact | BadRow]:
-    """Read comma- or semicolon-separated values, row by row."""
     with open_text(stream, newline="") as text:
         first = text.readline(_DIALECT_SAMPLE)
         text.seek(0)
@@ -65,7 +64,6 @@ def read_csv(stream: IO[bytes]) -> Iterator[Fact | BadRow]:
 
 
 def read_tsv(stream: IO[bytes]) -> Iterator[Fact | BadRow]:
-    """Read tab-separated values, row by row."""
     with open_text(stream, newline="") as text:
         yield from _rows(text, "\t")
 
@@ -93,7 +91,7 @@ def _rows(text: IO[str], delimiter: str) -> Iterator[Fact | BadRow]:
                 "holds a separator needs quotes.",
             )
             continue
-        yield fact_of(dict(zip(header, map(original, cells), strict=False)), place)
+        yield parse_row(dict(zip(header, map(original, cells), strict=False)), place)
 
 
 def _header(reader: Iterator[list[str]]) -> list[str]:

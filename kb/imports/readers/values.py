@@ -49,7 +49,6 @@ class Fact:
 
     @property
     def digest(self) -> str:
-        """Digest of what it says: 64 hex digits."""
         return _sha256("fact", self.question, self.text)
 
     @property

@@ -10,8 +10,6 @@ from kb.management.progress import TenthLines
 
 
 class Command(BaseCommand):
-    """Writes everything that is known into one file."""
-
     help = (
         "Write knowledge bases with documents, entries, their whole history and "
         "audiences into one archive, which restore_knowledge reads."
@@ -24,11 +22,6 @@ class Command(BaseCommand):
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
-        """Write the archive.
-
-        Raises:
-            CommandError: There is no such knowledge base, or the file can't be written.
-        """
         contents = Contents(knowledge_base=options["knowledge_base"])
         try:
             manifest = write_archive(

@@ -16,12 +16,10 @@ from kb.imports.models import Import
 from kb.imports.services import Upload, run_import, start_import, unfinished_import
 from kb.tags.models import Tag
 
-_TELL_SECONDS = 2.0
+_REPORT_SECONDS = 2.0
 
 
 class Command(BaseCommand):
-    """Imports files of knowledge; one that was broken off goes on where it was."""
-
     help = (
         "Import files of knowledge (CSV, TSV, JSON Lines, Markdown, HTML, plain text, "
         "PDF, DOCX). A file whose source was imported before is a new version: only "
@@ -52,7 +50,7 @@ class Command(BaseCommand):
             "--dry-run", action="store_true", help="show what would change"
         )
         parser.add_argument(
-            "--verify-as", metavar="USER", help="a curator who vouches for all of it"
+            "--verify-as", metavar="USER", help="a curator who verifies all of it"
         )
 
     def handle(self, *args: object, **options: object) -> None:
@@ -106,26 +104,26 @@ class Command(BaseCommand):
             raise CommandError(f"{file} can not be read: {error.strerror}.") from error
         except NescioError as error:
             raise CommandError(f"{file}: {error}") from error
-        self._tell(done, time.monotonic() - began)
+        self._report(done, time.monotonic() - began)
 
     def _writing(self, name: str):  # type: ignore[no-untyped-def]  # noqa: ANN202  # a context manager's maker
-        told = began = time.monotonic()
+        reported = began = time.monotonic()
 
         @contextmanager
         def writing(done: int, total: int | None) -> Iterator[None]:
-            nonlocal told
+            nonlocal reported
             with transaction.atomic():
                 yield
             now = time.monotonic()
-            if now - told >= _TELL_SECONDS:
-                told = now
+            if now - reported >= _REPORT_SECONDS:
+                reported = now
                 of = f" of {total:,}" if total else ""
                 rate = done / (now - began)
                 self.stderr.write(f"{name}: {done:,}{of}, {rate:,.0f}/s")
 
         return writing
 
-    def _tell(self, done: Import, seconds: float) -> None:
+    def _report(self, done: Import, seconds: float) -> None:
         counts = ", ".join(
             f"{number:,} {name}" for name, number in done.counts.items() if number
         )

@@ -8,8 +8,6 @@ from kb.demonstration import load_demonstration
 
 
 class Command(BaseCommand):
-    """Write the demonstration's knowledge, once."""
-
     help = "Load the knowledge of an invented card issuer, unless it is there."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -20,7 +18,6 @@ class Command(BaseCommand):
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
-        """Load it and say what was done."""
         loaded = load_demonstration(author=_author(options["author"]))
         self.stdout.write(
             "The demonstration is loaded." if loaded else "The demonstration was there."

@@ -11,8 +11,6 @@ from kb.management.progress import TenthLines
 
 
 class Command(BaseCommand):
-    """Writes back what export_knowledge wrote."""
-
     help = (
         "Restore an archive: knowledge bases that are empty or missing here, with their "
         "whole history, in one transaction."
@@ -21,7 +19,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("path", type=Path, help="an archive of export_knowledge")
         parser.add_argument(
-            "--dry-run", action="store_true", help="look through it and write nothing"
+            "--dry-run", action="store_true", help="check it and write nothing"
         )
         parser.add_argument(
             "--create-users",
@@ -39,15 +37,10 @@ class Command(BaseCommand):
             default=[],
             type=_pair,
             metavar="THERE=HERE",
-            help="whom to take for a user of the archive; may be given more than once",
+            help="the user here for a user of the archive; may be given more than once",
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
-        """Restore the archive and say what was done.
-
-        Raises:
-            CommandError: The archive is refused, or can't be read; nothing was written.
-        """
         newcomers = Newcomers(
             create_users=options["create_users"],
             create_groups=options["create_groups"],
@@ -63,7 +56,7 @@ class Command(BaseCommand):
         except (InvalidArchiveError, EmbedderUnavailableError, OSError) as error:
             raise CommandError(str(error)) from error
         self.stdout.write(
-            self.style.SUCCESS(_told(restored, is_rehearsal=options["dry_run"]))
+            self.style.SUCCESS(_summary(restored, is_rehearsal=options["dry_run"]))
         )
 
 
@@ -74,7 +67,7 @@ def _pair(value: str) -> tuple[str, str]:
     return there, here
 
 
-def _told(restored: Restored, *, is_rehearsal: bool) -> str:
+def _summary(restored: Restored, *, is_rehearsal: bool) -> str:
     rows = ", ".join(f"{count:,} {name}" for name, count in restored.rows.items())
     said = [f"{'Would restore' if is_rehearsal else 'Restored'} {rows}."]
     for kind, names in (("users", restored.new_users), ("groups", restored.new_groups)):

@@ -10,8 +10,6 @@ from kb.embedding.switch import KIND, TIDY_KIND
 
 
 class Command(BaseCommand):
-    """Embeds all knowledge with another model in the background, then lets it answer."""
-
     help = (
         "Embed every entry with another embedding model and switch to it. The present "
         "one answers until all is done. Needs a running worker."
