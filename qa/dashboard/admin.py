@@ -1,10 +1,12 @@
 """The dashboard: how much was asked, how it was decided, how fast and how well."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from unfold.widgets import UnfoldAdminSelectWidget
@@ -15,7 +17,8 @@ from kb.tags.models import Tag
 from qa.answers.models import Answer
 from qa.answers.wording import time_in_words
 from qa.dashboard.services import Dashboard, read_dashboard
-from qa.dashboard.traffic import Scope, last_days
+from qa.dashboard.traffic import Scope, make_scope
+from qa.reviews.sample_plan import Estimate
 
 from .charts import (
     Chart,
@@ -31,7 +34,6 @@ from .charts import (
 
 PERIODS = ((7, "7 days"), (30, "30 days"), (90, "90 days"), (365, "a year"))
 _DEFAULT_DAYS = 30
-_NOT_REVIEWED = "not reviewed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,16 @@ class Tile:
     label: str
     value: str
     note: str
+
+
+def _slug_field(rows: QuerySet[Any]) -> forms.ModelChoiceField[Any]:
+    return forms.ModelChoiceField(
+        rows,
+        to_field_name="slug",
+        required=False,
+        empty_label="all",
+        widget=UnfoldAdminSelectWidget,
+    )
 
 
 class ScopeForm(forms.Form):
@@ -55,31 +67,13 @@ class ScopeForm(forms.Form):
         initial=_DEFAULT_DAYS,
         widget=UnfoldAdminSelectWidget,
     )
-    knowledge_base = forms.ModelChoiceField(
-        KnowledgeBase.objects.order_by("name"),
-        to_field_name="slug",
-        required=False,
-        empty_label="all",
-        widget=UnfoldAdminSelectWidget,
-    )
-    tag = forms.ModelChoiceField(
-        Tag.objects.all(),
-        to_field_name="slug",
-        required=False,
-        empty_label="all",
-        widget=UnfoldAdminSelectWidget,
-    )
+    knowledge_base = _slug_field(KnowledgeBase.objects.order_by("name"))
+    tag = _slug_field(Tag.objects.all())
 
     def scope(self) -> Scope:
         """Return what was chosen; of what can't be read, the default."""
-        chosen = self.cleaned_data if self.is_valid() else {}
-        return Scope(
-            last_days(chosen.get("days") or _DEFAULT_DAYS),
-            knowledge_base=chosen["knowledge_base"].pk
-            if chosen.get("knowledge_base")
-            else None,
-            tag=chosen["tag"].pk if chosen.get("tag") else None,
-        )
+        chosen = dict(self.cleaned_data) if self.is_valid() else {}
+        return make_scope(chosen.pop("days", None) or _DEFAULT_DAYS, **chosen)
 
 
 def dashboard_page(request: HttpRequest) -> HttpResponse:
@@ -106,22 +100,13 @@ def _tiles(shown: Dashboard) -> list[Tile]:
     asked = max(1, traffic.questions)
     latency = traffic.latency.get("")
     voted = traffic.up + traffic.down
-    wrong, refused = quality.false_answers, quality.false_refusals
     kappa = quality.agreement
     return [
         Tile("Questions", f"{traffic.questions:,}", f"{traffic.failed:,} failed"),
         Tile("Answered", percent(traffic.answered / asked), f"{traffic.answered:,}"),
         Tile("Refused", percent(traffic.refused / asked), f"{traffic.refused:,}"),
-        Tile(
-            "False answers",
-            percent(wrong.share) if wrong else _NOT_REVIEWED,
-            f"{interval(wrong)}, {wrong.reviewed:,} reviews" if wrong else "",
-        ),
-        Tile(
-            "False refusals",
-            percent(refused.share) if refused else _NOT_REVIEWED,
-            f"{interval(refused)}, {refused.reviewed:,} reviews" if refused else "",
-        ),
+        _share_tile("False answers", quality.false_answers),
+        _share_tile("False refusals", quality.false_refusals),
         Tile(
             "Reviewers agree on answers",
             f"κ {kappa.value:.2f}" if kappa.value is not None else "unknown",
@@ -142,6 +127,13 @@ def _tiles(shown: Dashboard) -> list[Tile]:
     ]
 
 
+def _share_tile(label: str, found: Estimate | None) -> Tile:
+    if found is None:
+        return Tile(label, "not reviewed", "")
+    note = f"{interval(found)}, {found.reviewed:,} reviews"
+    return Tile(label, percent(found.share), note)
+
+
 def _charts(shown: Dashboard) -> list[Chart]:
     traffic, quality = shown.traffic, shown.quality
     step = "week" if shown.scope.period.is_weekly else "day"
@@ -155,10 +147,10 @@ def _charts(shown: Dashboard) -> list[Chart]:
         ]
     found += [
         quality_chart(
-            (
-                ("false answers", quality.false_answers),
-                ("false refusals", quality.false_refusals),
-            )
+            {
+                "false answers": quality.false_answers,
+                "false refusals": quality.false_refusals,
+            }
         ),
         drift_chart(shown.drift or ()),
     ]

@@ -12,14 +12,14 @@ from accounts.roles import IsSME, caller
 from kb.documents.models import KnowledgeBase
 from kb.tags.models import Tag
 from qa.dashboard.services import read_dashboard
-from qa.dashboard.traffic import MOST_DAYS, Scope, last_days
+from qa.dashboard.traffic import MAX_DAYS, make_scope
 
 
 class DashboardQuerySerializer(serializers.Serializer[object]):
     """What the figures are narrowed to."""
 
     days = serializers.IntegerField(
-        default=30, min_value=1, max_value=MOST_DAYS, help_text="Up to today, in UTC."
+        default=30, min_value=1, max_value=MAX_DAYS, help_text="Up to today, in UTC."
     )
     knowledge_base = serializers.SlugRelatedField(
         slug_field="slug", queryset=KnowledgeBase.objects.all(), required=False
@@ -145,13 +145,8 @@ class DashboardView(GenericAPIView[Any]):
     def get(self, request: Request) -> Response:
         """Read the figures of the last days, of all or of one knowledge base or tag."""
         # As a plain dictionary: a form's empty field would count as left out.
-        asked = DashboardQuerySerializer(data=request.query_params.dict())
-        asked.is_valid(raise_exception=True)
-        chosen = asked.validated_data
-        scope = Scope(
-            last_days(chosen["days"]),
-            knowledge_base=getattr(chosen.get("knowledge_base"), "pk", None),
-            tag=getattr(chosen.get("tag"), "pk", None),
-        )
+        query = DashboardQuerySerializer(data=request.query_params.dict())
+        query.is_valid(raise_exception=True)
+        scope = make_scope(**query.validated_data)
         shown = read_dashboard(scope, reader=caller(request))
         return Response(DashboardSerializer(shown).data)

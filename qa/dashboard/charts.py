@@ -1,25 +1,27 @@
 """The dashboard's charts: the same numbers as a drawing and as a table.
 
 The admin's theme brings the library that draws them, so nothing is fetched from elsewhere;
-who sees no drawing has the table.
+the table is for readers who do not see the drawing.
 """
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from qa.answers.wording import GATES, REASONS, time_in_words
-from qa.dashboard.quality import Estimate
 from qa.dashboard.services import SignalDrift
 from qa.dashboard.traffic import Decided, Step, Traffic
 from qa.pipeline.gates import Gate, Reason
+from qa.reviews.sample_plan import Estimate
 
 # Each at least 3:1 on the theme's light and dark surfaces.
 _COLOURS = ("#2f9a91", "#c27a12", "#d4564a", "#5b83d6", "#9a6fd0", "#6f8a2f", "#c25590")
 _GOOD, _WARN, _BAD, _PLAIN = _COLOURS[:4]
+_OUTCOMES = {"answered": _GOOD, "refused": _WARN, "failed": _BAD}
 _TICKS = "#8b8f98"
-_LINE = 30
+_LABEL_LENGTH = 30
 
 Series = tuple[str, str, Callable[[Step], float | None]]
 
@@ -29,7 +31,7 @@ class Chart:
     """One chart and the table below it.
 
     Attributes:
-        told: What it shows, for who does not see it.
+        summary: What it shows, in words.
         kind: "bar" or "line".
         data: Labels and series as JSON, as the library takes them.
         options: How they are drawn, likewise.
@@ -37,7 +39,7 @@ class Chart:
     """
 
     title: str
-    told: str
+    summary: str
     kind: str
     data: str
     options: str
@@ -47,50 +49,47 @@ class Chart:
 
 def volume_chart(traffic: Traffic, step: str) -> Chart:
     """Draw how many questions were answered, refused and failed."""
-    series: tuple[Series, ...] = (
-        ("answered", _GOOD, lambda each: each.answered),
-        ("refused", _WARN, lambda each: each.refused),
-        ("failed", _BAD, lambda each: each.failed),
-    )
-    told = f"{traffic.answered:,} answered, {traffic.refused:,} refused, {traffic.failed:,} failed"
-    return _over_time(f"Questions by {step}", told, traffic.steps, series, str)
+    series = [(name, colour, attrgetter(name)) for name, colour in _OUTCOMES.items()]
+    summary = f"{traffic.answered:,} answered, {traffic.refused:,} refused, {traffic.failed:,} failed"
+    return _over_time(f"Questions by {step}", summary, traffic.steps, series, str)
 
 
 def votes_chart(traffic: Traffic, step: str) -> Chart:
     """Draw the thumbs up and down on what was asked then."""
-    series: tuple[Series, ...] = (
-        ("up", _GOOD, lambda each: each.up),
-        ("down", _BAD, lambda each: each.down),
-    )
-    told = f"{traffic.up:,} thumbs up, {traffic.down:,} down"
+    series = [
+        ("up", _GOOD, attrgetter("up")),
+        ("down", _BAD, attrgetter("down")),
+    ]
+    summary = f"{traffic.up:,} thumbs up, {traffic.down:,} down"
     title = f"Votes, by the {step} of the question"
-    return _over_time(title, told, traffic.steps, series, str)
+    return _over_time(title, summary, traffic.steps, series, str)
 
 
 def latency_chart(traffic: Traffic, step: str) -> Chart:
     """Draw how long half, 95 % and 99 % of the questions took at most."""
-    series: tuple[Series, ...] = (
+    series: list[Series] = [
         ("half within", _GOOD, lambda each: each.latency.p50 if each.latency else None),
         ("95 % within", _WARN, lambda each: each.latency.p95 if each.latency else None),
         ("99 % within", _BAD, lambda each: each.latency.p99 if each.latency else None),
-    )
-    told = ", ".join(
+    ]
+    summary = ", ".join(
         f"{name or 'all'}: half within {time_in_words(found.p50)}, 95 % within "
         f"{time_in_words(found.p95)}, 99 % within {time_in_words(found.p99)}"
         for name, found in sorted(traffic.latency.items())
     )
     title = f"Time to an answer or a refusal, by {step}, in milliseconds"
-    return _over_time(title, told, traffic.steps, series, _time, kind="line")
+    return _over_time(
+        title, summary, traffic.steps, series, time_in_words, is_line=True
+    )
 
 
 def decided_chart(traffic: Traffic) -> Chart:
     """Draw what was answered and refused, by gate and reason."""
     whole = max(1, traffic.questions)
     rows = [(decided_by(each), each.answers) for each in traffic.decided]
-    colours = {"answered": _GOOD, "refused": _WARN, "failed": _BAD}
-    bars = [colours[each.outcome] for each in traffic.decided]
+    bars = [_OUTCOMES[each.outcome] for each in traffic.decided]
     data = {
-        "labels": [_lines(name) for name, _ in rows],
+        "labels": [_label_lines(name) for name, _ in rows],
         "datasets": [_bar("questions", bars, [count for _, count in rows])],
     }
     return Chart(
@@ -104,28 +103,30 @@ def decided_chart(traffic: Traffic) -> Chart:
     )
 
 
-def quality_chart(estimates: Iterable[tuple[str, Estimate | None]]) -> Chart | None:
+def quality_chart(estimates: dict[str, Estimate | None]) -> Chart | None:
     """Draw the intervals of shares in percent; None where nothing was reviewed."""
-    known = [(name, each) for name, each in estimates if each is not None]
+    known = {name: each for name, each in estimates.items() if each is not None}
     if not known:
         return None
-    spans = [[round(100 * e.low, 2), round(100 * e.high, 2)] for _, e in known]
-    points = [round(100 * e.share, 2) for _, e in known]
+    spans = [[round(100 * end, 2) for end in (e.low, e.high)] for e in known.values()]
+    points = [round(100 * each.share, 2) for each in known.values()]
+    marks = [[max(0, point - 0.15), point + 0.15] for point in points]
     data = {
-        "labels": [name for name, _ in known],
+        "labels": list(known),
         "datasets": [
             {**_bar("95 % interval", [_PLAIN] * len(spans), spans), "barThickness": 14},
-            {**_bar("estimate", [_BAD] * len(points),
-                    [[max(0, point - 0.15), point + 0.15] for point in points]),
-             "barThickness": 28},
+            {**_bar("estimate", [_BAD] * len(marks), marks), "barThickness": 28},
         ],
-    }  # fmt: skip
-    options = _options(is_sideways=True, has_legend=True)
+    }
+    options = _options(is_sideways=True)
     options["scales"]["x"] |= {"beginAtZero": True, "suggestedMax": 10}
     options["scales"]["y"]["stacked"] = True
     return Chart(
         "False answers and false refusals as reviewed, in percent",
-        "; ".join(f"{name} {percent(e.share)} ({interval(e)})" for name, e in known),
+        "; ".join(
+            f"{name} {percent(each.share)} ({interval(each)})"
+            for name, each in known.items()
+        ),
         "bar",
         json.dumps(data),
         json.dumps(options),
@@ -138,7 +139,7 @@ def quality_chart(estimates: Iterable[tuple[str, Estimate | None]]) -> Chart | N
                 f"{each.reviewed:,}",
                 f"{each.covered:,} of {each.population:,}",
             )
-            for name, each in known
+            for name, each in known.items()
         ),
     )
 
@@ -148,15 +149,14 @@ def drift_chart(drift: Sequence[SignalDrift]) -> Chart | None:
     if not drift:
         return None
     days = sorted({day for each in drift for day, _ in each.history})
+    names = [each.signal.replace("_", " ") for each in drift]
     datasets = [
         _line(
-            each.signal.replace("_", " "),
-            _COLOURS[place % len(_COLOURS)],
-            [dict(each.history).get(day) for day in days],
+            name, _COLOURS[n % len(_COLOURS)], [dict(each.history).get(d) for d in days]
         )
-        for place, each in enumerate(drift)
+        for n, (name, each) in enumerate(zip(names, drift, strict=True))
     ]
-    drifted = [each.signal.replace("_", " ") for each in drift if each.has_drifted]
+    drifted = [n for n, each in zip(names, drift, strict=True) if each.has_drifted]
     return Chart(
         "Drift: distance of live signals from the certified ones",
         f"Drifted: {', '.join(drifted) or 'none'}",
@@ -166,14 +166,14 @@ def drift_chart(drift: Sequence[SignalDrift]) -> Chart | None:
         ("signal", "policy", "live answers", "distance", "stability index", "state"),
         tuple(
             (
-                each.signal.replace("_", " "),
+                name,
                 each.policy,
                 f"{each.live:,}",
                 "none" if each.distance is None else f"{each.distance:.3f}",
                 f"{each.psi:.3f}",
                 "drifted" if each.has_drifted else "as labelled",
             )
-            for each in drift
+            for name, each in zip(names, drift, strict=True)
         ),
     )
 
@@ -195,49 +195,38 @@ def percent(share: float) -> str:
 
 
 def interval(each: Estimate) -> str:
-    """Return an estimate's interval in words."""
     return f"{percent(each.low)} to {percent(each.high)}"
 
 
 def _over_time(
     title: str,
-    told: str,
+    summary: str,
     steps: Sequence[Step],
     series: Sequence[Series],
     say: Callable[[float], str],
     *,
-    kind: str = "bar",
+    is_line: bool = False,
 ) -> Chart:
-    is_bar = kind == "bar"
-    datasets = []
-    for name, colour, value in series:
-        values = [value(step) for step in steps]
-        datasets.append(
-            _bar(name, colour, values) if is_bar else _line(name, colour, values)
-        )
+    draw = _line if is_line else _bar
     labels = [step.begin.isoformat() for step in steps]
+    columns = [[value(step) for step in steps] for _, _, value in series]
+    datasets = [
+        draw(name, colour, values)
+        for (name, colour, _), values in zip(series, columns, strict=True)
+    ]
+    cells = [
+        ["none" if value is None else say(value) for value in values]
+        for values in columns
+    ]
     return Chart(
         title,
-        told,
-        kind,
+        summary,
+        "line" if is_line else "bar",
         json.dumps({"labels": labels, "datasets": datasets}),
-        json.dumps(_options(is_stacked=is_bar)),
+        json.dumps(_options(is_stacked=not is_line)),
         ("from", *(name for name, _, _ in series)),
-        tuple(
-            (
-                step.begin.isoformat(),
-                *(
-                    "none" if (number := value(step)) is None else say(number)
-                    for _, _, value in series
-                ),
-            )
-            for step in steps
-        ),
+        tuple(zip(labels, *cells, strict=True)),
     )
-
-
-def _time(milliseconds: float) -> str:
-    return time_in_words(milliseconds)
 
 
 def _bar(name: str, colour: object, values: Sequence[object]) -> dict[str, Any]:
@@ -259,19 +248,15 @@ def _options(
         ticks = {"color": _TICKS, "maxRotation": 0, "autoSkipPadding": 16}
         return {"stacked": is_stacked, "ticks": ticks, "grid": {"display": has_lines}}
 
+    labels = {"color": _TICKS, "boxWidth": 12, "boxHeight": 12}
+    legend = {"display": has_legend, "position": "bottom", "labels": labels}
     return {
         "animation": False,
         "responsive": True,
         "maintainAspectRatio": False,
         "indexAxis": "y" if is_sideways else "x",
         "interaction": {"mode": "index", "intersect": False},
-        "plugins": {
-            "legend": {
-                "display": has_legend,
-                "position": "bottom",
-                "labels": {"color": _TICKS, "boxWidth": 12, "boxHeight": 12},
-            }
-        },
+        "plugins": {"legend": legend},
         "scales": {
             "x": axis(has_lines=is_sideways),
             "y": {**axis(has_lines=not is_sideways), "beginAtZero": True},
@@ -279,9 +264,9 @@ def _options(
     }
 
 
-def _lines(name: str) -> list[str]:
+def _label_lines(name: str) -> list[str]:
     """Return a label in lines that leave room for bars: what decided, then why."""
     return [
-        line if len(line) <= _LINE else f"{line[: _LINE - 1]}…"
+        line if len(line) <= _LABEL_LENGTH else f"{line[: _LABEL_LENGTH - 1]}…"
         for line in name.split(": ")
     ]

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from qa.answers.models import Answer
 from qa.dashboard.models import ChangedDay, CountedDay, DailyCount, DailyLatency
-from qa.dashboard.traffic import GROWTH, LEAST_MILLISECONDS
+from qa.dashboard.traffic import GROWTH, MIN_MILLISECONDS
 
 _DAY = timedelta(days=1)
 # How long a transaction that wrote an answer may last beyond its day.
@@ -66,10 +66,9 @@ GROUP BY knowledge_base_id, tag_id, outcome, bucket
 def count_days(*, at: datetime | None = None, most: int = _DAYS_A_RUN) -> int:
     """Count every day that is due, the earliest first.
 
-    Safe to run twice at the same time: who comes second stops.
+    Safe to run twice at the same time: the second run stops.
 
     Args:
-        at: When; now, if not said.
         most: No more days than this at a time; the next run goes on.
 
     Returns:
@@ -102,7 +101,7 @@ def _days(first: date, now: datetime) -> Iterator[date]:
 
 @transaction.atomic
 def _count(day: date, now: datetime) -> bool:
-    """Count one day anew; tell whether nobody else was counting."""
+    """Count one day again; return whether nobody else was counting."""
     with connection.cursor() as cursor:
         cursor.execute(_LOCK, [_LOCK_KEY])
         if not cursor.fetchone()[0]:
@@ -117,7 +116,7 @@ def _count(day: date, now: datetime) -> bool:
             "begin": begin,
             "end": begin + _DAY,
             "channels": list(Answer.LIVE_CHANNELS),
-            "least": LEAST_MILLISECONDS,
+            "least": MIN_MILLISECONDS,
             "growth": GROWTH,
         }
         cursor.execute(_COUNT, values)

@@ -1,25 +1,151 @@
 """All that the dashboard shows: traffic, quality, drift, and what waits for people."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db.models import Max, QuerySet
+from django.db.models import Count, Max, Q, QuerySet
 
+from kb.tags.models import Tag
+from qa.answers.models import Answer
 from qa.calibration.models import DriftReading
 from qa.dashboard.models import CountedDay
-from qa.dashboard.traffic import Traffic
 from qa.gaps.escalation_models import Escalation
 from qa.gaps.models import Gap
+from qa.reviews.agreement import Kappa, cohen_kappa
+from qa.reviews.models import Review
+from qa.reviews.sample_models import ReviewStratum
+from qa.reviews.sample_plan import Estimate, Stratum, estimate
 
-from .quality import Quality, read_quality
-from .traffic import Scope, moments, read_traffic
+from .traffic import Scope, Traffic, read_traffic
 
 _TOP_GAPS = 5
-# Looked at nightly: a quarter is as much as a drawing can show.
-_MOST_READINGS = 90
+_MAX_READINGS = 90  # taken nightly: a quarter is as much as a drawing can show
+
+
+_JUDGED = Q(reviews__state=Review.State.DONE, reviews__round=1)
+_OF_ANSWERS = Q(reviews__correctness__isnull=False)
+_WRONG = Q(reviews__correctness__lt=Review.Grade.WHOLLY) | Q(
+    reviews__truthfulness__lt=Review.Grade.WHOLLY
+)
+_OF_REFUSALS = Q(reviews__should_be_answered__isnull=False)
+_FALSE = Q(reviews__should_be_answered=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """What reviews say of a period's answers; None where none was reviewed.
+
+    Attributes:
+        false_answers: Of what was answered, the share that is not wholly correct and
+            borne out by its evidence.
+        false_refusals: Of what was refused, the share that should have been an answer.
+        agreement: Of two experts on whether the same answer was right to show.
+    """
+
+    false_answers: Estimate | None
+    false_refusals: Estimate | None
+    agreement: Kappa
+
+
+def read_quality(scope: Scope) -> Quality:
+    """Estimate from the reviews of answers of the period (three queries).
+
+    Samples that overlap count as much as they have answers. Where a stratum is wider
+    than the scope, its answers are taken to be in it as often as its reviewed ones are.
+    """
+    strata = _strata(scope)
+    return Quality(
+        estimate(_part(each, "answered", "answers", "wrong") for each in strata),
+        estimate(_part(each, "refused", "refusals", "false") for each in strata),
+        cohen_kappa(_pairs(scope)),
+    )
+
+
+def _strata(scope: Scope) -> list[Mapping[str, Any]]:
+    """Return strata with their reviews: judged, in the scope, and found false."""
+    begin, end = scope.period.moments
+    rows = ReviewStratum.objects.filter(sample__since__lt=end, sample__until__gt=begin)
+    rows = scope.in_base(rows, "sample__knowledge_base")
+    tagged = Q()
+    if scope.tag:
+        # It may hold answers of the tag: it has it, or does not divide by it.
+        facet = Tag.objects.values_list("facet", flat=True).get(pk=scope.tag)
+        rows = rows.filter(
+            Q((facet, scope.tag)) | ~Q(sample__dimensions__contains=[facet])
+        )
+        tagged = _tagged(scope.tag, "reviews__answer__")
+    # Of a sample that lies in the period, no answer need be looked up for when it was.
+    within = Q(sample__since__gte=begin, sample__until__lte=end)
+    asked = _asked(scope, "reviews__answer__")
+    return [*_judged(rows.filter(within), tagged),
+            *_judged(rows.exclude(within), asked & tagged)]  # fmt: skip
+
+
+def _judged(rows: QuerySet[ReviewStratum], inside: Q) -> Iterable[Mapping[str, Any]]:
+    return (
+        rows.annotate(
+            judged=Count("reviews", filter=_JUDGED),
+            answers=Count("reviews", filter=_JUDGED & inside & _OF_ANSWERS),
+            wrong=Count("reviews", filter=_JUDGED & inside & _OF_ANSWERS & _WRONG),
+            refusals=Count("reviews", filter=_JUDGED & inside & _OF_REFUSALS),
+            false=Count("reviews", filter=_JUDGED & inside & _FALSE),
+        )
+        .order_by("pk")
+        .values(
+            "outcome", "population", "judged", "answers", "wrong", "refusals", "false"
+        )
+    )
+
+
+def _part(row: Mapping[str, Any], outcome: str, inside: str, found: str) -> Stratum:
+    """Return the stratum's part that had this outcome and lies in the scope."""
+    if not row["judged"]:
+        is_of_it = row["outcome"] in ("", outcome)
+        return Stratum(row["population"] if is_of_it else 0, 0, 0)
+    population = round(row["population"] * row[inside] / row["judged"])
+    return Stratum(max(population, row[inside]), row[inside], row[found])
+
+
+def _asked(scope: Scope, answer: str) -> Q:
+    begin, end = scope.period.moments
+    asked = f"{answer}created_at"
+    return Q((f"{asked}__gte", begin), (f"{asked}__lt", end))
+
+
+def _tagged(tag: int, answer: str) -> Q:
+    return Q((f"{answer}product_line", tag)) | Q((f"{answer}line_of_business", tag))
+
+
+def _pairs(scope: Scope) -> list[tuple[int, int]]:
+    """Return whether the first and the second expert found the same answer right to show.
+
+    Answers alone: refusals are false much more seldom, and both together would agree by
+    what they are.
+    """
+    asked = _asked(scope, "answer__")
+    outcome = Q(answer__outcome=Answer.Outcome.ANSWERED)
+    second = Review.objects.done().filter(asked, outcome, round=2)
+    second = scope.in_base(second, "answer__knowledge_base")
+    if scope.tag:
+        second = second.filter(_tagged(scope.tag, "answer__"))
+    first = Q(answer__reviews__round=1, answer__reviews__state=Review.State.DONE)
+    grades = ("correctness", "truthfulness")
+    rows = second.filter(first).order_by()
+    counts = rows.values_list(
+        *(f"answer__reviews__{name}" for name in grades), *grades
+    ).annotate(Count("pk"))
+    wholly = (Review.Grade.WHOLLY, Review.Grade.WHOLLY)
+    pairs: list[tuple[int, int]] = []
+    for *first_grades, correctness, truthfulness, count in counts:
+        pair = (
+            int(tuple(first_grades) == wholly),
+            int((correctness, truthfulness) == wholly),
+        )
+        pairs += [pair] * count
+    return pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +153,9 @@ class SignalDrift:
     """How far one signal of a policy has moved from where it was when certified.
 
     Attributes:
-        distance: Kolmogorov-Smirnov distance at the last look, in [0, 1]; None where too
-            few answers had a value.
-        psi: Population stability index at the last look.
+        distance: Kolmogorov-Smirnov distance of the last reading, in [0, 1]; None where
+            too few answers had a value.
+        psi: Population stability index of the last reading.
         history: Distances by day, the earliest first.
     """
 
@@ -85,23 +211,21 @@ def read_dashboard(scope: Scope, *, reader: User) -> Dashboard:
 
 
 def _drift(scope: Scope) -> tuple[SignalDrift, ...]:
-    """Read the looks at the certificates of what decides now."""
-    begin, end = moments(scope.period)
+    """Read the drift of the active policies' certificates."""
+    begin, end = scope.period.moments
     rows = DriftReading.objects.filter(
         certificate__policy__is_active=True, checked_at__gte=begin, checked_at__lt=end
     ).select_related("certificate__policy")
-    if scope.knowledge_base:
-        rows = rows.filter(certificate__policy__knowledge_base=scope.knowledge_base)
-    readings = list(rows.order_by("-checked_at", "-pk")[:_MOST_READINGS])
+    rows = scope.in_base(rows, "certificate__policy__knowledge_base")
     last: dict[tuple[str, str], Mapping[str, Any]] = {}  # as JSON holds it
     histories: dict[tuple[str, str], list[tuple[date, float]]] = {}
-    for reading in readings:  # the newest first
+    for reading in rows.order_by("-checked_at", "-pk")[:_MAX_READINGS]:
         for signal, found in reading.signals.items():
             key = (str(reading.certificate.policy), signal)
             last.setdefault(key, found)
             if found["distance"] is not None:
-                told = (reading.checked_at.date(), found["distance"])
-                histories.setdefault(key, []).append(told)
+                point = (reading.checked_at.date(), found["distance"])
+                histories.setdefault(key, []).insert(0, point)
     return tuple(
         SignalDrift(
             *key,
@@ -109,17 +233,16 @@ def _drift(scope: Scope) -> tuple[SignalDrift, ...]:
             distance=found["distance"],
             psi=found["psi"],
             has_drifted=found["has_drifted"],
-            history=tuple(reversed(histories.get(key, []))),
+            history=tuple(histories.get(key, [])),
         )
         for key, found in sorted(last.items())
     )
 
 
 def _waiting(scope: Scope, reader: User) -> Waiting:
-    gaps: QuerySet[Gap] = Gap.objects.visible_to(reader).open()
-    escalations = Escalation.objects.visible_to(reader).waiting()
-    if scope.knowledge_base:
-        gaps = gaps.filter(knowledge_base=scope.knowledge_base)
-        escalations = escalations.filter(answer__knowledge_base=scope.knowledge_base)
+    gaps = scope.in_base(Gap.objects.visible_to(reader).open(), "knowledge_base")
+    escalations = scope.in_base(
+        Escalation.objects.visible_to(reader).waiting(), "answer__knowledge_base"
+    )
     ranked = gaps.order_by("-impact_score", "-pk").defer("vector")
     return Waiting(gaps.count(), tuple(ranked[:_TOP_GAPS]), escalations.count())

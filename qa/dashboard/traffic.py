@@ -1,6 +1,7 @@
-"""How long answering took, kept as counts in buckets that grow by a constant factor.
+"""What was asked in a period, read from daily counts.
 
-A percentile read from them is off by at most 2.5 % of itself, however many days are added
+How long answering took is kept as counts in buckets that grow by a constant factor. A
+percentile read from them is off by at most 2.5 % of itself, however many days are added
 up: counts of buckets can be added, percentiles can not.
 
 References:
@@ -10,12 +11,12 @@ References:
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from django.db.models import F, Sum
+from django.db.models import F, Model, QuerySet, Sum
 from django.db.models.functions import TruncWeek
 from django.utils import timezone
 
@@ -23,12 +24,17 @@ from qa.dashboard.models import DailyCount, DailyLatency, DailyQuerySet
 
 ACCURACY = 0.025
 GROWTH = (1 + ACCURACY) / (1 - ACCURACY)
-LEAST_MILLISECONDS = 0.1  # what is faster counts as this
+MIN_MILLISECONDS = 0.1  # what is faster counts as this
+MAX_DAYS = 731
+_MAX_STEPS = 35  # of more days a chart shows weeks
+
+_Rows = TypeVar("_Rows", bound=QuerySet[Any])
+_Daily = TypeVar("_Daily", DailyCount, DailyLatency)
 
 
-def bucket_of(milliseconds: float) -> int:
+def bucket_number(milliseconds: float) -> int:
     """Return the number of the bucket: that of all times in (GROWTH^(n-1), GROWTH^n]."""
-    return math.ceil(math.log(max(milliseconds, LEAST_MILLISECONDS)) / math.log(GROWTH))
+    return math.ceil(math.log(max(milliseconds, MIN_MILLISECONDS)) / math.log(GROWTH))
 
 
 def quantile(counts: Mapping[int, int], share: float) -> float | None:
@@ -46,43 +52,62 @@ def quantile(counts: Mapping[int, int], share: float) -> float | None:
     return None
 
 
-# What was asked in a period, added up from counts that are alike.
+@dataclass(frozen=True, slots=True)
+class Period:
+    """The days from `first` to `last`, both included, in UTC."""
+
+    first: date
+    last: date
+
+    @property
+    def is_weekly(self) -> bool:
+        return (self.last - self.first).days >= _MAX_STEPS
+
+    @property
+    def begins(self) -> tuple[date, ...]:
+        """The first days of its steps; the first week may begin before the period."""
+        weekday = self.first.weekday() if self.is_weekly else 0
+        first = self.first - timedelta(days=weekday)
+        length = 7 if self.is_weekly else 1
+        steps = (self.last - first).days // length + 1
+        return tuple(first + timedelta(days=length * n) for n in range(steps))
+
+    @property
+    def moments(self) -> tuple[datetime, datetime]:
+        """When it begins, and the moment before which it ends."""
+        begin = datetime.combine(self.first, time.min, UTC)
+        return begin, datetime.combine(self.last + timedelta(days=1), time.min, UTC)
 
 
-SHARES = (0.5, 0.95, 0.99)
+def last_days(days: int, *, at: datetime | None = None) -> Period:
+    """Return the period of so many days that ends today."""
+    today = (at or timezone.now()).astimezone(UTC).date()
+    return Period(today - timedelta(days=days - 1), today)
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
-    """Answers that were decided alike in one step of the period.
+class Scope:
+    """What figures are narrowed to: ids, or None for all."""
 
-    Attributes:
-        begin: The first day of the step.
-        outcome: "answered", "refused" or "failed".
-        gate: What decided; "" where all gates let it pass, or none was reached.
-        reason: Why it was refused; "" where it was not.
-        answers: How many.
-        up: Thumbs up on them.
-        down: Thumbs down.
-    """
+    period: Period
+    knowledge_base: int | None = None
+    tag: int | None = None
 
-    begin: date
-    outcome: str
-    gate: str
-    reason: str
-    answers: int
-    up: int
-    down: int
+    def in_base(self, rows: _Rows, name: str) -> _Rows:
+        """Narrow rows to the knowledge base, which they hold as `name`."""
+        base = self.knowledge_base
+        return rows.filter(**{name: base}) if base else rows
 
 
-@dataclass(frozen=True, slots=True)
-class Timed:
-    """Answers of one step that took about as long; `bucket` is of `.latency`."""
-
-    begin: date
-    outcome: str
-    bucket: int
-    answers: int
+def make_scope(
+    days: int, knowledge_base: Model | None = None, tag: Model | None = None
+) -> Scope:
+    """Return the scope of the last days, of one knowledge base or tag, or of all."""
+    return Scope(
+        last_days(days),
+        knowledge_base=knowledge_base.pk if knowledge_base else None,
+        tag=tag.pk if tag else None,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,41 +169,39 @@ class Traffic:
         return self.answered + self.refused + self.failed
 
 
-def traffic(
-    begins: Sequence[date], counted: Iterable[Counted], timed: Iterable[Timed]
-) -> Traffic:
-    """Add up a period whose steps begin on the days `begins`, in that order."""
-    outcomes: Counter[tuple[date, str]] = Counter()
-    votes: Counter[tuple[date, str]] = Counter()
+_SUMS = ("answered", "refused", "failed", "up", "down")
+
+
+def read_traffic(scope: Scope) -> Traffic:
+    """Add up what was asked in the period (two queries)."""
+    begin = TruncWeek("day") if scope.period.is_weekly else F("day")
+    counted = _in_scope(DailyCount.objects.all(), scope).values_list(
+        begin, "outcome", "gate", "reason"
+    )
+    sums: Counter[tuple[date, str]] = Counter()
     decided: Counter[tuple[str, str, str]] = Counter()
-    for each in counted:
-        outcomes[each.begin, each.outcome] += each.answers
-        votes[each.begin, "up"] += each.up
-        votes[each.begin, "down"] += each.down
-        decided[each.outcome, each.gate, each.reason] += each.answers
+    for row in counted.annotate(Sum("answers"), Sum("up"), Sum("down")):
+        day, outcome, gate, reason, answers, up, down = row
+        sums.update({(day, outcome): answers, (day, "up"): up, (day, "down"): down})
+        decided[outcome, gate, reason] += answers
+    timed = _in_scope(DailyLatency.objects.all(), scope).values_list(
+        begin, "outcome", "bucket"
+    )
     buckets: dict[date | str, Counter[int]] = {}
-    for one in timed:
-        for key in (one.begin, one.outcome, ""):
-            buckets.setdefault(key, Counter())[one.bucket] += one.answers
+    for day, outcome, bucket, answers in timed.annotate(Sum("answers")):
+        for key in (day, outcome, ""):
+            buckets.setdefault(key, Counter())[bucket] += answers
     latency = {key: _percentiles(counts) for key, counts in buckets.items()}
     steps = tuple(
         Step(
-            begin,
-            outcomes[begin, "answered"],
-            outcomes[begin, "refused"],
-            outcomes[begin, "failed"],
-            votes[begin, "up"],
-            votes[begin, "down"],
-            latency.get(begin),
+            begin=day,
+            **{name: sums[day, name] for name in _SUMS},
+            latency=latency.get(day),
         )
-        for begin in begins
+        for day in scope.period.begins
     )
     return Traffic(
-        answered=sum(step.answered for step in steps),
-        refused=sum(step.refused for step in steps),
-        failed=sum(step.failed for step in steps),
-        up=sum(step.up for step in steps),
-        down=sum(step.down for step in steps),
+        **{name: sum(getattr(step, name) for step in steps) for name in _SUMS},
         decided=tuple(Decided(*key, answers) for key, answers in decided.most_common()),
         latency={
             key: found
@@ -190,82 +213,12 @@ def traffic(
 
 
 def _percentiles(counts: Mapping[int, int]) -> Percentiles | None:
-    p50, p95, p99 = (quantile(counts, share) for share in SHARES)
-    if p50 is None or p95 is None or p99 is None:
-        return None
-    return Percentiles(p50, p95, p99)
+    found = [quantile(counts, share) for share in (0.5, 0.95, 0.99)]
+    known = [each for each in found if each is not None]
+    return Percentiles(*known) if len(known) == len(found) else None
 
 
-# What was asked in a period, read from daily counts.
-
-
-MOST_DAYS = 731
-# Of more days a chart shows weeks.
-_MOST_STEPS = 35
-
-Row = TypeVar("Row", DailyCount, DailyLatency)
-
-
-@dataclass(frozen=True, slots=True)
-class Period:
-    """The days from `first` to `last`, both included, in UTC."""
-
-    first: date
-    last: date
-
-    @property
-    def is_weekly(self) -> bool:
-        return (self.last - self.first).days >= _MOST_STEPS
-
-    @property
-    def begins(self) -> tuple[date, ...]:
-        """The first days of its steps; the first week may begin before the period."""
-        if not self.is_weekly:
-            days = (self.last - self.first).days + 1
-            return tuple(self.first + timedelta(days=n) for n in range(days))
-        monday = self.first - timedelta(days=self.first.weekday())
-        weeks = (self.last - monday).days // 7 + 1
-        return tuple(monday + timedelta(weeks=n) for n in range(weeks))
-
-
-def last_days(days: int, *, at: datetime | None = None) -> Period:
-    """Return the period of so many days that ends today."""
-    today = (at or timezone.now()).astimezone(UTC).date()
-    return Period(today - timedelta(days=days - 1), today)
-
-
-def moments(period: Period) -> tuple[datetime, datetime]:
-    """Return when the period begins, and the moment before which it ends."""
-    begin = datetime.combine(period.first, time.min, UTC)
-    return begin, datetime.combine(period.last + timedelta(days=1), time.min, UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """What figures are narrowed to: ids, or None for all."""
-
-    period: Period
-    knowledge_base: int | None = None
-    tag: int | None = None
-
-
-def read_traffic(scope: Scope) -> Traffic:
-    """Add up what was asked in the period (two queries)."""
-    begin = TruncWeek("day") if scope.period.is_weekly else F("day")
-    counts = _of(DailyCount.objects.all(), scope)
-    counted = counts.values_list(begin, "outcome", "gate", "reason").annotate(
-        Sum("answers"), Sum("up"), Sum("down")
-    )
-    times = _of(DailyLatency.objects.all(), scope)
-    timed = times.values_list(begin, "outcome", "bucket").annotate(Sum("answers"))
-    return traffic(
-        scope.period.begins,
-        (Counted(*row) for row in counted),
-        (Timed(*row) for row in timed),
-    )
-
-
-def _of(rows: "DailyQuerySet[Row]", scope: Scope) -> "DailyQuerySet[Row]":
+def _in_scope(rows: "DailyQuerySet[_Daily]", scope: Scope) -> "DailyQuerySet[_Daily]":
     """Narrow counts to the scope, without the order that would keep rows apart."""
     period = rows.between(scope.period.first, scope.period.last)
     chosen = period.about(knowledge_base=scope.knowledge_base, tag=scope.tag)

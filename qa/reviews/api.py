@@ -177,12 +177,14 @@ class SamplePagination(NewestFirstPagination):
 class SampleViewSet(RowViewSet[ReviewSample]):
     """What was drawn for review."""
 
+    permission_classes = [IsSME]
     serializer_class = SampleSerializer
     pagination_class = SamplePagination
     filterset_fields: list[str] = []
 
     def get_permissions(self) -> Sequence[BasePermission]:
-        return [IsCurator() if self.action == "create" else IsSME()]
+        is_draw = self.action == "create"
+        return [IsCurator()] if is_draw else super().get_permissions()
 
     def get_queryset(self) -> QuerySet[ReviewSample]:
         strata = ReviewStratum.objects.select_related(

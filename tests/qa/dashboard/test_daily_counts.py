@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from kb.models import Tag
 from qa.dashboard.daily_counts import count_days
-from qa.dashboard.traffic import Scope, bucket_of, last_days, read_traffic
+from qa.dashboard.traffic import Scope, bucket_number, last_days, read_traffic
 from qa.models import Answer, ChangedDay, CountedDay, DailyCount, DailyLatency, Vote
 from tests.factories import make_entry, make_knowledge_base, make_user
 from tests.qa.answer_rows import make_answer
@@ -160,7 +160,7 @@ def test_the_database_and_python_put_times_into_the_same_buckets():
     found = DailyLatency.objects.values_list("bucket", "answers")
     expected: dict[int, int] = {}
     for time in times:
-        expected[bucket_of(time)] = expected.get(bucket_of(time), 0) + 1
+        expected[bucket_number(time)] = expected.get(bucket_number(time), 0) + 1
     assert dict(found) == expected
 
 

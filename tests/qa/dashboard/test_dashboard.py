@@ -12,7 +12,7 @@ from accounts.roles import Role
 from accounts.services import set_role
 from kb.models import Tag
 from qa.dashboard.daily_counts import count_days
-from qa.dashboard.quality import read_quality
+from qa.dashboard.services import read_quality
 from qa.dashboard.traffic import Scope, last_days
 from qa.models import Answer, DriftReading, Review, ReviewSample, ReviewStratum, Vote
 from qa.policies.services import activate, ensure_default_policy

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qa.dashboard.traffic import ACCURACY, LEAST_MILLISECONDS, bucket_of, quantile
+from qa.dashboard.traffic import ACCURACY, MIN_MILLISECONDS, bucket_number, quantile
 
-TIMES = st.lists(st.floats(LEAST_MILLISECONDS, 1e7), min_size=1, max_size=200)
+TIMES = st.lists(st.floats(MIN_MILLISECONDS, 1e7), min_size=1, max_size=200)
 
 
 @given(TIMES, st.floats(0.01, 1))
 def test_a_percentile_is_off_by_no_more_than_the_accuracy(times, share):
-    counts = Counter(bucket_of(time) for time in times)
+    counts = Counter(bucket_number(time) for time in times)
 
     found = quantile(counts, share)
 
@@ -24,11 +24,11 @@ def test_a_percentile_is_off_by_no_more_than_the_accuracy(times, share):
 
 @given(TIMES, TIMES)
 def test_counts_of_two_days_add_up_to_the_percentile_of_both(one, other):
-    buckets = [Counter(bucket_of(time) for time in times) for times in (one, other)]
+    buckets = [Counter(bucket_number(time) for time in times) for times in (one, other)]
 
     added = quantile(buckets[0] + buckets[1], 0.95)
 
-    assert added == quantile(Counter(bucket_of(t) for t in one + other), 0.95)
+    assert added == quantile(Counter(bucket_number(t) for t in one + other), 0.95)
 
 
 def test_of_no_times_there_is_no_percentile():

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qa.dashboard.quality import Stratum, estimate
+from qa.reviews.sample_plan import Stratum, estimate
 
 
 @st.composite
