@@ -9,7 +9,7 @@ from qa.gaps.escalation_models import Escalation, Notice
 from qa.gaps.models import Gap, GapCursor, GapQuestion, Repeat
 from qa.policies.models import Policy, PolicyActivation, RefusalWording
 from qa.reviews.models import Review, ReviewQuerySet
-from qa.reviews.sample_models import ReviewSample, ReviewSampleQuerySet, ReviewStratum
+from qa.reviews.sample_models import ReviewSample, ReviewStratum
 from qa.training.models import Retraining, RetrainingStep
 from qa.votes.models import ConfidenceMove, UseCursor, Vote, VoteChange
 
@@ -42,7 +42,6 @@ __all__ = [
     "Review",
     "ReviewQuerySet",
     "ReviewSample",
-    "ReviewSampleQuerySet",
     "ReviewStratum",
     "UseCursor",
     "Vote",

@@ -1,4 +1,4 @@
-"""How far two experts agree beyond chance: Cohen's kappa with an interval.
+"""Agreement of two experts beyond chance: Cohen's kappa with an interval.
 
 References:
     Cohen, J. (1968). Weighted kappa. Psychological Bulletin 70(4).
@@ -14,7 +14,6 @@ from statistics import NormalDist
 import numpy as np
 from django.db.models import F, FilteredRelation, Q
 
-from kb.documents.models import KnowledgeBase
 from qa.reviews.models import Review
 
 from .judgements import GRADES
@@ -61,14 +60,11 @@ def cohen_kappa(
     if not pairs:
         return Kappa(None, None, None, 0.0, 0)
     shares = np.zeros((grades, grades))  # (first, second)
-    for first, second in pairs:
-        shares[first, second] += 1
+    np.add.at(shares, tuple(np.transpose(pairs)), 1)
     shares /= len(pairs)
     steps = np.abs(np.subtract.outer(np.arange(grades), np.arange(grades)))
     weights = 1 - steps / (grades - 1) if weighted else (steps == 0).astype(float)
-    rows, columns = shares.sum(axis=1), shares.sum(axis=0)
-    observed = float((weights * shares).sum())
-    expected = float((weights * np.outer(rows, columns)).sum())
+    observed, expected = _weighed(shares, weights)
     if expected > 1 - 1e-12:
         return Kappa(None, None, None, observed, len(pairs))
     value = (observed - expected) / (1 - expected)
@@ -78,7 +74,7 @@ def cohen_kappa(
         return Kappa(1.0, max(-1.0, low), 1.0, observed, len(pairs))
     error = _error(shares, weights, len(pairs))
     if error < _NO_WIDTH:
-        # A table with so many empty cells tells nothing of its own chance.
+        # A table with so many empty cells says nothing of its own chance.
         filled = shares * len(pairs) + 0.5
         error = _error(filled / filled.sum(), weights, len(pairs))
     half = NormalDist().inv_cdf(1 - _TAIL) * error
@@ -86,24 +82,26 @@ def cohen_kappa(
     return Kappa(value, low, high, observed, len(pairs))
 
 
+def _weighed(shares: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
+    """Return the agreement observed, and the one expected by chance."""
+    by_chance = np.outer(shares.sum(axis=1), shares.sum(axis=0))
+    return float((weights * shares).sum()), float((weights * by_chance).sum())
+
+
 def _error(shares: np.ndarray, weights: np.ndarray, pairs: int) -> float:
     """Return the large-sample standard error of kappa."""
-    rows, columns = shares.sum(axis=1), shares.sum(axis=0)
-    observed = float((weights * shares).sum())
-    expected = float((weights * np.outer(rows, columns)).sum())
-    by_row, by_column = weights @ columns, weights.T @ rows
+    observed, expected = _weighed(shares, weights)
+    by_row, by_column = weights @ shares.sum(axis=0), weights.T @ shares.sum(axis=1)
     pull = (by_row[:, None] + by_column[None, :]) * (1 - observed)
     spread = float((shares * (weights * (1 - expected) - pull) ** 2).sum())
     spread -= (observed * expected - 2 * expected + observed) ** 2
     return sqrt(max(spread, 0.0) / pairs) / (1 - expected) ** 2
 
 
-# How far two experts who judged the same answers agree.
-
-
-LATEST = 2_000
+MAX_ANSWERS = 2_000
 """Answers that were judged twice, the newest ones."""
 _WHOLLY = int(Review.Grade.WHOLLY)
+_Row = dict[str, int]  # the second review's values, and the first's as `first_...`
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,57 +118,44 @@ class Agreement:
     kappa: Kappa
 
 
-def agreement(knowledge_base: KnowledgeBase | None = None) -> tuple[Agreement, ...]:
+def agreement() -> tuple[Agreement, ...]:
     """Return the agreement of first and second reviews (one query).
 
     Whether an answer was right to show and whether a refusal was a false one are plain
     kappas; the grades, which are in order, are weighted linearly.
-
-    Args:
-        knowledge_base: Whose answers; None for all.
     """
     names = (*GRADES, "should_be_answered")
-    first = FilteredRelation(
-        "answer__reviews",
-        condition=Q(answer__reviews__round=1, answer__reviews__state=Review.State.DONE),
-    )
+    done = Q(answer__reviews__round=1, answer__reviews__state=Review.State.DONE)
+    first = FilteredRelation("answer__reviews", condition=done)
     rows = Review.objects.done().filter(round=2).annotate(first=first)
-    rows = rows.filter(first__isnull=False)
-    if knowledge_base is not None:
-        rows = rows.filter(answer__knowledge_base=knowledge_base)
-    pairs = list(
-        rows.order_by("-reviewed_at", "-pk").values(
-            *names, **{f"first_{name}": F(f"first__{name}") for name in names}
-        )[:LATEST]
+    values = rows.filter(first__isnull=False).values(
+        *names, **{f"first_{name}": F(f"first__{name}") for name in names}
     )
-    judged = [row for row in pairs if row["correctness"] is not None]
-    refused = [row for row in pairs if row["should_be_answered"] is not None]
-    right = [(_right(row, "first_"), _right(row, "")) for row in judged]
+    found = list(values.order_by("-reviewed_at", "-pk")[:MAX_ANSWERS])
+    judged = [row for row in found if row["correctness"] is not None]
+    refused = [row for row in found if row["should_be_answered"] is not None]
+    graded = {
+        name: cohen_kappa(
+            [(row[f"first_{name}"], row[name]) for row in judged],
+            grades=len(Review.Grade),
+            weighted=True,
+        )
+        for name in GRADES
+    }
+    right = [(_is_right(row, "first_"), _is_right(row)) for row in judged]
     false = [
         (int(row["first_should_be_answered"]), int(row["should_be_answered"]))
         for row in refused
-    ]
-    graded = [
-        Agreement(
-            name,
-            name,
-            cohen_kappa(
-                [(row[f"first_{name}"], row[name]) for row in judged],
-                grades=len(Review.Grade),
-                weighted=True,
-            ),
-        )
-        for name in GRADES
     ]
     return (
         Agreement("right_to_show", "right to show", cohen_kappa(right)),
         Agreement(
             "should_be_answered", "should have been answered", cohen_kappa(false)
         ),
-        *graded,
+        *(Agreement(name, name, kappa) for name, kappa in graded.items()),
     )
 
 
-def _right(row: dict[str, int], prefix: str) -> int:
-    grades = (row[f"{prefix}correctness"], row[f"{prefix}truthfulness"])
+def _is_right(row: _Row, whose: str = "") -> int:
+    grades = (row[f"{whose}correctness"], row[f"{whose}truthfulness"])
     return int(grades == (_WHOLLY, _WHOLLY))

@@ -183,8 +183,7 @@ class SampleViewSet(RowViewSet[ReviewSample]):
     filterset_fields: list[str] = []
 
     def get_permissions(self) -> Sequence[BasePermission]:
-        is_draw = self.action == "create"
-        return [IsCurator()] if is_draw else super().get_permissions()
+        return [IsCurator() if self.action == "create" else IsSME()]
 
     def get_queryset(self) -> QuerySet[ReviewSample]:
         strata = ReviewStratum.objects.select_related(

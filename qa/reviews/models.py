@@ -42,33 +42,6 @@ class ReviewQuerySet(models.QuerySet["Review"]):
         """Those that nobody has judged yet: waiting, locked or passed on."""
         return self.exclude(state=Review.State.DONE)
 
-    def first_round(self) -> Self:
-        """Those that count in estimates; a second round only shows agreement."""
-        return self.filter(round=1)
-
-    def of_answers(self) -> Self:
-        return self.filter(answer__outcome=Answer.Outcome.ANSWERED)
-
-    def of_refusals(self) -> Self:
-        return self.filter(answer__outcome=Answer.Outcome.REFUSED)
-
-    def right_to_show(self) -> Self:
-        """Judged answers that are wholly correct and wholly true to the evidence."""
-        return self.done().filter(
-            correctness=Review.Grade.WHOLLY, truthfulness=Review.Grade.WHOLLY
-        )
-
-    def wrong_to_show(self) -> Self:
-        """Judged answers that are not: false answers."""
-        return self.done().filter(
-            Q(correctness__lt=Review.Grade.WHOLLY)
-            | Q(truthfulness__lt=Review.Grade.WHOLLY)
-        )
-
-    def false_refusals(self) -> Self:
-        """Judged refusals that should have been answers."""
-        return self.done().filter(should_be_answered=True)
-
     def held_at(self, at: datetime) -> Self:
         """Those that somebody works on at `at`."""
         return self.filter(state=Review.State.LOCKED, locked_until__gt=at)

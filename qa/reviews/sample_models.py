@@ -1,5 +1,3 @@
-from typing import Self
-
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.core.validators import MaxValueValidator, MinValueValidator
@@ -9,13 +7,6 @@ from django.db.models import F, Q
 from kb.documents.models import KnowledgeBase
 from kb.tags.models import Tag
 from qa.answers.models import Answer
-
-
-class ReviewSampleQuerySet(models.QuerySet["ReviewSample"]):
-    """Reads over samples."""
-
-    def of(self, knowledge_base: KnowledgeBase) -> Self:
-        return self.filter(knowledge_base=knowledge_base)
 
 
 class ReviewSample(models.Model):
@@ -72,8 +63,6 @@ class ReviewSample(models.Model):
         help_text="Nobody where the schedule drew it.",
     )
     drawn_at = models.DateTimeField(auto_now_add=True)
-
-    objects = ReviewSampleQuerySet.as_manager()
 
     class Meta:
         ordering = ["-drawn_at", "-pk"]

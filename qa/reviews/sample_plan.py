@@ -15,12 +15,22 @@ References:
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from math import floor
+from typing import Final
 
 import numpy as np
 from scipy.special import betaincinv
+
+DIMENSIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "outcome": ("outcome", "gate"),
+    "vote": ("vote",),
+    "product_line": ("product_line_id",),
+    "line_of_business": ("line_of_business_id",),
+    "period": ("period",),
+}
+"""By what strata differ, with the fields of `Cell`; the last is given up first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,29 +40,25 @@ class Cell:
     Attributes:
         gate: The one that refused; "" of answers.
         vote: "up", "down" or "none".
-        product_line: The tag's id, and so `line_of_business`.
+        product_line_id: Of the tag, and so `line_of_business_id`.
         period: The day, in UTC.
     """
 
     outcome: str = ""
     gate: str = ""
     vote: str = ""
-    product_line: int | None = None
-    line_of_business: int | None = None
+    product_line_id: int | None = None
+    line_of_business_id: int | None = None
     period: date | None = None
 
-    def along(self, dimensions: Sequence[str]) -> "Cell":
+    def along(self, dimensions: Iterable[str]) -> "Cell":
         """Return the cell that this one falls into where only these dimensions count."""
-        names = set(dimensions)
-        kept = names | ({"gate"} if "outcome" in names else set())
-        blank = Cell()
-        given_up = {name: getattr(blank, name) for name in _NAMES if name not in kept}
-        return replace(self, **given_up)
+        return Cell(**{name: getattr(self, name) for name in cell_fields(dimensions)})
 
 
-_NAMES = ("outcome", "gate", "vote", "product_line", "line_of_business", "period")
-DIMENSIONS = ("outcome", "vote", "product_line", "line_of_business", "period")
-"""The last is given up first."""
+def cell_fields(dimensions: Iterable[str]) -> list[str]:
+    """Return the fields of `Cell` along some dimensions."""
+    return [name for dimension in dimensions for name in DIMENSIONS[dimension]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +75,10 @@ class Plan:
 
 
 def size_for(hours: float, minutes_a_review: float, second_share: float) -> int:
-    """Return how many answers can be reviewed in that time, some of them twice.
+    """Return how many answers, at least 1, can be reviewed in that time.
 
     Args:
-        hours: Above 0.
-        minutes_a_review: Above 0.
         second_share: In [0, 1]: how many of the answers get a second review.
-
-    Returns:
-        At least 1.
     """
     reviews = hours * 60 / minutes_a_review
     # A whole number must not become the one below it by a rounded quotient.
@@ -87,7 +88,7 @@ def size_for(hours: float, minutes_a_review: float, second_share: float) -> int:
 def plan_sample(counts: Mapping[Cell, int], size: int, *, least: int = 2) -> Plan:
     """Choose strata, and how many of each are drawn.
 
-    Dimensions are given up, the last first, until every stratum gets its least share: two
+    Dimensions are given up, the last first, until every stratum gets its minimum: two
     of each let a variance be estimated.
 
     Args:
@@ -95,7 +96,7 @@ def plan_sample(counts: Mapping[Cell, int], size: int, *, least: int = 2) -> Pla
         size: How many are to be drawn in all.
         least: Of each stratum, or all that it has.
     """
-    kept: tuple[str, ...] = DIMENSIONS
+    kept = tuple(DIMENSIONS)
     while True:
         strata: Counter[Cell] = Counter()
         for cell, count in counts.items():
@@ -110,7 +111,7 @@ def plan_sample(counts: Mapping[Cell, int], size: int, *, least: int = 2) -> Pla
 
 
 def allocate(populations: Sequence[int], size: int, *, least: int = 2) -> list[int]:
-    """Return how many are drawn of each stratum: the least share, then in proportion.
+    """Return how many are drawn of each stratum: the minimum, then in proportion.
 
     Args:
         populations: Sizes of the strata, each above 0.
@@ -119,7 +120,7 @@ def allocate(populations: Sequence[int], size: int, *, least: int = 2) -> list[i
 
     Returns:
         For each stratum at most its population; in all `size`, or everything there is.
-        Where `size` does not suffice for the least shares, the largest strata come first.
+        Where `size` does not suffice for the minimum of each, the largest come first.
     """
     drawn = [0] * len(populations)
     order = sorted(range(len(populations)), key=lambda at: -populations[at])
@@ -132,8 +133,7 @@ def allocate(populations: Sequence[int], size: int, *, least: int = 2) -> list[i
     total = sum(populations)
     targets = [left * population / total for population in populations] if total else []
     for at, target in enumerate(targets):
-        more = min(floor(target), populations[at] - drawn[at])
-        drawn[at] += more
+        drawn[at] += min(floor(target), populations[at] - drawn[at])
     # What rounding and full strata left over goes where most is missing.
     left = min(size, total) - sum(drawn)
     by_missing = sorted(order, key=lambda at: targets[at] - floor(targets[at]))[::-1]

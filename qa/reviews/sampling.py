@@ -1,10 +1,9 @@
 """Drawing answers for review: by hand, or by the schedule with what experts have a week."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -35,39 +34,36 @@ from qa.answers.models import Answer
 from qa.exceptions import InvalidSampleError
 from qa.reviews.models import Review
 from qa.reviews.sample_models import ReviewSample, ReviewStratum
-from qa.reviews.sample_plan import Cell, Plan, plan_sample, size_for
+from qa.reviews.sample_plan import (
+    DIMENSIONS,
+    Cell,
+    Plan,
+    cell_fields,
+    plan_sample,
+    size_for,
+)
 from qa.votes.models import Vote
 
 logger = logging.getLogger(__name__)
 
 KIND = "qa.draw_reviews"
-MOST_REVIEWS = 5_000
+MAX_REVIEWS = 5_000
 """Answers of one sample."""
 _FIRST_WINDOW = timedelta(days=7)
 _LATELY = timedelta(days=28)
 _SEED_LIMIT = 2**31
-# By dimension: what `_answers` calls it, and the fields of Cell.
-_COLUMNS = {
-    "outcome": {"outcome": "outcome", "gate": "gate"},
-    "vote": {"thumb": "vote"},
-    "product_line": {"product_line_id": "product_line"},
-    "line_of_business": {"line_of_business_id": "line_of_business"},
-    "period": {"day": "period"},
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleOrder:
-    """What is to be drawn.
+    """What is to be drawn, as in `ReviewSample`.
 
     Attributes:
         knowledge_base: Its id.
-        hours: What experts have for it; above 0, at most 200.
-        minutes_a_review: What a review takes; 0.25 to 120.
-        second_share: Share of the answers that a second expert reviews; in [0, 1].
-        since: Answers from this moment on,
-        until: and before this one; not in the future.
-        seed: The same one draws the same answers; 0 to 2**31 - 1.
+        hours: Above 0, at most 200.
+        minutes_a_review: 0.25 to 120.
+        until: Not in the future.
+        seed: 0 to 2**31 - 1.
     """
 
     knowledge_base: int
@@ -112,10 +108,10 @@ def check_order(order: SampleOrder) -> SampleOrder:
             f"The window ends at {order.until:%Y-%m-%d %H:%M}, which is to come; take "
             "now or earlier."
         )
-    if order.size > MOST_REVIEWS:
+    if order.size > MAX_REVIEWS:
         raise InvalidSampleError(
             f"{order.hours:g} hours are {order.size} answers, and one sample has at "
-            f"most {MOST_REVIEWS}; take fewer hours or more minutes a review."
+            f"most {MAX_REVIEWS}; take fewer hours or more minutes a review."
         )
     return order
 
@@ -142,10 +138,10 @@ def draw_sample(order: SampleOrder, *, by: User | None) -> ReviewSample | None:
     """Draw answers that were not drawn before, and put them into the queue.
 
     What an order draws depends on the answers of the window, the votes and the seed
-    alone. What nobody asked, evaluations' and what was asked again, stays out.
+    alone. Questions of evaluations and those asked again automatically stay out.
 
     Args:
-        by: Who asked for it; None for the schedule.
+        by: None for the schedule.
 
     Returns:
         None where there is nothing to draw from.
@@ -190,7 +186,10 @@ def draw_in_background(run: JobRun) -> dict[str, object]:
         return {name: run.cursor[name] for name in ("sample", "answers")}
     by = User.objects.filter(pk=run.owner_id).first() if run.owner_id else None
     with run.step() as step:
-        sample = draw_sample(_order_of(run.parameters), by=by)
+        times = {
+            name: parse_datetime(run.parameters[name]) for name in ("since", "until")
+        }
+        sample = draw_sample(SampleOrder(**{**run.parameters, **times}), by=by)
         drawn: dict[str, object] = {
             "sample": sample.pk if sample else None,
             "answers": sample.answers if sample else 0,
@@ -218,7 +217,9 @@ def draw_weekly(now: datetime | None = None) -> int:
         if left * 60 < minutes:
             continue
         # One that somebody drew by hand may leave days out.
-        scheduled = ReviewSample.objects.of(knowledge_base).filter(drawn_by=None)
+        scheduled = ReviewSample.objects.filter(
+            knowledge_base=knowledge_base, drawn_by=None
+        )
         last = scheduled.order_by("-until").first()
         since = last.until if last else until - _FIRST_WINDOW
         if since >= until:
@@ -251,39 +252,36 @@ def _answers(order: SampleOrder) -> QuerySet[Answer]:
             outcome__in=decided,
         )
         .annotate(
-            thumb=Case(
+            vote=Case(
                 When(Exists(votes.filter(is_up=False)), then=Value("down")),
                 When(Exists(votes), then=Value("up")),
                 default=Value("none"),
             ),
-            day=TruncDate("created_at", tzinfo=UTC),
+            period=TruncDate("created_at", tzinfo=UTC),
         )
         .order_by()
     )
 
 
 def _counts(rows: QuerySet[Answer]) -> dict[Cell, int]:
-    columns = _columns(_COLUMNS)
-    found = rows.values_list(*columns).annotate(count=Count("pk"))
+    names = cell_fields(DIMENSIONS)
+    found = rows.values_list(*names).annotate(count=Count("pk"))
     return {
-        Cell(**dict(zip(columns.values(), values, strict=True))): count
-        for *values, count in found
-    }
-
-
-def _columns(dimensions: Iterable[str]) -> dict[str, str]:
-    return {
-        name: field for each in dimensions for name, field in _COLUMNS[each].items()
+        Cell(**dict(zip(names, values, strict=True))): count for *values, count in found
     }
 
 
 def _draw(sample: ReviewSample, plan: Plan, rows: QuerySet[Answer]) -> None:
     """Write the strata and a review for each answer that is drawn."""
     drawn = list(_drawn(sample, plan, rows))
-    strata: dict[Cell, ReviewStratum] = {}
+    strata = {
+        each.cell: ReviewStratum(
+            **asdict(each.cell), sample=sample, population=each.population, drawn=0
+        )
+        for each in drawn
+    }
     for each in drawn:
-        made = _stratum(sample, each.cell, each.population)
-        strata.setdefault(each.cell, made).drawn += 1
+        strata[each.cell].drawn += 1
     ReviewStratum.objects.bulk_create(strata.values())
     sample.population = sum(stratum.population for stratum in strata.values())
     sample.save(update_fields=["population"])
@@ -313,7 +311,7 @@ def _drawn(
 
     In one statement, so that counts and draw are of the same moment.
     """
-    names = _columns(plan.dimensions)
+    names = cell_fields(plan.dimensions)
     partition: list[F | Value] = [F(name) for name in names]
     partition = partition or [Value(1)]
     chosen = rows.annotate(
@@ -326,34 +324,15 @@ def _drawn(
     # Each column once: a window's filter loses one that is named twice.
     columns = dict.fromkeys(("pk", "alike", "place", "again", *tags, *names))
     for row in chosen.values(*columns).order_by("digest", "pk"):
-        cell = Cell(**{field: row[name] for name, field in names.items()})
+        cell = Cell(**{name: row[name] for name in names})
         # What became a stratum since the plan was made is seen all the same.
         if row["place"] <= plan.drawn.get(cell, 1):
-            yield _Drawn(
-                cell,
-                row["alike"],
-                row["pk"],
-                row["again"],
-                tuple(row[tag] for tag in tags),
-            )
+            queue = tuple(row[tag] for tag in tags)
+            yield _Drawn(cell, row["alike"], row["pk"], row["again"], queue)
 
 
 def _digest(seed: int, what: str) -> MD5:
     return MD5(Concat(Value(f"{seed} {what} "), Cast("pk", CharField())))
-
-
-def _stratum(sample: ReviewSample, cell: Cell, population: int) -> ReviewStratum:
-    return ReviewStratum(
-        sample=sample,
-        vote=cell.vote,
-        outcome=cell.outcome,
-        gate=cell.gate,
-        product_line_id=cell.product_line,
-        line_of_business_id=cell.line_of_business,
-        period=cell.period,
-        population=population,
-        drawn=0,
-    )
 
 
 def _queues(drawn: Sequence[_Drawn]) -> dict[tuple[int | None, ...], int | None]:
@@ -362,17 +341,8 @@ def _queues(drawn: Sequence[_Drawn]) -> dict[tuple[int | None, ...], int | None]
     found = {tag for pair in pairs for tag in pair if tag}
     rows = Tag.objects.filter(pk__in=found, experts__is_active=True)
     with_expert = set(rows.values_list("pk", flat=True))
-    return {
-        pair: next(
-            (tag for tag in pair if tag in with_expert),
-            next((tag for tag in pair if tag), None),
-        )
-        for pair in pairs
-    }
-
-
-def _order_of(parameters: Mapping[str, Any]) -> SampleOrder:
-    values = dict(parameters)
-    for name in ("since", "until"):
-        values[name] = parse_datetime(values[name])
-    return SampleOrder(**values)
+    queues = {}
+    for pair in pairs:
+        tags = sorted(filter(None, pair), key=lambda tag: tag not in with_expert)
+        queues[pair] = next(iter(tags), None)
+    return queues

@@ -13,7 +13,7 @@ CELLS = st.builds(
     Cell,
     outcome=st.sampled_from(["answered", "refused"]),
     vote=st.sampled_from(["up", "down", "none"]),
-    product_line=st.sampled_from([None, 1, 2]),
+    product_line_id=st.sampled_from([None, 1, 2]),
     period=st.sampled_from([date(2026, 1, day) for day in range(1, 20)]),
 )
 
