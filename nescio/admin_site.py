@@ -1,7 +1,4 @@
-"""The admin's look: title, navigation by task, environment badge, dashboard.
-
-Every link of the navigation shows only to who may open it.
-"""
+"""The admin's look: title, navigation by task, environment badge, dashboard."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,50 +6,45 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest
 from django.templatetags.static import static
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.utils.functional import lazy
 
-
-def _address(model: str) -> str:
-    """Return the address of a model's list, "" while no admin is registered for it."""
-    try:
-        return reverse(f"admin:{model}_changelist")
-    except NoReverseMatch:
-        return ""
-
-
-_lazy_address = lazy(_address, str)
 _lazy_reverse = lazy(reverse, str)
 
 
-def _may_view(app: str, model: str) -> Callable[[HttpRequest], bool]:
+def _may_view(model: str) -> Callable[[HttpRequest], bool]:
+    """Return whether a user may view or change an app's model, such as "kb_entry"."""
+    app, _, name = model.partition("_")
+
     def allowed(request: HttpRequest) -> bool:
-        registered = bool(_address(f"{app}_{model}"))
-        return registered and any(
-            request.user.has_perm(f"{app}.{verb}_{model}")
-            for verb in ("view", "change")
-        )
+        verbs = ("view", "change")
+        return any(request.user.has_perm(f"{app}.{verb}_{name}") for verb in verbs)
 
     return allowed
 
 
-def _is_about(model: str, *, but: str) -> Callable[[HttpRequest], bool]:
-    """Tell whether a model's page is open, but for one whose address begins likewise."""
-
-    def is_open(request: HttpRequest) -> bool:
-        path = request.path
-        return path.startswith(_address(model)) and not path.startswith(reverse(but))
-
-    return is_open
-
-
-def _item(title: str, icon: str, app: str, model: str) -> dict[str, Any]:
+def _item(title: str, icon: str, model: str, page: str = "") -> dict[str, Any]:
+    """Return the link to a model's list, or to a page for users who may view the model."""
     return {
         "title": title,
         "icon": icon,
-        "link": _lazy_address(f"{app}_{model}"),
-        "permission": _may_view(app, model),
+        "link": _lazy_reverse(page or f"admin:{model}_changelist"),
+        "permission": _may_view(model),
     }
+
+
+def _list_item(title: str, icon: str, model: str, other: str) -> dict[str, Any]:
+    """Return the link to a list; `other` is a page below it with a link of its own."""
+
+    def is_open(request: HttpRequest) -> bool:
+        path, address = request.path, reverse(f"admin:{model}_changelist")
+        return path.startswith(address) and not path.startswith(reverse(other))
+
+    return {**_item(title, icon, model), "active": is_open}
+
+
+def _group(title: str, *items: dict[str, Any]) -> dict[str, Any]:
+    return {"title": title, "separator": bool(title), "items": list(items)}
 
 
 def environment(request: HttpRequest) -> list[str] | None:
@@ -111,97 +103,68 @@ UNFOLD: dict[str, Any] = {
         "command_search": False,
         "show_all_applications": False,
         "navigation": [
-            {
-                "title": "",
-                "items": [
-                    {
-                        "title": "Today",
-                        "icon": "today",
-                        "link": _lazy_reverse("admin:index"),
-                    },
-                    {
-                        "title": "Ask a question",
-                        "icon": "forum",
-                        "link": _lazy_reverse("ask"),
-                        # Its address begins every address.
-                        "active": lambda request: False,
-                    },
-                ],
-            },
-            {
-                "title": "Knowledge",
-                "separator": True,
-                "items": [
-                    {
-                        **_item("Entries", "fact_check", "kb", "entry"),
-                        "active": _is_about("kb_entry", but="admin:kb_entry_due"),
-                    },
-                    {
-                        "title": "Due for review",
-                        "icon": "event_repeat",
-                        "link": _lazy_reverse("admin:kb_entry_due"),
-                        "permission": _may_view("kb", "entry"),
-                    },
-                    _item("Conflicts", "compare_arrows", "kb", "conflict"),
-                    _item("Proposals", "lightbulb", "kb", "proposal"),
-                    _item("Documents", "description", "kb", "document"),
-                    _item("Imports", "upload_file", "kb", "import"),
-                    _item("Audiences", "groups", "kb", "audience"),
-                    _item("Tags", "sell", "kb", "tag"),
-                    _item("Knowledge bases", "menu_book", "kb", "knowledgebase"),
-                    _item("Embedding models", "hub", "kb", "embeddingmodel"),
-                ],
-            },
-            {
-                "title": "Questions",
-                "separator": True,
-                "items": [
-                    {
-                        "title": "Dashboard",
-                        "icon": "monitoring",
-                        "link": _lazy_reverse("dashboard"),
-                        "permission": _may_view("qa", "answer"),
-                    },
-                    {
-                        **_item(
-                            "Answers and refusals", "question_answer", "qa", "answer"
-                        ),
-                        "active": _is_about("qa_answer", but="dashboard"),
-                    },
-                    _item("Votes", "thumbs_up_down", "qa", "vote"),
-                    _item("Escalations", "support_agent", "qa", "escalation"),
-                    _item("Reviews", "grading", "qa", "review"),
-                    _item("Review samples", "casino", "qa", "reviewsample"),
-                    _item("Gaps", "travel_explore", "qa", "gap"),
-                    _item("Confidence by votes", "balance", "qa", "confidencemove"),
-                    _item("Refusal wordings", "rate_review", "qa", "refusalwording"),
-                ],
-            },
-            {
-                "title": "Thresholds",
-                "separator": True,
-                "items": [
-                    _item("Policies", "tune", "qa", "policy"),
-                    _item("Probes", "neurology", "probes", "probe"),
-                    _item("Retrainings", "model_training", "qa", "retraining"),
-                    _item("Evaluations", "query_stats", "qa", "evaluationrun"),
-                    _item("Drift", "trending_down", "qa", "driftreading"),
-                ],
-            },
-            {
-                "title": "Background work",
-                "separator": True,
-                "items": [_item("Jobs", "work_history", "jobs", "job")],
-            },
-            {
-                "title": "Access",
-                "separator": True,
-                "items": [
-                    _item("Users", "person", "auth", "user"),
-                    _item("Roles", "shield_person", "auth", "group"),
-                    _item("API tokens", "key", "accounts", "apitoken"),
-                ],
-            },
+            _group(
+                "",
+                {
+                    "title": "Today",
+                    "icon": "today",
+                    "link": _lazy_reverse("admin:index"),
+                },
+                {
+                    "title": "Ask a question",
+                    "icon": "forum",
+                    "link": _lazy_reverse("ask"),
+                    # Its address begins every address.
+                    "active": lambda request: False,
+                },
+            ),
+            _group(
+                "Knowledge",
+                _list_item("Entries", "fact_check", "kb_entry", "admin:kb_entry_due"),
+                _item(
+                    "Due for review", "event_repeat", "kb_entry", "admin:kb_entry_due"
+                ),
+                _item("Conflicts", "compare_arrows", "kb_conflict"),
+                _item("Proposals", "lightbulb", "kb_proposal"),
+                _item("Documents", "description", "kb_document"),
+                _item("Imports", "upload_file", "kb_import"),
+                _item("Audiences", "groups", "kb_audience"),
+                _item("Tags", "sell", "kb_tag"),
+                _item("Knowledge bases", "menu_book", "kb_knowledgebase"),
+                _item("Embedding models", "hub", "kb_embeddingmodel"),
+            ),
+            _group(
+                "Questions",
+                _item("Dashboard", "monitoring", "qa_answer", "dashboard"),
+                _list_item(
+                    "Answers and refusals",
+                    "question_answer",
+                    "qa_answer",
+                    "dashboard",
+                ),
+                _item("Votes", "thumbs_up_down", "qa_vote"),
+                _item("Escalations", "support_agent", "qa_escalation"),
+                _item("Reviews", "grading", "qa_review"),
+                _item("Review samples", "casino", "qa_reviewsample"),
+                _item("Gaps", "travel_explore", "qa_gap"),
+                _item("Confidence by votes", "balance", "qa_confidencemove"),
+                _item("Refusal wordings", "rate_review", "qa_refusalwording"),
+            ),
+            _group(
+                "Thresholds",
+                _item("Policies", "tune", "qa_policy"),
+                _item("Probes", "neurology", "probes_probe"),
+                _item("Retrainings", "model_training", "qa_retraining"),
+                _item("Evaluations", "query_stats", "qa_evaluationrun"),
+                _item("Drift", "trending_down", "qa_driftreading"),
+            ),
+            _group("Background work", _item("Jobs", "work_history", "jobs_job")),
+            _group(
+                "Access",
+                _item("Users", "person", "auth_user"),
+                _item("Roles", "shield_person", "auth_group"),
+                _item("API tokens", "key", "accounts_apitoken"),
+            ),
         ],
     },
 }

@@ -1,18 +1,18 @@
 """The admin's first page: a few counts that say what needs a person today.
 
-Each block is counted only for who may see what it counts, and links to the list behind
-its numbers.
+Each block is counted only for users who may see what it counts, and links to the list
+behind its numbers.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import Count, QuerySet
+from django.db.models import Choices, Count, QuerySet
 from django.http import HttpRequest
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.utils import timezone
 
 from jobs.models import Job
@@ -23,6 +23,8 @@ from qa.pipeline.gates import Reason
 
 DUE = timedelta(days=30)
 PERIOD = timedelta(days=7)
+
+LabelledCount = tuple[str, int, dict[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,180 +51,148 @@ def add_figures(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]
     """Add the blocks to the context of the admin's first page."""
     blocks = []
     if request.user.has_perm("kb.view_entry"):
-        blocks += [_entries(), _reviews(request), _due()]
+        blocks += [_entries(), _reviews(request), _expiry()]
     if request.user.has_perm("qa.view_answer"):
-        blocks += [_outcomes(), _refusals()]
+        blocks += _questions()
     if request.user.has_perm("jobs.view_job"):
         blocks.append(_jobs())
     return {**context, "title": "Today", "blocks": blocks}
 
 
 def _entries() -> Block:
-    counts = dict(Entry.objects.order_by().values_list("state").annotate(Count("pk")))
-    figures = [
-        (state.label, counts.get(state.value, 0), {"state__exact": state.value})
-        for state in Entry.State
-    ]
     return _block(
         "Entries by state",
         "Draft and retired ones are never evidence.",
         "There is no entry yet.",
-        "kb_entry",
-        figures,
+        "admin:kb_entry_changelist",
+        _by_choice(Entry.objects.all(), "state", Entry.State),
     )
 
 
 def _reviews(request: HttpRequest) -> Block:
-    now = timezone.now()
-    due = Entry.objects.visible_to(request.user).due(now).order_by()
-    counts = [
-        ("yours", due.filter(owner_id=request.user.pk).count(), "mine"),
-        ("everybody's", due.count(), "all"),
-    ]
-    figures = [(label, count, {"whose": whose}) for label, count, whose in counts]
+    due = Entry.objects.visible_to(request.user).due(timezone.now()).order_by()
+    mine = due.filter(owner_id=request.user.pk)
     return _block(
         "Due for review",
         "The most used come first.",
         "Nothing is due.",
         "admin:kb_entry_due",
-        figures,
-    )
-
-
-def _due() -> Block:
-    now = timezone.now()
-    live = Entry.objects.servable()
-    never = (Entry.State.DRAFT, Entry.State.RETIRED)
-    served = {"state__in": ",".join(s for s in Entry.State if s not in never)}
-    expired = live.filter(valid_until__lte=now).count()
-    due = live.filter(valid_until__gt=now, valid_until__lte=now + DUE).count()
-    return _block(
-        "Expiry",
-        "An expired entry is refused, not used.",
-        "Nothing has expired or is about to.",
-        "kb_entry",
         [
-            ("expired", expired, {**served, "valid_until__lte": now.isoformat()}),
-            (
-                f"expire within {DUE.days} days",
-                due,
-                {
-                    **served,
-                    "valid_until__gt": now.isoformat(),
-                    "valid_until__lte": (now + DUE).isoformat(),
-                },
-            ),
+            ("yours", mine.count(), {"whose": "mine"}),
+            ("everybody's", due.count(), {"whose": "all"}),
         ],
     )
 
 
-def _outcomes() -> Block:
+def _expiry() -> Block:
+    now = timezone.now()
+    soon = now + DUE
+    live = Entry.objects.servable()
+    never = (Entry.State.DRAFT, Entry.State.RETIRED)
+    served = {"state__in": ",".join(s for s in Entry.State if s not in never)}
+    expired = {"valid_until__lte": now}
+    due = {"valid_until__gt": now, "valid_until__lte": soon}
+    return _block(
+        "Expiry",
+        "An expired entry is refused, not used.",
+        "Nothing has expired or is about to.",
+        "admin:kb_entry_changelist",
+        [
+            (
+                label,
+                live.filter(**limits).count(),
+                served | {name: at.isoformat() for name, at in limits.items()},
+            )
+            for label, limits in (
+                ("expired", expired),
+                (f"expire within {DUE.days} days", due),
+            )
+        ],
+    )
+
+
+def _questions() -> list[Block]:
     since = timezone.now() - PERIOD
-    counts = dict(_asked(since).order_by().values_list("outcome").annotate(Count("pk")))
-    figures = [
-        (
-            outcome.label,
-            counts.get(outcome.value, 0),
-            {**_asked_in(since), "outcome__exact": outcome.value},
-        )
-        for outcome in Answer.Outcome
-    ]
-    return _block(
-        f"Questions of the last {PERIOD.days} days",
-        "Evaluations, and what is asked again by itself, are not counted.",
-        "Nobody has asked anything.",
-        "qa_answer",
-        figures,
-    )
-
-
-def _refusals() -> Block:
-    since = timezone.now() - PERIOD
-    rows = (
-        _asked(since)
-        .filter(outcome=Answer.Outcome.REFUSED)
-        .order_by()
-        .values_list("reason")
-        .annotate(count=Count("pk"))
-        .order_by("-count")
-    )
-    figures = [
-        (
-            REASONS[Reason(reason)].title,
-            count,
-            {**_asked_in(since), "reason__exact": reason},
-        )
-        for reason, count in rows
-    ]
-    return _block(
-        f"Refusals of the last {PERIOD.days} days, by reason",
-        "What is asked and not known: the next entries to write.",
-        "Nothing was refused.",
-        "qa_answer",
-        figures,
-    )
-
-
-def _jobs() -> Block:
-    unfinished = [Job.State.QUEUED, Job.State.RUNNING]
-    counts = dict(
-        Job.objects.filter(state__in=[*unfinished, Job.State.FAILED])
-        .order_by()
-        .values_list("state")
-        .annotate(Count("pk"))
-    )
-    figures = [
-        (state.label, counts.get(state.value, 0), {"state__exact": state.value})
-        for state in (*unfinished, Job.State.FAILED)
-    ]
-    return _block(
-        "Background work", "", "Nothing is running or waiting.", "jobs_job", figures
-    )
-
-
-def _asked_in(since: datetime) -> dict[str, str]:
-    """Return `_asked` as the parameters of the list's address."""
-    return {
+    asked = Answer.objects.live().filter(created_at__gte=since)
+    query = {
         "created_at__gte": since.isoformat(),
         "channel__in": ",".join(Answer.LIVE_CHANNELS),
     }
+    refused = asked.filter(outcome=Answer.Outcome.REFUSED).order_by()
+    reasons = refused.values_list("reason").annotate(count=Count("pk"))
+    page = "admin:qa_answer_changelist"
+    return [
+        _block(
+            f"Questions of the last {PERIOD.days} days",
+            "Evaluations, and questions asked again automatically, are not counted.",
+            "Nobody has asked anything.",
+            page,
+            _by_choice(asked, "outcome", Answer.Outcome, query),
+        ),
+        _block(
+            f"Refusals of the last {PERIOD.days} days, by reason",
+            "Asked and not known: the next entries to write.",
+            "Nothing was refused.",
+            page,
+            [
+                (
+                    REASONS[Reason(reason)].title,
+                    count,
+                    {**query, "reason__exact": reason},
+                )
+                for reason, count in reasons.order_by("-count")
+            ],
+        ),
+    ]
 
 
-def _asked(since: datetime) -> QuerySet[Answer]:
-    return Answer.objects.live().filter(created_at__gte=since)
-
-
-def _block(
-    title: str,
-    note: str,
-    empty: str,
-    model: str,
-    figures: Iterable[tuple[str, int, dict[str, str]]],
-) -> Block:
-    rows = [(label, count, query) for label, count, query in figures]
-    most = max((count for _, count, _ in rows), default=0)
-    return Block(
-        title,
-        note,
-        empty,
-        tuple(
-            Figure(
-                label,
-                count,
-                round(100 * count / most, 1) if most else 0.0,
-                _link(model, query),
-            )
-            for label, count, query in rows
-        )
-        if most
-        else (),
+def _jobs() -> Block:
+    return _block(
+        "Background work",
+        "",
+        "Nothing is running or waiting.",
+        "admin:jobs_job_changelist",
+        _by_choice(
+            Job.objects.all(),
+            "state",
+            (Job.State.QUEUED, Job.State.RUNNING, Job.State.FAILED),
+        ),
     )
 
 
-def _link(page: str, query: dict[str, str]) -> str:
-    """Return the address of a page of the admin, by its name or its model's."""
-    name = page if ":" in page else f"admin:{page}_changelist"
-    try:
-        return f"{reverse(name)}?{urlencode(query)}"
-    except NoReverseMatch:
-        return ""
+def _by_choice(
+    rows: QuerySet[Any],
+    field: str,
+    choices: Iterable[Choices],
+    query: dict[str, str] | None = None,
+) -> list[LabelledCount]:
+    """Count rows by a field; `query` is how their list is narrowed to them."""
+    wanted = list(choices)
+    of_choice = rows.filter(**{f"{field}__in": wanted}).order_by()
+    counts = dict(of_choice.values_list(field).annotate(Count("pk")))
+    return [
+        (
+            str(choice.label),
+            counts.get(choice.value, 0),
+            {**(query or {}), f"{field}__exact": choice.value},
+        )
+        for choice in wanted
+    ]
+
+
+def _block(
+    title: str, note: str, empty: str, page: str, counts: list[LabelledCount]
+) -> Block:
+    """Return a block whose figures link to a page of the admin, narrowed to them."""
+    most = max((count for _, count, _ in counts), default=0)
+    figures = (
+        Figure(
+            label,
+            count,
+            round(100 * count / most, 1),
+            f"{reverse(page)}?{urlencode(query)}",
+        )
+        for label, count, query in counts
+        if most
+    )
+    return Block(title, note, empty, tuple(figures))

@@ -45,7 +45,7 @@ class Tile:
     note: str
 
 
-def _slug_field(rows: QuerySet[Any]) -> forms.ModelChoiceField[Any]:
+def _slug_field(rows: QuerySet[Any]) -> forms.ModelChoiceField:  # type: ignore[type-arg]  # not at run time
     return forms.ModelChoiceField(
         rows,
         to_field_name="slug",
