@@ -7,7 +7,7 @@ nearest gap of its knowledge base or found one.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, Final
@@ -26,7 +26,7 @@ from kb.enrichment.models import Proposal
 from kb.entries.models import Entry
 from kb.search.sql import execute
 from qa.answers.models import Answer
-from qa.gaps.clusters import Block, gather, most_central, moved
+from qa.gaps.clusters import Block, Home, gather, most_central, moved
 from qa.gaps.escalation_models import Escalation
 from qa.gaps.models import HALF_LIFE, LANDMARK, Gap, GapCursor, GapQuestion
 from qa.votes.models import Vote
@@ -64,21 +64,31 @@ RETURNING qa_gap.id
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+@dataclass(slots=True, eq=False)
+class _Question:
     """A question that belongs into a gap and is in none yet.
 
     Attributes:
         seen_at: When it was refused or voted down.
+        vector: float32 of shape (dimensions,), once it is embedded.
     """
 
-    seen_at: datetime
     why: GapQuestion.Why
+    seen_at: datetime
     answer_id: UUID
     knowledge_base_id: int
     asker_id: int | None
     question: str
     asked_at: datetime
+    vector: np.ndarray = field(default_factory=lambda: np.empty(0))
+
+
+_ANSWER_FIELDS = ("pk", "knowledge_base_id", "asker_id", "question", "created_at")
+# How far was looked for each kind.
+_CURSORS = {
+    GapQuestion.Why.REFUSED: "refused_to",
+    GapQuestion.Why.VOTED_DOWN: "voted_to",
+}
 
 
 def find_gaps(run: JobRun, *, batch: int = BATCH) -> dict[str, object]:
@@ -91,15 +101,16 @@ def find_gaps(run: JobRun, *, batch: int = BATCH) -> dict[str, object]:
         How many questions were placed and let go of, and how many gaps are open.
     """
     model = active_model()
-    _embed_anew(run, model, batch)
+    _embed_again(run, model, batch)
     placed = int(run.cursor.get("placed", 0))
-    while asked := _pending(batch):
-        texts = list(dict.fromkeys(each.question for each in asked))
-        made = dict(zip(texts, embedder_of(model).encode(texts), strict=True))
-        vectors = np.stack([made[each.question] for each in asked])
+    while questions := _pending(batch):
+        texts = list(dict.fromkeys(each.question for each in questions))
+        vectors = dict(zip(texts, embedder_of(model).encode(texts), strict=True))
+        for each in questions:
+            each.vector = vectors[each.question]
         with run.step() as step:
-            _place(_Group(asked, vectors), model)
-            placed += len(asked)
+            _place(questions, model)
+            placed += len(questions)
             step.advance(done=placed, cursor={"placed": placed})
     with run.step():
         _move_on()
@@ -120,19 +131,14 @@ def count_gaps(gap_ids: Iterable[int]) -> None:
     )
 
 
-def _pending(limit: int) -> list[Asked]:
+def _pending(limit: int) -> list[_Question]:
     """Return the next questions that are in no gap, refusals first."""
     cursor, _ = GapCursor.objects.get_or_create(pk=1)
     placed = GapQuestion.objects.filter(answer=OuterRef("pk"))
     refused = Answer.objects.live().filter(
         ~Exists(placed), _since("decided_at", cursor.refused_to), outcome="refused"
     )
-    found = [
-        _asked(row, GapQuestion.Why.REFUSED)
-        for row in refused.order_by("decided_at", "pk").values_list(
-            "decided_at", *_ASKED
-        )[:limit]
-    ]
+    found = _read(refused, GapQuestion.Why.REFUSED, "decided_at", "", limit)
     placed = GapQuestion.objects.filter(answer=OuterRef("answer_id"))
     voted = Vote.objects.filter(
         ~Exists(placed),
@@ -141,85 +147,63 @@ def _pending(limit: int) -> list[Asked]:
         answer__outcome=Answer.Outcome.ANSWERED,
         answer__channel__in=Answer.LIVE_CHANNELS,
     )
-    seen: dict[UUID, Asked] = {}
-    names = [f"answer__{name}" for name in _ASKED]
-    for row in voted.order_by("updated_at", "pk").values_list("updated_at", *names)[
-        : limit - len(found)
-    ]:
-        one = _asked(row, GapQuestion.Why.VOTED_DOWN)
-        seen.setdefault(one.answer_id, one)
+    seen: dict[UUID, _Question] = {}
+    left = limit - len(found)
+    for each in _read(
+        voted, GapQuestion.Why.VOTED_DOWN, "updated_at", "answer__", left
+    ):
+        seen.setdefault(each.answer_id, each)
     return [*found, *seen.values()]
 
 
-def _asked(row: tuple[Any, ...], why: GapQuestion.Why) -> Asked:
-    seen_at, *rest = row
-    return Asked(seen_at, why, *rest)
-
-
-_ASKED = ("pk", "knowledge_base_id", "asker_id", "question", "created_at")
+def _read(
+    rows: QuerySet[Any], why: GapQuestion.Why, seen_at: str, answer: str, limit: int
+) -> list[_Question]:
+    names = [seen_at, *(f"{answer}{name}" for name in _ANSWER_FIELDS)]
+    found = rows.order_by(seen_at, "pk").values_list(*names)
+    return [_Question(why, *row) for row in found[:limit]]
 
 
 def _since(name: str, looked_to: datetime | None) -> Q:
     return Q(**{f"{name}__gt": looked_to - _LATE}) if looked_to else Q()
 
 
-def _place(everything: "_Group", model: EmbeddingModel) -> None:
+def _place(questions: Sequence[_Question], model: EmbeddingModel) -> None:
     """Let questions join gaps or found some, count these, and note how far was looked."""
     cursor = GapCursor.objects.select_for_update().get(pk=1)
-    asked = everything.asked
-    by_base: dict[int, list[int]] = defaultdict(list)
-    for at, each in enumerate(asked):
-        by_base[each.knowledge_base_id].append(at)
+    by_base: dict[int, list[_Question]] = defaultdict(list)
+    for each in questions:
+        by_base[each.knowledge_base_id].append(each)
     touched: set[int] = set()
-    for knowledge_base_id, places in by_base.items():
-        group = everything.chosen(places)
+    for knowledge_base_id, group in by_base.items():
         touched |= _place_in(knowledge_base_id, group, model)
-    adopt_replies([each.answer_id for each in asked])
+    adopt_replies([each.answer_id for each in questions])
     count_gaps(touched)
     for why, name in _CURSORS.items():
-        times = [each.seen_at for each in asked if each.why is why]
+        times = [each.seen_at for each in questions if each.why is why]
         if times:
             setattr(cursor, name, max(times))
     cursor.save()
 
 
-_CURSORS = {
-    GapQuestion.Why.REFUSED: "refused_to",
-    GapQuestion.Why.VOTED_DOWN: "voted_to",
-}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Group:
-    """Questions of one knowledge base.
-
-    Attributes:
-        vectors: Of shape (len(asked), dimensions).
-    """
-
-    asked: Sequence[Asked]
-    vectors: np.ndarray
-
-    def chosen(self, places: Sequence[int]) -> "_Group":
-        return _Group([self.asked[at] for at in places], self.vectors[places])
-
-
-def _place_in(knowledge_base_id: int, group: _Group, model: EmbeddingModel) -> set[int]:
+def _place_in(
+    knowledge_base_id: int, questions: Sequence[_Question], model: EmbeddingModel
+) -> set[int]:
     """Place the questions of one knowledge base; returns the gaps that it touched."""
     gaps = Gap.objects.filter(
         knowledge_base_id=knowledge_base_id, embedding_model=model
     )
-    homes = gather(group.vectors, _blocks(gaps))
-    places: dict[tuple[bool, int], list[int]] = defaultdict(list)
-    for at, home in enumerate(homes):
-        places[home.is_new, home.cluster].append(at)
+    homes = gather(np.stack([each.vector for each in questions]), _blocks(gaps))
+    groups: dict[tuple[bool, int], list[tuple[_Question, Home]]] = defaultdict(list)
+    for each, home in zip(questions, homes, strict=True):
+        groups[home.is_new, home.cluster].append((each, home))
     known = gaps.select_for_update(of=("self",), no_key=True).order_by("pk")
-    found = known.in_bulk([key for is_new, key in places if not is_new])
+    found = known.in_bulk([key for is_new, key in groups if not is_new])
     touched: set[int] = set()
-    for (is_new, key), positions in places.items():
-        members = group.chosen(positions)
+    for (is_new, key), group in groups.items():
+        members = [each for each, _ in group]
         if is_new:
-            gap = _found(knowledge_base_id, members, model)
+            gap = _create(knowledge_base_id, members, model)
         else:
             gap = found[key]
             _join(gap, members)
@@ -230,10 +214,10 @@ def _place_in(knowledge_base_id: int, group: _Group, model: EmbeddingModel) -> s
                 answer_id=each.answer_id,
                 asker_id=each.asker_id,
                 why=each.why,
-                distance=homes[place].distance,
+                distance=home.distance,
                 asked_at=each.asked_at,
             )
-            for place, each in zip(positions, members.asked, strict=True)
+            for each, home in group
         )
     return touched
 
@@ -249,29 +233,32 @@ def _blocks(gaps: QuerySet[Gap]) -> Iterator[Block]:
         )
 
 
-def _found(knowledge_base_id: int, members: _Group, model: EmbeddingModel) -> Gap:
-    times = [each.asked_at for each in members.asked]
-    central = members.asked[most_central(members.vectors)]
+def _create(
+    knowledge_base_id: int, members: Sequence[_Question], model: EmbeddingModel
+) -> Gap:
+    times = [each.asked_at for each in members]
+    vectors = np.stack([each.vector for each in members])
     return Gap.objects.create(
         knowledge_base_id=knowledge_base_id,
-        question=central.question,
+        question=members[most_central(vectors)].question,
         embedding_model=model,
-        vector=moved(members.vectors[0], 0, members.vectors),
+        vector=moved(vectors[0], 0, vectors),
         first_seen=min(times),
         last_seen=max(times),
     )
 
 
-def _join(gap: Gap, members: _Group) -> None:
+def _join(gap: Gap, members: Sequence[_Question]) -> None:
     """Move a gap's middle; one that was filled is open again if it is asked since.
 
     What was asked before it was filled, and is found only now, is asked again with it.
     """
     middle = np.array(gap.vector, dtype=np.float32)
-    gap.vector = moved(middle, gap.questions, members.vectors)
+    vectors = np.stack([each.vector for each in members])
+    gap.vector = moved(middle, gap.questions, vectors)
     closed_at = gap.closed_at
     if gap.state == Gap.State.FILLED and closed_at is not None:
-        if any(each.asked_at <= closed_at for each in members.asked):
+        if any(each.asked_at <= closed_at for each in members):
             gap.state, gap.closed_at = Gap.State.DRAFTED, None
         else:
             gap.open_again()
@@ -289,7 +276,7 @@ def adopt_replies(answer_ids: Sequence[UUID]) -> None:
     for gap_id, entry_id, at in replies.order_by("pk").values_list(
         "answer__gap_question__gap", "entry", "replied_at"
     ):
-        # Another reply, or whoever dismissed it, may have been first.
+        # Another reply, or a dismissal, may have been first.
         waiting = Gap.objects.filter(
             pk=gap_id, state=Gap.State.OPEN, entry__isnull=True
         )
@@ -336,7 +323,7 @@ def _open_fruitless() -> None:
         gap.save()
 
 
-def _embed_anew(run: JobRun, model: EmbeddingModel, batch: int) -> None:
+def _embed_again(run: JobRun, model: EmbeddingModel, batch: int) -> None:
     """Give gaps of another embedding model the vectors of their questions."""
     others = Gap.objects.filter(
         Q(embedding_model__isnull=True) | ~Q(embedding_model=model)
