@@ -201,7 +201,7 @@ def change_each(
 # What experts work on: taken, released, and written by a service from a form.
 
 
-class QueueAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+class QueueAdmin(FixedRowsAdmin):
     """Rows that wait for experts, as far as their reader may see them."""
 
     show_full_result_count = False
@@ -216,19 +216,11 @@ class QueueAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         visible: QuerySet[Any] = rows.visible_to(request.user)
         return visible
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ANN401  # a row
         return has_role(request.user, Role.SME)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ANN401  # a row
         return self.has_view_permission(request, obj)
-
-    def has_delete_permission(
-        self, request: HttpRequest, obj: Model | None = None
-    ) -> bool:
-        return False
 
     @admin.action(description="Assign to me", permissions=["change"])
     def assign_to_me(self, request: HttpRequest, chosen: QuerySet[Any]) -> None:

@@ -1,7 +1,7 @@
 """What REST views of all apps share: rows by id, and what is done to one of them."""
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from django.contrib.auth.models import User
 from django.db.models import Model
@@ -18,38 +18,48 @@ from accounts.roles import caller
 _Row = TypeVar("_Row", bound=Model)
 
 
-class RowViewSet(ListModelMixin, GenericViewSet[_Row]):
-    """A list of rows that the caller may see, and actions on one of them.
+class ResourceViewSet(GenericViewSet[_Row]):
+    """Rows of one model over REST; `get_queryset` holds those that the caller may see.
 
-    `get_queryset` leaves out what the caller may not see, and `missing` is raised for it
-    as for what does not exist.
+    Attributes:
+        not_found: Raised where that holds none of the address's key.
     """
 
     throttle_scope = "user"
-    pagination_class = NewestFirstPagination
     lookup_value_converter = "int"
-    missing: ClassVar[type[NotFoundError]]
+    not_found: type[NotFoundError] = NotFoundError
+
+    def get_object(self) -> _Row:
+        key = self.kwargs[self.lookup_url_kwarg or self.lookup_field]
+        rows = self.get_queryset()
+        row = rows.filter(**{self.lookup_field: key}).first()
+        if row is None:
+            noun = rows.model._meta.verbose_name
+            raise self.not_found(f"There is no {noun} {key!r} that you may see.")
+        return row
+
+    def validated(
+        self, serializer: type[serializers.BaseSerializer[Any]]
+    ) -> dict[str, Any]:
+        """Return the values of the request's body; refuse a body that is not valid."""
+        body = serializer(
+            data=self.request.data,
+            context=self.get_serializer_context(),
+            partial=self.request.method == "PATCH",
+        )
+        body.is_valid(raise_exception=True)
+        return dict(body.validated_data)
+
+
+class RowViewSet(ListModelMixin, ResourceViewSet[_Row]):
+    """A list of rows, newest first, and actions on one of them."""
+
+    pagination_class = NewestFirstPagination
 
     @property
     def user(self) -> User:
         """Who is signed in."""
         return caller(self.request)
-
-    def get_object(self) -> _Row:
-        """Return the row of the address as it is now."""
-        key = self.kwargs[self.lookup_url_kwarg or "pk"]
-        rows = self.get_queryset()
-        found = rows.filter(pk=key).first()
-        if found is None:
-            noun = rows.model._meta.verbose_name
-            raise self.missing(f"There is no {noun} {key}.")
-        return found
-
-    def body(self, serializer: type[serializers.Serializer[Any]]) -> dict[str, Any]:
-        """Return the values of a valid request body."""
-        read = serializer(data=self.request.data, context=self.get_serializer_context())
-        read.is_valid(raise_exception=True)
-        return dict(read.validated_data)
 
     def row_response(
         self, row: _Row | None = None, status: int | None = None

@@ -12,9 +12,9 @@ from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.rest import ResourceViewSet
 from accounts.roles import IsCurator, caller
 from accounts.strict_fields import StrictBooleanField, StrictSerializer
-from accounts.viewsets import ResourceViewSet
 from jobs.api import JobSerializer
 from jobs.models import Job, JobQuerySet
 from kb.archive.entry_table import csv_response

@@ -7,6 +7,7 @@ from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.rest import ResourceViewSet
 from accounts.roles import caller
 from accounts.strict_fields import (
     StrictBooleanField,
@@ -14,7 +15,6 @@ from accounts.strict_fields import (
     StrictIntegerField,
     StrictSerializer,
 )
-from accounts.viewsets import ResourceViewSet
 from kb.documents import services as documents
 from kb.documents.models import Document, DocumentQuerySet
 from kb.documents.services import create_document, edit_document

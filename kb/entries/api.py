@@ -22,8 +22,8 @@ from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.rest import ResourceViewSet
 from accounts.roles import Role, caller, has_role
-from accounts.viewsets import ResourceViewSet
 from kb.audiences.models import Audience
 from kb.entries.models import Entry, EntryQuerySet
 from kb.entries.services import create_entry, edit_entry

@@ -9,8 +9,8 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.rest import ResourceViewSet
 from accounts.roles import IsCurator, caller
-from accounts.viewsets import ResourceViewSet
 from kb.documents.services import SOURCE_LIMIT, TITLE_LIMIT
 from kb.exceptions import ImportNotFoundError
 from kb.imports.models import Import, ImportQuerySet

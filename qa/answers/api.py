@@ -146,7 +146,7 @@ class AnswerViewSet(RowViewSet[Answer]):
     filterset_class = AnswerFilter
     lookup_url_kwarg = "answer_id"
     lookup_value_converter = "uuid"
-    missing = AnswerNotFoundError
+    not_found = AnswerNotFoundError
 
     def get_queryset(self) -> QuerySet[Answer]:
         user = self.request.user

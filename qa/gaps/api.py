@@ -77,7 +77,7 @@ class GapViewSet(RowViewSet[Gap]):
     pagination_class = MostMissedFirstPagination
     filterset_class = GapFilter
     lookup_url_kwarg = "gap_id"
-    missing = GapNotFoundError
+    not_found = GapNotFoundError
 
     def get_queryset(self) -> QuerySet[Gap]:
         seen = Gap.objects.visible_to(self.request.user).with_trend(timezone.now())
@@ -101,7 +101,7 @@ class GapViewSet(RowViewSet[Gap]):
     @action(detail=True, methods=["post"])
     def draft(self, request: Request, gap_id: int) -> Response:
         """Write the answer as an entry; once verified, the questions are asked again."""
-        given = self.body(DraftSerializer)
+        given = self.validated(DraftSerializer)
         options = EntryOptions(given.pop("audience"), verify=given.pop("verify"))
         services.draft(gap_id, by=self.user, options=options, **given)
         return self.row_response()
@@ -112,7 +112,7 @@ class GapViewSet(RowViewSet[Gap]):
     @action(detail=True, methods=["post"])
     def link(self, request: Request, gap_id: int) -> Response:
         """Say which existing entry fills it."""
-        entry_id = self.body(LinkSerializer)["entry"]
+        entry_id = self.validated(LinkSerializer)["entry"]
         services.link(gap_id, by=self.user, entry_id=entry_id)
         return self.row_response()
 
@@ -122,7 +122,7 @@ class GapViewSet(RowViewSet[Gap]):
     @action(detail=True, methods=["post"])
     def propose(self, request: Request, gap_id: int) -> Response:
         """Have a language model propose entries that fill it; for curators."""
-        services.propose(gap_id, by=self.user, **self.body(ProposeSerializer))
+        services.propose(gap_id, by=self.user, **self.validated(ProposeSerializer))
         return self.row_response()
 
     @extend_schema(
@@ -131,7 +131,7 @@ class GapViewSet(RowViewSet[Gap]):
     @action(detail=True, methods=["post"])
     def dismiss(self, request: Request, gap_id: int) -> Response:
         """Dismiss it, and say why."""
-        services.dismiss(gap_id, by=self.user, **self.body(DismissSerializer))
+        services.dismiss(gap_id, by=self.user, **self.validated(DismissSerializer))
         return self.row_response()
 
     @extend_schema(operation_id="gaps_reopen", request=None)
@@ -145,7 +145,7 @@ class GapViewSet(RowViewSet[Gap]):
     @action(detail=True, methods=["put"])
     def owner(self, request: Request, gap_id: int) -> Response:
         """Say which expert works on it, or that nobody does."""
-        services.assign(gap_id, by=self.user, **self.body(OwnerSerializer))
+        services.assign(gap_id, by=self.user, **self.validated(OwnerSerializer))
         return self.row_response()
 
 
@@ -167,7 +167,7 @@ class EscalationViewSet(RowViewSet[Escalation]):
     serializer_class = EscalationSerializer
     filterset_class = EscalationFilter
     lookup_url_kwarg = "escalation_id"
-    missing = EscalationNotFoundError
+    not_found = EscalationNotFoundError
 
     def get_queryset(self) -> QuerySet[Escalation]:
         seen = Escalation.objects.visible_to(self.request.user)
@@ -183,7 +183,7 @@ class EscalationViewSet(RowViewSet[Escalation]):
     )
     def escalate(self, request: Request, answer_id: UUID) -> Response:
         """Send a refused question of one's own to the experts."""
-        note = self.body(NoteSerializer)["note"]
+        note = self.validated(NoteSerializer)["note"]
         made = escalations.escalate(answer_id, user=self.user, note=note)
         return self.row_response(made, HTTP_201_CREATED)
 
@@ -207,7 +207,7 @@ class EscalationViewSet(RowViewSet[Escalation]):
     @action(detail=True, methods=["post"], permission_classes=[IsSME])
     def reply(self, request: Request, escalation_id: int) -> Response:
         """Reply to the asker, and keep the reply as an entry if `keep` says how."""
-        given = self.body(ReplySerializer)
+        given = self.validated(ReplySerializer)
         keep = EntryOptions(**given["keep"]) if given["keep"] else None
         escalations.reply(escalation_id, by=self.user, text=given["text"], keep=keep)
         return self.row_response()
@@ -220,7 +220,9 @@ class EscalationViewSet(RowViewSet[Escalation]):
     @action(detail=True, methods=["post"], permission_classes=[IsSME])
     def close(self, request: Request, escalation_id: int) -> Response:
         """End it without an answer; the asker reads why."""
-        escalations.close(escalation_id, by=self.user, **self.body(ReasonSerializer))
+        escalations.close(
+            escalation_id, by=self.user, **self.validated(ReasonSerializer)
+        )
         return self.row_response()
 
     @extend_schema(
@@ -258,7 +260,7 @@ class NoticeViewSet(RowViewSet[Notice]):
     serializer_class = NoticeSerializer
     filterset_class = NoticeFilter
     lookup_url_kwarg = "notice_id"
-    missing = NoticeNotFoundError
+    not_found = NoticeNotFoundError
 
     def get_queryset(self) -> QuerySet[Notice]:
         own = Notice.objects.of(self.request.user)

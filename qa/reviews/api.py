@@ -65,7 +65,7 @@ class ReviewViewSet(RowViewSet[Review]):
     serializer_class: type[ReviewSerializer] = OneReviewSerializer
     filterset_class = ReviewFilter
     lookup_url_kwarg = "review_id"
-    missing = ReviewNotFoundError
+    not_found = ReviewNotFoundError
 
     def get_queryset(self) -> QuerySet[Review]:
         return Review.objects.visible_to(self.request.user).select_related(
@@ -154,7 +154,7 @@ class ReviewViewSet(RowViewSet[Review]):
     @action(detail=True, methods=["put"])
     def judgement(self, request: Request, review_id: int) -> Response:
         """Judge it, and add or edit an entry with it."""
-        given = self.body(JudgementSerializer)
+        given = self.validated(JudgementSerializer)
         add, edit = given.pop("add"), given.pop("mend")
         knowledge = EntryOptions(**add) if add else Correction(**edit) if edit else None
         judge(review_id, Judgement(**given, knowledge=knowledge), by=self.user)
@@ -205,7 +205,7 @@ class SampleViewSet(RowViewSet[ReviewSample]):
     )
     def create(self, request: Request) -> Response:
         """Draw a sample in the background; for curators."""
-        given = self.body(NewSampleSerializer)
+        given = self.validated(NewSampleSerializer)
         base = given.pop("knowledge_base")
         job = enqueue_draw(SampleOrder(knowledge_base=base.pk, **given), by=self.user)
         return Response(JobSerializer(job).data, HTTP_202_ACCEPTED)

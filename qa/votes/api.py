@@ -193,7 +193,7 @@ class VoteViewSet(RowViewSet[Vote]):
     serializer_class = VoteSummarySerializer
     filterset_class = VoteFilter
     lookup_url_kwarg = "vote_id"
-    missing = VoteNotFoundError
+    not_found = VoteNotFoundError
 
     def get_queryset(self) -> QuerySet[Vote]:
         votes = Vote.objects.visible_to(self.request.user)
