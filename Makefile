@@ -16,7 +16,11 @@ ARGS ?=
 # PYTEST_ARGS="tests/kb -q" runs a part of the suite. Two processes: each loads the models.
 PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: up stop test lint format help venv dev requirements
+# What a change needs before each commit: no browser, no whole processes, no generated
+# requests, no test that runs the language model for long.
+FAST := -m "not browser and not system and not slow"
+
+.PHONY: up stop test test-fast lint format help venv dev requirements
 
 up: $(VENV)/.runtime ## Start everything, ask the demonstration questions, serve until Ctrl-C (ARGS="--port 9000")
 	@exec $(RUN) manage.py up $(ARGS)
@@ -28,6 +32,10 @@ test: $(VENV)/.dev ## Run the whole suite on the embedded PostgreSQL and the bun
 	@$(RUN) manage.py prepare_models
 	@exec $(RUN) -m pytest $(PYTEST_ARGS)
 
+test-fast: $(VENV)/.dev ## The quick part of the suite, under three minutes on two cores
+	@$(RUN) manage.py prepare_models
+	@exec $(RUN) -m pytest $(PYTEST_ARGS) $(FAST)
+
 lint: $(VENV)/.dev ## Lint, format check, types, import contracts, migrations
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
@@ -35,7 +43,7 @@ lint: $(VENV)/.dev ## Lint, format check, types, import contracts, migrations
 	$(VENV)/bin/lint-imports
 	$(RUN) -W ignore manage.py makemigrations --check --dry-run
 
-format: $(VENV)/.dev ## Format the code and mend what the linter can
+format: $(VENV)/.dev ## Format the code and fix what the linter can
 	$(RUN) -m ruff format .
 	$(RUN) -m ruff check --fix .
 
@@ -43,7 +51,7 @@ venv: $(VENV)/.runtime ## Only make .venv with the runtime packages
 
 dev: $(VENV)/.dev ## Only make .venv with the development packages too
 
-requirements: $(VENV)/.made ## Resolve requirements.in and requirements-dev.in anew, pin the result
+requirements: $(VENV)/.made ## Resolve requirements.in and requirements-dev.in again, pin the result
 	@rm -rf $(LOCK) && $(PYTHON) -m venv $(LOCK)
 	@$(LOCK)/bin/pip install -q "$$(sed -n 's/^\(torch==[^ ]*\).*/\1/p' requirements.in)"
 	@$(LOCK)/bin/pip install -q -r requirements.in
@@ -56,7 +64,7 @@ requirements: $(VENV)/.made ## Resolve requirements.in and requirements-dev.in a
 	@mv $(LOCK)/dev requirements-dev.txt && rm -rf $(LOCK)
 
 help: ## Show this
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) \
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) \
 		| while IFS='|' read -r name text; do printf '%-20s %s\n' "$$name" "$$text"; done
 
 # A stamp is touched only when its step succeeded, so an interrupted one is done again.
