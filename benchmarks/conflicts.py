@@ -113,7 +113,7 @@ def _timer(spent: dict[str, float]) -> Callable[..., object]:
 def _timed_judgement(spent: dict[str, float]) -> Iterator[None]:
     """Time the judging of pairs where the finding calls it."""
     from kb.conflicts import finding as conflict_finding
-    from kb.conflicts import judge
+    from kb.conflicts.judgement import judge
 
     def timed(*statements: Any, **more: Any) -> Any:  # noqa: ANN401  # passed on
         begun = time.perf_counter()

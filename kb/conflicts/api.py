@@ -2,13 +2,15 @@ from typing import Any
 
 from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
 from rest_framework import serializers
-from rest_framework.generics import GenericAPIView, ListAPIView
+from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.pagination import NewestFirstPagination
 from accounts.roles import IsCurator, caller
 from accounts.strict_fields import StrictCharField, StrictIntegerField, StrictSerializer
+from accounts.viewsets import ResourceViewSet
 from kb.conflicts.models import Conflict, ConflictQuerySet
 from kb.entries.models import Entry
 from kb.entries.values import REASON_LIMIT
@@ -79,11 +81,16 @@ class ConflictSerializer(serializers.ModelSerializer[Conflict]):
     @extend_schema_field(ConflictReasonSerializer(many=True))
     def get_reasons(self, conflict: Conflict) -> list[dict[str, Any]]:
         """Return what clashes, strongest first."""
+
+        def place(span: dict[str, int] | None) -> list[int] | None:
+            return [span["start"], span["end"]] if span else None
+
         return [
             {
                 "signal": reason["signal"],
                 "why": reason["why"],
-                **{side: _place(reason[side]) for side in ("first", "second")},
+                "first": place(reason["first"]),
+                "second": place(reason["second"]),
             }
             for reason in conflict.reasons
         ]
@@ -121,50 +128,32 @@ class ResolutionSerializer(StrictSerializer):
     )
 
 
-def _place(span: dict[str, int] | None) -> list[int] | None:
-    return [span["start"], span["end"]] if span else None
-
-
-def _visible(request: Request) -> ConflictQuerySet:
-    return Conflict.objects.visible_to(request.user)
-
-
-def _ready(rows: ConflictQuerySet) -> ConflictQuerySet:
-    """Fetch what is shown with each, in the same statement."""
-    sides = [
-        f"{side}__{name}"
-        for side in ("first", "second")
-        for name in ("document", "verified_by")
-    ]
-    vectors = ("first__search_vector", "second__search_vector")
-    return rows.select_related(*sides, "resolved_by").defer(*vectors)
-
-
 @extend_schema_view(
-    get=extend_schema(
+    list=extend_schema(
         operation_id="conflicts_list", summary="List duplicates and contradictions"
     )
 )
-class ConflictListView(ListAPIView[Conflict]):
+class ConflictViewSet(ListModelMixin, ResourceViewSet[Conflict]):
     """Conflicts of which the caller may see both entries, newest first."""
 
     permission_classes = [IsCurator]
-    throttle_scope = "user"
     serializer_class = ConflictSerializer
     filterset_class = ConflictFilter
     pagination_class = NewestFoundPagination
+    lookup_url_kwarg = "conflict_id"
 
     def get_queryset(self) -> ConflictQuerySet:
-        return _ready(_visible(self.request))
-
-
-class ConflictResolveView(GenericAPIView[Conflict]):
-    """The resolution of one conflict."""
-
-    permission_classes = [IsCurator]
-    throttle_scope = "user"
-    serializer_class = ConflictSerializer
-    queryset = Conflict.objects.none()
+        """Return them with what is shown of each, in the same statement."""
+        sides = [
+            f"{side}__{name}"
+            for side in ("first", "second")
+            for name in ("document", "verified_by")
+        ]
+        return (
+            Conflict.objects.visible_to(self.request.user)
+            .select_related(*sides, "resolved_by")
+            .defer("first__search_vector", "second__search_vector")
+        )
 
     @extend_schema(
         operation_id="conflicts_resolve",
@@ -172,17 +161,9 @@ class ConflictResolveView(GenericAPIView[Conflict]):
         request=ResolutionSerializer,
         responses=ConflictSerializer,
     )
-    def post(self, request: Request, conflict_id: int) -> Response:
+    @action(detail=True, methods=["post"])
+    def resolve(self, request: Request, conflict_id: int) -> Response:
         """Merge, keep both, or say which one is right; 409 where it is open no more."""
-        body = ResolutionSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        resolve_conflict(
-            conflict_id=conflict_id,
-            action=body.validated_data["action"],
-            keep=body.validated_data.get("keep"),
-            by=caller(request),
-            reason=body.validated_data["reason"],
-            text=body.validated_data["text"],
-        )
-        shown = _ready(_visible(request)).get(pk=conflict_id)
-        return Response(ConflictSerializer(shown).data)
+        given = {"keep": None, **self.validated(ResolutionSerializer)}
+        resolve_conflict(conflict_id=conflict_id, by=caller(request), **given)
+        return Response(ConflictSerializer(self.get_object()).data)

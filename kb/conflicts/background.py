@@ -11,15 +11,14 @@ from dataclasses import dataclass, field
 
 from accounts.exceptions import NescioError
 from jobs.run import JobRun
-from kb.conflicts import Judge, Opinion
 from kb.conflicts.finding import (
     find_conflicts_of,
     pending_entries,
     statement_of,
     unheard_pairs_of,
 )
-from kb.conflicts.language_judge import Opinions
 from kb.conflicts.models import Conflict
+from kb.conflicts.values import Judge, Opinion, Opinions
 
 logger = logging.getLogger(__name__)
 

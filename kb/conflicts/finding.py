@@ -12,16 +12,19 @@ from itertools import chain
 
 from django.db import transaction
 
-from kb.conflicts import Judgement, Kind, Opinion, Statement, judge
-from kb.conflicts.judgement import MODEL
-from kb.conflicts.language_judge import (
+from kb.conflicts.judgement import MODEL, judge
+from kb.conflicts.models import Conflict, JudgedEntry
+from kb.conflicts.values import (
+    Judgement,
+    Kind,
+    Opinion,
     Opinions,
+    Statement,
     is_unsure,
     opinion_in,
     reasons_of,
     with_opinion,
 )
-from kb.conflicts.models import Conflict, JudgedEntry
 from kb.embedding.models import EmbeddingModel
 from kb.embedding.services import active_model
 from kb.entries.models import Entry

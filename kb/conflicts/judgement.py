@@ -13,7 +13,7 @@ from kb.text.vocabulary import LEADS
 from kb.text.words import sentence_spans
 
 from .signals import Measured, measure
-from .values import Clash, Judgement, Kind, Statement
+from .values import Clash, Judgement, Kind, Statement, likely_kind
 
 # What tells whether two questions ask the same, where both entries answer one.
 _OF_QUESTIONS = (
@@ -132,12 +132,6 @@ SAYS_OTHERWISE: Final = (
     "value", "count", "agreeing", "negation", "axis", "axis_agreeing", "antonym",
     "answer", "lead", "clashing",
 )  # fmt: skip
-LIKELY: Final = 0.8
-"""Least probability of a duplicate or a contradiction that anybody is shown.
-
-Among an entry's neighbours most are neither, far more than among the labelled pairs, and
-a contradiction keeps answers back.
-"""
 _SHIPPED: Final = Path(__file__).with_name("weights.json")
 
 
@@ -242,12 +236,6 @@ def judge(
         measured[decisive].numbers,
         probabilities,
     )
-
-
-def likely_kind(probabilities: Mapping[Kind, float]) -> Kind:
-    """Return the likeliest kind, different where another is not likely enough."""
-    kind = max(probabilities, key=lambda each: probabilities[each])
-    return kind if probabilities[kind] >= LIKELY else Kind.DIFFERENT
 
 
 def _chances(measured: Measured, model: Model) -> tuple[float, float]:

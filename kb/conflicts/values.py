@@ -1,10 +1,27 @@
-"""What is judged and what the judgement says: plain frozen values."""
+"""What is judged and what the judgement says, and what a language model adds to it.
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+Only pairs on which the signals are unsure are for the model: of which a duplicate or a
+contradiction is thinkable (`THINKABLE`) and not yet likely enough to be shown (`LIKELY`).
+So it adds conflicts and takes none away, and what is judged without it stays as it is.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
+from typing import Any, Final, Protocol
 
 from kb.text.words import Span
+
+LIKELY: Final = 0.8
+"""Least probability of a duplicate or a contradiction that anybody is shown.
+
+Among an entry's neighbours most are neither, far more than among the labelled pairs, and
+a contradiction keeps answers back.
+"""
+THINKABLE: Final = 0.3
+"""Least probability of a conflict; 20 of 20 missed ones of the development half have it."""
+
+_LANGUAGE_MODEL: Final = "language_model"  # names its reason
 
 
 class Kind(StrEnum):
@@ -94,3 +111,105 @@ class Judgement:
     signals: Mapping[str, float]
     probabilities: Mapping[Kind, float]
     opinion: Opinion | None = None
+
+
+def likely_kind(probabilities: Mapping[Kind, float]) -> Kind:
+    """Return the likeliest kind, different where another is not likely enough."""
+    kind = max(probabilities, key=lambda each: probabilities[each])
+    return kind if probabilities[kind] >= LIKELY else Kind.DIFFERENT
+
+
+class Judge(Protocol):
+    """A language model that tells what two statements are to each other."""
+
+    @property
+    def name(self) -> str:
+        """As people know the model."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """64 hex digits that tell it from every other model and way of asking."""
+        ...
+
+    def weigh(
+        self, pairs: Sequence[tuple[Statement, Statement]]
+    ) -> Sequence[Opinion | None]:
+        """Return what it holds of each pair, in their order.
+
+        Returns:
+            None in the place of a pair for which it gave nothing that can be read.
+
+        Raises:
+            UnavailableError: The model can't be asked now.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Opinions:
+    """What one judge said of pairs, by the digest of their texts.
+
+    Attributes:
+        fingerprint: The judge's; "" where none was asked.
+        by_digest: None for a pair of which it said nothing that can be read.
+    """
+
+    fingerprint: str = ""
+    by_digest: Mapping[str, Opinion | None] = field(default_factory=dict)
+
+
+def is_unsure(judgement: Judgement) -> bool:
+    """Tell whether a judgement by the signals alone is one that a judge is asked about."""
+    found = max(
+        judgement.probabilities.get(kind, 0.0)
+        for kind in (Kind.DUPLICATE, Kind.CONTRADICTION)
+    )
+    return judgement.opinion is None and THINKABLE <= found < LIKELY
+
+
+def with_opinion(judgement: Judgement, opinion: Opinion) -> Judgement:
+    """Return the judgement by both: their probabilities' product, summing to 1.
+
+    What the signals hold impossible stays so: a contradiction without a place that
+    clashes could not be shown.
+    """
+    products = {
+        kind: chance * opinion.of(kind)
+        for kind, chance in judgement.probabilities.items()
+    }
+    total = sum(products.values())
+    if total <= 0:
+        return replace(judgement, opinion=opinion)
+    probabilities = {kind: product / total for kind, product in products.items()}
+    kind = likely_kind(probabilities)
+    return replace(
+        judgement,
+        kind=kind,
+        score=probabilities[kind],
+        probabilities=probabilities,
+        opinion=opinion,
+    )
+
+
+def reasons_of(judgement: Judgement) -> list[dict[str, Any]]:
+    """Return a judgement's reasons as JSON: what clashes, and what a model said.
+
+    The model's marks no place, and carries the opinion, so that it need not be asked
+    again while the texts stay.
+    """
+    reasons: list[dict[str, Any]] = [asdict(clash) for clash in judgement.clashes]
+    opinion = judgement.opinion
+    if opinion is not None:
+        why = (
+            f"The language model {opinion.name} holds a {judgement.kind.value} "
+            f"{opinion.of(judgement.kind):.0%} likely."
+        )
+        said = Clash(_LANGUAGE_MODEL, None, None, why)
+        reasons.append({**asdict(said), "opinion": asdict(opinion)})
+    return reasons
+
+
+def opinion_in(reasons: Sequence[Mapping[str, Any]]) -> Opinion | None:
+    said = (r["opinion"] for r in reasons if r["signal"] == _LANGUAGE_MODEL)
+    return next((Opinion(**opinion) for opinion in said), None)

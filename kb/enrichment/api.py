@@ -1,4 +1,3 @@
-from collections.abc import Sequence
 from typing import Any
 
 import django_filters
@@ -10,12 +9,15 @@ from drf_spectacular.utils import (
     extend_schema_view,
 )
 from rest_framework import serializers, status
-from rest_framework.generics import GenericAPIView, ListAPIView
+from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.serializers import BaseSerializer
 
 from accounts.roles import IsCurator, caller
 from accounts.strict_fields import StrictCharField, StrictIntegerField, StrictSerializer
+from accounts.viewsets import ResourceViewSet
 from jobs.api import JobSerializer
 from kb.enrichment.agents import SAMPLES
 from kb.enrichment.background import SEED_LIMIT, plan_of, start_enrichment
@@ -48,10 +50,7 @@ class NearestSerializer(serializers.Serializer[Any]):
 
 
 class ProposalSerializer(serializers.ModelSerializer[Proposal]):
-    """What a language model proposed, and what became of it.
-
-    The context's `visible` holds the ids of the near entries that the caller may see.
-    """
+    """What a language model proposed, and what became of it."""
 
     knowledge_base = serializers.CharField(source="knowledge_base.slug")
     audience = serializers.CharField(source="entry.audience.slug")
@@ -153,41 +152,36 @@ class ProposalFilter(django_filters.FilterSet):
         fields: list[str] = []
 
 
-def _readable(request: Request) -> ProposalQuerySet:
-    return Proposal.objects.visible_to(request.user).select_related(
-        "knowledge_base", "entry__audience", "decided_by"
-    )
-
-
-def _context(request: Request, proposals: Sequence[Proposal]) -> dict[str, Any]:
-    """Return which of the near entries the caller may see; one query for all."""
-    near = {entry for proposal in proposals for entry, _ in proposal.nearest}
-    visible = Entry.objects.visible_to(request.user).filter(pk__in=near)
-    return {
-        "request": request,
-        "visible": frozenset(visible.order_by().values_list("pk", flat=True)),
-    }
-
-
 @extend_schema_view(
-    get=extend_schema(operation_id="proposals_list", summary="List proposals")
+    list=extend_schema(operation_id="proposals_list", summary="List proposals"),
+    retrieve=extend_schema(operation_id="proposals_read", summary="Read a proposal"),
 )
-class ProposalListView(ListAPIView[Proposal]):
+class ProposalViewSet(ListModelMixin, RetrieveModelMixin, ResourceViewSet[Proposal]):
     """What language models proposed to know, newest first; for curators."""
 
     permission_classes = [IsCurator]
-    throttle_scope = "user"
     serializer_class = ProposalSerializer
     filterset_class = ProposalFilter
+    not_found = ProposalNotFoundError
+    lookup_url_kwarg = "proposal_id"
 
     def get_queryset(self) -> ProposalQuerySet:
-        return _readable(self.request)
+        return Proposal.objects.visible_to(self.request.user).select_related(
+            "knowledge_base", "entry__audience", "decided_by"
+        )
 
-    def list(self, request: Request, *_args: object, **_kwargs: object) -> Response:
-        """Return a page of proposals."""
-        page = self.paginate_queryset(self.filter_queryset(self.get_queryset())) or []
-        shown = ProposalSerializer(page, many=True, context=_context(request, page))
-        return self.get_paginated_response(shown.data)
+    def get_serializer(self, *rows: Any, **options: Any) -> BaseSerializer[Any]:  # noqa: ANN401  # the library's
+        """Find which of the near entries the caller may see; one query for all."""
+        if not rows:  # the schema's
+            return super().get_serializer(**options)
+        shown = rows[0] if options.get("many") else rows
+        near = {entry for proposal in shown for entry, _ in proposal.nearest}
+        visible = Entry.objects.visible_to(self.request.user).filter(pk__in=near)
+        context = {
+            **self.get_serializer_context(),
+            "visible": frozenset(visible.order_by().values_list("pk", flat=True)),
+        }
+        return ProposalSerializer(*rows, context=context, **options)
 
     @extend_schema(
         operation_id="proposals_create",
@@ -195,43 +189,12 @@ class ProposalListView(ListAPIView[Proposal]):
         request=NewEnrichmentSerializer,
         responses={202: JobSerializer},
     )
-    def post(self, request: Request) -> Response:
+    def create(self, request: Request) -> Response:
         """Start a background job that makes proposals from seed questions."""
-        body = NewEnrichmentSerializer(data=request.data, context={"request": request})
-        body.is_valid(raise_exception=True)
-        given = dict(body.validated_data)
+        given = self.validated(NewEnrichmentSerializer)
         plan = plan_of(most=given.pop("count"), **given)
         job = start_enrichment(plan, by=caller(request))
         return Response(JobSerializer(job).data, status=status.HTTP_202_ACCEPTED)
-
-
-class ProposalView(GenericAPIView[Proposal]):
-    """One proposal; for curators."""
-
-    permission_classes = [IsCurator]
-    throttle_scope = "user"
-    serializer_class = ProposalSerializer
-    queryset = Proposal.objects.none()
-
-    @extend_schema(operation_id="proposals_read", summary="Read a proposal")
-    def get(self, request: Request, proposal_id: int) -> Response:
-        """Return a proposal."""
-        found = _readable(request).filter(pk=proposal_id).first()
-        if found is None:
-            raise ProposalNotFoundError(
-                f"There is no proposal {proposal_id} that you may see."
-            )
-        shown = ProposalSerializer(found, context=_context(request, [found]))
-        return Response(shown.data)
-
-
-class ProposalDecisionView(GenericAPIView[Proposal]):
-    """Approving, verifying and rejecting in bulk; for curators."""
-
-    permission_classes = [IsCurator]
-    throttle_scope = "user"
-    serializer_class = DecisionSerializer
-    queryset = Proposal.objects.none()
 
     @extend_schema(
         operation_id="proposals_decide",
@@ -243,16 +206,13 @@ class ProposalDecisionView(GenericAPIView[Proposal]):
             409: OpenApiResponse(description="One was decided on before."),
         },
     )
-    def post(self, request: Request) -> Response:
+    @action(detail=False, methods=["post"])
+    def decide(self, request: Request) -> Response:
         """Decide on proposals, on all of them or on none."""
-        body = DecisionSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        given = dict(body.validated_data)
+        given = self.validated(DecisionSerializer)
         ids = sorted(set(given.pop("ids")))
-        visible = set(
-            _readable(request).filter(pk__in=ids).values_list("pk", flat=True)
-        )
-        missing = [number for number in ids if number not in visible]
+        visible = self.get_queryset().filter(pk__in=ids).values_list("pk", flat=True)
+        missing = sorted(set(ids) - set(visible))
         if missing:
             raise ProposalNotFoundError(
                 f"There is no proposal {missing[0]} that you may see."

@@ -5,15 +5,16 @@ from typing import Any
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
+from rest_framework.decorators import action
 from rest_framework.exceptions import ValidationError
-from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.roles import IsSME, caller
 from accounts.strict_fields import StrictIntegerField, StrictSerializer
+from accounts.viewsets import ResourceViewSet
 from kb.entries.due import REASON_CHOICES, Place, Reason
-from kb.entries.models import Entry
+from kb.entries.models import Entry, EntryQuerySet
 from kb.entries.serializers import DueEntrySerializer
 from kb.exceptions import EntryNotFoundError
 from kb.interface.api import AgentReadsCuratorWrites
@@ -52,40 +53,6 @@ class DuePageSerializer(serializers.Serializer[Any]):
     results = DueEntrySerializer(many=True)
 
 
-class DueEntryListView(GenericAPIView[Entry]):
-    """What is due for review."""
-
-    permission_classes = [IsSME]
-    throttle_scope = "user"
-    serializer_class = DuePageSerializer
-    queryset = Entry.objects.none()
-    filter_backends = []
-    pagination_class = None
-
-    @extend_schema(
-        operation_id="entries_due",
-        summary="List what is due for review",
-        parameters=[_DueQuerySerializer],
-        responses=DuePageSerializer,
-    )
-    def get(self, request: Request) -> Response:
-        """Return what is due, the most used first, then what is due longest."""
-        query = _DueQuerySerializer(data=request.query_params.dict())
-        query.is_valid(raise_exception=True)
-        asked = query.validated_data
-        reason = asked.get("reason")
-        entries = due_entries(
-            caller(request),
-            at=timezone.now(),
-            mine=asked["whose"] == "mine",
-            reason=Reason(reason) if reason else None,
-        )
-        page = read_page(entries, size=asked["page_size"], after=asked.get("after"))
-        following = page.following.token() if page.following else None
-        shown = DueEntrySerializer(page.entries, many=True).data
-        return Response({"next": following, "results": shown})
-
-
 class PostponementSerializer(StrictSerializer):
     """For how long."""
 
@@ -98,13 +65,42 @@ class PostponedSerializer(serializers.Serializer[Any]):
     due_at = serializers.DateTimeField()
 
 
-class EntryPostponeView(GenericAPIView[Entry]):
-    """Postponement of one entry's review."""
+class DueEntryViewSet(ResourceViewSet[Entry]):
+    """What is due for review, and putting it off."""
 
     permission_classes = [AgentReadsCuratorWrites]
-    throttle_scope = "user"
-    serializer_class = PostponementSerializer
-    queryset = Entry.objects.none()
+    serializer_class = DuePageSerializer
+    filter_backends = []
+    pagination_class = None
+    not_found = EntryNotFoundError
+    lookup_url_kwarg = "entry_id"
+
+    def get_queryset(self) -> EntryQuerySet:
+        return Entry.objects.visible_to(self.request.user)
+
+    @extend_schema(
+        operation_id="entries_due",
+        summary="List what is due for review",
+        parameters=[_DueQuerySerializer],
+        responses=DuePageSerializer,
+    )
+    @action(detail=False, permission_classes=[IsSME])
+    def due(self, request: Request) -> Response:
+        """Return what is due, the most used first, then what is due longest."""
+        query = _DueQuerySerializer(data=request.query_params.dict())
+        query.is_valid(raise_exception=True)
+        given = query.validated_data
+        reason = given.get("reason")
+        entries = due_entries(
+            caller(request),
+            at=timezone.now(),
+            mine=given["whose"] == "mine",
+            reason=Reason(reason) if reason else None,
+        )
+        page = read_page(entries, size=given["page_size"], after=given.get("after"))
+        following = page.following.token() if page.following else None
+        shown = DueEntrySerializer(page.entries, many=True).data
+        return Response({"next": following, "results": shown})
 
     @extend_schema(
         operation_id="entries_postpone",
@@ -112,14 +108,10 @@ class EntryPostponeView(GenericAPIView[Entry]):
         request=PostponementSerializer,
         responses=PostponedSerializer,
     )
-    def post(self, request: Request, entry_id: int) -> Response:
+    @action(detail=True, methods=["post"])
+    def postpone(self, request: Request, entry_id: int) -> Response:
         """Keep an entry out of the queue for some days; it answers as before."""
-        user = caller(request)
-        if not Entry.objects.visible_to(user).filter(pk=entry_id).exists():
-            raise EntryNotFoundError(f"There is no entry {entry_id} that you may see.")
-        body = PostponementSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        row = postpone_review(
-            entry_id=entry_id, by=user, days=body.validated_data["days"]
-        )
+        entry = self.get_object()
+        days = self.validated(PostponementSerializer)["days"]
+        row = postpone_review(entry_id=entry.pk, by=caller(request), days=days)
         return Response({"due_at": row.due_at})

@@ -13,8 +13,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kb.conflicts import Judge, Judgement
-from kb.conflicts import Kind as Kind_conflict_judge
 from kb.conflicts.judgement import (
     MODEL,
     SAME_MATTER,
@@ -24,8 +22,14 @@ from kb.conflicts.judgement import (
     judge,
     signals_of,
 )
-from kb.conflicts.language_judge import is_unsure, with_opinion
-from kb.conflicts.values import Kind, Statement
+from kb.conflicts.values import (
+    Judge,
+    Judgement,
+    Kind,
+    Statement,
+    is_unsure,
+    with_opinion,
+)
 from kb.embedding.embedder import Embedder
 from probes.fitting import fit_logistic
 from qa.evaluation.metrics.intervals import Rate
@@ -277,15 +281,11 @@ def judge_tables_of(
             for kind, quality in qualities_of(own, kinds).items():
                 rates = told(quality.precision), told(quality.recall)
                 rows.append((name, kind.value, how, *rates))
-        likeliest = [
-            max(Kind_conflict_judge, key=o.of) if o else None for o in opinions
-        ]
+        likeliest = [max(Kind, key=o.of) if o else None for o in opinions]
         right = sum(
             said is own[at].kind for at, said in zip(unsure, likeliest, strict=True)
         )
-        most = max(
-            sum(own[at].kind is kind for at in unsure) for kind in Kind_conflict_judge
-        )
+        most = max(sum(own[at].kind is kind for at in unsure) for kind in Kind)
         unread = sum(opinion is None for opinion in opinions)
         counts = (len(unsure), unread, right, most)
         asked.append((name, *map(str, counts)))

@@ -7,7 +7,7 @@ import openai
 from django.conf import settings
 
 from accounts.loaded_once import LoadedOnce
-from kb.conflicts import Judge
+from kb.conflicts.values import Judge
 from kb.enrichment.forms import Writer
 from probes.exceptions import AdapterMismatchError
 from qa.exceptions import LanguageModelUnavailableError

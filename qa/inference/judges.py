@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kb.conflicts import Kind, Opinion, Statement
+from kb.conflicts.values import Kind, Opinion, Statement
 from qa.inference.evidence_text import flatten
 from qa.inference.server import ServerLanguageModel
 from qa.inference.server_reply import Fault

@@ -2,7 +2,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kb.conflicts import Judgement, Kind, Statement, judge
+from kb.conflicts.judgement import judge
+from kb.conflicts.values import Judgement, Kind, Statement
 
 TEXTS = st.text(max_size=120) | st.lists(
     st.sampled_from(

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import kb.conflicts
-from kb.conflicts import Kind, Opinion
 from kb.conflicts.judgement import MODEL
+from kb.conflicts.values import Kind, Opinion
 from kb.embedding.embedder import load_embedder
 from qa.evaluation.conflicts import fit_model, judge_tables_of, qualities, read_pairs
 from qa.exceptions import EvaluationDataError

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from jobs.models import Job
 from jobs.run import run_job
 from jobs.services import enqueue
-from kb.conflicts import Judge, Kind, Opinion, Statement, judge
 from kb.conflicts import background as conflict_job
 from kb.conflicts.finding import find_conflicts_of, pending_entries
-from kb.conflicts.language_judge import is_unsure, with_opinion
+from kb.conflicts.judgement import judge
+from kb.conflicts.values import Judge, Kind, Opinion, Statement, is_unsure, with_opinion
 from kb.models import Conflict
 from qa.inference.configured import configured_judge, load_judge
 from qa.inference.judges import ServerJudge, WhiteBoxJudge, read_verdict
