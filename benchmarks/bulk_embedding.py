@@ -157,7 +157,8 @@ def _bring(
 ) -> None:
     from django.db import transaction
 
-    from kb.imports.services import Upload, run_import, start_import
+    from kb.imports.running import run_import
+    from kb.imports.services import Upload, start_import
 
     @contextmanager
     def writing(done: int, total: int | None) -> Iterator[None]:

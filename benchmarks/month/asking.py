@@ -8,7 +8,7 @@ import numpy as np
 from django.contrib.auth.models import User
 
 from accounts.acting import acting_for
-from kb.demonstration.loader import load_demonstration
+from kb.demonstration import load_demonstration
 from kb.models import KnowledgeBase
 from probes.services import register_shipped
 from qa.answers.asking import ask

@@ -17,8 +17,7 @@ from accounts.roles import IsCurator, caller
 from accounts.strict_fields import StrictBooleanField, StrictSerializer
 from jobs.api import JobSerializer
 from jobs.models import Job, JobQuerySet
-from kb.archive.entry_table import csv_response
-from kb.archive.exports import exported_file, get_exports, request_export
+from kb.archive.exports import csv_response, exported_file, get_exports, request_export
 from kb.entries.filters import EntryFilter
 from kb.entries.models import Entry
 from kb.interface.api import KnowledgeBaseField

@@ -129,10 +129,6 @@ TABLES = (
 """In the order in which they are written and read: what is referred to comes first."""
 
 
-# The first thing that is read of an archive: what it is, and what each file must
-# hold.
-
-
 FILE = "manifest.json"
 FORMAT: Final = "nescio-knowledge"
 VERSION = 2

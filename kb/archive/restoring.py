@@ -18,16 +18,7 @@ from kb.entries.models import Entry
 from kb.exceptions import InvalidArchiveError
 from kb.tags.models import Tag
 
-from .format import (
-    AUDIENCES,
-    DOCUMENTS,
-    ENTRIES,
-    SECTIONS,
-    TABLES,
-    TAGS,
-    Column,
-    Table,
-)
+from .format import AUDIENCES, DOCUMENTS, ENTRIES, SECTIONS, TABLES, TAGS, Column, Table
 from .reading import BY_SLUG, ArchiveFile, Named, check_rows, open_archive
 from .writing import Progress
 

@@ -12,7 +12,7 @@ from django.utils.html import format_html
 from unfold.decorators import action, display
 
 from accounts.roles import Role, caller, has_role
-from kb.archive.entry_table import csv_response
+from kb.archive.exports import csv_response
 from kb.archive.pages import export_file, exports_page
 from kb.entries.models import Entry, EntryQuerySet
 from kb.entries.states import erase_entry

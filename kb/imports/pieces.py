@@ -1,4 +1,4 @@
-"""Which entries of a document a new version of it reworded."""
+"""A file taken apart: its facts, with their document and the entries they reword."""
 
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -6,17 +6,21 @@ from itertools import islice
 from pathlib import PurePath
 from typing import IO
 
-from kb.documents.models import Document
+from django.conf import settings
+from django.contrib.auth.models import User
+
+from kb.audiences.models import Audience
+from kb.documents.models import Document, KnowledgeBase
 from kb.documents.services import SECTIONS_LIMIT
 from kb.entries.models import Entry
-from kb.exceptions import InvalidKnowledgeError
+from kb.exceptions import AudienceNotFoundError, InvalidKnowledgeError
 from kb.imports.models import Import
-from kb.imports.readers import BadRow, Fact, SourceDocument, read
+from kb.imports.readers import BadRow, Fact, Limits, SourceDocument, read
 
 from .decisions import Piece, Source, visible_audiences
-from .uploads import check_audience, limits
 from .writing import find_document
 
+_MIB = 1024 * 1024
 MIN_LIKENESS = 0.6
 """Share of words that two wordings of one fact have in common (Dice's coefficient)."""
 
@@ -80,9 +84,6 @@ def pair(old: Mapping[int, str], new: Mapping[str, str]) -> dict[str, int]:
     return pairs
 
 
-# A file taken apart: every fact with the document that it belongs to.
-
-
 def pieces(of: Import, stream: IO[bytes]) -> Generator[Piece | BadRow]:
     """Yield every fact of the file with its document; the same ones each time."""
     title = of.document_title or PurePath(of.file_name).stem
@@ -142,3 +143,35 @@ def batches(
 ) -> Iterator[list[Piece | BadRow]]:
     while batch := list(islice(found, size)):
         yield batch
+
+
+def limits() -> Limits:
+    return Limits(
+        file_bytes=settings.IMPORT_MAX_MIB * _MIB,
+        unpacked_bytes=settings.IMPORT_MAX_UNPACKED_MIB * _MIB,
+    )
+
+
+def check_audience(
+    knowledge_base: KnowledgeBase, source: str, audience: Audience, by: User | None
+) -> None:
+    """Refuse an audience that `by` is not in, and a second copy of a document for another.
+
+    Raises:
+        AudienceNotFoundError: `by` is not in it.
+        InvalidKnowledgeError: The document is there already, for another audience that
+            `by` is in.
+    """
+    mine = Audience.objects.visible_to(by) if by is not None else Audience.objects.all()
+    if not mine.filter(pk=audience.pk).exists():
+        raise AudienceNotFoundError(f"There is no audience {audience.slug!r}.")
+    documents = Document.objects.filter(knowledge_base=knowledge_base, source=source)
+    if by is not None:
+        documents = documents.visible_to(by)
+    others = list(documents.select_related("audience").order_by("pk")[:2])
+    if others and all(each.audience_id != audience.pk for each in others):
+        raise InvalidKnowledgeError(
+            "audience",
+            f"{source!r} was imported for the audience {others[0].audience.slug!r} "
+            "already; take that one, or another source.",
+        )

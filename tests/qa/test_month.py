@@ -3,7 +3,7 @@
 import json
 
 from benchmarks.month.questions import questions
-from kb.demonstration.loader import KNOWLEDGE
+from kb.demonstration import KNOWLEDGE
 
 
 def entries() -> dict[str, str]:

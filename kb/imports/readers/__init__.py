@@ -7,14 +7,21 @@ from collections.abc import Iterator
 from typing import IO
 
 from .docx import read_docx
-from .formats import Format, detect_format
+from .formats import (
+    BadRow,
+    Fact,
+    FileItem,
+    Format,
+    ImportFileError,
+    Limits,
+    SourceDocument,
+    detect_format,
+)
 from .html import read_html
-from .json_lines import read_json_lines
 from .markdown import read_markdown
 from .pdf import read_pdf
 from .plain_text import read_text
-from .tables import read_csv, read_tsv
-from .values import BadRow, Fact, FileItem, ImportFileError, Limits, SourceDocument
+from .rows import read_csv, read_json_lines, read_tsv
 
 __all__ = [
     "BadRow", "Fact", "FileItem", "ImportFileError", "Limits", "SourceDocument",

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from kb.text.sentences import split_into_facts
 
-from .values import Fact, SourceDocument
+from .formats import Fact, SourceDocument
 
 MAX_WHOLE = 4_000
 """Characters of a list or table that is kept whole; a longer one is cut between items."""

@@ -13,8 +13,7 @@ from docx.text.paragraph import Paragraph
 from lxml.etree import LxmlError
 
 from .blocks import Block, Kind, as_document, bullet, table_row
-from .formats import check_archive
-from .values import ImportFileError, Limits, SourceDocument
+from .formats import ImportFileError, Limits, SourceDocument, check_archive
 
 _HEADING = re.compile(r"(?:heading|überschrift) (\d)", re.IGNORECASE)
 _BROKEN = (OpcError, LxmlError, BadZipFile, KeyError, ValueError, AttributeError,

@@ -7,8 +7,8 @@ from typing import IO
 from lxml import etree, html
 
 from .blocks import Block, Kind, as_document, bullet, table_row
+from .formats import ImportFileError, SourceDocument
 from .plain_text import open_text
-from .values import ImportFileError, SourceDocument
 
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _SKIPPED = frozenset(

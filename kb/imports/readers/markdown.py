@@ -8,8 +8,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from .blocks import Block, Kind, as_document, bullet, table_row
+from .formats import SourceDocument
 from .plain_text import open_text
-from .values import SourceDocument
 
 _FRONT_MATTER = re.compile(r"\A---\r?\n.*?\r?\n---\r?\n", re.DOTALL)
 _LISTS = ("bullet_list_open", "ordered_list_open")

@@ -9,8 +9,8 @@ from pypdf.errors import PyPdfError
 from pypdf.generic import Destination
 
 from .blocks import Block, Kind, as_document
+from .formats import ImportFileError, Limits, SourceDocument
 from .plain_text import text_blocks
-from .values import ImportFileError, Limits, SourceDocument
 
 _BROKEN = (PyPdfError, ValueError, KeyError, TypeError, AttributeError, IndexError,
            RecursionError, AssertionError, OverflowError, OSError)  # fmt: skip

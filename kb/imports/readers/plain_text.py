@@ -1,4 +1,4 @@
-"""Bytes into text: UTF-8 with or without a mark, UTF-16 with one, else what is detected."""
+"""Plain text: bytes decoded, then paragraphs, lists by their marks, headings by look."""
 
 import codecs
 import io
@@ -10,7 +10,7 @@ from typing import IO
 from charset_normalizer import from_bytes
 
 from .blocks import Block, Kind, as_document, bullet
-from .values import ImportFileError, SourceDocument
+from .formats import ImportFileError, SourceDocument
 
 _SAMPLE_BYTES = 256 * 1024
 
@@ -62,10 +62,6 @@ def detect_encoding(stream: IO[bytes]) -> str:
             ) from None
         return best.encoding
     return "utf-8"
-
-
-# Plain text: paragraphs between empty lines, lists by their marks, headings by their
-# look.
 
 
 _ITEM = re.compile(r"\s*(?:[*\-•◦▪·]|\d{1,3}[.)]|[a-z][.)])\s+\S")

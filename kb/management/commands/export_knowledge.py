@@ -4,9 +4,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from kb.archive.writing import Contents, write_archive
+from kb.archive.writing import Contents, TenthLines, write_archive
 from kb.exceptions import InvalidKnowledgeError
-from kb.management.progress import TenthLines
 
 
 class Command(BaseCommand):

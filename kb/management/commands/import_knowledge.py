@@ -13,7 +13,8 @@ from accounts.roles import Role, has_role
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
 from kb.imports.models import Import
-from kb.imports.services import Upload, run_import, start_import, unfinished_import
+from kb.imports.running import run_import
+from kb.imports.services import Upload, start_import, unfinished_import
 from kb.tags.models import Tag
 
 _REPORT_SECONDS = 2.0

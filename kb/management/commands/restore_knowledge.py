@@ -5,9 +5,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from kb.archive.restoring import Newcomers, Restored, restore_archive
+from kb.archive.writing import TenthLines
 from kb.embedding.embedder import EmbedderUnavailableError
 from kb.exceptions import InvalidArchiveError
-from kb.management.progress import TenthLines
 
 
 class Command(BaseCommand):

@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 from django.contrib.auth.models import User
 
-from kb.demonstration.loader import KNOWLEDGE
+from kb.demonstration import KNOWLEDGE
 from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry
 from qa.answers.asking import find_knowledge_base

@@ -14,8 +14,7 @@ from django.utils import timezone
 from accounts.roles import Role
 from jobs.models import Job
 from jobs.run import run_job
-from kb.archive.entry_table import COLUMNS
-from kb.archive.exports import KIND, export_in_background, prune_exports
+from kb.archive.exports import COLUMNS, KIND, export_in_background, prune_exports
 from kb.models import Entry
 from kb.text.spreadsheet_cells import original
 from nescio.embedded.places import Places

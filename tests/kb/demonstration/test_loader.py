@@ -5,8 +5,7 @@ import pytest
 from django.contrib.auth.models import Group
 from django.core.management import CommandError, call_command
 
-from kb.demonstration import load_demonstration
-from kb.demonstration.loader import KNOWLEDGE
+from kb.demonstration import KNOWLEDGE, load_demonstration
 from kb.exceptions import InvalidKnowledgeError
 from kb.models import Audience, Document, Entry, EntryEmbedding, KnowledgeBase
 from tests.factories import make_curator

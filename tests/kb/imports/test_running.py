@@ -20,11 +20,11 @@ from kb.entries.states import retire_entry
 from kb.exceptions import InvalidKnowledgeError
 from kb.imports import pieces, running
 from kb.imports.readers import ImportFileError
+from kb.imports.running import run_import
 from kb.imports.services import (
     Upload,
     enqueue_import,
     import_in_background,
-    run_import,
     start_import,
 )
 from kb.models import Entry, EntryEmbedding, Import, ImportedKey, Section

@@ -9,7 +9,8 @@ from accounts.roles import Role
 from kb.entries.bulk import Action, BulkChange, change_visible
 from kb.entries.services import edit_entry
 from kb.exceptions import InvalidKnowledgeError
-from kb.imports.services import Upload, run_import, start_import
+from kb.imports.running import run_import
+from kb.imports.services import Upload, start_import
 from kb.models import Entry, Tag
 from tests.factories import (
     make_audience,

@@ -6,7 +6,7 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from kb.demonstration.loader import load_demonstration
+from kb.demonstration import load_demonstration
 from qa.evaluation.cases import Case, read_cases
 from qa.evaluation.judging import Draft, by_expectation
 from qa.evaluation.suites.demo import QUESTIONS, ensure_demonstration_users
