@@ -5,22 +5,34 @@ Nothing here needs torch: whoever lists, moves or refuses probes reads cards alo
 
 import hashlib
 import json
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
-from typing import Final, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TypeVar
 
-from probes.exceptions import ProbeFileError, ProbeMismatchError
+from pydantic import AfterValidator, Field, JsonValue, TypeAdapter, ValidationError
+
+from probes.exceptions import ModelError, ProbeFileError, ProbeMismatchError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 CARD: Final = "probe.json"
 FORMAT: Final = 2
-LARGEST_CARD_BYTES: Final = 1 << 20
-LARGEST_WEIGHTS_BYTES: Final = 1 << 24
-_HEX: Final = frozenset("0123456789abcdef")
+MAX_CARD_BYTES: Final = 1 << 20
+MAX_WEIGHTS_BYTES: Final = 1 << 24
 
-Json = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
+Json = JsonValue
+Digest = Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]
+KindName = Annotated[str, AfterValidator(lambda name: ProbeKind(name).value)]
+Count = Annotated[int, Field(strict=True, ge=0)]
+# What a file that is no card, or a damaged one, makes a reader raise.
+UNREADABLE: Final = (
+    AttributeError, KeyError, OSError, OverflowError, RecursionError, TypeError,
+    ValueError,
+)  # fmt: skip
 
 
 class ProbeKind(StrEnum):
@@ -90,37 +102,18 @@ class ProbeCard:
     """
 
     kind: ProbeKind
-    language_model: str
-    language_model_name: str
-    form: str
-    layer: int | None
+    language_model: Digest
+    language_model_name: Annotated[str, AfterValidator(lambda text: text[:200])]
+    form: Annotated[str, AfterValidator(lambda text: text[:50])]
+    layer: Annotated[Count, Field(lt=10_000)] | None
     part: str
-    temperature: float
-    data_sha256: str
-    sizes: Mapping[str, int]
+    temperature: Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+    data_sha256: Digest
+    sizes: Mapping[str, Count]
     settings: Mapping[str, Json]
     metrics: Mapping[str, Json] = field(default_factory=dict)
-    inputs: Mapping[str, str] = field(default_factory=dict)
-    weights_sha256: str = ""
-
-    def as_json(self) -> dict[str, Json]:
-        """Return the card as its file holds it."""
-        return {
-            "format": FORMAT,
-            "kind": self.kind.value,
-            "language_model": self.language_model,
-            "language_model_name": self.language_model_name,
-            "form": self.form,
-            "layer": self.layer,
-            "part": self.part,
-            "temperature": self.temperature,
-            "data_sha256": self.data_sha256,
-            "sizes": dict(self.sizes),
-            "settings": dict(self.settings),
-            "metrics": dict(self.metrics),
-            "inputs": dict(self.inputs),
-            "weights_sha256": self.weights_sha256,
-        }
+    inputs: Mapping[KindName, Digest] = field(default_factory=dict)
+    weights_sha256: Digest = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,14 +159,12 @@ class ProbeFiles:
 
     def parsed(self) -> ProbeCard:
         """Return what the card says, whatever the weights are."""
-        if len(self.card) > LARGEST_CARD_BYTES:
+        if len(self.card) > MAX_CARD_BYTES:
             raise self.damaged(f"its card has {len(self.card):,} bytes")
         try:
-            return _parsed(json.loads(self.card.decode()))
-        except (
-            KeyError, OverflowError, RecursionError, TypeError, ValueError,
-        ) as error:  # fmt: skip
-            raise self.damaged(f"{type(error).__name__}: {error}") from error
+            return _parsed(self.card)
+        except UNREADABLE as error:
+            raise self.damaged(reason(error)) from error
 
     def checked(self, *, language_model: str | None = None) -> ProbeCard:
         """Return what the card says of exactly these weights.
@@ -185,7 +176,7 @@ class ProbeFiles:
             ProbeMismatchError: It was fitted for another language model.
         """
         card = self.parsed()
-        if len(self.weights) > LARGEST_WEIGHTS_BYTES:
+        if len(self.weights) > MAX_WEIGHTS_BYTES:
             raise self.damaged(f"its weights have {len(self.weights):,} bytes")
         if hashlib.sha256(self.weights).hexdigest() != card.weights_sha256:
             raise self.damaged("the weights are not those that were saved")
@@ -206,83 +197,93 @@ class ProbeFiles:
 
 def card_bytes(card: ProbeCard, weights: bytes) -> bytes:
     """Return a card as its file, with the digest of these weights."""
-    said = card.as_json() | {"weights_sha256": hashlib.sha256(weights).hexdigest()}
-    text = json.dumps(said, indent=2, sort_keys=True, allow_nan=False)
+    digest = hashlib.sha256(weights).hexdigest()
+    return card_text({**asdict(card), "weights_sha256": digest}, FORMAT)
+
+
+def card_text(said: Mapping[str, object], version: int) -> bytes:
+    """Return a card's file of that format."""
+    row = {"format": version, **said}
+    text = json.dumps(row, indent=2, sort_keys=True, allow_nan=False)
     return f"{text}\n".encode()
 
 
-def _parsed(said: object) -> ProbeCard:
-    row = _mapping(said, "the card")
+def _parsed(content: bytes) -> ProbeCard:
+    row = json.loads(content.decode())
     # No database keeps these: NaN, lone surrogates, NUL.
     text = json.dumps(row, ensure_ascii=False, allow_nan=False)
     if "\\u0000" in text or not text.encode():
         raise ValueError("a text holds U+0000")
-    if row["format"] != FORMAT:
-        raise ValueError(f"format {row['format']!r} is not known")
-    kind = ProbeKind(_text(row["kind"], "kind"))
-    layer = row["layer"]
-    is_placed = kind not in _UNPLACED
-    if not (_is_layer(layer) if is_placed else layer is None):
-        raise ValueError(f"layer {layer!r} does not fit the kind {kind.value}")
-    part = _text(row["part"], "part")
-    if part not in (("block", "ffn") if is_placed else ("",)):
-        raise ValueError(f"part {part!r} does not fit the kind {kind.value}")
-    return ProbeCard(
-        kind=kind,
-        language_model=_digest(row["language_model"], "language_model"),
-        language_model_name=_text(row["language_model_name"], "name")[:200],
-        form=_text(row["form"], "form")[:50],
-        layer=layer if isinstance(layer, int) else None,
-        part=part,
-        temperature=_temperature(row["temperature"]),
-        data_sha256=_digest(row["data_sha256"], "data_sha256"),
-        sizes={k: _count(v, k) for k, v in _mapping(row["sizes"], "sizes").items()},
-        settings=_mapping(row["settings"], "settings"),
-        metrics=_mapping(row["metrics"], "metrics"),
-        inputs={
-            ProbeKind(name).value: _digest(value, name)
-            for name, value in _mapping(row["inputs"], "inputs").items()
-        },
-        weights_sha256=_digest(row["weights_sha256"], "weights_sha256"),
-    )
+    card, _ = validated(ProbeCard, row, FORMAT)
+    is_placed = card.kind not in _UNPLACED
+    if (card.layer is not None) is not is_placed:
+        raise ValueError(f"layer {card.layer!r} does not fit the kind {card.kind}")
+    if card.part not in (("block", "ffn") if is_placed else ("",)):
+        raise ValueError(f"part {card.part!r} does not fit the kind {card.kind}")
+    return card
 
 
-def _mapping(value: object, name: str) -> dict[str, Json]:
-    if not isinstance(value, dict):
-        raise TypeError(f"{name} is {type(value).__name__}, not an object")
-    return value
+# Any card: that of a probe, an adapter or a reranker.
+
+Card = TypeVar("Card", bound="DataclassInstance")
 
 
-def _text(value: object, name: str) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{name} is {value!r}, not a text")
-    return value
+def validated(
+    kind: type[Card], row: dict[str, Any], version: int
+) -> tuple[Card, dict[str, Any]]:
+    """Return a card of its file's object, checked, and the fields that it does not know.
+
+    Raises:
+        ValueError: The format is another one, or a value is not as declared.
+        KeyError: A field is missing.
+    """
+    rest = dict(row)
+    if (found := rest.pop("format")) != version:
+        raise ValueError(f"format {found!r} is not known")
+    known = {each.name: rest.pop(each.name) for each in fields(kind)}
+    return _adapter(kind).validate_python(known), rest
 
 
-def _digest(value: object, name: str) -> str:
-    text = _text(value, name)
-    if len(text) != 64 or not _HEX.issuperset(text):
-        raise ValueError(f"{name} {text[:70]!r} is no digest of 64 hex digits")
-    return text
+@cache
+def _adapter(kind: type[Card]) -> TypeAdapter[Card]:
+    return TypeAdapter(kind)
 
 
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+def read_beside(
+    kind: type[Card],
+    card: Path,
+    weights: Path,
+    *,
+    version: int,
+    damaged: Callable[[Path, str], ModelError],
+) -> Card:
+    """Read a card file, checked against the weights' file beside it.
+
+    Args:
+        damaged: Makes the error of a directory and why it can't be used.
+    """
+    try:
+        said, rest = validated(kind, json.loads(card.read_text("utf-8")), version)
+        if rest:
+            raise ValueError(f"the fields {sorted(rest)} are not known")
+        is_same = sha256_of(weights) == asdict(said)["weights_sha256"]
+    except UNREADABLE as error:
+        raise damaged(card.parent, reason(error)) from error
+    if not is_same:
+        raise damaged(card.parent, "the weights are not those that were saved")
+    return said
 
 
-def _is_layer(value: object) -> bool:
-    return isinstance(value, int) and _is_count(value) and value < 10_000
+def sha256_of(file: Path) -> str:
+    """Return a file's digest, 64 hex digits."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _count(value: object, name: str) -> int:
-    if not isinstance(value, int) or not _is_count(value):
-        raise ValueError(f"{name} {value!r} is no count")
-    return value
-
-
-def _temperature(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"temperature {value!r} is no number")
-    if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"temperature {value!r} is not above 0")
-    return float(value)
+def reason(error: Exception) -> str:
+    """Say in one line what was wrong with a file."""
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False)[0]
+        name = ".".join(map(str, first["loc"]))
+        return f"{name} is {str(first['input'])[:70]!r}: {first['msg']}"
+    return f"{type(error).__name__}: {error}"

@@ -1,19 +1,40 @@
 """The registry of probes: kept, tried in shadow, put in force, taken out again."""
 
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from django.contrib.auth.models import AbstractBaseUser, User
 from django.db import IntegrityError, connection, transaction
 
 import probes
-from probes.cards import ANSWER_KINDS, CARD, ProbeCard, ProbeFiles
+from probes.cards import ANSWER_KINDS, CARD, ProbeCard, ProbeFiles, ProbeKind
 from probes.exceptions import ProbeNotFoundError, ProbeStateError
-from probes.loading import load_probe
+from probes.joint import JointProbe, joint_from
 from probes.models import Probe, ProbeChange
+
+if TYPE_CHECKING:
+    from probes.abstention import AbstentionProbe
+    from probes.directions import DirectionSet
 
 State = Probe.State
 _LOCKS = 0x50524F42  # the class of this module's advisory locks
+
+
+def load_probe(
+    files: ProbeFiles, *, language_model: str
+) -> "AbstentionProbe | DirectionSet | JointProbe":
+    """Return the probe, or the directions, for the model of that fingerprint."""
+    kind = files.parsed().kind
+    if kind is ProbeKind.JOINT:
+        return joint_from(files, language_model=language_model)
+    # torch takes seconds and 400 MiB, which a joint probe does without.
+    if kind is ProbeKind.DIRECTIONS:
+        from probes.directions import directions_from  # noqa: PLC0415
+
+        return directions_from(files, language_model=language_model)
+    from probes.abstention import probe_from  # noqa: PLC0415
+
+    return probe_from(files, language_model=language_model)
 
 
 def register(

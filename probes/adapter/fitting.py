@@ -17,10 +17,11 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
+from probes.cards import card_text, sha256_of
 from probes.exceptions import TooFewLabelsError
 from probes.language_model.loading import choose_dtype
 
-from .card import CARD, CONFIGURATION, FORMAT, WEIGHTS, AdapterCard, sha256_of
+from .merging import CARD, CONFIGURATION, FORMAT, WEIGHTS, AdapterCard
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,8 +263,7 @@ def save_adapter(directory: Path, adapted: PeftModel, card: AdapterCard) -> Adap
     halves = {name: value.to(torch.bfloat16) for name, value in weights.items()}
     save_file(halves, directory / WEIGHTS, metadata={"format": "pt"})
     written = replace(card, weights_sha256=sha256_of(directory / WEIGHTS))
-    text = json.dumps({"format": FORMAT, **asdict(written)}, indent=2, sort_keys=True)
-    (directory / CARD).write_text(f"{text}\n", encoding="utf-8")
+    (directory / CARD).write_bytes(card_text(asdict(written), FORMAT))
     return written
 
 

@@ -1,12 +1,13 @@
-"""Merging an adapter into its model's weights, so that it costs nothing when it runs.
+"""An adapter's files, merged into its model's weights: it costs nothing when it runs.
 
 By hand and not by peft: importing that takes seconds, which every start would pay.
 """
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import torch
 from safetensors import SafetensorError
@@ -15,9 +16,59 @@ from torch import nn
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
-from probes.exceptions import AdapterMismatchError
+from probes.cards import Digest, read_beside
+from probes.exceptions import AdapterFileError, AdapterMismatchError
 
-from .card import CONFIGURATION, WEIGHTS, AdapterCard, damaged, read_card
+WEIGHTS: Final = "adapter_model.safetensors"
+CONFIGURATION: Final = "adapter_config.json"
+CARD: Final = "adapter.json"
+FORMAT: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterCard:
+    """What an adapter's files say of it, beside its weights.
+
+    Attributes:
+        base: Name of the language model that it changes.
+        base_sha256: Digest of that model's weights, as files.
+        form: The form of prompt that it was fitted on.
+        data_sha256: Digest of its training data.
+        groups: Names of the data's groups (articles) that it was fitted on; whatever is
+            measured on them says nothing.
+        settings: How it was fitted.
+        metrics: What was measured on groups that it was not fitted on, by name.
+        weights_sha256: Digest of the weights' file.
+    """
+
+    base: str
+    base_sha256: Digest
+    form: str
+    data_sha256: Digest
+    groups: tuple[str, ...]
+    settings: Mapping[str, Any]
+    metrics: Mapping[str, float]
+    weights_sha256: Digest = ""
+
+
+def read_card(directory: Path) -> AdapterCard:
+    """Read what an adapter's files say, checked against its weights."""
+    return read_beside(
+        AdapterCard,
+        directory / CARD,
+        directory / WEIGHTS,
+        version=FORMAT,
+        damaged=damaged,
+    )
+
+
+def damaged(directory: Path, why: str) -> AdapterFileError:
+    """Return the error that says why an adapter's files cannot be used."""
+    return AdapterFileError(
+        f"The adapter in {directory} cannot be used: {why}. Put back the files that "
+        "train adapter wrote, fit it again, or set NESCIO_LANGUAGE_ADAPTER to 'none'."
+    )
+
 
 _PREFIX: Final = "base_model.model."
 _DOWN: Final = ".lora_A.weight"

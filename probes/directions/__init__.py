@@ -1,14 +1,19 @@
 """Directions in a model's activations: what honest differs from untruthful by, and so on."""
 
-from .files import FORM, direction_files, directions_from
 from .fitting import (
     Direction,
-    DirectionSettings,
-    Method,
     fit_direction,
     fit_direction_set,
 )
-from .sets import DirectionSet, TraitDirections
+from .sets import (
+    FORM,
+    DirectionSet,
+    DirectionSettings,
+    Method,
+    TraitDirections,
+    direction_files,
+    directions_from,
+)
 from .statements import (
     OWN_STATEMENTS,
     Trait,

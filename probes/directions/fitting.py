@@ -13,13 +13,18 @@ References:
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from probes.directions.sets import DirectionSet, TraitDirections, blocks_between
+from probes.directions.sets import (
+    DirectionSet,
+    DirectionSettings,
+    Method,
+    TraitDirections,
+    blocks_between,
+)
 from probes.directions.statements import Contrast, Trait, draw_contrasts
 from probes.exceptions import TooFewLabelsError
 from probes.language_model.model import WhiteBoxModel
@@ -27,13 +32,6 @@ from probes.language_model.second_pass import Passing
 from probes.taps import Activations, Tap
 
 LEAST_PAIRS = 8
-
-
-class Method(StrEnum):
-    """How a direction is taken from differences."""
-
-    MEAN = "mean"
-    PRINCIPAL = "principal"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,36 +115,10 @@ def _principal(differences: NDArray[np.float64]) -> NDArray[np.float64]:
     return first
 
 
-# Fitting honesty and confidence directions of every block from contrasting texts.
-
-
 Progress = Callable[[str, int, int], None]
 
 # Texts read between two reports of progress.
 _PAIRS_AT_ONCE: Final = 64
-
-
-@dataclass(frozen=True, slots=True)
-class DirectionSettings:
-    """How directions are fitted.
-
-    Attributes:
-        pairs: How many pairs a trait is fitted on; the paper has 1,024 texts.
-        held_out: Share of the statements that the accuracies are measured on, no part
-            of which is fitted on.
-        method: Mean difference, or principal component of both signs.
-        steered: Which share of the depth is steered. The paper's release counts from the
-            top: of 32 blocks it steers 15 to 27,
-        monitored: and monitors 8 to 22.
-        seed: Of what is held out and of which pairs are drawn.
-    """
-
-    pairs: int = 512
-    held_out: float = 0.25
-    method: Method = Method.MEAN
-    steered: tuple[float, float] = (15 / 32, 28 / 32)
-    monitored: tuple[float, float] = (8 / 32, 23 / 32)
-    seed: int = 0
 
 
 def fit_direction_set(

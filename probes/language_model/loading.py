@@ -18,8 +18,7 @@ from transformers.utils import logging as transformers_logging
 
 from accounts.loaded_once import LoadedOnce
 from probes import bundled
-from probes.adapter.card import AdapterCard
-from probes.adapter.merging import merge_adapter
+from probes.adapter.merging import AdapterCard, merge_adapter
 from probes.exceptions import ModelFormatError, ModelLoadError
 from probes.language_model.model import WhiteBoxModel
 from probes.language_model.tokens import Tokens

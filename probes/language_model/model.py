@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from probes.adapter.card import AdapterCard
+from probes.adapter.merging import AdapterCard
 from probes.language_model.batch import Written, look_each, weigh_each, write_each
 from probes.language_model.network import Network
 from probes.language_model.passages import Passage, Passages, cut, joined

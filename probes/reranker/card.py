@@ -5,16 +5,18 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from probes.adapter.card import sha256_of
+from pydantic import Field
+
+from probes.cards import card_text, read_beside
 from probes.exceptions import RerankerFileError
 
 WEIGHTS: Final = "model.safetensors"
 CARD: Final = "reranker.json"
 FORMAT: Final = 1
-LEAST_TOKENS: Final = 8
-MOST_TOKENS: Final = 1 << 16
+MIN_TOKENS: Final = 8
+MAX_TOKENS: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class RerankerCard:
     sizes: Mapping[str, int]
     settings: Mapping[str, Any]
     metrics: Mapping[str, float]
-    max_tokens: int
+    max_tokens: Annotated[int, Field(ge=MIN_TOKENS, le=MAX_TOKENS)]
     weights_sha256: str = ""
 
     @property
@@ -53,25 +55,18 @@ class RerankerCard:
 
 def write_card(directory: Path, card: RerankerCard) -> None:
     """Write a card, the last of the files: it names the digest of the weights."""
-    text = json.dumps({"format": FORMAT, **asdict(card)}, indent=2, sort_keys=True)
-    (directory / CARD).write_text(f"{text}\n", encoding="utf-8")
+    (directory / CARD).write_bytes(card_text(asdict(card), FORMAT))
 
 
 def read_card(directory: Path) -> RerankerCard:
     """Read what a reranker's files say, checked against its weights."""
-    try:
-        said = json.loads((directory / CARD).read_text(encoding="utf-8"))
-        if said.pop("format") != FORMAT:
-            raise damaged(directory, f"its format is not {FORMAT}")
-        card = RerankerCard(**{**said, "max_tokens": int(said["max_tokens"])})
-        found = sha256_of(directory / WEIGHTS)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise damaged(directory, f"{type(error).__name__}: {error}") from error
-    if found != card.weights_sha256:
-        raise damaged(directory, "the weights are not those that were saved")
-    if not LEAST_TOKENS <= card.max_tokens <= MOST_TOKENS:
-        raise damaged(directory, f"{card.max_tokens} tokens can't be read at once")
-    return card
+    return read_beside(
+        RerankerCard,
+        directory / CARD,
+        directory / WEIGHTS,
+        version=FORMAT,
+        damaged=damaged,
+    )
 
 
 def damaged(directory: Path, why: str) -> RerankerFileError:

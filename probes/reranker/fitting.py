@@ -41,8 +41,8 @@ from transformers import (
     TrainingArguments,
 )
 
-from probes.adapter.card import sha256_of
 from probes.adapter.fitting import forget_path
+from probes.cards import sha256_of
 from probes.exceptions import TooFewLabelsError
 
 from .card import CARD, WEIGHTS, RerankerCard, write_card

@@ -21,8 +21,8 @@ from probes.abstention import AbstentionProbe
 from probes.cards import ProbeKind
 from probes.exceptions import ProbeFileError, ProbeMismatchError
 from probes.language_model import Context
-from probes.loading import load_probe
 from probes.models import Probe
+from probes.services import load_probe
 from probes.taps import Activations
 from qa.inference.closed_book_form import FORM, ClosedBookForm, write_draft
 from qa.pipeline.language_model import Generation

@@ -11,8 +11,8 @@ from probes.exceptions import ProbeFileError, ProbeMismatchError
 from probes.joint import JointProbe
 from probes.language_model import WhiteBoxModel
 from probes.language_model.second_pass import Passing
-from probes.loading import load_probe
 from probes.models import Probe
+from probes.services import load_probe
 from qa.inference.grounded_form import FORM
 from qa.pipeline.language_model import LanguageModel, NoProbes, Probes
 

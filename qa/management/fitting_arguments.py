@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from probes.reranker.card import LEAST_TOKENS, MOST_TOKENS
+from probes.reranker.card import MAX_TOKENS, MIN_TOKENS
 from qa.management.base import above_zero, find_asker, positive, share, whole
 from qa.training.labelled_questions import Questions
 
@@ -37,7 +37,7 @@ _RERANKER: Final[_Options] = {
     "epochs": (positive, "Most passes over the preferences (default 3)."),
     "patience": (positive, "Epochs without a better held-out ranking (default 1)."),
     "max_tokens": (
-        whole(LEAST_TOKENS, MOST_TOKENS),
+        whole(MIN_TOKENS, MAX_TOKENS),
         "Of question and note together (default 256).",
     ),
 }

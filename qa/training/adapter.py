@@ -20,7 +20,6 @@ from django.conf import settings
 
 from kb.documents.models import KnowledgeBase
 from kb.types import Evidence
-from probes.adapter.card import AdapterCard
 from probes.adapter.fitting import (
     AdapterSettings,
     Example,
@@ -28,6 +27,7 @@ from probes.adapter.fitting import (
     fit_adapter,
     save_adapter,
 )
+from probes.adapter.merging import AdapterCard
 from probes.language_model import Tokens
 from probes.language_model.loading import (
     choose_device,

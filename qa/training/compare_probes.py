@@ -12,8 +12,8 @@ from probes.exceptions import ProbeFileError
 from probes.fitting import require_labels
 from probes.joint import JointProbe
 from probes.language_model import WhiteBoxModel
-from probes.loading import load_probe
 from probes.models import Probe
+from probes.services import load_probe
 from probes.taps import Activations
 from qa.evaluation.metrics.intervals import Numbers, Statistic, clusters_of
 from qa.evaluation.metrics.paired import differences

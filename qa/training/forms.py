@@ -11,8 +11,8 @@ from unfold.widgets import (
 )
 
 from probes.cards import (
-    LARGEST_CARD_BYTES,
-    LARGEST_WEIGHTS_BYTES,
+    MAX_CARD_BYTES,
+    MAX_WEIGHTS_BYTES,
     ProbeFiles,
     ProbeKind,
 )
@@ -102,11 +102,11 @@ class UploadForm(forms.Form):
 
     def clean_card(self) -> bytes:
         """Read no more than a card may have."""
-        return self._read("card", LARGEST_CARD_BYTES)
+        return self._read("card", MAX_CARD_BYTES)
 
     def clean_weights(self) -> bytes:
         """Read no more than weights may have."""
-        return self._read("weights", LARGEST_WEIGHTS_BYTES)
+        return self._read("weights", MAX_WEIGHTS_BYTES)
 
     def probe_files(self) -> ProbeFiles:
         chosen: dict[str, Any] = self.cleaned_data

@@ -13,7 +13,7 @@ from scipy.special import expit, logit
 from probes.cards import ProbeCard, ProbeFiles, ProbeKind, card_bytes
 from probes.exceptions import ProbeFileError, ProbeMismatchError, TooFewLabelsError
 from probes.joint import JointSettings, fit_joint, joint_files, joint_from
-from probes.loading import load_probe
+from probes.services import load_probe
 
 MODEL = "a" * 64
 SETTINGS = JointSettings(("verdict", "overlap", "noise"), frozenset({"verdict"}), 1e-6)

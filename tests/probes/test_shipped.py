@@ -8,8 +8,7 @@ from probes import bundled
 from probes.cards import ANSWER_KINDS, CARD, ProbeFiles, ProbeKind
 from probes.directions import DirectionSet
 from probes.language_model.loading import SHIPPED, load_model_from
-from probes.loading import load_probe
-from probes.services import DIRECTORY
+from probes.services import DIRECTORY, load_probe
 
 FILES = {
     card.parent.name: ProbeFiles.read(card.parent)

@@ -13,7 +13,7 @@ from kb.embedding.embedder import Embedder
 from probes.abstention import AbstentionProbe
 from probes.cards import ProbeFiles
 from probes.language_model import Context
-from probes.loading import load_probe
+from probes.services import load_probe
 from qa.exceptions import EvaluationDataError
 from qa.inference.closed_book_form import ClosedBookForm, write_draft
 from qa.inference.known_by_probe import BoundaryProbe

@@ -16,7 +16,7 @@ from probes.abstention import (
 from probes.abstention.files import settings_of
 from probes.cards import CARD, ProbeCard, ProbeFiles, ProbeKind
 from probes.exceptions import ProbeFileError, ProbeMismatchError
-from probes.loading import load_probe
+from probes.services import load_probe
 from probes.taps import Part, Tap
 
 from .answers import WIDTH, by_level

@@ -7,14 +7,6 @@ import torch
 from peft import PeftModel
 from safetensors.torch import load_file, save_file
 
-from probes.adapter.card import (
-    CARD,
-    CONFIGURATION,
-    WEIGHTS,
-    AdapterCard,
-    read_card,
-    sha256_of,
-)
 from probes.adapter.fitting import (
     AdapterSettings,
     Example,
@@ -22,7 +14,15 @@ from probes.adapter.fitting import (
     fit_adapter,
     save_adapter,
 )
-from probes.adapter.merging import merge_adapter
+from probes.adapter.merging import (
+    CARD,
+    CONFIGURATION,
+    WEIGHTS,
+    AdapterCard,
+    merge_adapter,
+    read_card,
+)
+from probes.cards import sha256_of
 from probes.exceptions import AdapterFileError, AdapterMismatchError, TooFewLabelsError
 from probes.language_model import load_model_from
 from probes.language_model.loading import adapter_of, weights_sha256

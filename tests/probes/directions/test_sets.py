@@ -12,7 +12,7 @@ from probes.directions import DirectionSet, DirectionSettings, Trait, fit_direct
 from probes.directions.sets import blocks_between
 from probes.exceptions import ProbeFileError, ProbeMismatchError, TooFewLabelsError
 from probes.language_model.second_pass import Passing
-from probes.loading import load_probe
+from probes.services import load_probe
 from tests.probes import tiny_models
 from tests.probes.direction_files import direction_probe_files, made_directions
 

@@ -11,7 +11,7 @@ from django.urls import reverse
 from accounts.roles import Role
 from accounts.services import set_role
 from jobs.models import Job
-from probes.cards import LARGEST_CARD_BYTES, ProbeFiles
+from probes.cards import MAX_CARD_BYTES, ProbeFiles
 from probes.models import Probe, ProbeChange
 from probes.services import promote, register
 from tests.factories import make_user
@@ -212,7 +212,7 @@ def test_what_is_no_probe_is_refused_on_the_page(enter):
     for card, weights, said in (
         (files.card, pickled, "not those that were saved"),
         (b"{}", files.weights, "fit it again"),
-        (b"x" * (LARGEST_CARD_BYTES + 1), files.weights, "may have"),
+        (b"x" * (MAX_CARD_BYTES + 1), files.weights, "may have"),
         (_forged(files, pickled), pickled, "fit it again"),
     ):
         page = upload(client, card, weights)

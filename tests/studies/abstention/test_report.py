@@ -8,7 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from probes.adapter.card import AdapterCard
+from probes.adapter.merging import AdapterCard
 from probes.language_model import load_model
 from qa.inference.configured import load_language_model
 from qa.models import Answer, AnswerEvidence, EvaluationResult, EvaluationRun
