@@ -29,7 +29,8 @@ from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 
 from kb.types import Evidence  # noqa: E402
-from probes.abstention import FitSettings, Labelled, fit  # noqa: E402
+from probes.abstention.fitting import FitSettings, fit  # noqa: E402
+from probes.abstention.probe import Labelled  # noqa: E402
 from probes.language_model import WhiteBoxModel, load_model  # noqa: E402
 from probes.taps import Tap  # noqa: E402
 from qa.inference.grounded import GroundedLanguageModel  # noqa: E402

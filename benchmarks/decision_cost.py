@@ -31,7 +31,8 @@ from django.conf import settings
 from rich.console import Console
 from rich.table import Table
 
-from probes.abstention import Labelled, fit
+from probes.abstention.fitting import fit
+from probes.abstention.probe import Labelled
 from probes.language_model import WhiteBoxModel
 from qa.inference.closed_book_form import ClosedBookForm, SelfKnowledgeByDraft
 from qa.inference.known_by_history import SelfKnowledgeByHistory

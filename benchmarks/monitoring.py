@@ -25,7 +25,7 @@ django.setup()
 from django.conf import settings  # noqa: E402
 
 from benchmarks.abstention import QUESTIONS, SUBJECTS, Compared, compared  # noqa: E402
-from probes.directions import DirectionSet  # noqa: E402
+from probes.directions.sets import DirectionSet  # noqa: E402
 from qa.inference.closed_book_form import ClosedBookForm  # noqa: E402
 from qa.inference.monitored_writer import (  # noqa: E402
     SteeredWriter,

@@ -223,8 +223,6 @@ def _parsed(content: bytes) -> ProbeCard:
     return card
 
 
-# Any card: that of a probe, an adapter or a reranker.
-
 Card = TypeVar("Card", bound="DataclassInstance")
 
 

@@ -1,14 +1,14 @@
-"""How many labels a fit needs."""
+"""What fits of probes share: how many labels they need, and logistic regression."""
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
-from scipy.special import expit
+from scipy.special import logit
 
 from probes.exceptions import TooFewLabelsError
+
+Numbers = NDArray[np.float64]
 
 
 def require_labels(
@@ -34,17 +34,12 @@ def require_labels(
         )
 
 
-# Logistic regression with a penalty: convex, so that no seed and no early stop
-# matter.
-
-
-Numbers = NDArray[np.float64]
-
-
 def fit_logistic(
     features: Numbers, labels: Numbers, strength: float
 ) -> tuple[float, Numbers]:
     """Return intercept and weights of the least penalised loss.
+
+    Convex, so that no seed and no early stop matter.
 
     Args:
         features: Shape (rows, features), of about the same scale each.
@@ -52,17 +47,11 @@ def fit_logistic(
         strength: The loss is summed over the rows and half of `strength` times the
             squared weights is added; the intercept is not penalised.
     """
+    # Takes a second, which a process that fits nothing should not pay for.
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
 
-    def loss(weights: Numbers) -> tuple[float, Numbers]:
-        odds = features @ weights[1:] + weights[0]
-        value = (np.logaddexp(0.0, odds) - labels * odds).sum()
-        errors = expit(odds) - labels
-        shrunk = strength * weights[1:]
-        gradient = np.concatenate([[errors.sum()], features.T @ errors + shrunk])
-        return float(value + shrunk @ weights[1:] / 2), gradient
-
-    start = np.zeros(features.shape[1] + 1)
-    share = labels.mean()
-    start[0] = math.log(share / (1 - share))
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"gtol": 1e-8})
-    return float(found.x[0]), found.x[1:]
+    if not features.shape[1]:
+        return float(logit(labels.mean())), np.zeros(0)
+    fitted = LogisticRegression(C=1 / strength, tol=1e-8, max_iter=10_000)
+    fitted.fit(features, labels)
+    return float(fitted.intercept_[0]), fitted.coef_[0]

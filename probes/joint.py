@@ -1,4 +1,6 @@
-"""Logistic regression over named signals, which is calibrated by how it is fitted.
+"""The joint probe: one confidence from all signals of an answer together.
+
+Logistic regression over named signals, which is calibrated by how it is fitted.
 
 A signal that was not measured says nothing: it counts as its mean, and a weight of its
 own tells what it means that it is missing, where that happened often enough to be learnt.
@@ -180,9 +182,6 @@ def _read(value: float | None, *, is_log_odds: bool) -> float:
     return math.log(share / (1 - share))
 
 
-# A joint probe as files, and back: its weights are JSON that anybody can read.
-
-
 def joint_files(
     probe: JointProbe, settings: JointSettings, card: ProbeCard
 ) -> ProbeFiles:
@@ -254,9 +253,3 @@ def _number(value: object) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{value!r} is not finite")
     return float(value)
-
-
-# The joint probe: one confidence from all signals of an answer together.
-
-
-__all__ = ["JointProbe", "JointSettings", "fit_joint", "joint_files", "joint_from"]

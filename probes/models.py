@@ -1,3 +1,5 @@
+"""The registry: probes with their files, and who let which of them decide when."""
+
 from typing import Self
 
 from django.conf import settings
@@ -144,9 +146,3 @@ class ProbeChange(models.Model):
 
     def __str__(self) -> str:
         return f"{self.before or 'new'} to {self.after} at {self.at:%Y-%m-%d %H:%M}"
-
-
-# The registry: probes with their files, and who let which of them decide when.
-
-
-__all__ = ["Probe", "ProbeChange", "ProbeQuerySet"]

@@ -13,8 +13,8 @@ from probes.joint import JointProbe, joint_from
 from probes.models import Probe, ProbeChange
 
 if TYPE_CHECKING:
-    from probes.abstention import AbstentionProbe
-    from probes.directions import DirectionSet
+    from probes.abstention.probe import AbstentionProbe
+    from probes.directions.sets import DirectionSet
 
 State = Probe.State
 _LOCKS = 0x50524F42  # the class of this module's advisory locks
@@ -29,10 +29,10 @@ def load_probe(
         return joint_from(files, language_model=language_model)
     # torch takes seconds and 400 MiB, which a joint probe does without.
     if kind is ProbeKind.DIRECTIONS:
-        from probes.directions import directions_from  # noqa: PLC0415
+        from probes.directions.sets import directions_from  # noqa: PLC0415
 
         return directions_from(files, language_model=language_model)
-    from probes.abstention import probe_from  # noqa: PLC0415
+    from probes.abstention.files import probe_from  # noqa: PLC0415
 
     return probe_from(files, language_model=language_model)
 
@@ -165,9 +165,6 @@ def _note(
 
 def _user(by: AbstractBaseUser | None) -> User | None:
     return by if isinstance(by, User) else None
-
-
-# The probes that come along with the product.
 
 
 DIRECTORY: Final = Path(probes.__file__).parent / "shipped"

@@ -6,17 +6,3 @@ References:
     "Confidence-based response abstinence" (the paper in the project's mission): an LSTM
     over the activations of the answer's tokens, regularised by a Huber term.
 """
-
-from probes.abstention.files import probe_files, probe_from
-from probes.abstention.fitting import FitSettings, fit
-from probes.abstention.probe import AbstentionProbe, Kind, Labelled
-
-__all__ = [
-    "AbstentionProbe",
-    "FitSettings",
-    "Kind",
-    "Labelled",
-    "fit",
-    "probe_files",
-    "probe_from",
-]

@@ -1,4 +1,6 @@
-"""What a probe is fitted by: cross-entropy, and how far its confidence is off on average.
+"""Fitting a probe: seeded, stopped early, its temperature set on held-out answers.
+
+The loss is cross-entropy, and how far the confidence is off on average.
 
 References:
     Response abstinence, equations 7 to 9, after Patra et al. (arXiv 2212.10005).
@@ -11,6 +13,7 @@ from typing import Final
 
 import numpy as np
 import torch
+from scipy.optimize import minimize_scalar
 from torch.nn import functional
 
 from probes.abstention.probe import (
@@ -57,9 +60,6 @@ def abstention_loss(
         confidence.mean(), correctness.mean(), delta=huber_delta
     )
     return loss + huber_weight * gap
-
-
-# Fitting a probe: seeded, stopped early, its temperature set on held-out answers.
 
 
 # (answers, of these right and of these wrong)
@@ -167,7 +167,7 @@ def fit(
 def fit_temperature(logits: torch.Tensor, is_right: torch.Tensor) -> float:
     """Return the temperature in [0.05, 20] with the least cross-entropy.
 
-    The loss is convex in the inverse temperature, so a golden-section search finds it.
+    The loss is convex in the inverse temperature, so a bounded search finds it.
 
     References:
         Guo et al., "On calibration of modern neural networks" (ICML 2017).
@@ -176,15 +176,11 @@ def fit_temperature(logits: torch.Tensor, is_right: torch.Tensor) -> float:
     def loss(inverse: float) -> float:
         return float(functional.cross_entropy(logits * inverse, is_right))
 
-    low, high = 1 / _TEMPERATURES[1], 1 / _TEMPERATURES[0]
-    ratio = (math.sqrt(5) - 1) / 2
-    while high - low > 1e-4:
-        left, right = high - ratio * (high - low), low + ratio * (high - low)
-        if loss(left) <= loss(right):
-            high = right
-        else:
-            low = left
-    return 2 / (low + high)
+    low, high = _TEMPERATURES
+    found = minimize_scalar(
+        loss, bounds=(1 / high, 1 / low), method="bounded", options={"xatol": 1e-5}
+    )
+    return 1 / float(found.x)
 
 
 def _solve_linear(

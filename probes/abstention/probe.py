@@ -115,7 +115,6 @@ class LstmClassifier(SequenceClassifier):
         dropout: float,
         opens_with_prompt: bool,
     ) -> None:
-        """Make random weights from torch's current seed."""
         super().__init__(width, opens_with_prompt=opens_with_prompt)
         self.project = nn.Linear(width, projected)
         self.dropout = nn.Dropout(dropout)
@@ -153,7 +152,6 @@ class MeanClassifier(SequenceClassifier):
         dropout: float,
         opens_with_prompt: bool,
     ) -> None:
-        """Make random weights from torch's current seed; `hidden` None is linear."""
         super().__init__(width, opens_with_prompt=opens_with_prompt)
         features = 2 * width if opens_with_prompt else width
         self.dropout = nn.Dropout(dropout)
@@ -184,9 +182,6 @@ def last_of_each(packed: PackedSequence) -> torch.Tensor:
     """Return each sequence's last row, shape (rows, ...), in the given order."""
     rows, lengths = pad_packed_sequence(packed, batch_first=True)
     return rows[torch.arange(len(lengths)), lengths - 1]
-
-
-# A fitted probe: from an answer's activations to the confidence that it is right.
 
 
 _ROWS_AT_ONCE: Final = 256

@@ -1,4 +1,7 @@
-"""What an adapter is fitted on, and how examples are put together for a pass."""
+"""Fitting a low-rank adapter: only what is to be written is learnt, nothing of the prompt.
+
+As files: weights as safetensors, everything else as JSON, never a pickle.
+"""
 
 import json
 import math
@@ -99,10 +102,6 @@ def batches_of(
         ]
     chance.shuffle(batches)
     yield from batches
-
-
-# Fitting a low-rank adapter: only what is to be written is learnt, nothing of the
-# prompt.
 
 
 _LEAST_EXAMPLES: Final = 50
@@ -243,9 +242,6 @@ def _share(step: int, total: int, warm_up: float) -> float:
     if step < rising:
         return (step + 1) / rising
     return 0.5 * (1 + math.cos(math.pi * (step - rising) / max(1, total - rising)))
-
-
-# Writing an adapter: weights as safetensors, everything else as JSON, never a pickle.
 
 
 def save_adapter(directory: Path, adapted: PeftModel, card: AdapterCard) -> AdapterCard:

@@ -9,10 +9,9 @@ from probes.language_model.loading import load_model, load_model_from
 from probes.language_model.model import WhiteBoxModel
 from probes.language_model.passages import Passage
 from probes.language_model.tokens import Tokens, Turn
-from probes.language_model.values import Choice, Context, Generated, Scored
+from probes.language_model.values import Context, Generated, Scored
 
 __all__ = [
-    "Choice",
     "Context",
     "Copied",
     "Generated",

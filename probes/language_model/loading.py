@@ -215,9 +215,6 @@ def _digest(file: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-# Where a model is run, and in which type of number.
-
-
 def choose_device(wanted: str) -> torch.device:
     """Return the device for `NESCIO_MODEL_DEVICE`; "auto" takes CUDA where there is one."""
     if wanted != "auto":

@@ -17,10 +17,11 @@ import torch
 from transformers import PreTrainedModel
 
 from probes.adapter.merging import AdapterCard
+from probes.language_model import scoring
 from probes.language_model.batch import Written, look_each, weigh_each, write_each
 from probes.language_model.network import Network
-from probes.language_model.passages import Passage, Passages, cut, joined
-from probes.language_model.scoring import Example, score_labels
+from probes.language_model.passages import Passage, Passages, cut, resume
+from probes.language_model.scoring import Example
 from probes.language_model.second_pass import Passing, read_activations
 from probes.language_model.taps import (
     NO_STEERING,
@@ -32,22 +33,13 @@ from probes.language_model.taps import (
     tapped,
 )
 from probes.language_model.tokens import Tokens
-from probes.language_model.values import (
-    Choice,
-    Context,
-    Generated,
-    Look,
-    Scored,
-    score_rows,
-)
+from probes.language_model.values import Context, Generated, Look, Scored
 from probes.language_model.writing import Allowed, Enough, write
 from probes.taps import Activations, Tap
 
 # The forms that one model is asked in, each with its fixed prefix: monitored answers
 # alone take three. A few megabytes each.
 _PREFIXES_KEPT: Final = 8
-# Positions of one pass whose output is held, 100 MB at 50,000 tokens in bfloat16.
-_POSITIONS_AT_ONCE: Final = 1_024
 
 
 class WhiteBoxModel:
@@ -222,9 +214,7 @@ class WhiteBoxModel:
 
     def resume(self, passage: Context | Passage) -> Context:
         """Return a passage and its prefix as a context to read on from."""
-        if isinstance(passage, Context):
-            return passage
-        return joined(passage, self._network.configuration)
+        return resume(passage, self._network.configuration)
 
     def score_each(
         self,
@@ -243,39 +233,10 @@ class WhiteBoxModel:
             skips: For each option how many tokens at its beginning are read and not
                 scored.
         """
-        skipped = skips or [0] * len(options)
-        passages = [passage for passage in after if isinstance(passage, Passage)]
         with self._lock:
-            if len(passages) == len(after):
-                return self._score_side_by_side(options, passages, stops, skipped)
-            return tuple(
-                self.score_all([option], self.resume(own), stops=stops, skips=[skip])[0]
-                for option, own, skip in zip(options, after, skipped, strict=True)
+            return scoring.score_each(
+                self._network, options, after, stops=stops, skips=skips
             )
-
-    def _score_side_by_side(
-        self,
-        options: Sequence[Sequence[int]],
-        passages: Sequence[Passage],
-        stops: Sequence[int],
-        skips: Sequence[int],
-    ) -> tuple[Scored, ...]:
-        width = max(map(len, options))
-        base = max(min(skips) - 1, 0)
-        rows = [[*option, *[0] * (width - len(option))] for option in options]
-        logits = self._network.after_each(rows, passages, keep=width - base)
-        return tuple(
-            _score_row(option, skip, base, row, passage.next_log_probabilities, stops)
-            for option, skip, row, passage in zip(
-                options, skips, logits, passages, strict=True
-            )
-        )
-
-    def score(
-        self, ids: Sequence[int], after: Context, *, stops: Sequence[int] = ()
-    ) -> Scored:
-        """Return how likely `ids` are to follow a context."""
-        return self.score_all([ids], after, stops=stops)[0]
 
     def score_all(
         self,
@@ -295,48 +256,10 @@ class WhiteBoxModel:
                 scored.
             steering: What is added to blocks' outputs at each of the options' tokens.
         """
-        skipped = skips or [0] * len(options)
-        if not stops and max(map(len, options), default=0) <= 1 and not any(skipped):
-            first = after.next_log_probabilities
-            return tuple(score_rows(option, first, None, stops) for option in options)
         with self._lock, self._steered(steering):
-            scored: list[Scored] = []
-            while len(scored) < len(options):
-                count = _rows_at_once(options[len(scored) :])
-                batch = slice(len(scored), len(scored) + count)
-                scored += self._score_batch(
-                    options[batch], skipped[batch], after, stops
-                )
-            return tuple(scored)
-
-    def _score_batch(
-        self,
-        options: Sequence[Sequence[int]],
-        skips: Sequence[int],
-        after: Context,
-        stops: Sequence[int],
-    ) -> list[Scored]:
-        width = max(1, *map(len, options))
-        # Output of the whole vocabulary is most of the work: none for what is skipped.
-        base = max(min(skips) - 1, 0)
-        # Padding stands to the right, where causal attention never looks.
-        rows = [[*option, *[0] * (width - len(option))] for option in options]
-        logits, _ = self._network.after(rows, after, keep=width - base)
-        first = after.next_log_probabilities
-        return [
-            _score_row(option, skip, base, row, first, stops)
-            for option, skip, row in zip(options, skips, logits, strict=True)
-        ]
-
-    def choose(self, options: Sequence[Sequence[int]], after: Context) -> Choice:
-        """Return how likely each option is to come next, against the others.
-
-        An option is judged by the sum over its tokens: make them equally long, or
-        count on the longer one being less likely.
-        """
-        totals = np.asarray([scored.total for scored in self.score_all(options, after)])
-        probabilities = np.exp(totals - np.logaddexp.reduce(totals))
-        return Choice(int(probabilities.argmax()), tuple(probabilities.tolist()))
+            return scoring.score_all(
+                self._network, options, after, stops=stops, skips=skips
+            )
 
     def generate(
         self,
@@ -438,7 +361,7 @@ class WhiteBoxModel:
             the last one after the question.
         """
         with self._lock:
-            return score_labels(
+            return scoring.score_labels(
                 self._network, examples, question, options, after, end=end
             )
 
@@ -453,27 +376,3 @@ class WhiteBoxModel:
         with self._lock:
             found = dict(read_activations(self._network, passings, taps))
         return [found[index] for index in range(len(passings))]
-
-
-def _score_row(
-    option: Sequence[int],
-    skip: int,
-    base: int,
-    row: torch.Tensor,
-    first: torch.Tensor,
-    stops: Sequence[int],
-) -> Scored:
-    """Score what follows the first `skip` tokens; `row` begins after token `base`."""
-    before = row[skip - 1 - base] if skip else first
-    return score_rows(option[skip:], before, row[skip - base :], stops)
-
-
-def _rows_at_once(options: Sequence[Sequence[int]]) -> int:
-    """Return how many of the next options fit one pass, at least one."""
-    width, count = 1, 0
-    for option in options:
-        width = max(width, len(option))
-        if count and (count + 1) * width > _POSITIONS_AT_ONCE:
-            break
-        count += 1
-    return count

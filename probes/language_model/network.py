@@ -20,7 +20,6 @@ class Network:
     """The weights and what they are run on; not safe for several threads at once."""
 
     def __init__(self, model: PreTrainedModel, *, name: str) -> None:
-        """Take over a loaded model, which must not be trained meanwhile."""
         model.train(mode=False)
         self.module = model
         self._name = name

@@ -51,7 +51,6 @@ class Passages:
     """The passages that were read last, up to a bound of memory."""
 
     def __init__(self, limit: int) -> None:
-        """Keep at most `limit` bytes."""
         self._limit = limit
         self._bytes = 0
         self._kept: OrderedDict[tuple[int, ...], Passage] = OrderedDict()
@@ -134,8 +133,10 @@ def side_by_side(
     return cache, (positions[None] < lengths[:, None]).long()
 
 
-def joined(passage: Passage, configuration: PreTrainedConfig) -> Context:
-    """Return the passage behind its prefix as a context to read on from."""
+def resume(passage: Context | Passage, configuration: PreTrainedConfig) -> Context:
+    """Return a passage behind its prefix as a context to read on from."""
+    if isinstance(passage, Context):
+        return passage
     cache, _ = side_by_side([passage], configuration)
     ids = (*passage.prefix.ids, *passage.ids)
     return Context(ids, passage.next_log_probabilities, cache)

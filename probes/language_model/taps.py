@@ -184,9 +184,6 @@ def _down_projection(block: nn.Module, tap: Tap) -> nn.Module:
     return layers[-1]
 
 
-# What a piece of work costs a model: passes and tokens, counted where they are run.
-
-
 @dataclass(slots=True)
 class Meter:
     """What went through the model so far.

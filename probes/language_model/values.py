@@ -1,6 +1,6 @@
 """What reading, scoring and writing give back."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,19 +50,6 @@ class Scored:
         return float(self.log_probabilities.sum(dtype=np.float64))
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """One of several options.
-
-    Attributes:
-        index: The likeliest option, 0-based.
-        probabilities: Of each option, in their order; they sum to 1.
-    """
-
-    index: int
-    probabilities: tuple[float, ...]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Generated:
     """Tokens that the model wrote.
@@ -102,29 +89,6 @@ class Look:
 
     context: Context | None
     states: Mapping[Tap, Activations]
-
-
-def score_rows(
-    option: Sequence[int],
-    before: torch.Tensor,
-    after: torch.Tensor | None,
-    stops: Sequence[int],
-) -> Scored:
-    """Score one option from the logits before it and after each of its tokens.
-
-    Shapes (vocabulary,) and (at least n, vocabulary).
-    """
-    table = log_softmax(before)[None]
-    if after is not None:
-        table = torch.cat([table, log_softmax(after[: len(option)])])
-    numbers = torch.tensor(option, dtype=torch.long, device=table.device)
-    tokens = table[: len(option)].gather(1, numbers[:, None])[:, 0]
-    ends = (
-        torch.logsumexp(table[:, list(stops)], dim=1)
-        if stops
-        else torch.full((len(table),), -torch.inf)
-    )
-    return Scored(tokens.cpu().numpy(), ends.cpu().numpy())
 
 
 def log_softmax(logits: torch.Tensor) -> torch.Tensor:

@@ -223,7 +223,6 @@ class GroupInfoNCE(nn.Module):
     """
 
     def __init__(self, encoder: CrossEncoder, temperature: float) -> None:
-        """Take the cross-encoder that is fitted."""
         super().__init__()
         self.model = encoder
         self._temperature = temperature

@@ -55,7 +55,6 @@ class ClosedBookForm:
     """Reads questions, with notes or without, and writes short answers."""
 
     def __init__(self, model: WhiteBoxModel) -> None:
-        """Take over a loaded model."""
         self.model = model
         self._start = _start()
         form = f"{model.fingerprint}\n{FORM}\n{self._start}"
@@ -215,7 +214,6 @@ class SelfKnowledgeByDraft:
     """
 
     def __init__(self, form: ClosedBookForm) -> None:
-        """Take over the form that questions are asked in."""
         self._form = form
 
     @property

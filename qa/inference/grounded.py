@@ -62,7 +62,6 @@ class GroundedLanguageModel:
     """`qa.pipeline.language_model.LanguageModel` on a white-box model with an adapter."""
 
     def __init__(self, model: WhiteBoxModel) -> None:
-        """Take over a loaded model, whose adapter was fitted for this form."""
         self._model = model
         self._reader = GuidedLanguageModel(model)
         form = f"{self._reader.fingerprint}\n{FORM}\n{INSTRUCTION}\n{_WRITING}"

@@ -85,9 +85,6 @@ def prompt_passing_of(
     return Passing(ids, len(ids) - 1, len(ids))
 
 
-# Writing whole words of the evidence and nothing else: which token may come next.
-
-
 # Letters and digits with what joins them ("1.50", "well-known", "Tarn's"), a currency
 # sign before and a per cent sign behind.
 _WORD: Final = re.compile(r"[$€£¥]?[^\W_]+(?:[.,:'\u2019/&-][^\W_]+)*[%°]?")
@@ -124,7 +121,6 @@ class Spans:
     def __init__(
         self, evidence: Sequence[Evidence], tokens: Tokens, *, limit: int
     ) -> None:
-        """Take over the pieces; of each the first `limit` tokens may be written."""
         self._evidence = evidence
         self._end = end_id(tokens)
         self._sources = [_source(piece, tokens, limit) for piece in evidence]

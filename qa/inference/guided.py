@@ -130,7 +130,6 @@ class GuidedLanguageModel:
     """
 
     def __init__(self, model: WhiteBoxModel) -> None:
-        """Take over a loaded model."""
         self._model = model
         self.examples = "".join(
             f"Note: {note}\nQuestion: {question}\nAnswer: {answer}\n\n"

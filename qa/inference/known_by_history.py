@@ -167,7 +167,6 @@ class SelfKnowledgeByHistory:
     def __init__(
         self, form: ClosedBookForm, asking: HistoryForm, history: History
     ) -> None:
-        """Take over both forms of one model, and the history of one asker."""
         self._form = form
         self._asking = asking
         self._history = history

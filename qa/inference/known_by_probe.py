@@ -17,7 +17,7 @@ import numpy as np
 
 from accounts.exceptions import NescioError
 from accounts.loaded_once import LoadedOnce
-from probes.abstention import AbstentionProbe
+from probes.abstention.probe import AbstentionProbe
 from probes.cards import ProbeKind
 from probes.exceptions import ProbeFileError, ProbeMismatchError
 from probes.language_model import Context

@@ -13,7 +13,7 @@ from accounts.loaded_once import LoadedOnce
 from kb.text.words import sentences
 from kb.types import Evidence
 from probes.cards import ProbeKind
-from probes.directions import DirectionSet, directions_from
+from probes.directions.sets import DirectionSet, directions_from
 from probes.language_model import Generated, WhiteBoxModel
 from probes.models import Probe
 from qa.exceptions import LanguageModelUnavailableError

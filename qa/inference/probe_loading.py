@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from accounts.exceptions import NescioError
-from probes.abstention import AbstentionProbe
+from probes.abstention.probe import AbstentionProbe
 from probes.cards import ProbeKind
 from probes.exceptions import ProbeFileError, ProbeMismatchError
 from probes.joint import JointProbe

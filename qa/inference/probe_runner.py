@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from accounts.exceptions import NescioError
-from probes.abstention import AbstentionProbe
+from probes.abstention.probe import AbstentionProbe
 from probes.cards import ANSWER_KINDS, ProbeKind
 from probes.joint import JointProbe
 from probes.language_model import WhiteBoxModel

@@ -114,7 +114,6 @@ class VerdictByHistory:
     """`qa.pipeline.history.VerdictDebiaser` by past questions."""
 
     def __init__(self, form: VerdictForm, history: History) -> None:
-        """Take over the form of one model, and the history of one asker."""
         self._form = form
         self._history = history
 

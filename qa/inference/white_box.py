@@ -38,9 +38,6 @@ def middle_of(blocks: int) -> Tap:
     return Tap(max(0, blocks // 2 - 1))
 
 
-# Written tokens as pieces of text.
-
-
 def pieces_of(ids: Sequence[int], tokens: Tokens) -> tuple[str, ...]:
     """Return written tokens as text, one each; joined they give it.
 
@@ -49,9 +46,6 @@ def pieces_of(ids: Sequence[int], tokens: Tokens) -> tuple[str, ...]:
     whole = [tokens.decode(ids[:count]) for count in range(len(ids) + 1)]
     whole = [text.rstrip("\ufffd") for text in whole]
     return tuple(after[len(before) :] for before, after in pairwise(whole))
-
-
-# Means over what is told token by token.
 
 
 # Stands for minus infinity, which JSON does not know.

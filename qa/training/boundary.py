@@ -19,7 +19,9 @@ from typing import Final
 
 import numpy as np
 
-from probes.abstention import FitSettings, Kind, probe_files
+from probes.abstention.files import probe_files
+from probes.abstention.fitting import FitSettings
+from probes.abstention.probe import Kind
 from probes.cards import Json, ProbeKind
 from probes.fitting import require_labels
 from probes.taps import Tap

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from probes.abstention import AbstentionProbe
+from probes.abstention.probe import AbstentionProbe
 from probes.exceptions import ProbeFileError
 from probes.fitting import require_labels
 from probes.joint import JointProbe

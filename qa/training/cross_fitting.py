@@ -17,7 +17,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from probes.abstention import AbstentionProbe, FitSettings, Labelled, fit
+from probes.abstention.fitting import FitSettings, fit
+from probes.abstention.probe import AbstentionProbe, Labelled
 from probes.joint import JointSettings, fit_joint
 from probes.taps import Activations, Tap
 from qa.exceptions import EvaluationDataError

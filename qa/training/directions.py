@@ -8,17 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from probes.cards import ProbeFiles, ProbeKind
-from probes.directions import (
+from probes.directions.fitting import Progress, fit_direction_set
+from probes.directions.sets import DirectionSet, DirectionSettings, direction_files
+from probes.directions.statements import (
     OWN_STATEMENTS,
-    DirectionSet,
-    DirectionSettings,
     Trait,
-    direction_files,
-    fit_direction_set,
     read_confident_statements,
     read_true_statements,
 )
-from probes.directions.fitting import Progress
 from probes.language_model import WhiteBoxModel
 from probes.language_model.second_pass import Passing
 from qa.evaluation.metrics.selective import auroc

@@ -13,7 +13,7 @@ from typing import Final
 from django.conf import settings
 
 from kb.embedding.embedder import BUNDLED, bundled_directory
-from probes.abstention import AbstentionProbe
+from probes.abstention.probe import AbstentionProbe
 from probes.reranker.card import RerankerCard
 from probes.reranker.fitting import RerankerSettings, Step, fit_reranker, save_reranker
 from probes.reranker.preferences import Preference, digest_of, parted_by_query

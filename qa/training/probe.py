@@ -15,8 +15,9 @@ import numpy as np
 from django.contrib.auth.models import AbstractBaseUser
 from numpy.typing import NDArray
 
-from probes.abstention import FitSettings, Kind, probe_files
-from probes.abstention.files import settings_of
+from probes.abstention.files import probe_files, settings_of
+from probes.abstention.fitting import FitSettings
+from probes.abstention.probe import Kind
 from probes.cards import ANSWER_KINDS, Json, ProbeCard, ProbeFiles, ProbeKind
 from probes.fitting import require_labels
 from probes.joint import JointSettings, fit_joint, joint_files

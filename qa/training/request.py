@@ -8,7 +8,8 @@ from typing import Any, Final
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
 
-from probes.abstention import FitSettings, Kind
+from probes.abstention.fitting import FitSettings
+from probes.abstention.probe import Kind
 from probes.cards import ProbeFiles, ProbeKind, answer_kind
 from probes.language_model import WhiteBoxModel
 from probes.models import Probe

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from probes.abstention import FitSettings, Kind
+from probes.abstention.fitting import FitSettings
+from probes.abstention.probe import Kind
 from probes.joint import JointSettings
 from probes.taps import Activations, Tap
 from qa.inference.white_box import middle_of, usual_of

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from probes.abstention import FitSettings
+from probes.abstention.fitting import FitSettings
 from probes.language_model import WhiteBoxModel
 from probes.taps import Activations, Tap
 from qa.evaluation.models import EvaluationResult

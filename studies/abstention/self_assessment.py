@@ -19,6 +19,8 @@ import hashlib
 from dataclasses import dataclass
 from typing import Final
 
+from scipy.special import softmax
+
 from probes.language_model import Context, WhiteBoxModel
 from qa.inference.evidence_text import flatten
 from qa.inference.grounded_form import notes_ids
@@ -92,7 +94,8 @@ class SelfAssessor:
         tokens = self.model.tokens
         after = self.model.read(tokens.encode_text(question), asked)
         options = [tokens.encode_text(f" {word}") for word in words]
-        return self.model.choose(options, after).probabilities
+        scored = self.model.score_all(options, after)
+        return tuple(softmax([each.total for each in scored]).tolist())
 
     def asked(self, prompt: Prompt, answer: str) -> tuple[int, ...]:
         """Return notes, question and answer, each encoded on its own."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from probes.directions import DirectionSet
+from probes.directions.sets import DirectionSet
 from probes.language_model import WhiteBoxModel
 from qa.evaluation.metrics.intervals import Rate, share
 from qa.evaluation.metrics.paired import Difference, differences, mcnemar

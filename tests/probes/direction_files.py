@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 
 from probes.cards import ProbeFiles, ProbeKind
-from probes.directions import (
+from probes.directions.sets import (
     DirectionSet,
     DirectionSettings,
     TraitDirections,
+    blocks_between,
     direction_files,
 )
-from probes.directions.sets import blocks_between
 from probes.language_model import WhiteBoxModel
 from probes.language_model.second_pass import Passing
 from probes.taps import Tap

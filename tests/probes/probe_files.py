@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from probes.abstention import FitSettings, Kind, Labelled, fit, probe_files
+from probes.abstention.files import probe_files
+from probes.abstention.fitting import FitSettings, fit
+from probes.abstention.probe import Kind, Labelled
 from probes.cards import ProbeCard, ProbeFiles, ProbeKind
 from probes.joint import JointSettings, fit_joint, joint_files
 from probes.taps import Part, Tap

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 from django.db import IntegrityError, transaction
 
-from probes.abstention import Kind, probe_from
+from probes.abstention.files import probe_from
+from probes.abstention.probe import Kind
 from probes.cards import ProbeFiles, ProbeKind
 from probes.exceptions import ProbeFileError, ProbeNotFoundError, ProbeStateError
 from probes.joint import joint_from

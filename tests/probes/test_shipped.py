@@ -6,7 +6,7 @@ from django.conf import settings
 
 from probes import bundled
 from probes.cards import ANSWER_KINDS, CARD, ProbeFiles, ProbeKind
-from probes.directions import DirectionSet
+from probes.directions.sets import DirectionSet
 from probes.language_model.loading import SHIPPED, load_model_from
 from probes.services import DIRECTORY, load_probe
 

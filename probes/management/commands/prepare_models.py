@@ -1,5 +1,4 @@
 import time
-from argparse import ArgumentParser
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
@@ -12,9 +11,6 @@ class Command(BaseCommand):
     """Convert and check the bundled language model; quick when that is done already."""
 
     help = "Prepare the bundled language model under the variable directory."
-
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take no arguments beyond Django's own."""
 
     def handle(self, **_options: object) -> None:
         began = time.monotonic()

@@ -128,7 +128,7 @@ def _add_boundary_probe(parser: Parser) -> None:
 
 
 def _train_boundary_probe(command: Command, options: dict[str, Any]) -> None:
-    from probes.abstention import Kind  # noqa: PLC0415
+    from probes.abstention.probe import Kind  # noqa: PLC0415
     from qa.training import boundary  # noqa: PLC0415
 
     fitted = replace(
@@ -177,7 +177,8 @@ def _add_directions(parser: Parser) -> None:
 
 
 def _train_directions(command: Command, options: dict[str, Any]) -> None:
-    from probes.directions import OWN_STATEMENTS, DirectionSettings, Method  # noqa: PLC0415
+    from probes.directions.sets import DirectionSettings, Method  # noqa: PLC0415
+    from probes.directions.statements import OWN_STATEMENTS  # noqa: PLC0415
     from qa.inference.policy_models import load_closed_book_form  # noqa: PLC0415
     from qa.training.directions import read_statements, train_directions  # noqa: PLC0415
     from qa.training.probe import keep  # noqa: PLC0415

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from sentence_transformers import CrossEncoder
 
 from kb.embedding.embedder import BUNDLED, load_embedder
-from probes.abstention import AbstentionProbe, probe_from
+from probes.abstention.files import probe_from
+from probes.abstention.probe import AbstentionProbe
 from probes.cards import Json
 from probes.reranker.fitting import FittedReranker, RerankerSettings, fit_reranker
 from probes.reranker.scoring import open_encoder, scores_of

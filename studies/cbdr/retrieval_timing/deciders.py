@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from kb.embedding.embedder import Embedder
-from probes.abstention import AbstentionProbe
+from probes.abstention.probe import AbstentionProbe
 from probes.cards import ProbeFiles
 from probes.language_model import Context
 from probes.services import load_probe

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from probes.abstention import Labelled
+from probes.abstention.probe import Labelled
 
 WIDTH = 12
 

@@ -5,15 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from probes.abstention import (
-    AbstentionProbe,
-    FitSettings,
-    Kind,
-    fit,
-    probe_files,
-    probe_from,
-)
-from probes.abstention.files import settings_of
+from probes.abstention.files import probe_files, probe_from, settings_of
+from probes.abstention.fitting import FitSettings, fit
+from probes.abstention.probe import AbstentionProbe, Kind
 from probes.cards import CARD, ProbeCard, ProbeFiles, ProbeKind
 from probes.exceptions import ProbeFileError, ProbeMismatchError
 from probes.services import load_probe

@@ -7,8 +7,14 @@ import pytest
 import torch
 from torch.nn import functional
 
-from probes.abstention import FitSettings, Kind, Labelled, fit
-from probes.abstention.fitting import Epoch, abstention_loss, fit_temperature
+from probes.abstention.fitting import (
+    Epoch,
+    FitSettings,
+    abstention_loss,
+    fit,
+    fit_temperature,
+)
+from probes.abstention.probe import Kind, Labelled
 from probes.exceptions import TooFewLabelsError
 from probes.taps import Tap
 

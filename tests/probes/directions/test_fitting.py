@@ -4,7 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.decomposition import PCA
 
-from probes.directions import Method, fit_direction
+from probes.directions.fitting import fit_direction
+from probes.directions.sets import Method
 from probes.exceptions import TooFewLabelsError
 
 

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.cards import ProbeFiles, ProbeKind, card_bytes
-from probes.directions import DirectionSet, DirectionSettings, Trait, fit_direction_set
-from probes.directions.sets import blocks_between
+from probes.directions.fitting import fit_direction_set
+from probes.directions.sets import DirectionSet, DirectionSettings, blocks_between
+from probes.directions.statements import Trait
 from probes.exceptions import ProbeFileError, ProbeMismatchError, TooFewLabelsError
 from probes.language_model.second_pass import Passing
 from probes.services import load_probe

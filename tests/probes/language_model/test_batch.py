@@ -1,6 +1,7 @@
 """Rows written side by side say what each would alone."""
 
 import pytest
+from scipy.special import softmax
 
 from probes.exceptions import LayerError, TooManyTokensError
 from probes.taps import Tap
@@ -42,8 +43,10 @@ def test_tokens_are_weighed_as_after_each_row_alone(model):
     shares = model.weigh_each(rows_of(model), options, prefix)
 
     for row, found in zip(rows_of(model), shares, strict=True):
-        alone = model.choose([[number] for number in options], model.read(row, prefix))
-        assert found == pytest.approx(alone.probabilities, abs=1e-5)
+        after = model.read(row, prefix)
+        alone = model.score_all([[number] for number in options], after)
+        totals = [scored.total for scored in alone]
+        assert found == pytest.approx(softmax(totals), abs=1e-5)
 
 
 def test_rows_are_looked_at_as_each_alone_no_further_than_the_deepest_tap(model):

@@ -19,7 +19,7 @@ def test_the_span_is_the_likeliest_of_all_that_are_allowed():
     spans = [(start, end) for start in starts for end in ends if end > start]
     merits = {}
     for start, end in spans:
-        scored = MODEL.score(SOURCE[start:end], after, stops=STOPS)
+        (scored,) = MODEL.score_all([SOURCE[start:end]], after, stops=STOPS)
         merits[start, end] = scored.total + float(scored.stops[-1])
     best = max(merits, key=merits.__getitem__)
     assert (copied.start, copied.end) == best

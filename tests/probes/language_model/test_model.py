@@ -1,4 +1,3 @@
-import math
 import threading
 
 import numpy as np
@@ -111,7 +110,7 @@ def test_more_options_than_fit_one_pass_are_scored_alike(model, monkeypatch):
     options = [QUESTION[:n] for n in (20, 3, 12, 0, 25)]
     at_once = model.score_all(options, prefix, stops=[10], skips=[2, 1, 0, 0, 9])
 
-    monkeypatch.setattr("probes.language_model.model._POSITIONS_AT_ONCE", 40)
+    monkeypatch.setattr("probes.language_model.scoring._POSITIONS_AT_ONCE", 40)
     in_parts = model.score_all(options, prefix, stops=[10], skips=[2, 1, 0, 0, 9])
 
     for one, other in zip(at_once, in_parts, strict=True):
@@ -119,20 +118,6 @@ def test_more_options_than_fit_one_pass_are_scored_alike(model, monkeypatch):
             one.log_probabilities, other.log_probabilities, atol=1e-4
         )
         np.testing.assert_allclose(one.stops, other.stops, atol=1e-4)
-
-
-def test_probabilities_of_options_sum_to_one_and_follow_the_scores(model):
-    prefix = model.read_prefix(PREFIX)
-    options = [(5, 6, 7), (8, 9), (12,)]
-
-    choice = model.choose(options, prefix)
-
-    totals = [scored.total for scored in model.score_all(options, prefix)]
-    assert sum(choice.probabilities) == pytest.approx(1)
-    assert choice.index == int(np.argmax(totals))
-    assert math.log(choice.probabilities[0] / choice.probabilities[1]) == pytest.approx(
-        totals[0] - totals[1]
-    )
 
 
 def test_generation_is_greedy_and_its_log_probabilities_are_the_networks(model):

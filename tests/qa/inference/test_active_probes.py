@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from probes.abstention import Kind
+from probes.abstention.probe import Kind
 from probes.cards import ProbeFiles, ProbeKind
 from probes.models import Probe
 from probes.services import promote, register, retire

@@ -9,7 +9,8 @@ from django.core.management import CommandError, call_command
 
 from accounts import loaded_once
 from accounts.loaded_once import LoadedOnce
-from probes.abstention import Kind, probe_from
+from probes.abstention.files import probe_from
+from probes.abstention.probe import Kind
 from probes.cards import ProbeKind
 from probes.exceptions import LayerError, TooFewLabelsError
 from probes.models import Probe

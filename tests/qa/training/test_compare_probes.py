@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from probes.abstention import FitSettings, Kind
+from probes.abstention.fitting import FitSettings
+from probes.abstention.probe import Kind
 from probes.cards import ProbeKind
 from probes.exceptions import TooFewLabelsError
 from probes.services import register

@@ -4,7 +4,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from probes.cards import ProbeFiles
-from probes.directions import OWN_STATEMENTS, DirectionSettings, Method, directions_from
+from probes.directions.sets import DirectionSettings, Method, directions_from
+from probes.directions.statements import OWN_STATEMENTS
 from probes.models import Probe
 from qa.training.directions import (
     DirectionStatements,

@@ -10,7 +10,9 @@ from django.core.management import CommandError, call_command
 from jobs.models import Job
 from jobs.run import run_job
 from jobs.services import enqueue
-from probes.abstention import FitSettings, Kind, probe_from
+from probes.abstention.files import probe_from
+from probes.abstention.fitting import FitSettings
+from probes.abstention.probe import Kind
 from probes.cards import ProbeFiles, ProbeKind
 from probes.exceptions import LayerError, TooFewLabelsError
 from probes.joint import JointSettings, joint_from

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from probes.abstention import FitSettings
+from probes.abstention.fitting import FitSettings
 from probes.exceptions import TooFewLabelsError
 from studies.abstention.build import Options, build_report, fits_planned
 from studies.abstention.scores import PARTS
