@@ -19,6 +19,13 @@ class NonEmptyForm(forms.Form):
         return self.cleaned_data
 
 
+class StrictFilterSet(django_filters.FilterSet):
+    """The declared filters of a list, each refused where it is empty or can't be read."""
+
+    class Meta:
+        form = NonEmptyForm
+
+
 @extend_schema_field({"type": "boolean"})
 class BooleanFilter(django_filters.TypedChoiceFilter):
     """true or false; the library's own takes anything and ignores what it can't read."""

@@ -13,7 +13,7 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.filters import NonEmptyForm
+from accounts.filters import StrictFilterSet
 from accounts.rest import RowViewSet
 from accounts.roles import IsAgent
 from accounts.strict_fields import StrictCharField, StrictSerializer, StrictSlugField
@@ -71,7 +71,7 @@ class TaggedQuestionSerializer(QuestionSerializer):
         return tags
 
 
-class AnswerFilter(django_filters.FilterSet):
+class AnswerFilter(StrictFilterSet):
     """By outcome, gate, reason, tags and time."""
 
     outcome = django_filters.ChoiceFilter(choices=Answer.Outcome.choices)
@@ -83,11 +83,6 @@ class AnswerFilter(django_filters.FilterSet):
     line_of_business = TagFilter(Tag.Facet.LINE_OF_BUSINESS)
     created_after = django_filters.IsoDateTimeFilter("created_at", "gte")
     created_before = django_filters.IsoDateTimeFilter("created_at", "lt")
-
-    class Meta:
-        model = Answer
-        fields: list[str] = []
-        form = NonEmptyForm
 
 
 _RESPONSES: dict[Any, Any] = {

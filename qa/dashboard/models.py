@@ -13,8 +13,6 @@ _Row = TypeVar("_Row", bound="Daily", covariant=True)
 
 
 class DailyQuerySet(models.QuerySet[_Row]):
-    """Reads over rows that are counted by day."""
-
     def between(self, first: date, last: date) -> Self:
         """Those of the days from `first` to `last`, both included."""
         return self.filter(day__gte=first, day__lte=last)
@@ -86,8 +84,6 @@ class DailyLatency(Daily):
 
 
 class CountedDayQuerySet(models.QuerySet["CountedDay"]):
-    """Reads over the days that were counted."""
-
     def settled(self, after: timedelta) -> Self:
         """Those that were counted so long after they began that nothing is missing."""
         began = Cast(F("day"), models.DateTimeField())

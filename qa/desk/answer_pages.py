@@ -16,8 +16,8 @@ from qa.answers.models import Answer
 from qa.gaps.escalation_models import Notice
 from qa.gaps.escalations import escalate as send_to_experts
 from qa.gaps.escalations import mark_read
+from qa.gaps.notices import mark_answer_read, shown_answer
 from qa.gaps.notices import mark_read as mark_notices_read
-from qa.gaps.notices import mark_read_of, shown_answer
 from qa.votes.services import vote as set_vote
 
 from .parts import (
@@ -58,7 +58,7 @@ def answer(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
     if is_refused:
         mark_read(found, by=caller(request))
     if is_refused or found.channel == Answer.Channel.REPEAT:
-        mark_read_of(found, by=caller(request))  # what notices lead to
+        mark_answer_read(found, by=caller(request))  # what notices lead to
     question = found.question if found.asker_id == request.user.pk else ""
     context = {**box_part(request, question=question), **answer_part(request, found.pk)}
     return render(request, "qa/answer.html", context)

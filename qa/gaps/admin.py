@@ -124,7 +124,6 @@ class GapAdmin(QueueFormAdmin):
 
     @admin.display(description="asked", ordering="questions")
     def times(self, gap: Gap) -> str:
-        """Show how often and by how many."""
         often = "once" if gap.questions == 1 else f"{gap.questions} times"
         noun = "person" if gap.askers == 1 else "people"
         return f"{often} by {gap.askers} {noun}"
@@ -139,7 +138,6 @@ class GapAdmin(QueueFormAdmin):
 
     @admin.display(description="why")
     def reasons(self, gap: Gap) -> str:
-        """Show what went wrong with its questions."""
         return ", ".join(
             f"{REASONS[Reason(why)].title if why in set(Reason) else why.replace('_', ' ')}"
             f" ({count})"
@@ -148,7 +146,6 @@ class GapAdmin(QueueFormAdmin):
 
     @admin.display(description="filled by")
     def filled_by(self, gap: Gap) -> str:
-        """Show the entry, or that proposals are on their way."""
         if gap.entry is not None:
             return format_html(
                 "{}, {}", link_to_entry(gap.entry_id), gap.entry.get_state_display()
@@ -173,7 +170,6 @@ class GapAdmin(QueueFormAdmin):
 
     @admin.display(description="before and after")
     def before_and_after(self, gap: Gap) -> SafeString:
-        """Show the questions before, and after they were asked again."""
         heads = ("question", "asked by", "when", "why", "before", "after")
         return table(heads, map(_row, gap.tried))
 
@@ -270,14 +266,12 @@ class EscalationAdmin(QueueFormAdmin):
 
     @admin.display(description="entry")
     def kept_as(self, escalation: Escalation) -> str:
-        """Show what the reply became."""
         if escalation.entry_id is None:
             return "none"
         return link_to_entry(escalation.entry_id)
 
     @admin.display(description="reason")
     def refusal(self, escalation: Escalation) -> str:
-        """Show which gate refused, and why."""
         answer = escalation.answer
         return f"{answer.gate}: {answer.reason}".replace("_", " ")
 

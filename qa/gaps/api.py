@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.status import HTTP_201_CREATED
 
-from accounts.filters import IsSetFilter, NonEmptyForm, SlugFilter
+from accounts.filters import IsSetFilter, SlugFilter, StrictFilterSet
 from accounts.pagination import NewestFirstPagination
 from accounts.rest import RowViewSet
 from accounts.roles import IsAgent, IsSME
@@ -56,17 +56,12 @@ class MostMissedFirstPagination(NewestFirstPagination):
     ordering = ("-impact_score", "-pk")
 
 
-class GapFilter(django_filters.FilterSet):
+class GapFilter(StrictFilterSet):
     """By how far it is from being answered, where, and who works on it."""
 
     state = django_filters.ChoiceFilter(choices=Gap.State.choices)
     knowledge_base = SlugFilter("knowledge_base__slug")
     owner = SlugFilter("owner__username")
-
-    class Meta:
-        model = Gap
-        fields: list[str] = []
-        form = NonEmptyForm
 
 
 class GapViewSet(RowViewSet[Gap]):
@@ -149,15 +144,10 @@ class GapViewSet(RowViewSet[Gap]):
         return self.row_response()
 
 
-class EscalationFilter(django_filters.FilterSet):
+class EscalationFilter(StrictFilterSet):
     """By whether an expert replied."""
 
     state = django_filters.ChoiceFilter(choices=Escalation.State.choices)
-
-    class Meta:
-        model = Escalation
-        fields: list[str] = []
-        form = NonEmptyForm
 
 
 class EscalationViewSet(RowViewSet[Escalation]):
@@ -242,15 +232,10 @@ class EscalationViewSet(RowViewSet[Escalation]):
         return self.row_response()
 
 
-class NoticeFilter(django_filters.FilterSet):
+class NoticeFilter(StrictFilterSet):
     """By whether it was read."""
 
     is_read = IsSetFilter("read_at")
-
-    class Meta:
-        model = Notice
-        fields: list[str] = []
-        form = NonEmptyForm
 
 
 class NoticeViewSet(RowViewSet[Notice]):

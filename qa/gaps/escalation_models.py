@@ -13,8 +13,6 @@ from .models import Repeat
 
 
 class EscalationQuerySet(models.QuerySet["Escalation"]):
-    """Reads over escalations."""
-
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         """One's own; experts see everybody's.
 
@@ -127,8 +125,6 @@ class Escalation(models.Model):
 
 
 class NoticeQuerySet(models.QuerySet["Notice"]):
-    """Reads over notices."""
-
     def of(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         """This user's own; nobody sees another's."""
         return self.filter(user_id=user.pk)

@@ -40,8 +40,6 @@ def impact(score: float, at: datetime) -> float:
 
 
 class GapQuerySet(models.QuerySet["Gap"]):
-    """Reads over gaps."""
-
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         """All to experts, who see everybody's questions; nobody else sees any.
 
@@ -207,8 +205,6 @@ class Gap(models.Model):
 
 
 class GapQuestionQuerySet(models.QuerySet["GapQuestion"]):
-    """Reads over the questions of gaps."""
-
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         """Those whose answers `user` may look up."""
         answers = Answer.objects.visible_to(user).filter(pk=OuterRef("answer_id"))
@@ -277,8 +273,6 @@ class GapCursor(models.Model):
 
 
 class RepeatQuerySet(models.QuerySet["Repeat"]):
-    """Reads over questions that were asked again."""
-
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         """Those whose first answer `user` may look up."""
         answers = Answer.objects.visible_to(user).filter(pk=OuterRef("before_id"))

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import django_filters
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
@@ -12,7 +11,7 @@ from rest_framework.generics import GenericAPIView, ListAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.filters import BooleanFilter, NonEmptyForm
+from accounts.filters import BooleanFilter, StrictFilterSet
 from accounts.pagination import NewestFirstPagination
 from accounts.roles import IsAdmin, IsAgent
 from qa.calibration.current_fingerprints import (
@@ -122,26 +121,16 @@ class DriftReadingSerializer(serializers.ModelSerializer[DriftReading]):
         read_only_fields = fields
 
 
-class PolicyFilter(django_filters.FilterSet):
+class PolicyFilter(StrictFilterSet):
     """By whether it decides questions now."""
 
     is_active = BooleanFilter()
 
-    class Meta:
-        model = Policy
-        fields: list[str] = []
-        form = NonEmptyForm
 
-
-class DriftFilter(django_filters.FilterSet):
+class DriftFilter(StrictFilterSet):
     """By whether something has drifted."""
 
     has_drifted = BooleanFilter()
-
-    class Meta:
-        model = DriftReading
-        fields: list[str] = []
-        form = NonEmptyForm
 
 
 class _Policies(GenericAPIView[Policy]):

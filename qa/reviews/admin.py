@@ -12,14 +12,19 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 from unfold.decorators import display
 
-from accounts.admin_parts import EstimatingPaginator, QueueAdmin, written
+from accounts.admin_parts import (
+    EstimatingPaginator,
+    ListFilter,
+    QueueAdmin,
+    written,
+)
 from accounts.exceptions import NescioError
 from accounts.roles import caller
 from kb.tags.models import Tag
 from qa.answers.admin import gates_table, shortened
 from qa.answers.models import fetch_evidence
 from qa.reviews.agreement import agreement
-from qa.reviews.models import Review
+from qa.reviews.models import Review, ReviewQuerySet
 from qa.reviews.services import (
     assign,
     judge,
@@ -48,45 +53,35 @@ _STEPS: dict[str, tuple[Callable[..., Review], str]] = {
 }
 
 
-class _ForWhomFilter(admin.SimpleListFilter):
+class _ForWhomFilter(ListFilter):
     title = "for whom"
     parameter_name = "for"
+    choices_by_value = {"me": "me", "tags": "my tags", "done": "judged by me"}
 
-    def lookups(
-        self, _request: HttpRequest, _model_admin: object
-    ) -> list[tuple[str, str]]:
-        return [("me", "me"), ("tags", "my tags"), ("done", "judged by me")]
-
-    def queryset(
-        self, request: HttpRequest, reviews: QuerySet[Review]
+    def narrow(
+        self, rows: ReviewQuerySet, value: str, request: HttpRequest
     ) -> QuerySet[Review]:
-        if self.value() == "me":
-            return reviews.filter(
-                pk__in=queue_of(caller(request)).order_by().values("pk")
-            )
-        if self.value() == "tags":
-            return reviews.filter(tag__in=Tag.objects.of_expert(request.user))
-        if self.value() == "done":
-            return reviews.filter(reviewed_by=request.user.pk, state=Review.State.DONE)
-        return reviews
+        if value == "me":
+            mine = queue_of(caller(request)).order_by()
+            return rows.filter(pk__in=mine.values("pk"))
+        if value == "tags":
+            return rows.filter(tag__in=Tag.objects.of_expert(request.user))
+        if value == "done":
+            return rows.done().filter(reviewed_by=request.user.pk)
+        return rows
 
 
-class _RoundFilter(admin.SimpleListFilter):
+class _RoundFilter(ListFilter):
     """First and second opinions; which there are need not be looked up."""
 
     title = "round"
     parameter_name = "round"
+    choices_by_value = {"1": "first", "2": "second"}
 
-    def lookups(
-        self, _request: HttpRequest, _model_admin: object
-    ) -> list[tuple[str, str]]:
-        return [("1", "first"), ("2", "second")]
-
-    def queryset(
-        self, _request: HttpRequest, reviews: QuerySet[Review]
+    def narrow(
+        self, rows: ReviewQuerySet, value: str, request: HttpRequest
     ) -> QuerySet[Review]:
-        chosen = self.value()
-        return reviews.filter(round=chosen) if chosen in ("1", "2") else reviews
+        return rows.filter(round=value) if value in self.choices_by_value else rows
 
 
 @admin.register(Review)
@@ -251,7 +246,6 @@ class ReviewAdmin(QueueAdmin):
 
     @admin.display(description="expert")
     def whose(self, review: Review) -> str:
-        """Show who judged it, works on it or is asked."""
         held = review.locked_by if review.state == Review.State.LOCKED else None
         by = review.reviewed_by if review.state == Review.State.DONE else None
         person = by or held or review.assignee
@@ -259,7 +253,6 @@ class ReviewAdmin(QueueAdmin):
 
     @admin.display(description="verdict")
     def verdict(self, review: Review) -> str:
-        """Show what was judged, once no second opinion is to come."""
         if review.state != Review.State.DONE or review.is_blind:
             return ""
         if review.should_be_answered is not None:

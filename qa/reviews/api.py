@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.status import HTTP_202_ACCEPTED, HTTP_204_NO_CONTENT
 
-from accounts.filters import NonEmptyForm, SlugFilter
+from accounts.filters import SlugFilter, StrictFilterSet
 from accounts.pagination import NewestFirstPagination
 from accounts.rest import RowViewSet, csv_download
 from accounts.roles import IsCurator, IsSME
@@ -40,7 +40,7 @@ _HELD = {409: OpenApiResponse(description="Somebody else holds it, or it is done
 _REVIEW_OR_HELD = {200: OneReviewSerializer, **_HELD}
 
 
-class ReviewFilter(django_filters.FilterSet):
+class ReviewFilter(StrictFilterSet):
     """By who is to act, of what, and what was judged."""
 
     state = django_filters.ChoiceFilter(choices=Review.State.choices)
@@ -51,11 +51,6 @@ class ReviewFilter(django_filters.FilterSet):
     knowledge_base = SlugFilter("answer__knowledge_base__slug")
     reviewed_after = django_filters.IsoDateTimeFilter("reviewed_at", "gte")
     reviewed_before = django_filters.IsoDateTimeFilter("reviewed_at", "lt")
-
-    class Meta:
-        model = Review
-        fields: list[str] = []
-        form = NonEmptyForm
 
 
 class ReviewViewSet(RowViewSet[Review]):

@@ -16,8 +16,6 @@ from .sample_models import ReviewStratum
 
 
 class ReviewQuerySet(models.QuerySet["Review"]):
-    """Reads over reviews; each narrows and may be chained."""
-
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         """Reviews of answers that an expert may read whole; nobody else has any.
 

@@ -181,13 +181,11 @@ class ReviewSampleAdmin(ReadOnlyAdmin):
 
     @admin.display(description="strata differ by")
     def differs_by(self, sample: ReviewSample) -> str:
-        """Show the dimensions that the hours sufficed for."""
         labels = dict(ReviewSample.Dimension.choices)
         return ", ".join(labels[name] for name in sample.dimensions) or "nothing"
 
     @admin.display(description="strata")
     def strata_table(self, sample: ReviewSample) -> SafeString:
-        """Show every stratum with how many were drawn and judged."""
         strata = sample.strata.select_related("product_line", "line_of_business")
         done = Q(reviews__round=1, reviews__state=Review.State.DONE)
         rows = (

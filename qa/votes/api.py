@@ -14,7 +14,7 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.filters import IsSetFilter, NonEmptyForm, SlugFilter
+from accounts.filters import IsSetFilter, SlugFilter, StrictFilterSet
 from accounts.rest import RowViewSet, csv_download
 from accounts.roles import IsAgent, IsSME, caller
 from accounts.strict_fields import StrictCharField, StrictSerializer
@@ -116,7 +116,7 @@ class _VoteReasonFilter(django_filters.TypedChoiceFilter):
     pass
 
 
-class VoteFilter(django_filters.FilterSet):
+class VoteFilter(StrictFilterSet):
     """By what was said, of what, and whether somebody dealt with it."""
 
     rating = _RatingFilter(
@@ -140,11 +140,6 @@ class VoteFilter(django_filters.FilterSet):
     knowledge_base = SlugFilter("answer__knowledge_base__slug")
     created_after = django_filters.IsoDateTimeFilter("created_at", "gte")
     created_before = django_filters.IsoDateTimeFilter("created_at", "lt")
-
-    class Meta:
-        model = Vote
-        fields: list[str] = []
-        form = NonEmptyForm
 
 
 class VoteView(GenericAPIView[Answer]):

@@ -18,7 +18,7 @@ from jobs.models import Job
 from jobs.run import run_job
 from qa.exceptions import WebhookRefusedError
 from qa.gaps.escalations import close, escalate
-from qa.gaps.webhook import is_public, post_signed, signature
+from qa.gaps.notices import is_public, post_signed, signature
 from qa.models import Notice
 from tests.factories import make_user
 from tests.qa.answer_rows import make_answer
