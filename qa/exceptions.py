@@ -91,7 +91,7 @@ class ReviewNotFoundError(NotFoundError):
 
 
 class ReviewStateError(ConflictError):
-    """Somebody else is at it, or it is not in the state that this needs."""
+    """Somebody else holds it, or its state forbids this."""
 
     code = "review_state"
 
@@ -127,7 +127,7 @@ class EvaluationDataError(NescioError):
 
 
 class CalibrationError(NescioError):
-    """Labelled answers that can't be calibrated on, or a promise that can't be asked."""
+    """Labelled answers that can't be calibrated on, or a bound that can't be met."""
 
     code = "invalid_calibration"
 
@@ -181,7 +181,7 @@ class RetrainingNotFoundError(NotFoundError):
 
 
 class RetrainingStateError(ConflictError):
-    """A retraining can't be approved, declined or taken back as it stands."""
+    """A retraining can't be approved, declined or undone in its state."""
 
     code = "retraining_state"
 

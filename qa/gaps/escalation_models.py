@@ -82,7 +82,7 @@ class Escalation(models.Model):
         on_delete=models.SET_NULL,
         null=True,
         related_name="escalations",
-        help_text="What the reply became.",
+        help_text="The entry that the reply became.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -135,10 +135,10 @@ class NoticeQuerySet(models.QuerySet["Notice"]):
 
 
 class Notice(models.Model):
-    """That something became of a question, for whoever asked it.
+    """News of a question, for its asker.
 
-    Shown in the page; `mailed_at` and `posted_at` say when it left by the other roads.
-    It holds no text of its own: what it tells of is read as its reader may read it.
+    Shown in the page; `mailed_at` and `posted_at` say when it left by mail or webhook.
+    It holds no text of its own: its answer or reply is read as its reader may read it.
     """
 
     class Kind(models.TextChoices):
@@ -155,7 +155,7 @@ class Notice(models.Model):
         Answer,
         on_delete=models.CASCADE,
         related_name="notices",
-        help_text="What they asked.",
+        help_text="The question.",
     )
     escalation = models.OneToOneField(
         Escalation, on_delete=models.CASCADE, null=True, related_name="notice"
@@ -165,7 +165,9 @@ class Notice(models.Model):
     )
     read_at = models.DateTimeField(null=True)
     mailed_at = models.DateTimeField(null=True)
-    posted_at = models.DateTimeField(null=True, help_text="When the webhook took it.")
+    posted_at = models.DateTimeField(
+        null=True, help_text="When the webhook accepted it."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = NoticeQuerySet.as_manager()

@@ -58,7 +58,7 @@ def escalate(answer_id: UUID, *, user: User, note: str = "") -> Escalation:
 
 @transaction.atomic
 def assign(escalation_id: int, *, to: User | None, by: User) -> Escalation:
-    """Let one expert work on it, whoever did before, or with None all of them."""
+    """Let one expert work on it, replacing another, or with None all of them."""
     escalation = _open(escalation_id, by)
     escalation.assignee = to
     escalation.save(update_fields=["assignee"])

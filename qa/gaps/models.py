@@ -124,10 +124,10 @@ class Gap(models.Model):
         on_delete=models.SET_NULL,
         null=True,
         related_name="gaps",
-        help_text="What fills it, once verified.",
+        help_text="The entry that fills it, once verified.",
     )
     proposing_job_id = models.UUIDField(
-        null=True, help_text="The enrichment that was asked to propose entries for it."
+        null=True, help_text="The enrichment job that proposes entries for it."
     )
     reason = models.TextField(
         blank=True, max_length=2000, help_text="Why it was dismissed."
@@ -138,8 +138,7 @@ class Gap(models.Model):
     last_seen = models.DateTimeField()
     impact_score = models.FloatField(
         default=0.0,
-        help_text="Orders gaps by impact at any time; `qa.gaps.reading` makes a "
-        "number of it that people read.",
+        help_text="Orders gaps by impact at any time; `impact` makes it readable.",
     )
     drafted_at = models.DateTimeField(
         null=True,
@@ -297,7 +296,7 @@ class Repeat(models.Model):
         on_delete=models.SET_NULL,
         null=True,
         related_name="+",
-        help_text="What is to answer it now.",
+        help_text="The entry that is to answer it now.",
     )
     is_better = models.BooleanField(
         null=True,

@@ -1,6 +1,6 @@
 """Asking questions again once what answers them is verified.
 
-On behalf of whoever asked, with what they may see; what is not live traffic is not
+On behalf of their askers, with what they may see; what is not live traffic is not
 counted as such. Each question is kept with its `Repeat` before it is decided, so a killed
 worker's job goes on with it, and no question is asked twice for one draft.
 """
@@ -29,7 +29,7 @@ from .notices import notify_answered
 
 KIND: Final = "qa.ask_again"
 # The newest questions of a gap; older ones are seldom waited for.
-MOST_OF_A_GAP: Final = 200
+MAX_QUESTIONS: Final = 200
 # After so long nobody waits for a reply, nor for a model that was down.
 _WAITED_FOR: Final = timedelta(days=180)
 _TRIED_FOR: Final = timedelta(hours=6)
@@ -85,11 +85,11 @@ def ask_again(run: JobRun) -> dict[str, object]:
     tally = Tally(**run.cursor)
     for repeat in list(_broken_off().order_by("pk")):
         tally = _try(run, repeat, tally)
-    for sent in list(due_escalations().select_related(*_OF_ANSWER, "entry")):
-        tally = _try(run, _keep(run, sent.answer, sent.entry, None), tally)
+    for sent in list(due_escalations().select_related(*_ANSWER_RELATIONS, "entry")):
+        tally = _try(run, _create(run, sent.answer, sent.entry, None), tally)
     for gap in list(due_gaps().select_related("entry").order_by("pk")):
-        for before in _due_of(gap):
-            tally = _try(run, _keep(run, before, gap.entry, gap), tally)
+        for before in _due_questions(gap):
+            tally = _try(run, _create(run, before, gap.entry, gap), tally)
         with run.step() as step:
             tally = replace(tally, filled=tally.filled + _settle(gap))
             step.advance(cursor=asdict(tally))
@@ -105,7 +105,7 @@ class Tally:
     filled: int = 0
 
 
-_OF_ANSWER = ("answer__asker", "answer__knowledge_base")
+_ANSWER_RELATIONS = ("answer__asker", "answer__knowledge_base")
 
 
 def _broken_off() -> QuerySet[Repeat]:
@@ -114,13 +114,13 @@ def _broken_off() -> QuerySet[Repeat]:
     return rows.select_related("before", "after__asker", "after__knowledge_base")
 
 
-def _due_of(gap: Gap) -> list[Answer]:
+def _due_questions(gap: Gap) -> list[Answer]:
     """Return the newest questions of a gap that were not asked again since its draft.
 
     The same words of the same asker are asked once.
     """
     rows = GapQuestion.objects.filter(gap=gap, asker__is_active=True).newest()
-    newest = list(rows.select_related(*_OF_ANSWER)[:MOST_OF_A_GAP])
+    newest = list(rows.select_related(*_ANSWER_RELATIONS)[:MAX_QUESTIONS])
     since = Repeat.objects.filter(
         before__in=[each.answer_id for each in newest], created_at__gte=gap.drafted_at
     )
@@ -135,7 +135,9 @@ def _due_of(gap: Gap) -> list[Answer]:
     ]
 
 
-def _keep(run: JobRun, before: Answer, entry: Entry | None, gap: Gap | None) -> Repeat:
+def _create(
+    run: JobRun, before: Answer, entry: Entry | None, gap: Gap | None
+) -> Repeat:
     """Write a question that is to be asked again, undecided."""
     after = new_question(
         before.question,
@@ -150,7 +152,7 @@ def _keep(run: JobRun, before: Answer, entry: Entry | None, gap: Gap | None) -> 
 
 
 def _try(run: JobRun, repeat: Repeat, tally: Tally) -> Tally:
-    """Decide a question, note what came of it and tell the asker where it is better."""
+    """Decide a question, note the result and notify the asker where it is better."""
     _decide(repeat.after)
     with run.step() as step:
         repeat.is_better = repeat.was_helped()
@@ -171,7 +173,7 @@ def _decide(after: Answer) -> None:
         with acting_for(after.asker):
             for _ in decide(after):
                 pass
-    except AnswerDecidedError:  # by a run that was taken for dead
+    except AnswerDecidedError:  # by a run that was presumed dead
         after.refresh_from_db()
 
 
@@ -182,7 +184,7 @@ def _settle(gap: Gap) -> bool:
     """Close a gap most of whose questions are answered now; else it is open again."""
     locked = Gap.objects.select_for_update(of=("self",), no_key=True).get(pk=gap.pk)
     if (locked.state, locked.drafted_at) != (Gap.State.DRAFTED, gap.drafted_at):
-        return False  # somebody thought better of it meanwhile
+        return False  # somebody changed it meanwhile
     tried = Repeat.objects.filter(
         before__gap_question__gap=locked, created_at__gte=locked.drafted_at
     )

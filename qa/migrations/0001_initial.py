@@ -547,7 +547,7 @@ class Migration(migrations.Migration):
                 (
                     "entry",
                     models.ForeignKey(
-                        help_text="What the reply became.",
+                        help_text="The entry that the reply became.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="escalations",
@@ -787,7 +787,7 @@ class Migration(migrations.Migration):
                 (
                     "proposing_job_id",
                     models.UUIDField(
-                        help_text="The enrichment that was asked to propose entries for it.",
+                        help_text="The enrichment job that proposes entries for it.",
                         null=True,
                     ),
                 ),
@@ -805,7 +805,7 @@ class Migration(migrations.Migration):
                     "impact_score",
                     models.FloatField(
                         default=0.0,
-                        help_text="Orders gaps by impact at any time; `qa.gaps.reading` makes a number of it that people read.",
+                        help_text="Orders gaps by impact at any time; `impact` makes it readable.",
                     ),
                 ),
                 (
@@ -835,7 +835,7 @@ class Migration(migrations.Migration):
                 (
                     "entry",
                     models.ForeignKey(
-                        help_text="What fills it, once verified.",
+                        help_text="The entry that fills it, once verified.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="gaps",
@@ -1419,7 +1419,7 @@ class Migration(migrations.Migration):
                 (
                     "entry",
                     models.ForeignKey(
-                        help_text="What is to answer it now.",
+                        help_text="The entry that is to answer it now.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="+",
@@ -1467,14 +1467,14 @@ class Migration(migrations.Migration):
                 (
                     "posted_at",
                     models.DateTimeField(
-                        help_text="When the webhook took it.", null=True
+                        help_text="When the webhook accepted it.", null=True
                     ),
                 ),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 (
                     "answer",
                     models.ForeignKey(
-                        help_text="What they asked.",
+                        help_text="The question.",
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="notices",
                         to="qa.answer",
@@ -1709,7 +1709,7 @@ class Migration(migrations.Migration):
                 (
                     "hours",
                     models.FloatField(
-                        help_text="What the experts have for it.",
+                        help_text="Hours that the experts have for it.",
                         validators=[
                             django.core.validators.MinValueValidator(0.05),
                             django.core.validators.MaxValueValidator(200),
@@ -1720,7 +1720,7 @@ class Migration(migrations.Migration):
                     "minutes_a_review",
                     models.FloatField(
                         default=4,
-                        help_text="What a review takes.",
+                        help_text="Minutes that a review takes.",
                         validators=[
                             django.core.validators.MinValueValidator(0.25),
                             django.core.validators.MaxValueValidator(120),
@@ -1764,7 +1764,7 @@ class Migration(migrations.Migration):
                 (
                     "population",
                     models.PositiveIntegerField(
-                        default=0, help_text="Answers that might have been drawn."
+                        default=0, help_text="Answers that could have been drawn."
                     ),
                 ),
                 ("drawn_at", models.DateTimeField(auto_now_add=True)),
@@ -1772,7 +1772,7 @@ class Migration(migrations.Migration):
                     "drawn_by",
                     models.ForeignKey(
                         blank=True,
-                        help_text="Nobody where the schedule drew it.",
+                        help_text="Empty where the schedule drew it.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="+",
@@ -1896,7 +1896,7 @@ class Migration(migrations.Migration):
                     "round",
                     models.PositiveSmallIntegerField(
                         default=1,
-                        help_text="2 of the second expert's, who does not see the first's.",
+                        help_text="2 for the second opinion, which does not see the first.",
                     ),
                 ),
                 (
@@ -1904,9 +1904,9 @@ class Migration(migrations.Migration):
                     models.CharField(
                         choices=[
                             ("waiting", "waiting"),
-                            ("locked", "in work"),
+                            ("locked", "in progress"),
                             ("done", "done"),
-                            ("skipped", "passed on"),
+                            ("skipped", "skipped"),
                         ],
                         default="waiting",
                         max_length=7,
@@ -1934,7 +1934,7 @@ class Migration(migrations.Migration):
                     models.PositiveSmallIntegerField(
                         blank=True,
                         choices=[(0, "no"), (1, "partly"), (2, "yes")],
-                        help_text="Whether the evidence says so.",
+                        help_text="Whether the evidence supports it.",
                         null=True,
                     ),
                 ),
@@ -1952,7 +1952,7 @@ class Migration(migrations.Migration):
                         base_field=models.BigIntegerField(),
                         blank=True,
                         default=list,
-                        help_text="Ids of the pieces of evidence that the right answer rests on.",
+                        help_text="Ids of the pieces of evidence that support the right answer.",
                         size=None,
                     ),
                 ),
@@ -1987,7 +1987,7 @@ class Migration(migrations.Migration):
                     "assignee",
                     models.ForeignKey(
                         blank=True,
-                        help_text="The expert who is asked; nobody leaves it to all.",
+                        help_text="The expert who is to review it; empty for all experts.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="assigned_reviews",
@@ -1998,7 +1998,7 @@ class Migration(migrations.Migration):
                     "entry",
                     models.ForeignKey(
                         blank=True,
-                        help_text="What was added or mended with it.",
+                        help_text="The entry that was added or edited with it.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="reviews",
@@ -2019,7 +2019,7 @@ class Migration(migrations.Migration):
                     "reviewed_by",
                     models.ForeignKey(
                         blank=True,
-                        help_text="Who judged; of one that is not done, whose draft it holds.",
+                        help_text="Who judged; before it is done, whose draft it holds.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="reviews",
@@ -2030,7 +2030,7 @@ class Migration(migrations.Migration):
                     "skipped_by",
                     models.ForeignKey(
                         blank=True,
-                        help_text="Who passed it on last, and is not asked again.",
+                        help_text="Who skipped it last, and does not get it again.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="+",
@@ -2041,7 +2041,7 @@ class Migration(migrations.Migration):
                     "tag",
                     models.ForeignKey(
                         blank=True,
-                        help_text="Whose experts are asked.",
+                        help_text="Whose experts review it.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="reviews",
@@ -2052,7 +2052,7 @@ class Migration(migrations.Migration):
                     "stratum",
                     models.ForeignKey(
                         blank=True,
-                        help_text="What it was drawn from; nothing where it was asked for by hand.",
+                        help_text="The stratum it was drawn from; empty where it was requested by hand.",
                         null=True,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="reviews",

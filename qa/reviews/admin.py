@@ -28,8 +28,8 @@ from qa.reviews.models import Review, ReviewQuerySet
 from qa.reviews.services import (
     assign,
     judge,
-    queue_of,
     release,
+    review_queue,
     skip,
     take,
     take_next,
@@ -62,7 +62,7 @@ class _ForWhomFilter(ListFilter):
         self, rows: ReviewQuerySet, value: str, request: HttpRequest
     ) -> QuerySet[Review]:
         if value == "me":
-            mine = queue_of(caller(request)).order_by()
+            mine = review_queue(caller(request)).order_by()
             return rows.filter(pk__in=mine.values("pk"))
         if value == "tags":
             return rows.filter(tag__in=Tag.objects.of_expert(request.user))
@@ -122,7 +122,7 @@ class ReviewAdmin(QueueAdmin):
         extra = {
             "unattended": unattended_tags(),
             "agreements": [each for each in agreement() if each.kappa.pairs],
-            "open_count": queue_of(caller(request)).order_by()[:_COUNTED].count(),
+            "open_count": review_queue(caller(request)).order_by()[:_COUNTED].count(),
         }
         return super().changelist_view(request, {**extra, **(extra_context or {})})  # type: ignore[no-any-return]  # unfold ships no types
 

@@ -37,7 +37,7 @@ class ReviewQuerySet(models.QuerySet["Review"]):
         return self.filter(state=Review.State.DONE)
 
     def open(self) -> Self:
-        """Those that nobody has judged yet: waiting, locked or passed on."""
+        """Those that nobody has judged yet: waiting, locked or skipped."""
         return self.exclude(state=Review.State.DONE)
 
     def held_at(self, at: datetime) -> Self:
@@ -53,12 +53,12 @@ class Review(models.Model):
     """
 
     class State(models.TextChoices):
-        """Who is to act; a skipped one was passed on, and waits behind the others."""
+        """Who is to act; a skipped one waits behind the others."""
 
         WAITING = "waiting", "waiting"
-        LOCKED = "locked", "in work"
+        LOCKED = "locked", "in progress"
         DONE = "done", "done"
-        SKIPPED = "skipped", "passed on"
+        SKIPPED = "skipped", "skipped"
 
     class Grade(models.IntegerChoices):
         """How far something holds."""
@@ -74,10 +74,10 @@ class Review(models.Model):
         null=True,
         blank=True,
         related_name="reviews",
-        help_text="What it was drawn from; nothing where it was asked for by hand.",
+        help_text="The stratum it was drawn from; empty where it was requested by hand.",
     )
     round = models.PositiveSmallIntegerField(
-        default=1, help_text="2 of the second expert's, who does not see the first's."
+        default=1, help_text="2 for the second opinion, which does not see the first."
     )
     tag = models.ForeignKey(
         Tag,
@@ -85,7 +85,7 @@ class Review(models.Model):
         null=True,
         blank=True,
         related_name="reviews",
-        help_text="Whose experts are asked.",
+        help_text="Whose experts review it.",
     )
     assignee = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -93,7 +93,7 @@ class Review(models.Model):
         null=True,
         blank=True,
         related_name="assigned_reviews",
-        help_text="The expert who is asked; nobody leaves it to all.",
+        help_text="The expert who is to review it; empty for all experts.",
     )
     state = models.CharField(max_length=7, choices=State.choices, default=State.WAITING)
     locked_by = models.ForeignKey(
@@ -110,7 +110,7 @@ class Review(models.Model):
         null=True,
         blank=True,
         related_name="+",
-        help_text="Who passed it on last, and is not asked again.",
+        help_text="Who skipped it last, and does not get it again.",
     )
     completeness = models.PositiveSmallIntegerField(
         null=True, blank=True, choices=Grade.choices
@@ -122,7 +122,7 @@ class Review(models.Model):
         null=True,
         blank=True,
         choices=Grade.choices,
-        help_text="Whether the evidence says so.",
+        help_text="Whether the evidence supports it.",
     )
     should_be_answered = models.BooleanField(
         null=True, blank=True, help_text="Of a refusal: whether it was a false one."
@@ -131,7 +131,7 @@ class Review(models.Model):
         models.BigIntegerField(),
         default=list,
         blank=True,
-        help_text="Ids of the pieces of evidence that the right answer rests on.",
+        help_text="Ids of the pieces of evidence that support the right answer.",
     )
     ideal_answer = models.TextField(
         blank=True, max_length=8000, help_text="What should have been said."
@@ -143,7 +143,7 @@ class Review(models.Model):
         null=True,
         blank=True,
         related_name="reviews",
-        help_text="What was added or mended with it.",
+        help_text="The entry that was added or edited with it.",
     )
     reviewed_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -151,7 +151,7 @@ class Review(models.Model):
         null=True,
         blank=True,
         related_name="reviews",
-        help_text="Who judged; of one that is not done, whose draft it holds.",
+        help_text="Who judged; before it is done, whose draft it holds.",
     )
     reviewed_at = models.DateTimeField(null=True, blank=True)
     seconds_spent = models.PositiveIntegerField(
@@ -174,7 +174,7 @@ class Review(models.Model):
                 name="review_second_judged",
                 condition=Q(round=2, state="done"),
             ),
-            # The queue, in its order: what waits before what was passed on.
+            # The queue, in its order: what waits before what was skipped.
             models.Index(
                 fields=["-state", "created_at", "id"],
                 name="review_queue",

@@ -37,10 +37,11 @@ class SampleForm(forms.Form):
         KnowledgeBase.objects.order_by("name"), widget=UnfoldAdminSelectWidget
     )
     hours = forms.FloatField(
-        widget=UnfoldAdminDecimalFieldWidget, help_text="What the experts have for it."
+        widget=UnfoldAdminDecimalFieldWidget,
+        help_text="Hours that the experts have for it.",
     )
     minutes_a_review = forms.FloatField(
-        widget=UnfoldAdminDecimalFieldWidget, help_text="What a review takes."
+        widget=UnfoldAdminDecimalFieldWidget, help_text="Minutes that a review takes."
     )
     second_share = forms.FloatField(
         label="Share that is judged twice",

@@ -31,12 +31,12 @@ class ReviewSample(models.Model):
     seed = models.BigIntegerField(help_text="The same seed draws the same answers.")
     hours = models.FloatField(
         validators=[MinValueValidator(0.05), MaxValueValidator(200)],
-        help_text="What the experts have for it.",
+        help_text="Hours that the experts have for it.",
     )
     minutes_a_review = models.FloatField(
         default=4,
         validators=[MinValueValidator(0.25), MaxValueValidator(120)],
-        help_text="What a review takes.",
+        help_text="Minutes that a review takes.",
     )
     second_share = models.FloatField(
         default=0.2,
@@ -52,7 +52,7 @@ class ReviewSample(models.Model):
         "more strata than reviews.",
     )
     population = models.PositiveIntegerField(
-        default=0, help_text="Answers that might have been drawn."
+        default=0, help_text="Answers that could have been drawn."
     )
     drawn_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -60,7 +60,7 @@ class ReviewSample(models.Model):
         null=True,
         blank=True,
         related_name="+",
-        help_text="Nobody where the schedule drew it.",
+        help_text="Empty where the schedule drew it.",
     )
     drawn_at = models.DateTimeField(auto_now_add=True)
 

@@ -1,4 +1,4 @@
-"""Who judges which answer, what they say, and what of it becomes knowledge.
+"""Reviews: the queue of an expert, holding, judging and assigning.
 
 An expert holds a review while judging it; the hold ends by itself. Who judged one round
 of an answer never judges the other. Locks are taken in one order: the review, then what
@@ -21,15 +21,15 @@ from qa.reviews.models import Review
 
 from .judgements import GRADES, Judgement, apply_judgement
 
-_LOOKED_AT = 20  # of the queue's first, where others take from it at the same time
+_TRIED = 20  # of the queue's first, where others take from it at the same time
 
 
-def queue_of(user: User) -> QuerySet[Review]:
+def review_queue(user: User) -> QuerySet[Review]:
     """Return what `user` may take, the best first.
 
     One's own to begin with, then those of one's tags, then those that nobody is the
-    expert of, then the others; what was passed on stands behind the rest of its kind.
-    Who is no longer active is no longer asked.
+    expert of, then the others; what was skipped comes after the rest of its kind.
+    Inactive experts do not count.
     """
     now = timezone.now()
     theirs = Tag.objects.of_expert(user).values("pk")
@@ -67,8 +67,8 @@ def take_next(by: User) -> Review | None:
     mine = held.order_by("pk").first()
     if mine is not None:
         return mine
-    ids = queue_of(by).values_list("pk", flat=True)
-    for key in ids[:_LOOKED_AT]:
+    ids = review_queue(by).values_list("pk", flat=True)
+    for key in ids[:_TRIED]:
         free = Review.objects.select_for_update(of=("self",), skip_locked=True)
         found = free.filter(pk=key).first()
         if found is not None and _refusal(found, by) == "":
@@ -122,13 +122,13 @@ def judge(review_id: int, judgement: Judgement, *, by: User) -> Review:
 
 @transaction.atomic
 def undo(review_id: int, *, by: User) -> Review:
-    """Take back a judgement of one's own, or one's passing on.
+    """Undo a judgement of one's own, or one's skipping.
 
-    What was said stays as the reviewer's draft, who holds the review again. An entry that
-    was added or mended stays as it is: it has a history of its own.
+    The judgement stays as a draft of its reviewer, who holds the review again. An entry
+    that was added or edited stays as it is: it has a history of its own.
 
     Raises:
-        ReviewStateError: It is not judged or passed on, or not by `by`.
+        ReviewStateError: It is not judged or skipped, or not by `by`.
     """
     review = _locked(review_id, by)
     if review.state == Review.State.DONE and review.reviewed_by_id == by.pk:
@@ -139,7 +139,7 @@ def undo(review_id: int, *, by: User) -> Review:
         return _end(review, Review.State.WAITING)
     raise ReviewStateError(
         f"Review {review_id} is {review.get_state_display()}, and nothing of yours to "
-        "take back; who judged it can."
+        "undo; only its reviewer can."
     )
 
 
@@ -205,7 +205,7 @@ def _judgeable(review_id: int, by: User) -> Review:
 def _refusal(review: Review, by: User) -> str:
     """Return why `by` may not judge a review now; "" if they may."""
     if review.state == Review.State.DONE:
-        return f"Review {review.pk} is done already; who judged it can take it back."
+        return f"Review {review.pk} is done already; its reviewer can undo it."
     if review.is_held(timezone.now()) and review.locked_by_id != by.pk:
         who = review.locked_by.get_username() if review.locked_by else "somebody"
         return (
@@ -270,14 +270,14 @@ def unattended_tags() -> list[TagTraffic]:
     """
     since = timezone.now() - RECENT
     found = [
-        TagTraffic(tag, traffic_of(tag, since=since))
+        TagTraffic(tag, count_traffic(tag, since=since))
         for tag in Tag.objects.without_expert()
     ]
     busy = [each for each in found if each.answers]
     return sorted(busy, key=lambda each: (-each.answers, each.tag.slug))
 
 
-def traffic_of(tag: Tag, *, since: datetime) -> int:
+def count_traffic(tag: Tag, *, since: datetime) -> int:
     """Count what was asked about a tag since then, up to `COUNTED`."""
     rows = Answer.objects.live().filter(**{tag.facet: tag, "created_at__gte": since})
     return rows.order_by()[:COUNTED].count()
