@@ -15,9 +15,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
+from accounts.rest import ResourceViewSet
 from accounts.roles import IsCurator, caller
 from accounts.strict_fields import StrictCharField, StrictIntegerField, StrictSerializer
-from accounts.viewsets import ResourceViewSet
 from jobs.api import JobSerializer
 from kb.enrichment.agents import SAMPLES
 from kb.enrichment.background import SEED_LIMIT, plan_of, start_enrichment
