@@ -115,11 +115,11 @@ def texts_of(count: int, round_number: int) -> list[str]:
 
 
 def _throughput(rows: int, rounds: int) -> int:
-    from kb.embedding.embedder import embedder_of
+    from kb.embedding.embedder import get_embedder
     from kb.embedding.services import active_model
     from kb.models import Audience, EntryEmbedding, KnowledgeBase
 
-    embedder = embedder_of(active_model())
+    embedder = get_embedder(active_model())
     embedder.encode(texts_of(64, 0))
     knowledge_base = KnowledgeBase.objects.create(slug="bulk", name="Bulk")
     audience = Audience.objects.create(slug="all", name="All", everyone=True)

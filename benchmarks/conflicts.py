@@ -66,7 +66,7 @@ def _fill(count: int) -> "tuple[User, list[str]]":
 def _measure(curator: "User", texts: list[str], saves: int) -> None:
     from django.db import connection
 
-    from kb.upkeep.conflict_resolution import settle_written
+    from kb.upkeep.conflict_resolution import resolve_written
     from tests.factories import make_entry
 
     times: dict[str, list[float]] = defaultdict(list)
@@ -78,7 +78,7 @@ def _measure(curator: "User", texts: list[str], saves: int) -> None:
         worked = time.process_time(), _processor_seconds(connection.connection)
         with _timed_judgement(spent), connection.execute_wrapper(_timer(spent)):
             begun = time.perf_counter()
-            settle_written(entry.pk, by=curator)
+            resolve_written(entry.pk, by=curator)
             spent["whole check"] = time.perf_counter() - begun
         served = _processor_seconds(connection.connection) - worked[1]
         processor[0].append((time.process_time() - worked[0]) * 1000)

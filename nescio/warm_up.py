@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
 
 from accounts.exceptions import NescioError
-from kb.embedding.embedder import embedder_of
+from kb.embedding.embedder import get_embedder
 from kb.embedding.services import active_model
 from qa.pipeline.policy import RetrievalTiming
 from qa.policies.models import Policy
@@ -53,7 +53,7 @@ def _load_all() -> None:
     from qa.inference.configured import load_language_model  # noqa: PLC0415
 
     # The embedder first: it alone decides a hard refusal.
-    _load("embedder", lambda: embedder_of(active_model()).encode_question("Ready?"))
+    _load("embedder", lambda: get_embedder(active_model()).encode_question("Ready?"))
     if settings.LANGUAGE_SERVER_URL:
         _states["language_model"] = State.ON_DEMAND
     else:

@@ -1,7 +1,7 @@
 """The nightly search for conflicts, with a language model as judge where one is wanted.
 
 The judge is asked between transactions, so that no lock waits for a model, and about
-`MOST_PAIRS` pairs a run at most. Entries with a pair that it was not asked about are
+`MAX_PAIRS` pairs a run at most. Entries with a pair that it was not asked about are
 judged by the signals and taken up again by the next run.
 """
 
@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from accounts.exceptions import NescioError
 from jobs.run import JobRun
 from kb.conflicts.finding import (
-    find_conflicts_of,
+    find_entry_conflicts,
     pending_entries,
-    statement_of,
-    unheard_pairs_of,
+    to_statement,
+    unjudged_pairs,
 )
 from kb.conflicts.models import Conflict
 from kb.conflicts.values import Judge, Opinion, Opinions
@@ -23,11 +23,11 @@ from kb.conflicts.values import Judge, Opinion, Opinions
 logger = logging.getLogger(__name__)
 
 KIND = "kb.find_conflicts"
-MOST_PAIRS = 500  # a run; the bundled model takes minutes for them
+MAX_PAIRS = 500  # a run; the bundled model takes minutes for them
 
 
 @dataclass(slots=True)
-class Hearing:
+class JudgeSession:
     """What one run puts to a judge.
 
     Attributes:
@@ -44,14 +44,16 @@ class Hearing:
     _said: dict[str, Opinion | None] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, load_judge: Callable[[], Judge | None], *, asked: int = 0) -> "Hearing":
+    def of(
+        cls, load_judge: Callable[[], Judge | None], *, asked: int = 0
+    ) -> "JudgeSession":
         """Load the judge; one that can't be loaded is told and done without."""
-        hearing = cls(None, asked)
+        judging = cls(None, asked)
         try:
-            hearing.judge = load_judge()
+            judging.judge = load_judge()
         except NescioError as error:
-            hearing._go_on_without(error)
-        return hearing
+            judging._go_on_without(error)
+        return judging
 
     @property
     def fingerprint(self) -> str:
@@ -63,12 +65,12 @@ class Hearing:
         if self.judge is None:
             return Opinions()
         pairs = {
-            pair.digest: (statement_of(pair.first), statement_of(pair.second))
+            pair.digest: (to_statement(pair.first), to_statement(pair.second))
             for entry_id in entry_ids
-            for pair in unheard_pairs_of(entry_id, self.fingerprint)
+            for pair in unjudged_pairs(entry_id, self.fingerprint)
         }
         new = [digest for digest in pairs if digest not in self._said]
-        new = new[: max(0, MOST_PAIRS - self.asked)]
+        new = new[: max(0, MAX_PAIRS - self.asked)]
         try:
             opinions = self.judge.weigh([pairs[digest] for digest in new])
         except NescioError as error:
@@ -107,26 +109,26 @@ def find_conflicts(
         How many entries were judged and how many conflicts are open; with a judge, how
         many pairs it was asked about, and why it was done without.
     """
-    hearing = Hearing.of(load_judge, asked=int(run.cursor.get("asked", 0)))
+    judging = JudgeSession.of(load_judge, asked=int(run.cursor.get("asked", 0)))
     done, after = run.done, int(run.cursor.get("after", 0))
-    for entry_ids, opinions in heard_batches(hearing, after):
+    for entry_ids, opinions in judged_batches(judging, after):
         with run.step() as step:
             for entry_id in entry_ids:
-                find_conflicts_of(entry_id, opinions=opinions)
+                find_entry_conflicts(entry_id, opinions=opinions)
             done += len(entry_ids)
-            cursor = {"after": entry_ids[-1], "asked": hearing.asked}
+            cursor = {"after": entry_ids[-1], "asked": judging.asked}
             step.advance(done=done, cursor=cursor)
     return {
         "entries": done,
         "open": Conflict.objects.open().count(),
-        **hearing.told(),
+        **judging.told(),
     }
 
 
-def heard_batches(
-    hearing: Hearing, after: int = 0
+def judged_batches(
+    judging: JudgeSession, after: int = 0
 ) -> Iterator[tuple[Sequence[int], Opinions]]:
     """Yield pending entries above `after` in batches, with what the judge said of them."""
-    while entry_ids := pending_entries(after, judge_fingerprint=hearing.fingerprint):
-        yield entry_ids, hearing.hear(entry_ids)
+    while entry_ids := pending_entries(after, judge_fingerprint=judging.fingerprint):
+        yield entry_ids, judging.hear(entry_ids)
         after = entry_ids[-1]

@@ -22,7 +22,7 @@ from kb.conflicts.values import (
     Statement,
     is_unsure,
     opinion_in,
-    reasons_of,
+    reasons_as_json,
     with_opinion,
 )
 from kb.embedding.models import EmbeddingModel
@@ -90,7 +90,7 @@ class JudgedPair:
         )
         return hashlib.sha256("\0".join(said).encode()).hexdigest()
 
-    def is_heard(self, opinions: Opinions) -> bool:
+    def is_judged_by(self, opinions: Opinions) -> bool:
         """Tell whether the judge of `opinions` was asked, or need not be."""
         opinion = self.judgement.opinion
         if opinion is not None:
@@ -105,7 +105,7 @@ def judge_version(model: EmbeddingModel, judge_fingerprint: str = "") -> str:
 
 
 @transaction.atomic
-def find_conflicts_of(
+def find_entry_conflicts(
     entry_id: int, *, is_complete: bool = True, opinions: Opinions = _NONE_ASKED
 ) -> tuple[Conflict, ...]:
     """Judge an entry against its nearest ones and bring its conflicts up to date.
@@ -140,8 +140,8 @@ def find_conflicts_of(
         else []
     )
     # Where a pair was not put to the judge, the entry is pending for it.
-    is_heard = all(each.is_heard(opinions) for each in judged)
-    version = judge_version(model, opinions.fingerprint if is_heard else "")
+    is_judged_by = all(each.is_judged_by(opinions) for each in judged)
+    version = judge_version(model, opinions.fingerprint if is_judged_by else "")
     _write(entry, judged, known, version)
     if is_complete:
         JudgedEntry.objects.update_or_create(
@@ -152,13 +152,13 @@ def find_conflicts_of(
     return tuple(sorted(found, key=lambda c: (c.kind != Kind.CONTRADICTION, -c.score)))
 
 
-def refresh_conflicts_of(entry_id: int) -> None:
+def refresh_conflicts(entry_id: int) -> None:
     """Judge an entry anew if it is in an open conflict, for its text has changed."""
     if Conflict.objects.open().of_entry(entry_id).exists():
-        find_conflicts_of(entry_id, is_complete=False)
+        find_entry_conflicts(entry_id, is_complete=False)
 
 
-def outdate_conflicts_of(*entry_ids: int) -> None:
+def outdate_conflicts(*entry_ids: int) -> None:
     """Let open conflicts of entries be settled, for these are in no answer any more."""
     rows = Conflict.objects.open().of_entry(*entry_ids)
     rows.update(state=Conflict.State.OUTDATED)
@@ -184,7 +184,7 @@ def pending_entries(
 
 
 @transaction.atomic
-def unheard_pairs_of(entry_id: int, judge_fingerprint: str) -> list[JudgedPair]:
+def unjudged_pairs(entry_id: int, judge_fingerprint: str) -> list[JudgedPair]:
     """Return the unsure pairs of an entry with its nearest that a judge has not heard."""
     entry = Entry.objects.with_revision_number().filter(pk=entry_id).first()
     if entry is None or not _is_comparable(entry):
@@ -192,7 +192,7 @@ def unheard_pairs_of(entry_id: int, judge_fingerprint: str) -> list[JudgedPair]:
     known = list(Conflict.objects.of_entry(entry_id))
     judged = _judge_neighbours(entry, active_model(), known, _NONE_ASKED)
     so_far = Opinions(judge_fingerprint)
-    return [each for each in judged if not each.is_heard(so_far)]
+    return [each for each in judged if not each.is_judged_by(so_far)]
 
 
 def _is_comparable(entry: Entry) -> bool:
@@ -234,7 +234,7 @@ def _judged(
     one: Entry, other: Entry, distance: float, said: Mapping[str, Opinion | None]
 ) -> JudgedPair:
     first, second = sorted((one, other), key=lambda entry: entry.pk)
-    judgement = judge(statement_of(first), statement_of(second), distance=distance)
+    judgement = judge(to_statement(first), to_statement(second), distance=distance)
     found = JudgedPair(first, second, distance, judgement)
     if not is_unsure(judgement):
         return found
@@ -244,7 +244,7 @@ def _judged(
     return replace(found, judgement=with_opinion(judgement, opinion))
 
 
-def statement_of(entry: Entry) -> Statement:
+def to_statement(entry: Entry) -> Statement:
     return Statement(entry.text, entry.question, entry.language)
 
 
@@ -292,7 +292,7 @@ def _open(judged: JudgedPair, version: str) -> None:
             "kind": judgement.kind.value,
             "score": judgement.score,
             "distance": judged.distance,
-            "reasons": reasons_of(judgement),
+            "reasons": reasons_as_json(judgement),
             "model": version,
             "state": Conflict.State.OPEN,
             "kept": None,

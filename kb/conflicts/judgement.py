@@ -33,7 +33,7 @@ def measure_pair(first: Statement, second: Statement) -> tuple[Measured, ...]:
     ours, theirs = _sentences(first), _sentences(second)
     if not ours or not theirs:
         return ()
-    asked = _asked(first, second)
+    asked = _measure_questions(first, second)
     if len(ours) <= len(theirs):
         pairs = [(one, _nearest(one, theirs)) for one in ours]
     else:
@@ -67,7 +67,7 @@ def _nearest(one: Sentence, others: Sequence[Sentence]) -> Sentence:
     return max(others, key=shared)
 
 
-def _asked(first: Statement, second: Statement) -> Measured | None:
+def _measure_questions(first: Statement, second: Statement) -> Measured | None:
     if not (first.question and second.question):
         return None
     one = read_sentence(first.question[:_CHARACTERS], first.language)
@@ -156,13 +156,13 @@ class Model:
 
     Attributes:
         version: Stored with what they judged.
-        deaf_to: Signals whose clashes count for nothing, in an ablation.
+        ignored_signals: Signals whose clashes count for nothing, in an ablation.
     """
 
     version: str
     same_matter: Logistic
     says_otherwise: Logistic
-    deaf_to: frozenset[str] = frozenset()
+    ignored_signals: frozenset[str] = frozenset()
 
 
 def load_model(path: Path = _SHIPPED) -> Model:
@@ -178,17 +178,19 @@ def load_model(path: Path = _SHIPPED) -> Model:
 MODEL: Final = load_model()
 
 
-def signals_of(
+def measure_signals(
     first: Statement,
     second: Statement,
     *,
     distance: float,
-    deaf_to: frozenset[str] = frozenset(),
+    ignored_signals: frozenset[str] = frozenset(),
 ) -> tuple[Measured, ...]:
     """Return what is measured of each pair of sentences, the distance among it."""
     found = []
     for each in measure_pair(first, second):
-        heard = tuple(clash for clash in each.clashes if clash.signal not in deaf_to)
+        heard = tuple(
+            clash for clash in each.clashes if clash.signal not in ignored_signals
+        )
         also = {"distance": distance, "clashing": float(bool(heard))}
         found.append(Measured({**each.numbers, **also}, heard))
     return tuple(found)
@@ -213,7 +215,9 @@ def judge(
         found = judge(second, first, distance=distance, model=model)
         clashes = (replace(c, first=c.second, second=c.first) for c in found.clashes)
         return replace(found, clashes=tuple(clashes))
-    measured = signals_of(first, second, distance=distance, deaf_to=model.deaf_to)
+    measured = measure_signals(
+        first, second, distance=distance, ignored_signals=model.ignored_signals
+    )
     if not measured:
         certain = {Kind.DIFFERENT: 1.0}
         return Judgement(Kind.DIFFERENT, 1.0, 0.0, (), {"distance": distance}, certain)

@@ -192,7 +192,7 @@ def with_opinion(judgement: Judgement, opinion: Opinion) -> Judgement:
     )
 
 
-def reasons_of(judgement: Judgement) -> list[dict[str, Any]]:
+def reasons_as_json(judgement: Judgement) -> list[dict[str, Any]]:
     """Return a judgement's reasons as JSON: what clashes, and what a model said.
 
     The model's marks no place, and carries the opinion, so that it need not be asked

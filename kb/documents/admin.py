@@ -20,7 +20,7 @@ from kb.documents.services import (
 )
 from kb.enrichment.admin_forms import to_seeds
 from kb.enrichment.background import SEED_LIMIT
-from kb.enrichment.services import MOST_SEEDS
+from kb.enrichment.services import MAX_SEEDS
 from kb.exceptions import InvalidKnowledgeError
 from kb.interface.admin import RefusedDeletionAdmin, ServiceAdmin, ServiceForm
 from kb.upkeep.services import enqueue_round
@@ -190,7 +190,7 @@ class DocumentAdmin(ServiceAdmin, RefusedDeletionAdmin):
         sections = Section.objects.filter(document__in=chosen).order_by(
             "document__title", "document", "pk"
         )
-        headings = sections.values_list("document__title", "heading")[:MOST_SEEDS]
+        headings = sections.values_list("document__title", "heading")[:MAX_SEEDS]
         if not headings:
             self.message_user(
                 request, "None of these has a heading.", level=messages.WARNING

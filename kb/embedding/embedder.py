@@ -151,19 +151,19 @@ _by_name = LoadedOnce[str, Embedder]()
 _by_fingerprint: dict[str, Embedder] = {}
 
 
-def load_embedder(name: str, *, anew: bool = False) -> Embedder:
+def load_embedder(name: str, *, reload: bool = False) -> Embedder:
     """Return the embedder called `name`, loaded once per process.
 
     Args:
         name: "bundled", a directory, or a name that sentence-transformers knows.
-        anew: Read its files again: they may have changed behind the name.
+        reload: Read its files again: they may have changed behind the name.
     """
-    if anew:
+    if reload:
         _by_name.drop(name)
     return _by_name.get(name, lambda: _load(name))
 
 
-def embedder_of(model: EmbeddingModel) -> Embedder:
+def get_embedder(model: EmbeddingModel) -> Embedder:
     """Load the embedder of a registered model, making sure that it is the same one.
 
     Raises:
@@ -176,13 +176,13 @@ def embedder_of(model: EmbeddingModel) -> Embedder:
         is_loaded = _by_name.find(model.name) is not None
         embedder = load_embedder(model.name)
         if is_loaded and embedder.fingerprint != model.fingerprint:
-            embedder = load_embedder(model.name, anew=True)
+            embedder = load_embedder(model.name, reload=True)
     if embedder.fingerprint != model.fingerprint:
         msg = (
             f"The embedding model {model.name!r} on this machine has the fingerprint "
             f"{embedder.fingerprint[:12]}, the stored vectors were made with "
             f"{model.fingerprint[:12]}. Bring the old files back, or embed everything "
-            f"anew: manage.py switch_embedder {model.name}"
+            f"again: manage.py switch_embedder {model.name}"
         )
         raise EmbedderUnavailableError(msg)
     return embedder

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from kb.embedding.embedder import EmbedderUnavailableError, embedder_of, load_embedder
+from kb.embedding.embedder import EmbedderUnavailableError, get_embedder, load_embedder
 from kb.embedding.models import EmbeddingModel, EntryEmbedding
 from kb.entries.models import Entry
 from kb.types import QuestionVector
@@ -96,19 +96,19 @@ def register_configured_model() -> EmbeddingModel:
     return model
 
 
-def embed_question(text: str, *, anew: bool = False) -> QuestionVector:
+def embed_question(text: str, *, reload: bool = False) -> QuestionVector:
     """Embed a question with the active model.
 
     Which model is active is remembered from the question before: a search under a model
     that is active no longer finds no model, and embeds the question again.
 
     Args:
-        anew: Ask the database which model is active.
+        reload: Read from the database which model is active.
     """
-    model = None if anew else _last_active.get("model")
+    model = None if reload else _last_active.get("model")
     if model is None:
         model = _last_active["model"] = active_model()
-    embedder = embedder_of(model)
+    embedder = get_embedder(model)
     begun = time.perf_counter()
     values = embedder.encode_question(text)
     return QuestionVector(
@@ -151,7 +151,7 @@ def write_vectors(
         prepared: What was embedded beforehand; what it lacks is embedded here.
     """
     texts = [embedding_text(entry) for entry in entries]
-    vectors = _vectors_of(texts, model, prepared)
+    vectors = _get_vectors(texts, model, prepared)
     EntryEmbedding.objects.bulk_create(
         [
             EntryEmbedding(
@@ -169,7 +169,7 @@ def write_vectors(
     )
 
 
-def _vectors_of(
+def _get_vectors(
     texts: Sequence[str], model: EmbeddingModel, prepared: PreparedVectors | None
 ) -> Mapping[str, np.ndarray]:
     known = (
@@ -180,5 +180,5 @@ def _vectors_of(
     missing = list(dict.fromkeys(text for text in texts if text not in known))
     if not missing:
         return known
-    made = embedder_of(model).encode(missing)
+    made = get_embedder(model).encode(missing)
     return {**known, **dict(zip(missing, made, strict=True))}

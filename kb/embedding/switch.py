@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from jobs.run import JobRun
 from kb.embedding import vector_index
-from kb.embedding.embedder import Embedder, embedder_of, load_embedder
+from kb.embedding.embedder import Embedder, get_embedder, load_embedder
 from kb.embedding.models import EmbeddingModel, EntryEmbedding
 from kb.embedding.services import text_sha256
 from kb.entries.models import Entry
@@ -125,8 +125,8 @@ def _candidate(run: JobRun, name: str) -> tuple[Embedder, EmbeddingModel]:
     """Register the model, or take up the one that an earlier attempt registered."""
     if "model" in run.cursor:
         model = EmbeddingModel.objects.get(pk=_cursor(run).model)
-        return embedder_of(model), model
-    embedder = load_embedder(name, anew=True)
+        return get_embedder(model), model
+    embedder = load_embedder(name, reload=True)
     with run.step() as step:
         model, is_new = EmbeddingModel.objects.select_for_update(
             no_key=True

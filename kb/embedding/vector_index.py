@@ -32,7 +32,7 @@ INDEX_IS_READY = """coalesce((SELECT i.indisvalid FROM pg_index i
 # scan that reaches the same recall (benchmarks/recall.py prints both).
 EXACT_LIMIT = 20_000
 # pgvector's HNSW takes no wider vectors.
-_WIDEST = 2_000
+_MAX_DIMENSIONS = 2_000
 _LOCK = 0x6E657363  # this product's first key of advisory locks on embedding models
 
 
@@ -51,7 +51,7 @@ def build_where_it_pays(model: EmbeddingModel) -> bool:
         Whether the model has an index afterwards.
     """
     some = EntryEmbedding.objects.filter(model=model)[: EXACT_LIMIT + 1]
-    if some.count() <= EXACT_LIMIT or model.dimensions > _WIDEST:
+    if some.count() <= EXACT_LIMIT or model.dimensions > _MAX_DIMENSIONS:
         return _is_ready(model)
     with _only_builder(model):
         if not _is_ready(model):

@@ -17,10 +17,10 @@ from unfold.widgets import (
 
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
-from kb.enrichment.background import plan_of
+from kb.enrichment.background import make_plan
 from kb.enrichment.models import Proposal
 from kb.enrichment.proposals import decide
-from kb.enrichment.services import MOST_PER_SEED, MOST_PROPOSALS, Plan
+from kb.enrichment.services import MAX_PER_SEED, MAX_PROPOSALS, Plan
 from kb.entries.values import REASON_LIMIT, TEXT_LIMIT, clean_reason, clean_said
 from kb.exceptions import InvalidKnowledgeError
 
@@ -124,7 +124,7 @@ class EnrichmentForm(forms.Form):
     per_seed = forms.IntegerField(
         label="Questions from each seed",
         min_value=0,
-        max_value=MOST_PER_SEED,
+        max_value=MAX_PER_SEED,
         initial=3,
         widget=UnfoldAdminIntegerFieldWidget,
         help_text="0 answers the seeds themselves.",
@@ -132,7 +132,7 @@ class EnrichmentForm(forms.Form):
     count = forms.IntegerField(
         label="At most so many proposals",
         min_value=1,
-        max_value=MOST_PROPOSALS,
+        max_value=MAX_PROPOSALS,
         initial=100,
         widget=UnfoldAdminIntegerFieldWidget,
     )
@@ -154,7 +154,7 @@ class EnrichmentForm(forms.Form):
         if self.errors:
             return cleaned
         try:
-            self.plan = plan_of(
+            self.plan = make_plan(
                 knowledge_base=cleaned["knowledge_base"],
                 audience=cleaned["audience"],
                 seeds=cleaned["seeds"].splitlines(),

@@ -8,7 +8,13 @@ from typing import Final
 import numpy as np
 
 from .forms import ANSWERS, ANSWERS_AGAIN, QUESTIONS, SENTENCES, Completion, Writer
-from .signals import Signals, agreement_of, is_faithful, likelihood_of, normalised
+from .signals import (
+    Signals,
+    is_faithful,
+    measure_agreement,
+    normalised,
+    token_likelihood,
+)
 
 TEMPERATURE: Final = 0.7
 SAMPLES: Final = 5
@@ -49,7 +55,7 @@ class Drafts:
     counts: Counter[str] = field(default_factory=Counter)
 
 
-def ask_from(
+def generate_questions(
     writer: Writer, seeds: Sequence[str], *, per_seed: int, seed: int
 ) -> tuple[tuple[Asked, ...], Counter[str]]:
     """Let the first agent write questions like the seeds.
@@ -134,7 +140,7 @@ def answer(
                 signals=Signals(
                     stated=float(found.values["confidence"]),
                     agreement=agreement,
-                    likelihood=likelihood_of(found.log_probability),
+                    likelihood=token_likelihood(found.log_probability),
                 ),
             )
         )
@@ -161,5 +167,5 @@ def _agreements(
     for number, text in enumerate(texts):
         own = again[number * samples : (number + 1) * samples]
         meant = [vectors[text], *(vectors[o] if o else nothing for o in own)]
-        agreements.append(agreement_of(text, own, meant))
+        agreements.append(measure_agreement(text, own, meant))
     return agreements

@@ -20,14 +20,14 @@ from accounts.roles import IsCurator, caller
 from accounts.strict_fields import StrictCharField, StrictIntegerField, StrictSerializer
 from jobs.api import JobSerializer
 from kb.enrichment.agents import SAMPLES
-from kb.enrichment.background import SEED_LIMIT, plan_of, start_enrichment
+from kb.enrichment.background import SEED_LIMIT, make_plan, start_enrichment
 from kb.enrichment.models import Proposal, ProposalQuerySet
 from kb.enrichment.proposals import decide
 from kb.enrichment.services import (
-    MOST_PER_SEED,
-    MOST_PROPOSALS,
-    MOST_SAMPLES,
-    MOST_SEEDS,
+    MAX_PER_SEED,
+    MAX_PROPOSALS,
+    MAX_SAMPLES,
+    MAX_SEEDS,
 )
 from kb.entries.models import Entry
 from kb.entries.values import REASON_LIMIT, TEXT_LIMIT
@@ -39,7 +39,7 @@ from kb.interface.api import (
 )
 
 DECISIONS = ("approve", "verify", "reject")
-_MOST_AT_ONCE = 100
+_MAX_AT_ONCE = 100
 
 
 class NearestSerializer(serializers.Serializer[Any]):
@@ -89,20 +89,20 @@ class NewEnrichmentSerializer(StrictSerializer):
     seeds = serializers.ListField(
         child=StrictCharField(max_length=SEED_LIMIT),
         min_length=1,
-        max_length=MOST_SEEDS,
+        max_length=MAX_SEEDS,
     )
     per_seed = StrictIntegerField(
         min_value=0,
-        max_value=MOST_PER_SEED,
+        max_value=MAX_PER_SEED,
         default=3,
         help_text="Questions made from each seed; 0 answers the seeds themselves.",
     )
     count = StrictIntegerField(
-        min_value=1, max_value=MOST_PROPOSALS, default=100, help_text="At most so many."
+        min_value=1, max_value=MAX_PROPOSALS, default=100, help_text="At most so many."
     )
     samples = StrictIntegerField(
         min_value=1,
-        max_value=MOST_SAMPLES,
+        max_value=MAX_SAMPLES,
         default=SAMPLES,
         help_text="Further answers to each question, to see whether they agree.",
     )
@@ -112,7 +112,7 @@ class DecisionSerializer(StrictSerializer):
     """What a curator makes of some proposals."""
 
     ids = serializers.ListField(
-        child=StrictIntegerField(min_value=1), min_length=1, max_length=_MOST_AT_ONCE
+        child=StrictIntegerField(min_value=1), min_length=1, max_length=_MAX_AT_ONCE
     )
     decision = serializers.ChoiceField(
         choices=[(name, name) for name in DECISIONS],
@@ -192,7 +192,7 @@ class ProposalViewSet(ListModelMixin, RetrieveModelMixin, ResourceViewSet[Propos
     def create(self, request: Request) -> Response:
         """Start a background job that makes proposals from seed questions."""
         given = self.validated(NewEnrichmentSerializer)
-        plan = plan_of(most=given.pop("count"), **given)
+        plan = make_plan(most=given.pop("count"), **given)
         job = start_enrichment(plan, by=caller(request))
         return Response(JobSerializer(job).data, status=status.HTTP_202_ACCEPTED)
 

@@ -19,10 +19,10 @@ from kb.exceptions import InvalidKnowledgeError
 from kb.text.cleaning import clean_line
 
 from .services import (
-    MOST_PER_SEED,
-    MOST_PROPOSALS,
-    MOST_SAMPLES,
-    MOST_SEEDS,
+    MAX_PER_SEED,
+    MAX_PROPOSALS,
+    MAX_SAMPLES,
+    MAX_SEEDS,
     Plan,
     Progress,
     enrich,
@@ -33,7 +33,7 @@ SEED_LIMIT: Final = 1_000
 """Most characters of a seed; one is a question, a heading or a subject."""
 
 
-def plan_of(
+def make_plan(
     *,
     knowledge_base: KnowledgeBase,
     audience: Audience,
@@ -57,10 +57,10 @@ def plan_of(
     if not lines:
         raise InvalidKnowledgeError("seeds", "seeds are missing; give one a line.")
     for field, value, least, highest in (
-        ("seeds", len(lines), 1, MOST_SEEDS),
-        ("per_seed", per_seed, 0, MOST_PER_SEED),
-        ("count", most, 1, MOST_PROPOSALS),
-        ("samples", samples, 1, MOST_SAMPLES),
+        ("seeds", len(lines), 1, MAX_SEEDS),
+        ("per_seed", per_seed, 0, MAX_PER_SEED),
+        ("count", most, 1, MAX_PROPOSALS),
+        ("samples", samples, 1, MAX_SAMPLES),
     ):
         if not least <= value <= highest:
             raise InvalidKnowledgeError(
@@ -131,7 +131,7 @@ def _plan(run: JobRun) -> Plan:
     if seen_by is None:
         raise InvalidKnowledgeError("audience", f"There is no audience {audience!r}.")
     seeds = given.get("seeds")
-    return plan_of(
+    return make_plan(
         knowledge_base=found,
         audience=seen_by,
         seeds=[str(text) for text in seeds] if isinstance(seeds, list) else [],

@@ -187,7 +187,7 @@ SENTENCES: Final = Form(
 # From what a model wrote to values that may be used; what can't be read is nothing.
 
 
-_LONGEST_REPLY = 20_000
+_MAX_REPLY = 20_000
 # Control and format characters, halves of surrogate pairs, private use, unassigned.
 _NO_TEXT = frozenset(("Cc", "Cf", "Cs", "Co", "Cn"))
 # A model that has run away says the same over and over.
@@ -199,7 +199,7 @@ def read_reply(form: Form, reply: str) -> dict[str, str | float] | None:
 
     None unless the whole reply is one object that keeps to the form's schema.
     """
-    if len(reply) > _LONGEST_REPLY:
+    if len(reply) > _MAX_REPLY:
         return None
     try:
         found = json.loads(reply, parse_constant=_refuse)

@@ -19,14 +19,14 @@ from pgvector.django import L2Distance
 
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
-from kb.embedding.embedder import embedder_of
+from kb.embedding.embedder import get_embedder
 from kb.embedding.models import EntryEmbedding
 from kb.embedding.services import active_model
-from kb.enrichment.agents import SAMPLES, Asked, Draft, answer, ask_from
+from kb.enrichment.agents import SAMPLES, Asked, Draft, answer, generate_questions
 from kb.enrichment.forms import PROMPT_VERSION, Writer
 from kb.enrichment.models import Proposal
 from kb.enrichment.signals import (
-    LEAST_CONFIDENCE,
+    MIN_CONFIDENCE,
     Signals,
     same_numbers_and_denial,
     unreviewed_confidence,
@@ -41,11 +41,11 @@ from .proposals import (
     question_key,
 )
 
-LEAST_DECISIONS: Final = 50
+MIN_DECISIONS: Final = 50
 """So many decisions, and of either kind a fifth of that, before they count."""
-MOST_FITTED: Final = 0.95
-_MOST_DECISIONS: Final = 5_000  # the latest; a model does not change, people may
-_LEAST_OF_EITHER: Final = LEAST_DECISIONS // 5
+MAX_FITTED_CONFIDENCE: Final = 0.95
+_MAX_DECISIONS: Final = 5_000  # the latest; a model does not change, people may
+_MIN_OF_EITHER: Final = MIN_DECISIONS // 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +66,10 @@ class Trust:
             return unreviewed_confidence(signals)
         odds = self.weights[0] + float(np.dot(self.weights[1:], _features(signals)))
         share = 1 / (1 + float(np.exp(-odds)))
-        return min(MOST_FITTED, max(LEAST_CONFIDENCE, share))
+        return min(MAX_FITTED_CONFIDENCE, max(MIN_CONFIDENCE, share))
 
 
-def trust_in(model_fingerprint: str) -> Trust:
+def fit_trust(model_fingerprint: str) -> Trust:
     """Return how far a model's proposals may be trusted, from curators' decisions.
 
     An edited proposal counts as one that was not right as it stood.
@@ -78,7 +78,7 @@ def trust_in(model_fingerprint: str) -> Trust:
         Proposal.objects.decided()
         .filter(model_fingerprint=model_fingerprint, prompt_version=PROMPT_VERSION)
         .order_by("-decided_at")
-        .values_list("stated", "agreement", "likelihood", "state")[:_MOST_DECISIONS]
+        .values_list("stated", "agreement", "likelihood", "state")[:_MAX_DECISIONS]
     )
     rows = [
         (_features(Signals(stated, agreement, likelihood)), state)
@@ -86,7 +86,7 @@ def trust_in(model_fingerprint: str) -> Trust:
     ]
     right = np.asarray([state == Proposal.State.APPROVED for _, state in rows])
     few = min(int(right.sum()), len(rows) - int(right.sum()))
-    if len(rows) < LEAST_DECISIONS or few < _LEAST_OF_EITHER:
+    if len(rows) < MIN_DECISIONS or few < _MIN_OF_EITHER:
         return Trust(0)
     # A second to import, which a process without so many decisions never pays.
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
@@ -111,10 +111,10 @@ def _features(signals: Signals) -> tuple[float, float, float, float]:
 # Enriching a knowledge base: from seed questions to proposals, batch by batch.
 
 
-MOST_SEEDS: Final = 2_000
-MOST_PROPOSALS: Final = 10_000
-MOST_PER_SEED: Final = 20
-MOST_SAMPLES: Final = 20
+MAX_SEEDS: Final = 2_000
+MAX_PROPOSALS: Final = 10_000
+MAX_PER_SEED: Final = 20
+MAX_SAMPLES: Final = 20
 # What says the same as an entry lies nearer to it: a cosine above 0.97.
 _SAME_DISTANCE: Final = 0.25
 _NEAREST: Final = 3
@@ -187,7 +187,7 @@ def enrich(
         seed=plan.seed,
         job_id=plan.job_id,
     )
-    trust = trust_in(writer.fingerprint)
+    trust = fit_trust(writer.fingerprint)
     began = time.monotonic()
     at_once = max(1, _QUESTIONS_AT_ONCE // max(1, plan.per_seed))
     while progress.seeds < len(plan.seeds) and progress.proposed < plan.most:
@@ -209,7 +209,7 @@ def _drafts(
     plan: Plan, writer: Writer, seeds: Sequence[str], progress: Progress
 ) -> tuple[tuple[Draft, ...], Counter[str]]:
     seed = plan.seed + progress.seeds
-    asked, counts = ask_from(writer, seeds, per_seed=plan.per_seed, seed=seed)
+    asked, counts = generate_questions(writer, seeds, per_seed=plan.per_seed, seed=seed)
     known = proposed_keys(plan.knowledge_base, [one.question for one in asked])
     new = {question_key(one.question): one for one in reversed(asked)}
     wanted: list[Asked] = [
@@ -221,7 +221,7 @@ def _drafts(
         return (), counts
     drafts = answer(
         writer,
-        embedder_of(active_model()).encode,
+        get_embedder(active_model()).encode,
         wanted,
         samples=plan.samples,
         seed=seed,
@@ -236,7 +236,7 @@ def _proposals(
     if not drafts:
         return []
     model = active_model()
-    vectors = embedder_of(model).encode([draft.sentence for draft in drafts])
+    vectors = get_embedder(model).encode([draft.sentence for draft in drafts])
     kept: list[tuple[str, np.ndarray]] = []
     proposals = []
     for draft, vector in zip(drafts, vectors, strict=True):

@@ -47,9 +47,9 @@ def is_faithful(sentence: str, question: str, answer: str) -> bool:
 # How far a model's answer may be believed: what it says of it, and what it does.
 
 
-MOST_UNREVIEWED: Final = 0.6
+MAX_UNREVIEWED_CONFIDENCE: Final = 0.6
 """Confidence of an answer that all signals are sure of, before anybody reviewed any."""
-LEAST_CONFIDENCE: Final = 0.02
+MIN_CONFIDENCE: Final = 0.02
 """No entry has less: the hard gate divides by it."""
 
 
@@ -67,12 +67,12 @@ class Signals:
     likelihood: float | None
 
 
-def likelihood_of(log_probability: float | None) -> float | None:
+def token_likelihood(log_probability: float | None) -> float | None:
     """Return the geometric mean probability of a token from the mean of its logs."""
     return None if log_probability is None else math.exp(min(0.0, log_probability))
 
 
-def agreement_of(
+def measure_agreement(
     answer: str,
     samples: Sequence[str | None],
     vectors: Sequence[np.ndarray],
@@ -104,4 +104,4 @@ def unreviewed_confidence(signals: Signals) -> float:
     known = [signals.stated, signals.agreement]
     if signals.likelihood is not None:
         known.append(signals.likelihood)
-    return max(LEAST_CONFIDENCE, MOST_UNREVIEWED * min(known))
+    return max(MIN_CONFIDENCE, MAX_UNREVIEWED_CONFIDENCE * min(known))

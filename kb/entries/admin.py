@@ -17,7 +17,7 @@ from kb.archive.pages import export_file, exports_page
 from kb.entries.models import Entry, EntryQuerySet
 from kb.entries.states import erase_entry
 from kb.interface.admin import ServiceAdmin
-from kb.upkeep.conflict_resolution import settle_written
+from kb.upkeep.conflict_resolution import resolve_written
 from kb.upkeep.pages import due_page
 
 from .bulk_actions import ACTIONS, BulkActionsAdmin
@@ -148,7 +148,7 @@ class EntryAdmin(BulkActionsAdmin, HistoryPages, ServiceAdmin):
         self, request: HttpRequest, obj: Entry, form: EntryForm, change: bool
     ) -> None:
         super().save_model(request, obj, form, change)
-        for conflict in settle_written(obj.pk, by=caller(request)):
+        for conflict in resolve_written(obj.pk, by=caller(request)):
             address = reverse("admin:kb_conflict_change", args=[conflict.pk])
             self.message_user(
                 request,

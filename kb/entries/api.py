@@ -39,7 +39,7 @@ from kb.exceptions import (
     RevisionConflictError,
 )
 from kb.interface.api import AgentReadsCuratorWrites
-from kb.upkeep.conflict_resolution import settle_written
+from kb.upkeep.conflict_resolution import resolve_written
 
 from .filters import EntryFilter
 from .serializers import (
@@ -124,7 +124,7 @@ class EntryViewSet(ListModelMixin, ResourceViewSet[Entry]):
         override = fields.pop("override", "")
         with transaction.atomic():
             entry = create_entry(author=caller(request), **fields)
-            settle_written(entry.pk, by=caller(request), override=override)
+            resolve_written(entry.pk, by=caller(request), override=override)
         self.kwargs["entry_id"] = entry.pk
         return self._shown(status.HTTP_201_CREATED)
 
@@ -159,7 +159,7 @@ class EntryViewSet(ListModelMixin, ResourceViewSet[Entry]):
                 **changes,
             )
             if changes.keys() & {"text", "question"}:
-                settle_written(entry_id, by=caller(request), override=override)
+                resolve_written(entry_id, by=caller(request), override=override)
         return self._shown()
 
     @extend_schema(
@@ -196,7 +196,7 @@ class EntryViewSet(ListModelMixin, ResourceViewSet[Entry]):
         override = body.pop("override", "")
         with transaction.atomic():
             self._act(verify_entry, body)
-            settle_written(entry_id, by=caller(request), override=override)
+            resolve_written(entry_id, by=caller(request), override=override)
         return self._shown()
 
     @extend_schema(

@@ -22,7 +22,7 @@ from jobs.models import Job
 from jobs.run import JobRun
 from jobs.services import enqueue
 from kb.audiences.models import Audience
-from kb.conflicts.finding import outdate_conflicts_of
+from kb.conflicts.finding import outdate_conflicts
 from kb.embedding.services import active_model, write_vectors
 from kb.entries.models import Entry, Revision
 from kb.exceptions import InvalidKnowledgeError
@@ -148,7 +148,7 @@ def change_entries(
     if change.action == Action.RESTORE:
         write_vectors(changed, model=model)
     if change.action == Action.RETIRE:
-        outdate_conflicts_of(*(entry.pk for entry in changed))
+        outdate_conflicts(*(entry.pk for entry in changed))
     return BulkReport(
         changed=len(changed), unchanged=unchanged, failures=tuple(failures)
     )

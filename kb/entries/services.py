@@ -11,7 +11,7 @@ from typing import Any, Unpack
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from kb.conflicts.finding import refresh_conflicts_of
+from kb.conflicts.finding import refresh_conflicts
 from kb.embedding.services import PreparedVectors, active_model, write_vectors
 from kb.entries.models import Entry, Revision
 from kb.exceptions import InvalidKnowledgeError
@@ -112,7 +112,7 @@ def edit_entry(
     )
     if changed & {"text", "question"}:
         write_vectors([entry], model=model, prepared=prepared)
-        refresh_conflicts_of(entry.pk)
+        refresh_conflicts(entry.pk)
     return entry
 
 

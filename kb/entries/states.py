@@ -6,7 +6,7 @@ Each function is one transaction that writes the next revision with the entry.
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from kb.conflicts.finding import outdate_conflicts_of
+from kb.conflicts.finding import outdate_conflicts
 from kb.embedding.services import active_model, write_vectors
 from kb.entries.models import Entry, Revision
 from kb.exceptions import RevisionNotFoundError
@@ -57,7 +57,7 @@ def retire_entry(
     if default:
         kept = clean_reason(reason) or default
         save(entry, number=number + 1, author=by, reason=kept)
-        outdate_conflicts_of(entry.pk)
+        outdate_conflicts(entry.pk)
     return entry
 
 

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from accounts.exceptions import ConflictError
 from kb.documents.models import Document
-from kb.embedding.embedder import embedder_of
+from kb.embedding.embedder import get_embedder
 from kb.embedding.models import EmbeddingModel
 from kb.embedding.services import PreparedVectors, active_model
 from kb.entries.models import Entry
@@ -182,7 +182,7 @@ def _texts(row: Import, batch: Sequence[Piece | BadRow], step: _Step) -> list[st
 def _embed(texts: Sequence[str], model: EmbeddingModel | None) -> PreparedVectors:
     if model is None or not texts:
         return PreparedVectors("", {})
-    embedder = embedder_of(model)
+    embedder = get_embedder(model)
     vectors = embedder.encode(texts)
     return PreparedVectors(embedder.fingerprint, dict(zip(texts, vectors, strict=True)))
 

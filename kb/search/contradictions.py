@@ -31,15 +31,15 @@ def contradictions_between(entry_ids: Sequence[int]) -> tuple[Contradiction, ...
             conflict_id,
             (first, second),
             (
-                quote_of(first_text, reasons, "first"),
-                quote_of(second_text, reasons, "second"),
+                find_quote(first_text, reasons, "first"),
+                find_quote(second_text, reasons, "second"),
             ),
         )
         for conflict_id, first, second, first_text, second_text, reasons in rows
     )
 
 
-def quote_of(text: str, reasons: Sequence[Mapping[str, Any]], side: str) -> str:
+def find_quote(text: str, reasons: Sequence[Mapping[str, Any]], side: str) -> str:
     """Return the sentence that clashes; all of a text where none is marked."""
     places = [reason[side] for reason in reasons if reason[side]]
     for sentence in sentence_spans(text, clauses=True):

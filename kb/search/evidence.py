@@ -241,7 +241,7 @@ def search(
             rows = execute(_COMPARING_LOOK, {**parameters, "bound": _UNBOUNDED})
     if not rows:  # not even a head: another model became active meanwhile
         return search(
-            embed_question(vector.text, anew=True),
+            embed_question(vector.text, reload=True),
             question_text,
             scope=scope,
             top_k=top_k,

@@ -22,7 +22,7 @@ from .vocabulary import (
 from .words import Span, Word, starts_with_digit
 
 _SAME: Final = 0.04  # of the larger: 30 days are one month, 4 weeks are not
-_MOST_DIGITS: Final = 16  # what a longer one counts, nobody compares
+_MAX_DIGITS: Final = 16  # what a longer one counts, nobody compares
 _NOON: Final = {"noon": 720.0, "midday": 720.0, "mittag": 720.0}
 
 
@@ -54,7 +54,7 @@ class Quantity:
         return abs(self.value - other.value) <= tolerance * largest
 
 
-def quantities_of(words: Sequence[Word]) -> list[Quantity]:
+def find_quantities(words: Sequence[Word]) -> list[Quantity]:
     """Return the quantities of one sentence in order."""
     found: list[Quantity] = []
     at = 0
@@ -70,7 +70,7 @@ def quantities_of(words: Sequence[Word]) -> list[Quantity]:
     return found
 
 
-def number_of(said: str) -> float | None:
+def parse_number(said: str) -> float | None:
     """Return the number that a token writes: "1,000.50", "1.000,50" and "ten" alike.
 
     A single separator before exactly three digits groups thousands in both languages.
@@ -81,7 +81,7 @@ def number_of(said: str) -> float | None:
         not starts_with_digit(said)
         or ":" in said
         or said.count("-") == 2
-        or len(said) > _MOST_DIGITS
+        or len(said) > _MAX_DIGITS
     ):
         return None
     plain = said.replace("\u00a0", "").replace("\u202f", "").rstrip(".")
@@ -95,7 +95,7 @@ def number_of(said: str) -> float | None:
     return float(plain)
 
 
-def _made(
+def _quantity(
     words: Sequence[Word],
     positions: Sequence[int],
     dimension: str,
@@ -106,7 +106,7 @@ def _made(
     return Quantity(dimension, value, counted, span, tuple(positions))
 
 
-def _said(words: Sequence[Word], at: int) -> str:
+def _word_at(words: Sequence[Word], at: int) -> str:
     return words[at].said if 0 <= at < len(words) else ""
 
 
@@ -114,13 +114,13 @@ def _date(words: Sequence[Word], at: int) -> Quantity | None:
     said = words[at].said
     if said.count("-") == 2 and starts_with_digit(said):
         year, month, day = (int(part) for part in said.split("-"))
-        return _made(words, [at], "date", year * 10_000 + month * 100 + day)
+        return _quantity(words, [at], "date", year * 10_000 + month * 100 + day)
     parts = said.split(".")
     if len(parts) == 3 and starts_with_digit(said) and int(parts[1]) <= 12:
         year = int(parts[2] or 0)
         year += 2_000 if 0 < year < 100 else 0
         number = year * 10_000 + int(parts[1]) * 100 + int(parts[0])
-        return _made(words, [at], "date", number)
+        return _quantity(words, [at], "date", number)
     return _written_date(words, at)
 
 
@@ -130,35 +130,35 @@ def _written_date(words: Sequence[Word], at: int) -> Quantity | None:
     if before and (month := _month(words, at + before[1])):
         positions = list(range(at, at + before[1] + 1))
         day = before[0]
-    elif after and (later := _day(words, at + 1)) and _said(words, at) != "may":
+    elif after and (later := _day(words, at + 1)) and _word_at(words, at) != "may":
         month, day = after, later[0]
         positions = list(range(at, at + 1 + later[1]))
     elif after and (words[at].is_name or words[at].said not in {"may", "march"}):
         month, day, positions = after, 0, [at]
     else:
         return _year(words, at)
-    year = _said(words, positions[-1] + 1)
+    year = _word_at(words, positions[-1] + 1)
     if _is_year(year):
         positions.append(positions[-1] + 1)
     number = (int(year) * 10_000 if _is_year(year) else 0) + month * 100 + day
-    return _made(words, positions, "date", number)
+    return _quantity(words, positions, "date", number)
 
 
 def _day(words: Sequence[Word], at: int) -> tuple[int, int] | None:
     """Return a day of a month and how many words write it."""
-    said = _said(words, at).rstrip(".")
+    said = _word_at(words, at).rstrip(".")
     if not (_is_plain(said) and 1 <= int(said) <= 31):
         return None
-    length = 2 if _said(words, at + 1) in {"st", "nd", "rd", "th"} else 1
-    return int(said), length + (_said(words, at + length) == "of")
+    length = 2 if _word_at(words, at + 1) in {"st", "nd", "rd", "th"} else 1
+    return int(said), length + (_word_at(words, at + length) == "of")
 
 
 def _month(words: Sequence[Word], at: int) -> int:
-    return int(MONTHS.get(_said(words, at), 0))
+    return int(MONTHS.get(_word_at(words, at), 0))
 
 
 def _is_plain(said: str) -> bool:
-    return said.isascii() and said.isdigit() and len(said) < _MOST_DIGITS
+    return said.isascii() and said.isdigit() and len(said) < _MAX_DIGITS
 
 
 def _is_year(said: str) -> bool:
@@ -167,15 +167,15 @@ def _is_year(said: str) -> bool:
 
 def _year(words: Sequence[Word], at: int) -> Quantity | None:
     led = {"in", "since", "until", "before", "from", "after", "by", "seit", "bis", "ab"}
-    if _is_year(words[at].said) and _said(words, at - 1) in led:
-        return _made(words, [at], "date", int(words[at].said) * 10_000)
+    if _is_year(words[at].said) and _word_at(words, at - 1) in led:
+        return _quantity(words, [at], "date", int(words[at].said) * 10_000)
     return None
 
 
 def _clock(words: Sequence[Word], at: int) -> Quantity | None:
-    said, after = words[at].said, _said(words, at + 1)
+    said, after = words[at].said, _word_at(words, at + 1)
     if said in _NOON:
-        return _made(words, [at], "clock", _NOON[said])
+        return _quantity(words, [at], "clock", _NOON[said])
     if not starts_with_digit(said):
         return None
     hours, _, minutes = said.replace(".", ":").partition(":")
@@ -191,21 +191,21 @@ def _clock(words: Sequence[Word], at: int) -> Quantity | None:
     positions = (
         [at] if ":" in said and half is None and after != "uhr" else [at, at + 1]
     )
-    return _made(words, positions, "clock", hour * 60 + int(minutes or 0))
+    return _quantity(words, positions, "clock", hour * 60 + int(minutes or 0))
 
 
 def _weekday(words: Sequence[Word], at: int) -> Quantity | None:
     if words[at].said not in WEEKDAYS:
         return None
-    return _made(words, [at], "weekday", WEEKDAYS[words[at].said])
+    return _quantity(words, [at], "weekday", WEEKDAYS[words[at].said])
 
 
 def _ordinal(words: Sequence[Word], at: int) -> Quantity | None:
     said = words[at].said
     if said in ORDINALS:
-        return _made(words, [at], "ordinal", ORDINALS[said])
-    if _is_plain(said) and _said(words, at + 1) in {"st", "nd", "rd", "th"}:
-        return _made(words, [at, at + 1], "ordinal", float(said))
+        return _quantity(words, [at], "ordinal", ORDINALS[said])
+    if _is_plain(said) and _word_at(words, at + 1) in {"st", "nd", "rd", "th"}:
+        return _quantity(words, [at, at + 1], "ordinal", float(said))
     return None
 
 
@@ -214,22 +214,22 @@ def _amount(words: Sequence[Word], at: int) -> Quantity | None:
     positions = [at]
     currency = UNITS.get(words[at].said, ("", 0.0))
     if currency[0].startswith("money") and at + 1 < len(words):
-        value = number_of(_said(words, at + 1))
+        value = parse_number(_word_at(words, at + 1))
         if value is None:
             return None
         positions.append(at + 1)
     else:
         if _is_designator(words, at):
             return None
-        value = number_of(words[at].said)
+        value = parse_number(words[at].said)
         currency = ("", 0.0)
     if value is None:
         return None
-    if (scale := SCALES.get(_said(words, positions[-1] + 1))) is not None:
+    if (scale := SCALES.get(_word_at(words, positions[-1] + 1))) is not None:
         value *= scale
         positions.append(positions[-1] + 1)
     if currency[0]:
-        return _made(words, positions, currency[0], value)
+        return _quantity(words, positions, currency[0], value)
     return _with_unit(words, positions, value)
 
 
@@ -237,17 +237,17 @@ def _with_unit(
     words: Sequence[Word], positions: list[int], value: float
 ) -> Quantity | None:
     after = positions[-1] + 1
-    while _said(words, after) in {"a", "an", "of", "working", "calendar"}:
+    while _word_at(words, after) in {"a", "an", "of", "working", "calendar"}:
         after += 1  # "half an hour", "five working days"
-    unit = UNITS.get(_said(words, after))
+    unit = UNITS.get(_word_at(words, after))
     if unit is not None:
-        return _made(words, [*positions, after], unit[0], value * unit[1])
+        return _quantity(words, [*positions, after], unit[0], value * unit[1])
     said = words[positions[0]].said
     if said in {"half", "quarter", "halbe", "halben", "viertel"}:
-        return _made(words, positions, "percent", value * 100)
+        return _quantity(words, positions, "percent", value * 100)
     if said in {"twice", "zweimal", "thrice", "dreimal"}:
-        return _made(words, positions, "times", value)
-    return _made(words, positions, "count", value, _counted(words, positions))
+        return _quantity(words, positions, "times", value)
+    return _quantity(words, positions, "count", value, _counted(words, positions))
 
 
 def _counted(words: Sequence[Word], positions: Sequence[int]) -> str:
@@ -258,7 +258,7 @@ def _counted(words: Sequence[Word], positions: Sequence[int]) -> str:
 
 
 def _is_designator(words: Sequence[Word], at: int) -> bool:
-    return _said(words, at - 1) in DESIGNATED
+    return _word_at(words, at - 1) in DESIGNATED
 
 
 def _same_date(one: int, other: int) -> bool:

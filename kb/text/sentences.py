@@ -8,7 +8,7 @@ from typing import Final
 
 from sentencex import segment
 
-from .quantities import Quantity, quantities_of
+from .quantities import Quantity, find_quantities
 from .vocabulary import (
     AXES,
     DENYING,
@@ -19,9 +19,9 @@ from .vocabulary import (
     NEGATIONS,
     STOP_WORDS,
 )
-from .words import Span, Word, words_of
+from .words import Span, Word, read_words
 
-LONGEST = 1_200
+MAX_CHARACTERS = 1_200
 """Characters of a group; a longer sentence stays whole."""
 
 _UNKNOWN_LANGUAGE = "en"  # its rules are the library's fallback for most languages
@@ -42,7 +42,7 @@ def split_into_facts(text: str, language: str) -> Iterator[str]:
     """Yield the facts of a paragraph, each at most a few sentences.
 
     A sentence that leans on the one before it (by a pronoun or a connective), or is too
-    short to say anything, is kept with it, up to `LONGEST` characters.
+    short to say anything, is kept with it, up to `MAX_CHARACTERS` characters.
 
     Args:
         language: Two letters as of a knowledge base; others than those known are split
@@ -51,7 +51,7 @@ def split_into_facts(text: str, language: str) -> Iterator[str]:
     group = ""
     for sentence in _sentences(text, language):
         leans = _LEANING.match(sentence) or min(len(sentence), len(group)) < _SHORT
-        if group and leans and len(group) + 1 + len(sentence) <= LONGEST:
+        if group and leans and len(group) + 1 + len(sentence) <= MAX_CHARACTERS:
             group = f"{group} {sentence}"
         else:
             if group:
@@ -116,10 +116,10 @@ class Sentence:
 def read_sentence(
     text: str, language: str, span: Span | None = None
 ) -> Sentence | None:
-    words = words_of(text, language, span)
+    words = read_words(text, language, span)
     if not words:
         return None
-    quantities = quantities_of(words)
+    quantities = find_quantities(words)
     taken = {at for quantity in quantities for at in quantity.words}
     denials = tuple(
         at for at, word in enumerate(words) if _denies(words, at) and word.said

@@ -106,7 +106,7 @@ def _goes_on(before: str, after: str) -> bool:
     return last in ABBREVIATIONS and (last != "no." or after[:1].isdecimal())
 
 
-def words_of(text: str, language: str = "en", span: Span | None = None) -> list[Word]:
+def read_words(text: str, language: str = "en", span: Span | None = None) -> list[Word]:
     """Return the words of a text, or of a part of it; places are the whole text's."""
     begin, stop = (span.start, span.end) if span else (0, len(text))
     found: list[Word] = []

@@ -19,7 +19,7 @@ from kb.entries.serializers import DueEntrySerializer
 from kb.exceptions import EntryNotFoundError
 from kb.interface.api import AgentReadsCuratorWrites
 from kb.upkeep.services import (
-    POSTPONE_MOST_DAYS,
+    MAX_POSTPONE_DAYS,
     due_entries,
     postpone_review,
     read_page,
@@ -56,7 +56,7 @@ class DuePageSerializer(serializers.Serializer[Any]):
 class PostponementSerializer(StrictSerializer):
     """For how long."""
 
-    days = StrictIntegerField(min_value=1, max_value=POSTPONE_MOST_DAYS)
+    days = StrictIntegerField(min_value=1, max_value=MAX_POSTPONE_DAYS)
 
 
 class PostponedSerializer(serializers.Serializer[Any]):

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.roles import Role, has_role
-from kb.conflicts.finding import find_conflicts_of, other_entry
+from kb.conflicts.finding import find_entry_conflicts, other_entry
 from kb.conflicts.models import Conflict
 from kb.embedding.services import active_model
 from kb.entries.models import Entry
@@ -38,7 +38,7 @@ def merge_conflict(
         text: What it says from now on, with what only the other one said; "" leaves it
             as it is. A verified entry stays verified if `by` may verify.
     """
-    conflict, other = _taken_up(conflict_id, keep, by)
+    conflict, other = _lock_pair(conflict_id, keep, by)
     note = _clean(reason)
     if text.strip():
         edit_entry(
@@ -67,7 +67,7 @@ def override_conflict(
 
     That vouches for the right one, if it waited for a review.
     """
-    conflict, other = _taken_up(conflict_id, keep, by)
+    conflict, other = _lock_pair(conflict_id, keep, by)
     note = _clean(reason, required=True)
     change = retire_entry if retire else mark_for_review
     change(
@@ -124,7 +124,7 @@ def resolve_conflict(
 
 
 @transaction.atomic
-def settle_written(
+def resolve_written(
     entry_id: int, *, by: User, override: str = ""
 ) -> tuple[Conflict, ...]:
     """Look for conflicts of what a person has just written, and act on contradictions.
@@ -139,7 +139,7 @@ def settle_written(
     Returns:
         Its open conflicts that `by` may see, contradictions first.
     """
-    find_conflicts_of(entry_id, is_complete=False)
+    find_entry_conflicts(entry_id, is_complete=False)
     for conflict in _contradictions(entry_id, by):
         if override.strip():
             override_conflict(
@@ -170,7 +170,7 @@ def _contradictions(entry_id: int, by: User) -> list[Conflict]:
     )
 
 
-def _taken_up(conflict_id: int, keep: int, by: User) -> tuple[Conflict, int]:
+def _lock_pair(conflict_id: int, keep: int, by: User) -> tuple[Conflict, int]:
     """Return the locked conflict and the id of the entry that is not kept."""
     conflict = _lock(conflict_id, by)
     if keep not in (conflict.first_id, conflict.second_id):

@@ -49,7 +49,7 @@ def due_page(model_admin: Any, request: HttpRequest) -> HttpResponse:  # noqa: A
     if not model_admin.has_view_permission(request):
         raise PermissionDenied
     user = caller(request)
-    choice = _choice_of(request)
+    choice = _read_choice(request)
     if request.method == "POST":
         if not model_admin.has_change_permission(request):
             raise PermissionDenied
@@ -92,7 +92,7 @@ def due_page(model_admin: Any, request: HttpRequest) -> HttpResponse:  # noqa: A
     return TemplateResponse(request, "admin/kb/entry/due.html", context)
 
 
-def _choice_of(request: HttpRequest) -> _Choice:
+def _read_choice(request: HttpRequest) -> _Choice:
     asked = request.GET
     reason = asked.get("reason", "")
     if reason and reason not in LABELS:
@@ -116,7 +116,7 @@ def _owners() -> list[str]:
 def _act(model_admin: Any, request: HttpRequest, user: User) -> HttpResponse:  # noqa: ANN401  # unfold ships no types
     """Do what was asked to the entry, and go back to where the queue was."""
     asked = request.POST
-    entry = _entry_of(user, asked.get("entry", ""))
+    entry = _find_entry(user, asked.get("entry", ""))
     try:
         done = _do(user, entry, asked)
     except NescioError as error:
@@ -129,7 +129,7 @@ def _act(model_admin: Any, request: HttpRequest, user: User) -> HttpResponse:  #
     return HttpResponseRedirect(f"{here}?{query}" if query else here)
 
 
-def _entry_of(user: User, key: str) -> Entry:
+def _find_entry(user: User, key: str) -> Entry:
     is_key = key.isascii() and key.isdecimal() and len(key) < 19
     found = Entry.objects.visible_to(user).filter(pk=int(key)) if is_key else None
     entry = found.defer("search_vector").first() if found is not None else None

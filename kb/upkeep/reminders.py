@@ -69,7 +69,7 @@ def remind(owner: User, *, at: datetime) -> int:
     Raises:
         RetryableJobError: The mail server did not take it.
     """
-    rows = _untold(owner, at).in_queue_order().select_related("upkeep")
+    rows = _due_unreminded(owner, at).in_queue_order().select_related("upkeep")
     entries = list(rows.defer("search_vector")[:_MOST])
     if not entries:
         return 0
@@ -93,7 +93,7 @@ def remind(owner: User, *, at: datetime) -> int:
     return len(made)
 
 
-def _untold(owner: User, at: datetime) -> EntryQuerySet:
+def _due_unreminded(owner: User, at: datetime) -> EntryQuerySet:
     told = Reminder.objects.filter(
         entry=OuterRef("pk"), owner=owner, due_at=OuterRef("upkeep__due_at")
     )

@@ -19,7 +19,7 @@ from kb.exceptions import EntryNotFoundError, InvalidKnowledgeError
 from kb.upkeep.models import Upkeep
 
 KIND = "kb.keep_upkeep"
-POSTPONE_MOST_DAYS = 365
+MAX_POSTPONE_DAYS = 365
 
 _RECKON_ENTRIES = 5_000
 # Both rows are locked, and entries first as everywhere: a verification that commits
@@ -61,9 +61,9 @@ def postpone_review(*, entry_id: int, by: User, days: int) -> Upkeep:
         EntryNotFoundError: There is no such entry.
         InvalidKnowledgeError: `days` is not from 1 to 365, or the entry is never due.
     """
-    if not 1 <= days <= POSTPONE_MOST_DAYS:
+    if not 1 <= days <= MAX_POSTPONE_DAYS:
         raise InvalidKnowledgeError(
-            "days", f"days {days} is not in 1 to {POSTPONE_MOST_DAYS}; give one in it."
+            "days", f"days {days} is not in 1 to {MAX_POSTPONE_DAYS}; give one in it."
         )
     row = Upkeep.objects.select_for_update(no_key=True).filter(entry=entry_id).first()
     if row is None:
@@ -107,7 +107,7 @@ def keep_upkeep(run: JobRun) -> dict[str, object]:
     ):
         while True:
             with run.step() as step:
-                count = doubt_overdue(knowledge_base)
+                count = unverify_overdue(knowledge_base)
                 doubted += count
                 step.advance(
                     done=moved + doubted,
@@ -118,7 +118,7 @@ def keep_upkeep(run: JobRun) -> dict[str, object]:
     return {"moved": moved, "doubted": doubted}
 
 
-def doubt_overdue(knowledge_base: KnowledgeBase, *, limit: int = BATCH) -> int:
+def unverify_overdue(knowledge_base: KnowledgeBase, *, limit: int = BATCH) -> int:
     """Take back verifications whose review is overdue beyond the grace period.
 
     What was postponed is spared for as long.

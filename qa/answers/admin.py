@@ -13,7 +13,7 @@ from unfold.decorators import display
 from accounts.admin_parts import EstimatingPaginator, ReadOnlyAdmin, table
 from kb.enrichment.admin_forms import to_seeds
 from kb.enrichment.background import SEED_LIMIT
-from kb.enrichment.services import MOST_SEEDS
+from kb.enrichment.services import MAX_SEEDS
 from qa.answers.models import Answer, AnswerQuerySet, fetch_evidence
 from qa.answers.view import shown_pieces, token_confidences
 from qa.answers.waterfall import stage_times
@@ -144,7 +144,7 @@ class AnswerAdmin(ReadOnlyAdmin):
         """Take the refused ones among the chosen questions as seeds."""
         refused = chosen.filter(outcome=Answer.Outcome.REFUSED).order_by("-created_at")
         questions = list(
-            dict.fromkeys(refused.values_list("question", flat=True)[:MOST_SEEDS])
+            dict.fromkeys(refused.values_list("question", flat=True)[:MAX_SEEDS])
         )
         if not questions:
             self.message_user(

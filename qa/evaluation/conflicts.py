@@ -20,7 +20,7 @@ from kb.conflicts.judgement import (
     Logistic,
     Model,
     judge,
-    signals_of,
+    measure_signals,
 )
 from kb.conflicts.values import (
     Judge,
@@ -192,8 +192,8 @@ def tables_of(pairs: Sequence[LabelledPair]) -> tuple[TextTable, ...]:
 
 def _numbers(pair: LabelledPair, left_out: frozenset[str]) -> Mapping[str, float]:
     """Return what is measured of the pair's first sentences, of which it has one each."""
-    measured = signals_of(
-        pair.first, pair.second, distance=pair.distance, deaf_to=left_out
+    measured = measure_signals(
+        pair.first, pair.second, distance=pair.distance, ignored_signals=left_out
     )
     return measured[0].numbers
 

@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from jobs.models import Job
 from jobs.run import JobRun
-from kb.embedding.embedder import embedder_of
+from kb.embedding.embedder import get_embedder
 from kb.embedding.models import EmbeddingModel
 from kb.embedding.services import active_model
 from kb.enrichment.models import Proposal
@@ -105,7 +105,7 @@ def find_gaps(run: JobRun, *, batch: int = BATCH) -> dict[str, object]:
     placed = int(run.cursor.get("placed", 0))
     while questions := _pending(batch):
         texts = list(dict.fromkeys(each.question for each in questions))
-        vectors = dict(zip(texts, embedder_of(model).encode(texts), strict=True))
+        vectors = dict(zip(texts, get_embedder(model).encode(texts), strict=True))
         for each in questions:
             each.vector = vectors[each.question]
         with run.step() as step:
@@ -329,7 +329,7 @@ def _embed_again(run: JobRun, model: EmbeddingModel, batch: int) -> None:
         Q(embedding_model__isnull=True) | ~Q(embedding_model=model)
     )
     while gaps := list(others.order_by("pk")[:batch]):
-        vectors = embedder_of(model).encode([gap.question for gap in gaps])
+        vectors = get_embedder(model).encode([gap.question for gap in gaps])
         with run.step():
             for gap, vector in zip(gaps, vectors, strict=True):
                 gap.vector, gap.embedding_model = vector, model

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from accounts.roles import Role, has_role
 from kb.audiences.models import Audience
-from kb.enrichment.background import SEED_LIMIT, plan_of, start_enrichment
+from kb.enrichment.background import SEED_LIMIT, make_plan, start_enrichment
 from kb.entries.models import Entry
 from kb.search import search
 from kb.types import Evidence, QuestionVector, Scope
@@ -120,7 +120,7 @@ def propose(gap_id: int, *, by: User, audience: Audience) -> Gap:
     seeds = dict.fromkeys(
         " ".join(text.split())[:SEED_LIMIT] for text in (gap.question, *asked[:_SEEDS])
     )
-    plan = plan_of(
+    plan = make_plan(
         knowledge_base=gap.knowledge_base,
         audience=audience,
         seeds=list(seeds),

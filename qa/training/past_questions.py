@@ -28,7 +28,7 @@ from django.db.models import (
 from django.db.models.functions import Cast
 
 from jobs.run import JobRun
-from kb.embedding.embedder import embedder_of
+from kb.embedding.embedder import get_embedder
 from kb.embedding.models import EmbeddingModel
 from kb.embedding.services import active_model
 from kb.text.time_sensitive import asks_about_now
@@ -217,7 +217,7 @@ def _changed(labels: list[_Label], model: EmbeddingModel) -> list[_Label]:
 
 def _rows(labels: list[_Label], model: EmbeddingModel) -> list[PastQuestion]:
     answers = Answer.objects.in_bulk([label.answer_id for label in labels])
-    encode = embedder_of(model).encode_question if answers else None
+    encode = get_embedder(model).encode_question if answers else None
     return [
         PastQuestion(
             answer=answer,

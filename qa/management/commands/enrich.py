@@ -9,7 +9,7 @@ from django.db import transaction
 
 from accounts.exceptions import UnavailableError
 from kb.audiences.models import Audience
-from kb.enrichment.background import plan_of
+from kb.enrichment.background import make_plan
 from kb.enrichment.models import Proposal
 from kb.enrichment.services import Progress, enrich
 from qa.answers.asking import find_knowledge_base
@@ -57,7 +57,7 @@ class Command(base.Command):
             raise CommandError(f"{error} {kept}", returncode=3) from error
 
     def _enrich(self, options: dict[str, Any]) -> None:
-        plan = plan_of(
+        plan = make_plan(
             knowledge_base=find_knowledge_base(options["knowledge_base"]),
             audience=_audience(options["audience"]),
             seeds=_lines(options["seeds"]),

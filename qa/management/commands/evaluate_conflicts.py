@@ -83,6 +83,6 @@ class Command(base.Command):
         seen = [pair for pair in pairs if pair.half == "development"]
         model = fit_model(seen, version=str(int(MODEL.version) + 1))
         written = asdict(model)
-        del written["deaf_to"]  # of ablations alone
+        del written["ignored_signals"]  # of ablations alone
         base.write_figures(path, dumps(written, indent=2))
         self.stdout.write(f"Fitted on {len(seen)} pairs; written to {path}.")

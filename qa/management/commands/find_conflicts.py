@@ -7,8 +7,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from accounts.exceptions import NescioError
 from jobs.services import enqueue
-from kb.conflicts.background import KIND, Hearing, heard_batches
-from kb.conflicts.finding import find_conflicts_of
+from kb.conflicts.background import KIND, JudgeSession, judged_batches
+from kb.conflicts.finding import find_entry_conflicts
 from kb.conflicts.models import Conflict
 from qa.inference.configured import configured_judge
 
@@ -42,18 +42,18 @@ class Command(BaseCommand):
         self.stdout.write(f"Compared {done} entries.")
 
     def _find(self) -> int:
-        hearing, done = Hearing.of(configured_judge), 0
-        for entry_ids, opinions in heard_batches(hearing):
+        judging, done = JudgeSession.of(configured_judge), 0
+        for entry_ids, opinions in judged_batches(judging):
             for entry_id in entry_ids:
-                find_conflicts_of(entry_id, opinions=opinions)
+                find_entry_conflicts(entry_id, opinions=opinions)
             done += len(entry_ids)
             if done % 1_000 == 0:
                 self.stdout.write(f"{done} entries compared.")
-        if hearing.failure:
-            self.stderr.write(f"Done without the language model: {hearing.failure}")
-        elif hearing.judge:
+        if judging.failure:
+            self.stderr.write(f"Done without the language model: {judging.failure}")
+        elif judging.judge:
             self.stdout.write(
-                f"Asked {hearing.judge.name} about {hearing.asked} unsure pairs, "
-                f"{hearing.unreadable} without a readable reply."
+                f"Asked {judging.judge.name} about {judging.asked} unsure pairs, "
+                f"{judging.unreadable} without a readable reply."
             )
         return done

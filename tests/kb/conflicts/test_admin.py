@@ -2,7 +2,7 @@ import pytest
 
 from accounts.roles import Role
 from kb.conflicts.admin import marked
-from kb.conflicts.finding import find_conflicts_of
+from kb.conflicts.finding import find_entry_conflicts
 from kb.models import Conflict, Entry
 from tests.factories import make_audience, make_entry, make_knowledge_base, make_user
 
@@ -16,7 +16,7 @@ LIST = "/admin/kb/conflict/"
 @pytest.fixture
 def conflict():
     make_entry(FIVE)
-    (found,) = find_conflicts_of(make_entry(SEVEN).pk)
+    (found,) = find_entry_conflicts(make_entry(SEVEN).pk)
     return found
 
 
@@ -84,7 +84,7 @@ def test_an_expert_sees_it_and_has_no_buttons(client, conflict):
 
 def test_a_conflict_with_an_unseen_entry_has_no_page(curator):
     make_entry(FIVE, audience=make_audience("board", groups=["board"]))
-    (conflict,) = find_conflicts_of(make_entry(SEVEN).pk)
+    (conflict,) = find_entry_conflicts(make_entry(SEVEN).pk)
 
     assert curator.get(page_of(conflict)).status_code in (302, 404)
     assert SEVEN not in curator.get(LIST, follow=True).content.decode()

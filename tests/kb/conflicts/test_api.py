@@ -1,7 +1,7 @@
 import pytest
 
 from accounts.roles import Role
-from kb.conflicts.finding import find_conflicts_of
+from kb.conflicts.finding import find_entry_conflicts
 from kb.models import Conflict, Entry
 from tests.factories import make_audience, make_curator, make_entry, make_user
 
@@ -14,7 +14,7 @@ SEVEN = "The Savings account costs 7 euros a month."
 @pytest.fixture
 def conflict():
     make_entry(FIVE)
-    (found,) = find_conflicts_of(make_entry(SEVEN).pk)
+    (found,) = find_entry_conflicts(make_entry(SEVEN).pk)
     return found
 
 
@@ -36,7 +36,7 @@ def test_the_list_takes_as_many_queries_for_many_as_for_one(
     api, conflict, django_assert_num_queries
 ):
     make_entry("The lift is open on Sundays.")
-    find_conflicts_of(make_entry("The lift is closed on Sundays.").pk)
+    find_entry_conflicts(make_entry("The lift is closed on Sundays.").pk)
     client = api(make_curator())
 
     with django_assert_num_queries(2):
@@ -92,7 +92,7 @@ def test_agents_and_experts_neither_list_nor_resolve(api, conflict):
 
 def test_a_conflict_with_an_unseen_entry_is_as_if_there_were_none(api):
     make_entry(FIVE, audience=make_audience("board", groups=["board"]))
-    (conflict,) = find_conflicts_of(make_entry(SEVEN).pk)
+    (conflict,) = find_entry_conflicts(make_entry(SEVEN).pk)
     client = api(make_user(Role.CURATOR))
 
     assert client.get("/api/v1/conflicts").json()["results"] == []

@@ -7,7 +7,7 @@ from jobs.models import Job
 from jobs.run import run_job
 from jobs.services import enqueue
 from kb.conflicts.background import find_conflicts
-from kb.conflicts.finding import find_conflicts_of, pending_entries
+from kb.conflicts.finding import find_entry_conflicts, pending_entries
 from kb.entries.services import edit_entry
 from kb.entries.states import retire_entry
 from kb.exceptions import (
@@ -21,7 +21,7 @@ from kb.upkeep.conflict_resolution import (
     merge_conflict,
     override_conflict,
     resolve_conflict,
-    settle_written,
+    resolve_written,
 )
 from tests.factories import (
     make_audience,
@@ -47,7 +47,7 @@ def pair():
 @pytest.fixture
 def conflict(pair):
     """Return the open conflict of the pair."""
-    (found,) = find_conflicts_of(pair[1].pk)
+    (found,) = find_entry_conflicts(pair[1].pk)
     return found
 
 
@@ -62,7 +62,7 @@ def test_a_contradiction_is_kept_with_what_clashes(pair, conflict):
 def test_a_duplicate_is_found():
     make_entry(FIVE)
 
-    (found,) = find_conflicts_of(make_entry(PARAPHRASE).pk)
+    (found,) = find_entry_conflicts(make_entry(PARAPHRASE).pk)
 
     assert found.kind == Conflict.Kind.DUPLICATE
 
@@ -70,14 +70,16 @@ def test_a_duplicate_is_found():
 def test_another_account_is_no_conflict():
     make_entry(FIVE)
 
-    assert find_conflicts_of(make_entry("The Current account costs 7 euros.").pk) == ()
+    assert (
+        find_entry_conflicts(make_entry("The Current account costs 7 euros.").pk) == ()
+    )
 
 
 def test_the_same_question_with_another_answer_is_a_contradiction():
     make_entry("The registry office.", question="Who issues the permit?")
     other = make_entry("The town hall.", question="Who issues the permit?")
 
-    (found,) = find_conflicts_of(other.pk)
+    (found,) = find_entry_conflicts(other.pk)
 
     assert found.kind == Conflict.Kind.CONTRADICTION
 
@@ -86,7 +88,7 @@ def test_drafts_and_retired_entries_are_in_no_conflict():
     make_entry(FIVE, state=Entry.State.DRAFT)
     make_entry(FIVE, state=Entry.State.RETIRED)
 
-    assert find_conflicts_of(make_entry(SEVEN).pk) == ()
+    assert find_entry_conflicts(make_entry(SEVEN).pk) == ()
 
 
 def test_an_edit_that_ends_the_contradiction_makes_it_outdated(pair, conflict):
@@ -111,13 +113,13 @@ def test_retiring_an_entry_makes_its_conflicts_outdated(pair, conflict):
 def test_what_was_kept_is_not_asked_again_until_a_text_changes(pair, conflict):
     keep_both(conflict_id=conflict.pk, by=make_curator(), reason="Two tariffs.")
 
-    assert find_conflicts_of(pair[0].pk) == ()
+    assert find_entry_conflicts(pair[0].pk) == ()
 
     edit_entry(
         entry_id=pair[0].pk, author=make_curator(), may_verify=True,
         text="The Savings account costs 6 euros a month.",
     )  # fmt: skip
-    (again,) = find_conflicts_of(pair[0].pk)
+    (again,) = find_entry_conflicts(pair[0].pk)
     assert again.pk == conflict.pk
 
 
@@ -198,7 +200,7 @@ def test_a_conflict_is_resolved_once(conflict):
 
 def test_who_may_not_see_both_entries_sees_no_conflict():
     make_entry(FIVE, audience=make_audience("board", groups=["board"]))
-    (conflict,) = find_conflicts_of(make_entry(SEVEN).pk)
+    (conflict,) = find_entry_conflicts(make_entry(SEVEN).pk)
     outsider = make_user(Role.CURATOR)
 
     assert not Conflict.objects.visible_to(outsider).exists()
@@ -210,7 +212,7 @@ def test_who_may_not_see_both_entries_sees_no_conflict():
 
 
 def test_what_contradicts_a_verified_entry_goes_to_review(pair):
-    found = settle_written(pair[1].pk, by=make_curator())
+    found = resolve_written(pair[1].pk, by=make_curator())
 
     pair[1].refresh_from_db()
     assert pair[1].state == Entry.State.NEEDS_REVIEW
@@ -218,7 +220,7 @@ def test_what_contradicts_a_verified_entry_goes_to_review(pair):
 
 
 def test_an_override_at_writing_sends_the_other_to_review(pair):
-    found = settle_written(pair[1].pk, by=make_curator(), override="New price list.")
+    found = resolve_written(pair[1].pk, by=make_curator(), override="New price list.")
 
     pair[0].refresh_from_db()
     pair[1].refresh_from_db()
@@ -231,7 +233,7 @@ def test_what_the_writer_may_not_see_does_not_touch_what_they_write():
     make_entry(FIVE, audience=make_audience("board", groups=["board"]))
     written = make_entry(SEVEN)
 
-    assert settle_written(written.pk, by=make_user(Role.CURATOR)) == ()
+    assert resolve_written(written.pk, by=make_user(Role.CURATOR)) == ()
 
     written.refresh_from_db()
     assert written.state == Entry.State.VERIFIED
@@ -253,13 +255,13 @@ def test_a_pair_found_from_one_side_stays_when_the_other_is_judged():
     first = make_entry(FIVE)
     # Nearer to each other than to the first, and more than one looks at.
     others = make_entries([SEVEN.replace("7", str(n)) for n in range(20, 32)])
-    find_conflicts_of(first.pk)
+    find_entry_conflicts(first.pk)
     before = set(
         Conflict.objects.open().of_entry(first.pk).values_list("pk", flat=True)
     )
 
     for other in others:
-        find_conflicts_of(other.pk)
+        find_entry_conflicts(other.pk)
 
     after = set(Conflict.objects.open().of_entry(first.pk).values_list("pk", flat=True))
     assert before
@@ -282,11 +284,11 @@ def test_the_job_finds_all_conflicts_and_goes_on_where_it_stopped():
 def test_what_a_writer_may_not_see_is_left_to_the_job():
     secret = make_entry(FIVE, audience=make_audience("board", groups=["board"]))
     written = make_entry(SEVEN)
-    (conflict,) = find_conflicts_of(written.pk)
+    (conflict,) = find_entry_conflicts(written.pk)
     JudgedEntry.objects.all().delete()
 
     with acting_for(make_user(Role.CURATOR)):
-        settle_written(written.pk, by=make_curator())
+        resolve_written(written.pk, by=make_curator())
 
     conflict.refresh_from_db()
     assert conflict.state == Conflict.State.OPEN

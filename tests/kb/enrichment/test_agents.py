@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kb.enrichment.agents import Asked, answer, ask_from
+from kb.enrichment.agents import Asked, answer, generate_questions
 from tests.kb.enrichment.scripted_writer import CAPITALS, ScriptedWriter, capitals
 
 PERU, KENYA, *_ = CAPITALS
@@ -16,7 +16,9 @@ def encode(texts):
 def test_questions_are_made_of_seeds_without_repetition():
     writer = ScriptedWriter(capitals)
 
-    asked, counts = ask_from(writer, ["About Peru", "Of Peru"], per_seed=2, seed=0)
+    asked, counts = generate_questions(
+        writer, ["About Peru", "Of Peru"], per_seed=2, seed=0
+    )
 
     assert [one.question for one in asked] == [PERU]
     assert asked[0].seed == "About Peru"
@@ -26,7 +28,7 @@ def test_questions_are_made_of_seeds_without_repetition():
 def test_a_seed_is_its_own_question_where_none_are_made():
     writer = ScriptedWriter(capitals)
 
-    asked, _ = ask_from(writer, [PERU], per_seed=0, seed=0)
+    asked, _ = generate_questions(writer, [PERU], per_seed=0, seed=0)
 
     assert asked == (Asked(PERU, PERU),)
     assert writer.asked == []

@@ -7,9 +7,9 @@ from accounts.roles import Role
 from jobs.models import Job
 from jobs.run import run_job
 from jobs.services import enqueue
-from kb.enrichment.background import KIND, enrich_in_background, plan_of
+from kb.enrichment.background import KIND, enrich_in_background, make_plan
 from kb.enrichment.proposals import approve_proposal, reject_proposal
-from kb.enrichment.services import LEAST_DECISIONS, enrich, trust_in
+from kb.enrichment.services import MIN_DECISIONS, enrich, fit_trust
 from kb.enrichment.signals import Signals
 from kb.entries.states import restore_entry, retire_entry, verify_entry
 from kb.entries.values import UNVERIFIED_CONFIDENCE
@@ -30,7 +30,7 @@ PERU, KENYA, NORWAY, JAPAN = CAPITALS
 
 
 def plan(*seeds, **options):
-    return plan_of(
+    return make_plan(
         knowledge_base=make_knowledge_base(),
         audience=make_audience(),
         seeds=seeds or tuple(CAPITALS),
@@ -203,14 +203,14 @@ def test_a_plan_needs_a_seed():
 def test_with_few_decisions_the_least_signal_counts():
     made = proposal()
 
-    assert trust_in(made.model_fingerprint).decisions == 0
+    assert fit_trust(made.model_fingerprint).decisions == 0
     assert made.confidence == pytest.approx(0.6 * 0.9)
 
 
 def test_curators_decisions_calibrate_the_confidence_of_the_same_model():
     made = proposal()
     rows = []
-    for number in range(LEAST_DECISIONS):
+    for number in range(MIN_DECISIONS):
         is_right = number % 2 == 0
         entry = make_entry(f"Fact {number}.", state="in_review")
         rows.append(
@@ -226,16 +226,16 @@ def test_curators_decisions_calibrate_the_confidence_of_the_same_model():
         )  # fmt: skip
     Proposal.objects.bulk_create(rows)
 
-    trust = trust_in("f" * 64)
+    trust = fit_trust("f" * 64)
     sure, unsure = (
         trust.confidence(made_of)
         for made_of in (signals(agreement=0.9), signals(agreement=0.1))
     )
 
-    assert trust.decisions == LEAST_DECISIONS
+    assert trust.decisions == MIN_DECISIONS
     assert 0 < unsure < 0.35
     assert 0.65 < sure < 1
-    assert trust_in(made.model_fingerprint).decisions == 0
+    assert fit_trust(made.model_fingerprint).decisions == 0
 
 
 def signals(*, agreement):

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kb.enrichment.signals import (
-    LEAST_CONFIDENCE,
-    MOST_UNREVIEWED,
+    MAX_UNREVIEWED_CONFIDENCE,
+    MIN_CONFIDENCE,
     Signals,
-    agreement_of,
     is_faithful,
-    likelihood_of,
+    measure_agreement,
+    token_likelihood,
     unreviewed_confidence,
 )
 
@@ -20,7 +20,7 @@ HERE, NEAR = np.array([1.0, 0.0]), np.array([0.6, 0.8])
 
 
 def test_the_same_words_agree_and_other_words_by_their_meaning():
-    found = agreement_of("In Lima.", ["in lima", "In Peru."], [HERE, NEAR, NEAR])
+    found = measure_agreement("In Lima.", ["in lima", "In Peru."], [HERE, NEAR, NEAR])
 
     assert found == pytest.approx((1 + 0.6) / 2)
 
@@ -35,17 +35,17 @@ def test_the_same_words_agree_and_other_words_by_their_meaning():
     ],
 )
 def test_other_numbers_a_denial_and_nonsense_agree_with_nothing(answer, sample):
-    assert agreement_of(answer, [sample], [HERE, HERE]) == 0
+    assert measure_agreement(answer, [sample], [HERE, HERE]) == 0
 
 
 def test_without_samples_nothing_agrees():
-    assert agreement_of("In Lima.", [], [HERE]) == 0
+    assert measure_agreement("In Lima.", [], [HERE]) == 0
 
 
 def test_likelihood_is_a_mean_probability():
-    assert likelihood_of(None) is None
-    assert likelihood_of(0.0) == 1
-    assert likelihood_of(-1.0) == pytest.approx(0.3679, abs=1e-4)
+    assert token_likelihood(None) is None
+    assert token_likelihood(0.0) == 1
+    assert token_likelihood(-1.0) == pytest.approx(0.3679, abs=1e-4)
 
 
 @given(shares, shares, st.none() | shares)
@@ -55,8 +55,8 @@ def test_before_any_review_no_signal_can_make_up_for_another(
     found = unreviewed_confidence(Signals(stated, agreement, likelihood))
 
     known = [stated, agreement] + ([] if likelihood is None else [likelihood])
-    assert LEAST_CONFIDENCE <= found <= MOST_UNREVIEWED < 1
-    assert found <= max(LEAST_CONFIDENCE, min(known))
+    assert MIN_CONFIDENCE <= found <= MAX_UNREVIEWED_CONFIDENCE < 1
+    assert found <= max(MIN_CONFIDENCE, min(known))
 
 
 @pytest.mark.parametrize(

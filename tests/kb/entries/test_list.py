@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import Permission, User
 
 from jobs.models import Job
-from kb.conflicts.finding import find_conflicts_of
+from kb.conflicts.finding import find_entry_conflicts
 from kb.entries.bulk import Action
 from kb.models import Entry, Upkeep
 from tests.factories import make_audience, make_entries, make_entry, make_user
@@ -252,7 +252,7 @@ def test_verifying_what_is_in_conflict_tells_so_before_and_after(boss):
     one = make_entry("The card costs 5 euros a month.", state="in_review")
     other = make_entry("The card costs 7 euros a month.", state="in_review")
     free = make_entry("Call us at any hour.", state="in_review")
-    find_conflicts_of(other.pk)
+    find_entry_conflicts(other.pk)
     chosen = {"action": "verify", "_selected_action": [one.pk, free.pk]}
 
     asked = boss.post(LIST, chosen).content.decode()
@@ -268,7 +268,7 @@ def test_a_conflict_with_what_one_may_not_see_is_not_told(curator):
     shown = make_entry("The card costs 5 euros a month.", state="in_review")
     board = make_audience("board", groups=["board"])
     hidden = make_entry("The card costs 7 euros a month.", audience=board)
-    assert find_conflicts_of(hidden.pk)
+    assert find_entry_conflicts(hidden.pk)
 
     after = confirm(curator, "verify", [shown])
 

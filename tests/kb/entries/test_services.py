@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accounts.roles import Role
-from kb.embedding.embedder import embedder_of
+from kb.embedding.embedder import get_embedder
 from kb.embedding.services import active_model
 from kb.entries.services import create_entry, edit_entry
 from kb.entries.states import (
@@ -56,7 +56,7 @@ def test_new_entry_has_its_first_revision_and_its_vector():
 
     revision = Revision.objects.get(entry=entry)
     vector = EntryEmbedding.objects.get(entry=entry, model=active_model()).vector
-    expected = embedder_of(active_model()).encode([entry.text])[0]
+    expected = get_embedder(active_model()).encode([entry.text])[0]
     assert (revision.number, revision.text) == (1, entry.text)
     assert (revision.confidence, revision.reason) == (0.6, "From the manual.")
     assert np.allclose(vector, expected, atol=1e-5)
@@ -66,7 +66,7 @@ def test_question_and_answer_entry_is_embedded_as_its_question():
     entry = _draft(question="How do I block my card?")
 
     vector = EntryEmbedding.objects.get(entry=entry).vector
-    expected = embedder_of(active_model()).encode(["How do I block my card?"])[0]
+    expected = get_embedder(active_model()).encode(["How do I block my card?"])[0]
     assert np.allclose(vector, expected, atol=1e-5)
 
 

@@ -2,12 +2,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb.text.quantities import number_of, quantities_of
-from kb.text.words import words_of
+from kb.text.quantities import find_quantities, parse_number
+from kb.text.words import read_words
 
 
 def read(text: str) -> list[tuple[str, float]]:
-    return [(q.dimension, q.value) for q in quantities_of(words_of(text))]
+    return [(q.dimension, q.value) for q in find_quantities(read_words(text))]
 
 
 @pytest.mark.parametrize(
@@ -47,12 +47,12 @@ def test_a_quantity_is_read_in_its_common_unit(text, expected):
 def test_grouping_of_thousands_changes_no_number(number):
     english, german = f"{number:,}", f"{number:,}".replace(",", ".")
 
-    assert number_of(english) == number_of(german) == number
+    assert parse_number(english) == parse_number(german) == number
 
 
 @given(text=st.text(max_size=80))
 def test_any_text_can_be_read(text):
-    words = words_of(text)
+    words = read_words(text)
 
-    taken = [at for quantity in quantities_of(words) for at in quantity.words]
+    taken = [at for quantity in find_quantities(words) for at in quantity.words]
     assert len(taken) == len(set(taken))

@@ -4,7 +4,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from accounts.roles import Role
-from kb.conflicts.finding import find_conflicts_of
+from kb.conflicts.finding import find_entry_conflicts
 from kb.models import Conflict
 from kb.upkeep.conflict_resolution import keep_both
 from qa.answers.asking import ask
@@ -22,7 +22,7 @@ def conflict():
     """Return the conflict of two verified answers to one question."""
     make_entry("The forestry office.", question=QUESTION)
     other = make_entry("The town hall.", question=QUESTION)
-    (found,) = find_conflicts_of(other.pk)
+    (found,) = find_entry_conflicts(other.pk)
     return found
 
 
@@ -57,7 +57,7 @@ def test_who_may_not_see_the_other_entry_gets_the_answer():
     make_entry("The forestry office.", question=QUESTION)
     board = make_audience("board", groups=["board"])
     other = make_entry("The town hall.", question=QUESTION, audience=board)
-    find_conflicts_of(other.pk)
+    find_entry_conflicts(other.pk)
 
     answer = ask(QUESTION, asker=make_user(), channel=Answer.Channel.API)
 

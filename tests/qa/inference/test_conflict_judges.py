@@ -11,7 +11,7 @@ from jobs.models import Job
 from jobs.run import run_job
 from jobs.services import enqueue
 from kb.conflicts import background as conflict_job
-from kb.conflicts.finding import find_conflicts_of, pending_entries
+from kb.conflicts.finding import find_entry_conflicts, pending_entries
 from kb.conflicts.judgement import judge
 from kb.conflicts.values import Judge, Kind, Opinion, Statement, is_unsure, with_opinion
 from kb.models import Conflict
@@ -57,7 +57,7 @@ def served(settings):
 def unsure():
     """Return two entries on which the signals are unsure."""
     found = make_entries([ONE, OTHER])
-    assert find_conflicts_of(found[0].pk, is_complete=False) == ()
+    assert find_entry_conflicts(found[0].pk, is_complete=False) == ()
     return found
 
 
@@ -167,7 +167,7 @@ def test_the_job_puts_unsure_pairs_to_the_judge_once_and_keeps_what_it_said(
     assert said["opinion"]["contradiction"] == 0.96
     assert len(said["opinion"]["fingerprint"]) == 64
     # A look without the judge leaves what it found.
-    (still,) = find_conflicts_of(unsure[0].pk, is_complete=False)
+    (still,) = find_entry_conflicts(unsure[0].pk, is_complete=False)
     assert still.reasons[-1] == said
 
 
@@ -194,11 +194,11 @@ def test_the_job_goes_on_without_a_server_and_asks_once_it_is_back(served, unsur
 def test_pairs_beyond_the_bound_wait_for_the_next_run(served, unsure, monkeypatch):
     with running(completion(AGAINST)) as server:
         served(server)
-        monkeypatch.setattr(conflict_job, "MOST_PAIRS", 0)
+        monkeypatch.setattr(conflict_job, "MAX_PAIRS", 0)
         assert run_search()["asked"] == 0
         assert pending_entries() == []
 
-        monkeypatch.setattr(conflict_job, "MOST_PAIRS", 1)
+        monkeypatch.setattr(conflict_job, "MAX_PAIRS", 1)
         assert run_search()["asked"] == 1
 
 
