@@ -65,7 +65,7 @@ class GapFilter(StrictFilterSet):
 
 
 class GapViewSet(RowViewSet[Gap]):
-    """Questions that have no answer, gathered by meaning."""
+    """Gaps: questions of one meaning without an answer, the most missed first."""
 
     permission_classes = [IsSME]
     serializer_class = GapSerializer
@@ -77,11 +77,6 @@ class GapViewSet(RowViewSet[Gap]):
     def get_queryset(self) -> QuerySet[Gap]:
         seen = Gap.objects.visible_to(self.request.user).with_trend(timezone.now())
         return seen.select_related("knowledge_base", "owner", "embedding_model")
-
-    @extend_schema(operation_id="gaps_list")
-    def list(self, request: Request) -> Response:
-        """List gaps, those that matter most first."""
-        return super().list(request)
 
     @extend_schema(operation_id="gaps_read", responses=GapDetailSerializer)
     def retrieve(self, request: Request, gap_id: int) -> Response:
@@ -151,7 +146,7 @@ class EscalationFilter(StrictFilterSet):
 
 
 class EscalationViewSet(RowViewSet[Escalation]):
-    """Refused questions that were sent to experts."""
+    """Escalations of one's own, newest first; experts see everybody's."""
 
     permission_classes = [IsAgent]
     serializer_class = EscalationSerializer
@@ -176,11 +171,6 @@ class EscalationViewSet(RowViewSet[Escalation]):
         note = self.validated(NoteSerializer)["note"]
         made = escalations.escalate(answer_id, user=self.user, note=note)
         return self.row_response(made, HTTP_201_CREATED)
-
-    @extend_schema(operation_id="escalations_list")
-    def list(self, request: Request) -> Response:
-        """List one's own, newest first; experts see everybody's."""
-        return super().list(request)
 
     @extend_schema(operation_id="escalations_read")
     def retrieve(self, request: Request, escalation_id: int) -> Response:
@@ -239,7 +229,7 @@ class NoticeFilter(StrictFilterSet):
 
 
 class NoticeViewSet(RowViewSet[Notice]):
-    """News of one's own questions."""
+    """Notices of one's own questions, newest first."""
 
     permission_classes = [IsAgent]
     serializer_class = NoticeSerializer
@@ -250,11 +240,6 @@ class NoticeViewSet(RowViewSet[Notice]):
     def get_queryset(self) -> QuerySet[Notice]:
         own = Notice.objects.of(self.request.user)
         return own.select_related("answer", "repeat__after")
-
-    @extend_schema(operation_id="notices_list")
-    def list(self, request: Request) -> Response:
-        """List one's own notices, newest first."""
-        return super().list(request)
 
     @extend_schema(operation_id="notices_mark_read", request=None)
     @action(detail=True, methods=["put"])

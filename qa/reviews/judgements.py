@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
@@ -150,13 +151,20 @@ def _write_entry(
 
 
 # Judgements as a table: labels for training and estimates, outside of this system too.
-COLUMNS = (
-    "review", "round", "answer", "knowledge_base", "question", "outcome", "gate",
-    "text", "completeness", "correctness", "truthfulness", "right_to_show",
-    "should_be_answered", "evidence_used", "ideal_answer", "note", "entry", "sample",
-    "stratum", "stratum_population", "stratum_drawn", "reviewed_by", "reviewed_at",
-    "seconds_spent", "asked_at",
-)  # fmt: skip
+# The columns by what they hold of a review.
+COLUMNS: Final = {
+    "review": "pk", "round": "round", "answer": "answer.pk",
+    "knowledge_base": "answer.knowledge_base.slug", "question": "answer.question",
+    "outcome": "answer.outcome", "gate": "answer.gate", "text": "answer.text",
+    "completeness": "completeness", "correctness": "correctness",
+    "truthfulness": "truthfulness", "right_to_show": "is_right_to_show",
+    "should_be_answered": "should_be_answered", "evidence_used": "evidence_used",
+    "ideal_answer": "ideal_answer", "note": "note", "entry": "entry_id",
+    "sample": "stratum.sample_id", "stratum": "stratum.pk",
+    "stratum_population": "stratum.population", "stratum_drawn": "stratum.drawn",
+    "reviewed_by": "reviewed_by.username", "reviewed_at": "reviewed_at",
+    "seconds_spent": "seconds_spent", "asked_at": "answer.created_at",
+}  # fmt: skip
 
 
 def csv_lines(reviews: QuerySet[Review]) -> Iterator[str]:
@@ -166,37 +174,18 @@ def csv_lines(reviews: QuerySet[Review]) -> Iterator[str]:
         reviews: Done ones of `Review.objects.visible_to`, with their answers, knowledge
             bases, strata and reviewers.
     """
-    rows = chain([COLUMNS], map(_cells, newest(reviews)))
-    return spreadsheet_cells.csv_lines(rows)
-
-
-def _cells(review: Review) -> tuple[str, ...]:
-    answer, stratum = review.answer, review.stratum
-    values = (
-        review.pk,
-        review.round,
-        answer.pk,
-        answer.knowledge_base.slug,
-        answer.question,
-        answer.outcome,
-        answer.gate,
-        answer.text,
-        review.completeness,
-        review.correctness,
-        review.truthfulness,
-        review.is_right_to_show,
-        review.should_be_answered,
-        " ".join(map(str, review.evidence_used)),
-        review.ideal_answer,
-        review.note,
-        review.entry_id,
-        stratum.sample_id if stratum else None,
-        stratum.pk if stratum else None,
-        stratum.population if stratum else None,
-        stratum.drawn if stratum else None,
-        review.reviewed_by.get_username() if review.reviewed_by else None,
-        review.reviewed_at.isoformat() if review.reviewed_at else None,
-        review.seconds_spent,
-        answer.created_at.isoformat(),
+    lines = (
+        [_cell(review, path) for path in COLUMNS.values()] for review in newest(reviews)
     )
-    return tuple("" if value is None else str(value) for value in values)
+    return spreadsheet_cells.csv_lines(chain([list(COLUMNS)], lines))
+
+
+def _cell(review: Review, path: str) -> str:
+    value: Any = review
+    for name in path.split("."):
+        value = None if value is None else getattr(value, name)
+    if isinstance(value, list):
+        return " ".join(map(str, value))
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return "" if value is None else str(value)
