@@ -49,8 +49,8 @@ class JobAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
             "Runs",
             {
                 "fields": [
-                    "attempts", "barren_attempts", "max_attempts", "worker",
-                    "lease_until", "rung_at", "not_before", "cancel_requested",
+                    "attempts", "attempts_without_progress", "max_attempts", "worker",
+                    "lease_until", "notified_at", "not_before", "cancel_requested",
                     "created_at", "started_at", "finished_at",
                 ]
             },

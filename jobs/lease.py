@@ -60,9 +60,9 @@ def claim(job_id: UUID) -> Job | None:
         if job.cancel_requested:
             row.update(state=Job.State.CANCELLED, lease_until=None, finished_at=Now())
             return None
-        if job.barren_attempts >= job.max_attempts:
+        if job.attempts_without_progress >= job.max_attempts:
             lost = (
-                f"Given up after {job.barren_attempts} runs without progress: the worker "
+                f"Given up after {job.attempts_without_progress} runs without progress: the worker "
                 f"{job.worker} was lost in mid-step. {job.error}"
             )
             row.update(
@@ -76,7 +76,7 @@ def claim(job_id: UUID) -> Job | None:
         row.update(
             state=Job.State.RUNNING,
             attempts=F("attempts") + 1,
-            barren_attempts=F("barren_attempts") + 1,
+            attempts_without_progress=F("attempts_without_progress") + 1,
             worker=f"{socket.gethostname()}:{os.getpid()}"[:200],
             lease_until=Now() + settings.JOB_LEASE,
             started_at=Coalesce("started_at", Now()),
@@ -100,12 +100,14 @@ def give_back(
     """
     values: dict[str, object] = {"error": displayable(error)}
     if not counts:
-        values["barren_attempts"] = Greatest(F("barren_attempts") - 1, 0)
+        values["attempts_without_progress"] = Greatest(
+            F("attempts_without_progress") - 1, 0
+        )
     _write(
         lease,
         state=Job.State.QUEUED,
         lease_until=None,
-        rung_at=None,
+        notified_at=None,
         not_before=None if wait is None else Now() + wait,
         **values,
     )

@@ -36,11 +36,11 @@ class Job(models.Model):
     """A piece of long work: the public record and the truth of it.
 
     A broker only delivers the id. Whoever runs a job holds a lease that a heartbeat
-    renews; a sweeper rings again for what nobody holds.
+    renews; a sweep notifies a worker again of what nobody holds.
     """
 
     class State(models.TextChoices):
-        """Where the work stands."""
+        """How far the work is."""
 
         QUEUED = "queued", "queued"
         RUNNING = "running", "running"
@@ -62,8 +62,10 @@ class Job(models.Model):
     attempts = models.PositiveIntegerField(
         default=0, help_text="Runs begun; also the fence that a stale worker fails at."
     )
-    barren_attempts = models.PositiveIntegerField(
-        default=0, help_text="Runs in a row, the present one too, without progress."
+    attempts_without_progress = models.PositiveIntegerField(
+        db_column="barren_attempts",
+        default=0,
+        help_text="Runs in a row, the present one too, without progress.",
     )
     max_attempts = models.PositiveIntegerField(
         default=5, help_text="The job fails after so many runs without progress."
@@ -83,8 +85,11 @@ class Job(models.Model):
     cancel_requested = models.BooleanField(default=False)
     worker = models.CharField(max_length=200, blank=True)
     lease_until = models.DateTimeField(null=True, blank=True)
-    rung_at = models.DateTimeField(
-        null=True, blank=True, help_text="When the broker was last told."
+    notified_at = models.DateTimeField(
+        db_column="rung_at",
+        null=True,
+        blank=True,
+        help_text="When a worker was last notified.",
     )
     not_before = models.DateTimeField(
         null=True, blank=True, help_text="A retry waits until then."

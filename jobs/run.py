@@ -21,7 +21,7 @@ from django.db.models.functions import Now
 
 from accounts.acting import unrestricted
 from accounts.exceptions import UnavailableError
-from jobs import notify as bell
+from jobs import notify
 from jobs.exceptions import (
     JobCancelledError,
     JobInterruptedError,
@@ -142,7 +142,7 @@ class JobRun:
             "lease_until": Now() + settings.JOB_LEASE,
         }
         if (step.done, step.cursor) != (self.done, self.cursor):
-            values["barren_attempts"] = 0
+            values["attempts_without_progress"] = 0
         self.lease.held().update(**values)
 
 
@@ -161,8 +161,8 @@ def run_job(
     retryable (see `RETRYABLE`): then another run goes on from the cursor a little later.
     """
     if is_stopping():
-        # This bell was wasted: the next sweep rings again, in another worker.
-        Job.objects.filter(pk=job_id).update(rung_at=None)
+        # This notification was wasted: the next sweep sends another, to another worker.
+        Job.objects.filter(pk=job_id).update(notified_at=None)
         return
     job = claim(job_id)
     if job is None:
@@ -211,12 +211,12 @@ def _work(job: Job, run: JobRun, handler: Handler) -> None:
 
 def _hand_over(lease: Lease) -> None:
     _settle(lambda: give_back(lease, counts=False))
-    bell.ring(lease.job_id)
+    notify.notify_worker(lease.job_id)
     logger.info("Job %s is given back: this worker shuts down.", lease.job_id)
 
 
 def _retry_later(job: Job, lease: Lease, reason: str) -> None:
-    barren = lease.held().values_list("barren_attempts", flat=True).first()
+    barren = lease.held().values_list("attempts_without_progress", flat=True).first()
     if barren is not None and barren >= job.max_attempts:
         logger.error("Job %s (%s) failed: %s", job.pk, job.kind, reason)
         finish(lease, Job.State.FAILED, error=reason)

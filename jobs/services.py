@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from accounts.exceptions import ConflictError
 from jobs.exceptions import JobNotFoundError, JobStateError
 from jobs.models import Job
-from jobs.notify import ring
+from jobs.notify import notify_worker
 
 
 def enqueue(
@@ -23,7 +23,7 @@ def enqueue(
     idempotency_key: str = "",
     total: int | None = None,
 ) -> Job:
-    """Write a job and ring for it once the caller's transaction has committed.
+    """Write a job and notify a worker once the caller's transaction has committed.
 
     A job that rolls back never ran; one that committed is never lost, even where the
     broker is down.
@@ -44,7 +44,7 @@ def enqueue(
     else:
         job, is_new = _get_or_create(idempotency_key, values)
     if is_new:
-        transaction.on_commit(lambda: ring(job.pk), robust=True)
+        transaction.on_commit(lambda: notify_worker(job.pk), robust=True)
     return job
 
 
@@ -85,17 +85,17 @@ def retry(job_id: UUID, *, by: AbstractBaseUser | AnonymousUser) -> Job:
             msg = f"Job {job_id} is {job.state}; only a failed or cancelled job can be retried."
             raise JobStateError(msg)
         job.state = Job.State.QUEUED
-        job.barren_attempts = 0
+        job.attempts_without_progress = 0
         job.cancel_requested = False
         job.error = ""
-        job.not_before = job.finished_at = job.rung_at = job.lease_until = None
+        job.not_before = job.finished_at = job.notified_at = job.lease_until = None
         try:
             with transaction.atomic():
                 job.save()
         except IntegrityError as error:
             msg = f"Another unfinished job has the key {job.idempotency_key!r}; wait for it or cancel it."
             raise ConflictError(msg) from error
-        transaction.on_commit(lambda: ring(job.pk), robust=True)
+        transaction.on_commit(lambda: notify_worker(job.pk), robust=True)
     return job
 
 

@@ -182,7 +182,7 @@ elif CACHES["default"]["BACKEND"].endswith("RedisCache"):
     CACHES["default"]["OPTIONS"].update(socket_timeout=1, socket_connect_timeout=1)
 
 # --- Background work -----------------------------------------------------------------
-# The Job row is the truth and the broker a doorbell: a lost, doubled or late message
+# The Job row is the truth and the broker only notifies: a lost, doubled or late message
 # changes nothing but the moment at which a job begins.
 BROKER_IS_EMBEDDED = CELERY_BROKER_URL.startswith("filesystem:")
 CELERY_BROKER_TRANSPORT_OPTIONS = (

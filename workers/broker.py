@@ -3,7 +3,7 @@
 kombu's own writes a message under its final name, so that a reader may find it half
 written, or for ever if the writer is killed there, and its worker stops at such a file;
 it also shares a table of bindings through files that are empty while they are made. Here a
-message appears whole by a rename, an unreadable one is dropped (the sweeper rings again),
+message appears whole by a rename, an unreadable one is dropped (the sweep notifies again),
 and every queue is bound to the exchange and routing key of its own name.
 """
 

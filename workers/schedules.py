@@ -12,7 +12,7 @@ from django.conf import settings
 def schedules() -> dict[str, dict[str, object]]:
     """Return Celery's beat schedule; a task that was not begun in time is dropped."""
     sweep_every: timedelta = settings.JOB_SWEEP_INTERVAL
-    # When each task is rung for, and after how many seconds it is dropped.
+    # When each task is sent, and after how many seconds it is dropped.
     times: dict[str, tuple[timedelta | crontab, float]] = {
         "sweep": (sweep_every, max(sweep_every.total_seconds(), 10)),
         "prune": (timedelta(hours=1), 3600),

@@ -1,21 +1,22 @@
-"""Tells a worker's child processes that the worker is shutting down.
+"""Celery's tasks: thin, for the Job row is the truth and the broker only notifies.
 
-A warm shutdown lets a task end, which may take an hour; a job rather gives its lease back
-after the present step. Children inherit one shared byte: no lock that a killed process
-could leave held, no signal that could break a step off.
+Child processes learn from one shared byte that the worker is shutting down: a warm
+shutdown lets a task end, which may take an hour; a job rather gives its lease back after
+the present step. It is no lock that a killed process could leave held, and no signal that
+could break a step off.
 """
 
 import logging
 import mmap
 from uuid import UUID
 
-from celery import shared_task
+from celery import Task, shared_task
 from celery.signals import worker_init, worker_ready, worker_shutting_down
 from django.conf import settings
 
 from accounts.acting import unrestricted
 from jobs.notify import RUN_TASK
-from jobs.notify import sweep as ring_again
+from jobs.notify import sweep as notify_overdue
 from jobs.run import run_job as run
 from jobs.services import enqueue, prune_finished
 from kb.archive.exports import prune_exports
@@ -25,12 +26,10 @@ from kb.upkeep import reminders
 from kb.upkeep import services as upkeep
 from qa.answers.asking import fail_abandoned
 from qa.dashboard import daily_counts
-from qa.gaps import finding as gap_finding
 from qa.gaps import notices, repeats
 from qa.reviews import sampling as review_sampling
-from qa.training import past_questions
 from qa.training import retraining as retrainings
-from qa.votes import entry_confidence, entry_uses
+from qa.votes import entry_uses
 from workers.registry import HANDLERS
 
 _flag = mmap.mmap(-1, 1)
@@ -51,10 +50,24 @@ def _begin(**_: object) -> None:
     _flag[0] = 0
 
 
-# Celery's tasks: thin, for the Job row is the truth and the broker only a doorbell.
-
-
 logger = logging.getLogger(__name__)
+
+
+def _enqueuing(kind: str) -> Task[[], None]:
+    """Return a task that enqueues a job of this kind, unless one is unfinished."""
+
+    @shared_task(name=f"workers.{kind.partition('.')[2]}")
+    def enqueue_job() -> None:
+        enqueue(kind, {}, idempotency_key=kind)
+
+    return enqueue_job
+
+
+find_conflicts = _enqueuing("kb.find_conflicts")
+find_gaps = _enqueuing("qa.find_gaps")
+keep_past_questions = _enqueuing("qa.keep_past_questions")
+watch_drift = _enqueuing("qa.watch_drift")
+weigh_votes = _enqueuing("qa.weigh_votes")
 
 
 @shared_task(name=RUN_TASK)
@@ -65,10 +78,10 @@ def run_job(job_id: str) -> None:
 
 @shared_task(name="workers.sweep")
 def sweep() -> None:
-    """Ring for the jobs that nobody works on."""
-    rung = ring_again()
-    if rung:
-        logger.info("Rang again for %d jobs.", rung)
+    """Notify workers of the jobs that nobody works on."""
+    notified = notify_overdue()
+    if notified:
+        logger.info("Notified again of %d jobs.", notified)
 
 
 @shared_task(name="workers.prune")
@@ -97,18 +110,6 @@ def fail_abandoned_questions() -> None:
         logger.warning("Marked %d abandoned questions as failed.", failed)
 
 
-@shared_task(name="workers.watch_drift")
-def watch_drift() -> None:
-    """Have live signals compared with those that certificates rest on."""
-    enqueue("qa.watch_drift", {}, idempotency_key="qa.watch_drift")
-
-
-@shared_task(name="workers.find_conflicts")
-def find_conflicts() -> None:
-    """Have what changed compared with its neighbours."""
-    enqueue("kb.find_conflicts", {}, idempotency_key="kb.find_conflicts")
-
-
 @shared_task(name="workers.count_uses")
 def count_uses() -> None:
     """Add what was answered and voted since to the entries' counts."""
@@ -117,22 +118,10 @@ def count_uses() -> None:
         logger.info("Counted %d pieces of evidence and changes of votes.", read)
 
 
-@shared_task(name="workers.weigh_votes")
-def weigh_votes() -> None:
-    """Have the confidence of enriched entries brought in step with votes."""
-    enqueue(entry_confidence.KIND, {}, idempotency_key=entry_confidence.KIND)
-
-
 @shared_task(name="workers.count_days")
 def count_days() -> None:
     """Bring what dashboards read up to date: today's counts, and what changed since."""
     daily_counts.count_days()
-
-
-@shared_task(name="workers.find_gaps")
-def find_gaps() -> None:
-    """Have what was refused or voted down since gathered by meaning."""
-    enqueue(gap_finding.KIND, {}, idempotency_key=gap_finding.KIND)
 
 
 @shared_task(name="workers.ask_again")
@@ -154,15 +143,9 @@ def draw_reviews() -> None:
     review_sampling.draw_weekly()
 
 
-@shared_task(name="workers.keep_past_questions")
-def keep_past_questions() -> None:
-    """Have past questions brought in step with reviews."""
-    enqueue(past_questions.KIND, {}, idempotency_key=past_questions.KIND)
-
-
 @shared_task(name="workers.retrain")
 def retrain() -> None:
-    """Have probes trained anew where enough reviews came."""
+    """Have probes retrained where enough reviews came."""
     retrainings.enqueue_due()
 
 
@@ -174,7 +157,7 @@ def keep_upkeep() -> None:
 
 @shared_task(name="workers.remind_owners")
 def remind_owners() -> None:
-    """Have owners told what came due, where there is a mail server."""
+    """Have owners reminded of what came due, where there is a mail server."""
     if settings.MAIL_URL:
         enqueue(reminders.KIND, {}, idempotency_key=reminders.KIND)
 

@@ -65,8 +65,9 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
-                    "barren_attempts",
+                    "attempts_without_progress",
                     models.PositiveIntegerField(
+                        db_column="barren_attempts",
                         default=0,
                         help_text="Runs in a row, the present one too, without progress.",
                     ),
@@ -90,10 +91,11 @@ class Migration(migrations.Migration):
                 ("worker", models.CharField(blank=True, max_length=200)),
                 ("lease_until", models.DateTimeField(blank=True, null=True)),
                 (
-                    "rung_at",
+                    "notified_at",
                     models.DateTimeField(
+                        db_column="rung_at",
                         blank=True,
-                        help_text="When the broker was last told.",
+                        help_text="When a worker was last notified.",
                         null=True,
                     ),
                 ),

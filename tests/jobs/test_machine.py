@@ -115,7 +115,8 @@ class Jobs(RuleBasedStateMachine):
         if self.state[job] != "running" or self.cancel[job]:
             return multiple()
         Job.objects.filter(pk=job.pk).update(
-            lease_until=job.created_at - timedelta(seconds=1), barren_attempts=0
+            lease_until=job.created_at - timedelta(seconds=1),
+            attempts_without_progress=0,
         )
         self.state[job] = "queued"
         return self.claim(job)
@@ -159,7 +160,7 @@ class Jobs(RuleBasedStateMachine):
 
 
 def test_no_order_of_events_loses_or_repeats_a_step(monkeypatch):
-    monkeypatch.setattr("jobs.services.ring", lambda job_id: True)
+    monkeypatch.setattr("jobs.services.notify_worker", lambda job_id: True)
 
     run_state_machine_as_test(
         Jobs,

@@ -13,14 +13,14 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def rung(monkeypatch) -> list[uuid.UUID]:
+def notified(monkeypatch) -> list[uuid.UUID]:
     ids: list[uuid.UUID] = []
 
-    def ring(job_id: uuid.UUID) -> bool:
+    def notify_worker(job_id: uuid.UUID) -> bool:
         ids.append(job_id)
         return True
 
-    monkeypatch.setattr("jobs.notify.ring", ring)
+    monkeypatch.setattr("jobs.notify.notify_worker", notify_worker)
     return ids
 
 
@@ -39,45 +39,45 @@ def make_job(**fields) -> Job:
     "fields",
     [
         {"state": "queued"},
-        {"state": "queued", "rung_at": 21},
+        {"state": "queued", "notified_at": 21},
         {"state": "queued", "not_before": 1},
-        {"state": "running", "lease_until": 1, "rung_at": 60},
+        {"state": "running", "lease_until": 1, "notified_at": 60},
     ],
-    ids=["never rung", "bell lost", "wait over", "worker vanished"],
+    ids=["never notified", "bell lost", "wait over", "worker vanished"],
 )
-def test_a_job_that_nobody_works_on_is_rung_for(rung, fields):
+def test_a_job_that_nobody_works_on_is_rung_for(notified, fields):
     job = make_job(**fields)
 
     assert sweep() == 1
-    assert rung == [job.pk]
+    assert notified == [job.pk]
 
 
 @pytest.mark.parametrize(
     "fields",
     [
-        {"state": "queued", "rung_at": 5},
+        {"state": "queued", "notified_at": 5},
         {"state": "queued", "not_before": -30},
-        {"state": "running", "lease_until": -5, "rung_at": 60},
+        {"state": "running", "lease_until": -5, "notified_at": 60},
         {"state": "succeeded"},
         {"state": "failed"},
         {"state": "cancelled"},
     ],
-    ids=["just rung", "waits", "worked on", "succeeded", "failed", "cancelled"],
+    ids=["just notified", "waits", "worked on", "succeeded", "failed", "cancelled"],
 )
-def test_any_other_job_is_left_alone(rung, fields):
+def test_any_other_job_is_left_alone(notified, fields):
     make_job(**fields)
 
     assert sweep() == 0
-    assert rung == []
+    assert notified == []
 
 
-def test_a_second_sweep_right_after_does_nothing(rung):
+def test_a_second_sweep_right_after_does_nothing(notified):
     make_job()
 
     assert [sweep(), sweep()] == [1, 0]
 
 
-def test_two_sweeps_at_once_ring_once_for_each_job(rung):
+def test_two_sweeps_at_once_ring_once_for_each_job(notified):
     jobs = {make_job().pk for _ in range(20)}
     together = threading.Barrier(2)
 
@@ -92,21 +92,21 @@ def test_two_sweeps_at_once_ring_once_for_each_job(rung):
     for thread in threads:
         thread.join()
 
-    assert len(rung) == 20
-    assert set(rung) == jobs
+    assert len(notified) == 20
+    assert set(notified) == jobs
 
 
 def test_a_broker_that_is_away_is_asked_once_and_the_jobs_stay_due(monkeypatch):
     asked = []
 
-    def ring(job_id: uuid.UUID) -> bool:
+    def notify_worker(job_id: uuid.UUID) -> bool:
         asked.append(job_id)
         return False
 
-    monkeypatch.setattr("jobs.notify.ring", ring)
+    monkeypatch.setattr("jobs.notify.notify_worker", notify_worker)
     make_job()
     make_job()
 
     assert sweep() == 0
     assert len(asked) == 1
-    assert Job.objects.filter(rung_at=None).count() == 2
+    assert Job.objects.filter(notified_at=None).count() == 2

@@ -17,8 +17,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture(autouse=True)
-def _silent_bell(monkeypatch):
-    for place in ("jobs.services.ring", "jobs.notify.ring"):
+def _no_notification(monkeypatch):
+    for place in ("jobs.services.notify_worker", "jobs.notify.notify_worker"):
         monkeypatch.setattr(place, lambda job_id: True)
 
 
@@ -147,7 +147,7 @@ def test_what_may_pass_is_tried_again_later_and_the_reason_is_shown(error):
 
     assert job.state == "queued"
     assert str(error) in job.error
-    assert job.rung_at is None
+    assert job.notified_at is None
     assert 0 < seconds_until(job.not_before) <= 2
 
 
@@ -157,7 +157,7 @@ def test_the_wait_doubles_with_each_run_without_progress_up_to_a_minute():
 
     waits = []
     for barren in (0, 1, 2, 9):
-        job = run_with(handler, barren_attempts=barren, max_attempts=99)
+        job = run_with(handler, attempts_without_progress=barren, max_attempts=99)
         waits.append(round(seconds_until(job.not_before)))
 
     assert waits == [2, 4, 8, 60]
@@ -167,7 +167,7 @@ def test_a_job_fails_with_its_last_error_after_its_runs_without_progress():
     def handler(run: JobRun) -> dict[str, object]:
         raise RetryableJobError("still busy")
 
-    job = run_with(handler, barren_attempts=4)
+    job = run_with(handler, attempts_without_progress=4)
 
     assert job.state == "failed"
     assert job.error == "RetryableJobError: still busy"
@@ -179,9 +179,9 @@ def test_progress_forgives_the_barren_runs_before_it():
             step.advance(done=run.done + 1)
         raise RetryableJobError("busy")
 
-    job = run_with(handler, barren_attempts=4)
+    job = run_with(handler, attempts_without_progress=4)
 
-    assert (job.state, job.barren_attempts) == ("queued", 0)
+    assert (job.state, job.attempts_without_progress) == ("queued", 0)
 
 
 def test_a_step_that_changes_nothing_is_no_progress():
@@ -190,13 +190,13 @@ def test_a_step_that_changes_nothing_is_no_progress():
             step.advance(total=9)
         raise RetryableJobError("busy")
 
-    assert run_with(handler, barren_attempts=4).state == "failed"
+    assert run_with(handler, attempts_without_progress=4).state == "failed"
 
 
 def test_a_job_whose_worker_vanishes_each_time_is_given_up():
     job = enqueue("tests.work", {})
     Job.objects.filter(pk=job.pk).update(
-        state="running", barren_attempts=5, attempts=5, worker="host:1",
+        state="running", attempts_without_progress=5, attempts=5, worker="host:1",
         lease_until=timezone.now() - timedelta(seconds=1),
     )  # fmt: skip
 
@@ -245,24 +245,28 @@ def test_a_worker_that_shuts_down_gives_the_job_back_after_its_step():
 
     job.refresh_from_db()
     assert (job.state, job.done, job.cursor) == ("queued", 1, {"after": 1})
-    assert (job.lease_until, job.not_before, job.barren_attempts) == (None, None, 0)
+    assert (job.lease_until, job.not_before, job.attempts_without_progress) == (
+        None,
+        None,
+        0,
+    )
 
 
 def test_a_worker_that_shuts_down_begins_nothing_and_lets_the_sweeper_ring_again():
     job = enqueue("tests.work", {})
-    Job.objects.update(rung_at=timezone.now())
+    Job.objects.update(notified_at=timezone.now())
 
     run_job(job.pk, {"tests.work": never}, is_stopping=lambda: True)
 
     job.refresh_from_db()
-    assert (job.state, job.attempts, job.rung_at) == ("queued", 0, None)
+    assert (job.state, job.attempts, job.notified_at) == ("queued", 0, None)
 
 
 def test_giving_back_is_no_barren_run():
     def handler(run: JobRun) -> dict[str, object]:
         raise JobInterruptedError
 
-    assert run_with(handler, barren_attempts=3).barren_attempts == 3
+    assert run_with(handler, attempts_without_progress=3).attempts_without_progress == 3
 
 
 def test_a_terminated_process_gives_the_job_back_and_ends():

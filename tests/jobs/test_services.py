@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from accounts.exceptions import ConflictError
 from accounts.roles import Role
-from jobs import notify as bell
+from jobs import notify
 from jobs.exceptions import JobNotFoundError, JobStateError
 from jobs.models import Job
 from jobs.services import enqueue, prune_finished, request_cancel, retry
@@ -18,36 +18,36 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def rung(monkeypatch) -> list[uuid.UUID]:
-    """The jobs that were rung for, instead of a message to nobody."""
+def notified(monkeypatch) -> list[uuid.UUID]:
+    """The jobs that were notified for, instead of a message to nobody."""
     ids: list[uuid.UUID] = []
-    monkeypatch.setattr("jobs.services.ring", ids.append)
+    monkeypatch.setattr("jobs.services.notify_worker", ids.append)
     return ids
 
 
 def test_a_job_is_rung_for_once_its_transaction_has_committed(
-    rung, django_capture_on_commit_callbacks
+    notified, django_capture_on_commit_callbacks
 ):
     with django_capture_on_commit_callbacks(execute=True):
         job = enqueue("tests.count", {"n": 3}, owner=make_user(), total=3)
-        assert rung == []
+        assert notified == []
 
-    assert rung == [job.pk]
+    assert notified == [job.pk]
     assert (job.state, job.parameters, job.total) == ("queued", {"n": 3}, 3)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_job_whose_transaction_rolls_back_never_was(rung):
+def test_a_job_whose_transaction_rolls_back_never_was(notified):
     with transaction.atomic():
         enqueue("tests.count", {})
         transaction.set_rollback(True)
 
     assert not Job.objects.exists()
-    assert rung == []
+    assert notified == []
 
 
 def test_an_unfinished_job_with_the_key_is_returned_and_not_rung_for_again(
-    rung, django_capture_on_commit_callbacks
+    notified, django_capture_on_commit_callbacks
 ):
     with django_capture_on_commit_callbacks(execute=True):
         first = enqueue("tests.count", {"n": 1}, idempotency_key="count")
@@ -55,7 +55,7 @@ def test_an_unfinished_job_with_the_key_is_returned_and_not_rung_for_again(
 
     assert second.pk == first.pk
     assert second.parameters == {"n": 1}
-    assert rung == [first.pk]
+    assert notified == [first.pk]
 
 
 def test_a_finished_jobs_key_may_be_used_again():
@@ -103,14 +103,18 @@ def test_a_finished_job_cannot_be_cancelled(state):
 def test_a_retried_job_keeps_its_cursor_and_starts_its_count_of_barren_runs_anew(state):
     job = enqueue("tests.count", {}, owner=(owner := make_user()))
     Job.objects.update(
-        state=state, error="x", barren_attempts=5, attempts=7, cursor={"after": 3},
+        state=state, error="x", attempts_without_progress=5, attempts=7, cursor={"after": 3},
         finished_at=timezone.now(), cancel_requested=True,
     )  # fmt: skip
 
     again = retry(job.pk, by=owner)
 
     again.refresh_from_db()
-    assert (again.state, again.error, again.barren_attempts) == ("queued", "", 0)
+    assert (again.state, again.error, again.attempts_without_progress) == (
+        "queued",
+        "",
+        0,
+    )
     assert (again.cursor, again.attempts) == ({"after": 3}, 7)
     assert again.finished_at is None
     assert not again.cancel_requested
@@ -175,7 +179,7 @@ def test_a_broker_that_is_away_fails_nobody_and_leaves_the_job_to_the_sweeper(
     job = enqueue("tests.count", {})
 
     job.refresh_from_db()
-    assert (job.state, job.rung_at) == ("queued", None)
+    assert (job.state, job.notified_at) == ("queued", None)
     assert "cannot be told" in caplog.text
 
 
@@ -186,8 +190,8 @@ def test_a_broker_that_is_told_is_noted_on_the_row(celery_broker, tmp_path):
     job = enqueue("tests.count", {})
 
     job.refresh_from_db()
-    assert job.rung_at is not None
-    assert bell.ring(job.pk)
+    assert job.notified_at is not None
+    assert notify.notify_worker(job.pk)
     assert len(list((tmp_path / "queues/celery").iterdir())) == 2
 
 

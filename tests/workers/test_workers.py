@@ -144,7 +144,7 @@ def test_what_is_enqueued_while_the_broker_is_away_runs_once_it_is_back(
     assert system.broker
     system.broker.end()
     waiting = count(3)
-    assert waiting.rung_at is None
+    assert waiting.notified_at is None
     system.restart_broker()
     for job in (running, waiting):
         wait_until(partial(is_done, job), 40)

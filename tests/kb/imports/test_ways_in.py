@@ -24,8 +24,8 @@ ROWS = "id,text\n1,A card costs 12 euros.\n2,A card lasts four years.\n3,\n"
 
 
 @pytest.fixture(autouse=True)
-def _silent_bell(import_directory, monkeypatch):
-    monkeypatch.setattr("jobs.services.ring", lambda job_id: True)
+def _no_notification(import_directory, monkeypatch):
+    monkeypatch.setattr("jobs.services.notify_worker", lambda job_id: True)
 
 
 def client_of(user) -> APIClient:
