@@ -7,9 +7,9 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
-from unfold.admin import ModelAdmin
 from unfold.decorators import display
 
+from accounts.admin_parts import FixedRowsAdmin
 from accounts.exceptions import NescioError
 from accounts.roles import Role, caller, has_role
 from kb.conflicts.models import Conflict
@@ -46,11 +46,11 @@ class ConflictSide:
 
 
 @admin.register(Conflict)
-class ConflictAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+class ConflictAdmin(FixedRowsAdmin):
     """Duplicates and contradictions, side by side, to be resolved by a curator."""
 
     list_display: ClassVar = [
-        "shown_kind", "one", "other", "how_sure", "shown_state", "found_at",
+        "shown_kind", "one", "other", "shown_probability", "shown_state", "found_at",
     ]  # fmt: skip
     list_display_links = ("shown_kind", "one", "other")
     list_filter: ClassVar = ["state", "kind"]
@@ -71,14 +71,6 @@ class ConflictAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         if not request.GET:
             return HttpResponseRedirect(f"{request.path}?state__exact=open")
         return super().changelist_view(request, extra_context)  # type: ignore[no-any-return]  # unfold ships no types
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_delete_permission(
-        self, request: HttpRequest, obj: Conflict | None = None
-    ) -> bool:
-        return False
 
     def change_view(
         self,
@@ -145,17 +137,14 @@ class ConflictAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
 
     @admin.display(description="one entry")
     def one(self, conflict: Conflict) -> str:
-        """Show how the first one begins."""
         return _said(conflict.first)
 
     @admin.display(description="the other")
     def other(self, conflict: Conflict) -> str:
-        """Show how the second one begins."""
         return _said(conflict.second)
 
-    @admin.display(description="how sure", ordering="score")
-    def how_sure(self, conflict: Conflict) -> str:
-        """Show the probability of the kind."""
+    @admin.display(description="probability", ordering="score")
+    def shown_probability(self, conflict: Conflict) -> str:
         return f"{conflict.score:.0%}"
 
 

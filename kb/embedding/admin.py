@@ -1,9 +1,9 @@
 from django.contrib import admin, messages
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest
-from unfold.admin import ModelAdmin
 from unfold.decorators import display
 
+from accounts.admin_parts import ReadOnlyAdmin
 from accounts.roles import caller
 from jobs.services import enqueue
 from kb.audiences.models import Audience
@@ -12,7 +12,7 @@ from kb.embedding.switch import KIND
 
 
 @admin.register(EmbeddingModel)
-class EmbeddingModelAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+class EmbeddingModelAdmin(ReadOnlyAdmin):
     """Embedders that were ever used, to look at and to switch to."""
 
     list_display = [
@@ -41,21 +41,7 @@ class EmbeddingModelAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no 
         )
         return models.annotate(entry_count=embedded).order_by("-created_at")
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(
-        self, request: HttpRequest, obj: EmbeddingModel | None = None
-    ) -> bool:
-        return False
-
-    def has_delete_permission(
-        self, request: HttpRequest, obj: EmbeddingModel | None = None
-    ) -> bool:
-        return False
-
     def has_switch_permission(self, request: HttpRequest) -> bool:
-        """Tell whether the user may switch models."""
         return bool(request.user.has_perm("kb.change_embeddingmodel"))
 
     @display(  # type: ignore[untyped-decorator]  # unfold ships no types
@@ -68,12 +54,10 @@ class EmbeddingModelAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no 
 
     @admin.display(description="fingerprint")
     def short_fingerprint(self, model: EmbeddingModel) -> str:
-        """Show enough of it to tell two apart."""
         return model.fingerprint[:12]
 
     @admin.display(description="entries embedded")
     def number_of_entries(self, model: EmbeddingModel) -> int:
-        """Show how many entries have a vector of it."""
         return int(getattr(model, "entry_count", 0))
 
     @admin.action(description="Switch to this model", permissions=["switch"])

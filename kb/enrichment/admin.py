@@ -8,9 +8,9 @@ from django.shortcuts import redirect, render
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 
+from accounts.admin_parts import FixedRowsAdmin
 from accounts.exceptions import NescioError
 from accounts.roles import caller
 from kb.enrichment.background import start_enrichment
@@ -22,7 +22,7 @@ from .admin_forms import DecisionForm, EnrichmentForm, take_seeds
 
 
 @admin.register(Proposal)
-class ProposalAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+class ProposalAdmin(FixedRowsAdmin):
     """What language models proposed: approved, reworded or rejected, one or many."""
 
     form = DecisionForm
@@ -57,11 +57,11 @@ class ProposalAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     def get_fieldsets(
         self, request: HttpRequest, obj: Proposal | None = None
     ) -> list[tuple[str | None, dict[str, Any]]]:
-        asked = [("Decision", {"fields": ["text", "decision", "why"]})]
+        decision = [("Decision", {"fields": ["text", "decision", "why"]})]
         is_open = obj is not None and self.has_change_permission(request, obj)
         return [
             (None, {"fields": self._facts}),
-            *(asked if is_open else []),
+            *(decision if is_open else []),
             ("Record", {"fields": self._record}),
         ]
 
@@ -69,14 +69,6 @@ class ProposalAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         self, request: HttpRequest, obj: Proposal | None = None
     ) -> list[str]:
         return [*self._facts, *self._record]
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_delete_permission(
-        self, request: HttpRequest, obj: Proposal | None = None
-    ) -> bool:
-        return False
 
     def has_change_permission(
         self, request: HttpRequest, obj: Proposal | None = None
@@ -144,22 +136,18 @@ class ProposalAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         description="Approve: in review, not verified", permissions=["change"]
     )
     def approve(self, request: HttpRequest, chosen: QuerySet[Proposal]) -> None:
-        """Let the chosen ones in."""
         self._each(request, chosen, "approve", "approved")
 
-    @admin.action(description="Verify: I vouch for them", permissions=["change"])
+    @admin.action(description="Verify now", permissions=["change"])
     def verify(self, request: HttpRequest, chosen: QuerySet[Proposal]) -> None:
-        """Vouch for the chosen ones."""
         self._each(request, chosen, "verify", "verified")
 
     @admin.action(description="Reject", permissions=["change"])
     def reject(self, request: HttpRequest, chosen: QuerySet[Proposal]) -> None:
-        """Retire the chosen ones."""
         self._each(request, chosen, "reject", "rejected")
 
     @admin.display(description="question and answer", ordering="question")
     def shown_question(self, proposal: Proposal) -> str:
-        """Show what was asked and how it was answered."""
         return f"{proposal.question} {proposal.answer}"
 
     @admin.display(description="confidence", ordering="confidence")

@@ -48,7 +48,7 @@ def take_seeds(request: HttpRequest) -> dict[str, object] | None:
 
 _DECISIONS = [
     ("approve", "Approve: in review, not verified"),
-    ("verify", "Verify: I vouch for it"),
+    ("verify", "Verify now"),
     ("reject", "Reject"),
 ]
 

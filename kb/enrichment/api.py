@@ -116,7 +116,7 @@ class DecisionSerializer(StrictSerializer):
     )
     decision = serializers.ChoiceField(
         choices=[(name, name) for name in DECISIONS],
-        help_text="approve lets it in, in review; verify vouches for it yourself.",
+        help_text="approve lets it in, in review; verify also verifies it in your name.",
     )
     text = StrictCharField(
         max_length=TEXT_LIMIT,
