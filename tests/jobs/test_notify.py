@@ -43,9 +43,9 @@ def make_job(**fields) -> Job:
         {"state": "queued", "not_before": 1},
         {"state": "running", "lease_until": 1, "notified_at": 60},
     ],
-    ids=["never notified", "bell lost", "wait over", "worker vanished"],
+    ids=["never notified", "notification lost", "wait over", "worker vanished"],
 )
-def test_a_job_that_nobody_works_on_is_rung_for(notified, fields):
+def test_a_job_that_nobody_works_on_is_notified(notified, fields):
     job = make_job(**fields)
 
     assert sweep() == 1

@@ -25,7 +25,7 @@ def notified(monkeypatch) -> list[uuid.UUID]:
     return ids
 
 
-def test_a_job_is_rung_for_once_its_transaction_has_committed(
+def test_a_job_is_notified_once_its_transaction_has_committed(
     notified, django_capture_on_commit_callbacks
 ):
     with django_capture_on_commit_callbacks(execute=True):
@@ -46,7 +46,7 @@ def test_a_job_whose_transaction_rolls_back_never_was(notified):
     assert notified == []
 
 
-def test_an_unfinished_job_with_the_key_is_returned_and_not_rung_for_again(
+def test_an_unfinished_job_with_the_key_is_returned_and_not_notified_again(
     notified, django_capture_on_commit_callbacks
 ):
     with django_capture_on_commit_callbacks(execute=True):
@@ -180,7 +180,7 @@ def test_a_broker_that_is_away_fails_nobody_and_leaves_the_job_to_the_sweeper(
 
     job.refresh_from_db()
     assert (job.state, job.notified_at) == ("queued", None)
-    assert "cannot be told" in caplog.text
+    assert "broker is unavailable" in caplog.text
 
 
 @pytest.mark.django_db(transaction=True)
