@@ -27,7 +27,7 @@ class Reader(Protocol):
 
     @property
     def label(self) -> bytes:
-        """What the database is told, ASCII; at most 63 bytes."""
+        """What is sent to the database, ASCII; at most 63 bytes."""
 
     @property
     def is_owner(self) -> bool:
@@ -53,7 +53,6 @@ _reader: ContextVar[Reader] = ContextVar("reader", default=_UNSAID)
 
 
 def reader() -> Reader:
-    """Return for whom statements are run now."""
     return _reader.get()
 
 
@@ -103,7 +102,7 @@ def reader_of(user: "AbstractBaseUser | AnonymousUser") -> Acting:
 
 
 def each_as(chosen: Reader, items: Iterator[Item]) -> Iterator[Item]:
-    """Yield what `items` yields, each made for `chosen` whoever asks for it.
+    """Yield what `items` yields, each made for `chosen`, whatever reader runs the loop.
 
     A `with` around a generator's body would change its caller's reader between two items.
     """

@@ -53,7 +53,6 @@ class AccountAdmin(UserAdmin, ModelAdmin):  # type: ignore[type-arg, misc]  # un
 
     @admin.display(description="groups")
     def roles(self, user: User) -> str:
-        """Show roles and other groups."""
         names = ["superuser"] if user.is_superuser else []
         return ", ".join([*names, *(group.name for group in user.groups.all())])
 
@@ -75,7 +74,6 @@ class AccountAdmin(UserAdmin, ModelAdmin):  # type: ignore[type-arg, misc]  # un
         request: HttpRequest,
         **options: Any,  # noqa: ANN401  # Django's
     ) -> forms.ModelMultipleChoiceField:  # type: ignore[type-arg]  # not subscriptable when it runs
-        """Offer the groups as boxes to tick."""
         options["widget"] = UnfoldAdminCheckboxSelectMultipleWidget
         field: Any = super().formfield_for_manytomany(db_field, request, **options)
         field.help_text = (
@@ -111,7 +109,6 @@ class AccountAdmin(UserAdmin, ModelAdmin):  # type: ignore[type-arg, misc]  # un
 
     @admin.action(description="Revoke all tokens", permissions=["change"])
     def revoke_tokens(self, request: HttpRequest, users: QuerySet[User]) -> None:
-        """End every token of the chosen users."""
         if not _is_superuser(request):
             users = users.filter(is_superuser=False)
         count, _ = ApiToken.objects.filter(user__in=users).delete()

@@ -168,7 +168,6 @@ class EstimatingPaginator(InfinitePaginator):  # type: ignore[misc]  # unfold sh
         return page
 
     def page(self, number: Any) -> Any:  # noqa: ANN401  # unfold ships no types
-        """Return a page; rows beyond the estimate are shown too."""
         page = self.validate_number(number)
         end = page * self.per_page
         return self._get_page(self.object_list[end - self.per_page : end], page, self)

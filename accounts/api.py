@@ -72,7 +72,7 @@ class TokenPagination(NewestFirstPagination):
 
 
 class TokenListView(ListAPIView[ApiToken]):
-    """Lists tokens, and makes one for whoever signs in."""
+    """Lists tokens, and makes one at sign-in."""
 
     serializer_class = TokenSerializer
     pagination_class = TokenPagination

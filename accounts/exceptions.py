@@ -1,4 +1,4 @@
-"""The one base of all errors that a caller can cause or must be told about."""
+"""The one base of all errors that a caller can cause or must know about."""
 
 
 class NescioError(Exception):
@@ -15,7 +15,6 @@ class NescioError(Exception):
 
 
 def error_envelope(code: str, message: str, detail: object = None) -> dict[str, object]:
-    """Return the one shape of an error as JSON: {"error": {"code", "message", "detail"?}}."""
     error = {"code": code, "message": message}
     return {"error": error if detail is None else {**error, "detail": detail}}
 

@@ -35,7 +35,6 @@ class RequestReader:
 
     @property
     def label(self) -> bytes:
-        """What the database is told."""
         user = self._request.user
         if user is self._lazy:
             return self._reader.label

@@ -29,7 +29,6 @@ class NewestFirstPagination(CursorPagination):
     def paginate_queryset(  # type: ignore[override]  # rows of a table, no other sequence
         self, queryset: QuerySet[Any], request: Request, view: APIView | None = None
     ) -> list[Any] | None:
-        """Return one page."""
         if not _BASE64.fullmatch(request.query_params.get(self.cursor_query_param, "")):
             raise _bad_cursor()  # the library skips over what is no base64
         try:

@@ -53,8 +53,6 @@ Row = TypeVar("Row", bound=models.Model)
 
 @dataclass(frozen=True, slots=True)
 class WrittenQuery:
-    """A statement, and its parameters by name."""
-
     sql: str
     parameters: Mapping[str, Any]
 

@@ -42,7 +42,7 @@ def sign_in_for_token(
     name: str = "",
     expires_in: timedelta | None = None,
 ) -> IssuedToken:
-    """Make a token for whoever knows username and password.
+    """Make a token for a caller who knows username and password.
 
     Raises:
         InvalidCredentialsError: No active user has this name and password.

@@ -12,8 +12,6 @@ from rest_framework import serializers
 
 
 class StrictCharField(serializers.CharField):
-    """A JSON string."""
-
     def to_internal_value(self, data: object) -> str:
         if not isinstance(data, str):
             self.fail("invalid")
@@ -21,8 +19,6 @@ class StrictCharField(serializers.CharField):
 
 
 class StrictIntegerField(serializers.IntegerField):
-    """A JSON integer."""
-
     def to_internal_value(self, data: object) -> int:
         if isinstance(data, bool) or not isinstance(data, int):
             self.fail("invalid")
@@ -30,8 +26,6 @@ class StrictIntegerField(serializers.IntegerField):
 
 
 class StrictFloatField(serializers.FloatField):
-    """A JSON number."""
-
     def to_internal_value(self, data: object) -> float:
         if isinstance(data, bool) or not isinstance(data, int | float):
             self.fail("invalid")
@@ -42,8 +36,6 @@ class StrictFloatField(serializers.FloatField):
 
 
 class StrictBooleanField(serializers.BooleanField):
-    """JSON true or false."""
-
     def to_internal_value(self, data: object) -> bool:
         if not isinstance(data, bool):
             self.fail("invalid", input=data)

@@ -78,12 +78,10 @@ class JobAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
 
     @display(description="state", ordering="state", label=_COLOURS)  # type: ignore[untyped-decorator]  # unfold ships no types
     def shown_state(self, job: Job) -> str:
-        """The state as a coloured label."""
         return job.state
 
     @display(description="progress")  # type: ignore[untyped-decorator]  # unfold ships no types
     def progress(self, job: Job) -> str:
-        """A bar with its numbers beside it."""
         if job.total is None:
             return f"{job.done}"
         return format_html(
@@ -101,7 +99,6 @@ class JobAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
 
     @admin.action(description="Retry the selected jobs", permissions=["steer"])
     def retry_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
-        """Let failed and cancelled jobs go on."""
         for job_id in queryset.values_list("pk", flat=True):
             self._steer(request, retry, job_id, "goes on")
 
@@ -114,7 +111,6 @@ class JobAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     @action(description="Retry", icon="replay", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Retry this job?")
     def retry_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Let the job that is shown go on."""
         self._steer(request, retry, UUID(object_id), "goes on")
         return redirect(reverse("admin:jobs_job_change", args=[object_id]))
 

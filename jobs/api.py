@@ -209,7 +209,7 @@ class JobViewSet(ReadOnlyModelViewSet[Job]):
     def events(self, request: Request, job_id: UUID) -> HttpResponseBase:
         """Follow a job by server-sent events, for about 25 s a connection.
 
-        An `EventSource` reconnects by itself; after `end` it is told to stay away.
+        An `EventSource` reconnects by itself; after `end` it gets 204 and stops.
         """
         job = self.get_object()
         seen = request.headers.get("Last-Event-ID", "")

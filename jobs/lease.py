@@ -1,6 +1,6 @@
 """Who holds a job: the claim, the heartbeat that renews it, and how it is given up.
 
-`Job.attempts` is the fence. It grows with every claim, and whoever writes names the value
+`Job.attempts` is the fence. It grows with every claim, and each write names the value
 under which it holds the job: a worker that lost its lease changes nothing any more.
 """
 
@@ -86,7 +86,6 @@ def claim(job_id: UUID) -> Job | None:
 
 
 def finish(lease: Lease, state: Job.State, **values: object) -> None:
-    """Write a job's end."""
     _write(lease, state=state, lease_until=None, finished_at=Now(), **values)
 
 

@@ -11,8 +11,6 @@ from accounts.roles import Role, has_role
 
 
 class JobQuerySet(models.QuerySet["Job"]):
-    """Reads over jobs; each narrows and may be chained."""
-
     def unfinished(self) -> Self:
         """Jobs that wait or run."""
         return self.filter(state__in=[Job.State.QUEUED, Job.State.RUNNING])
@@ -40,8 +38,6 @@ class Job(models.Model):
     """
 
     class State(models.TextChoices):
-        """How far the work is."""
-
         QUEUED = "queued", "queued"
         RUNNING = "running", "running"
         SUCCEEDED = "succeeded", "succeeded"

@@ -111,17 +111,14 @@ def _plain_error(request: HttpRequest, status: int) -> HttpResponse | None:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Django's handler400."""
     return _plain_error(request, 400) or defaults.bad_request(request, exception)
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Django's handler403."""
     return _plain_error(request, 403) or defaults.permission_denied(request, exception)
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Django's handler404."""
     return _plain_error(request, 404) or defaults.page_not_found(request, exception)
 
 

@@ -2,7 +2,7 @@
 
 An index that gives up on a selective filter, or one that loses rows on deletion, turns
 knowledge into false refusals without any error. So an unfit database is refused at the
-start of every process, and told by the health check.
+start of every process, and reported by the health check.
 """
 
 import logging
@@ -18,10 +18,10 @@ from accounts.acting import as_owner
 
 logger = logging.getLogger(__name__)
 
-# 0.8.2 mends a leak of other tables' rows into parallel index builds (CVE-2026-3172),
-# 0.8.3 and 0.8.4 mend vacuum damage to HNSW indexes.
-LEAST_PGVECTOR = "0.8.4"
-LEAST_POSTGRES = 160_000
+# 0.8.2 fixes a leak of other tables' rows into parallel index builds (CVE-2026-3172),
+# 0.8.3 and 0.8.4 fix vacuum damage to HNSW indexes.
+MIN_PGVECTOR = "0.8.4"
+MIN_POSTGRES = 160_000
 ITERATIVE_SCAN = "relaxed_order"
 
 
@@ -38,8 +38,7 @@ def pgvector_version() -> tuple[str | None, str | None]:
 
 
 def is_new_enough(version: str) -> bool:
-    """Tell whether a pgvector version is one that loses no rows."""
-    return get_version_tuple(version) >= get_version_tuple(LEAST_PGVECTOR)
+    return get_version_tuple(version) >= get_version_tuple(MIN_PGVECTOR)
 
 
 def iterative_scan() -> str:
@@ -61,11 +60,11 @@ def pgvector_problem() -> str | None:
     if offered is None:
         return (
             "The PostgreSQL server has no pgvector. Install pgvector "
-            f"{LEAST_PGVECTOR} or newer on it."
+            f"{MIN_PGVECTOR} or newer on it."
         )
     if is_new_enough(offered):
         return None
-    remedy = f"Install pgvector {LEAST_PGVECTOR} or newer on the server"
+    remedy = f"Install pgvector {MIN_PGVECTOR} or newer on the server"
     if available is not None and is_new_enough(available):
         remedy = "The server has a newer one"
     return (
@@ -94,7 +93,7 @@ def postgres_problem() -> str | None:
     with connection.cursor() as cursor:
         cursor.execute("SHOW server_version_num")
         version = int(cursor.fetchone()[0])
-    if version >= LEAST_POSTGRES:
+    if version >= MIN_POSTGRES:
         return None
     return f"PostgreSQL {version // 10_000} is too old. Use 16 or newer."
 

@@ -74,7 +74,6 @@ def ready(request: HttpRequest) -> JsonResponse:
 @never_cache
 @require_safe
 def live(request: HttpRequest) -> JsonResponse:
-    """Return 200 whenever the process answers at all."""
     return JsonResponse({"status": "ok"})
 
 

@@ -59,7 +59,6 @@ class ApiTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped
     priority = 1
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, str]:
-        """Describe the header."""
         return {
             "type": "apiKey",
             "in": "header",

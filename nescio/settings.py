@@ -267,7 +267,7 @@ REVIEW_SECOND_SHARE = env.float("NESCIO_REVIEW_SECOND_SHARE", default=0.2)
 REVIEW_LOCK = timedelta(minutes=env.int("NESCIO_REVIEW_LOCK_MINUTES", default=30))
 
 # --- Mail ----------------------------------------------------------------------------
-# Owners are told what came due for review; nothing is sent while no server is named.
+# Owners are reminded of what came due for review; nothing is sent while no server is named.
 MAIL_URL = env.str("NESCIO_MAIL_URL", default="")
 if MAIL_URL:
     _mail = env.email_url_config(MAIL_URL)

@@ -37,7 +37,6 @@ _states = {"embedder": State.ON_DEMAND, "language_model": State.ON_DEMAND}
 
 
 def states() -> Mapping[str, State]:
-    """Return how far each model of this process is."""
     return dict(_states)
 
 

@@ -109,7 +109,6 @@ class Transport(filesystem.Transport):
 
     @property
     def default_connection_params(self) -> dict[str, object]:
-        """Nothing: files have no host."""
         return {}
 
 

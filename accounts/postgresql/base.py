@@ -52,8 +52,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """Make the connection's reader the one who is said to read, if it is another."""
         pgconn = self.connection.pgconn
         wanted = reader()
-        told = pgconn.parameter_status(_CARRIER)
-        if told == wanted.label or (
+        known = pgconn.parameter_status(_CARRIER)
+        if known == wanted.label or (
             # Nothing but a rollback is possible, which tells what it went back to.
             pgconn.transaction_status == TransactionStatus.INERROR
         ):

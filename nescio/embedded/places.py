@@ -25,7 +25,6 @@ class Places:
 
     @property
     def postgres_data(self) -> Path:
-        """The embedded server's data directory."""
         return self.var / "postgres"
 
     @property
@@ -59,12 +58,10 @@ class Places:
 
     @property
     def exports(self) -> Path:
-        """Archives that users asked for, until they are deleted again."""
         return self.var / "exports"
 
     @property
     def imports(self) -> Path:
-        """Files of knowledge as they were uploaded."""
         return self.var / "imports"
 
     @property
@@ -74,7 +71,6 @@ class Places:
 
     @property
     def logs(self) -> Path:
-        """The logs of the processes that `up` starts."""
         return self.var / "log"
 
     @property

@@ -114,7 +114,6 @@ def stop(places: Places) -> None:
 
 
 def is_running(places: Places) -> bool:
-    """Tell whether the data directory has a live server."""
     return running(places) is not None
 
 

@@ -32,7 +32,7 @@ def server_user() -> pwd.struct_passwd | None:
 def hand_over(directory: Path, owner: pwd.struct_passwd | None) -> None:
     """Make `directory` if it is missing, and private to `owner` (None: ourselves).
 
-    The server trusts whoever reaches its socket, so nobody else may.
+    The server trusts anyone who reaches its socket, so nobody else may.
     """
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     if owner is not None:

@@ -4,7 +4,7 @@
 """
 
 
-# What keeps `up` from going on, told to the one who typed it.
+# What keeps `up` from going on, shown to the one who typed it.
 
 
 class UpError(Exception):

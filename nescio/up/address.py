@@ -18,7 +18,6 @@ class Address:
 
     @property
     def reachable_host(self) -> str:
-        """A host that a client on this machine can connect to."""
         return _EVERYWHERE.get(self.host, self.host)
 
     @property

@@ -42,7 +42,6 @@ class EmbeddedDatabase:
         self._watcher.start()
 
     def stop(self) -> None:
-        """Stop the server if it is ours."""
         self._stopping.set()
         if self._watcher.ident is not None:
             self._watcher.join()

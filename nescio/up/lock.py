@@ -16,7 +16,7 @@ class AlreadyServedError(UpError):
 
 @contextmanager
 def hold(file: Path, url: str) -> Iterator[None]:
-    """Hold the lock `file` for the length of the block; `url` is told to latecomers.
+    """Hold the lock `file` for the length of the block; `url` is shown to latecomers.
 
     The kernel releases it when its holder dies, however it dies: there is no stale lock.
     """
@@ -66,4 +66,4 @@ def _read(file: Path) -> tuple[int, str]:
         content = json.loads(file.read_text())
         return int(content["pid"]), str(content["url"])
     except ValueError:  # the holder is just writing it
-        return 0, "an address that it has not told yet"
+        return 0, "an address that is not known yet"

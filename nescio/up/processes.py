@@ -24,7 +24,7 @@ from django.conf import settings
 from nescio.up.address import Address
 
 # Stands in the environment of everything `up` starts and of what that starts in turn,
-# so that the rest of a killed run can be told from everything else.
+# so that the rest of a killed run can be recognized.
 MARK = "NESCIO_STARTED_BY_UP_FOR"
 
 
@@ -77,7 +77,7 @@ def children(address: Address) -> tuple[Child, ...]:
 def environment(threads: int) -> Mapping[str, str]:
     """Return the environment of a child whose numeric libraries use `threads` each.
 
-    Every library that would take all cores is told otherwise before it is loaded: on a
+    Every library that would take all cores is limited before it is loaded: on a
     busy machine two torch threads on two cores are 70 times slower than one.
     """
     pinned = {
@@ -146,7 +146,6 @@ class Supervisor:
         return self._deaths
 
     def start(self, children: Sequence[Child]) -> None:
-        """Start every child and go on watching them."""
         for child in children:
             _rotate(child.log)
             self._runs.append(_Run(child, self._launch(child), time.monotonic()))
@@ -248,7 +247,7 @@ def _rotate(log: Path) -> None:
 
 
 def find(var: Path) -> Sequence[psutil.Process]:
-    """Return the live processes that an `up` for `var` started, whoever heads them now.
+    """Return the live processes that an `up` for `var` started, whatever their parent is now.
 
     They are known by a mark in their environment, which their own children inherit: no
     list of pids that a kill could leave half written, or that other processes could

@@ -75,7 +75,6 @@ def welcome(
 
 
 def curl_line(address: Address, credentials: Credentials) -> str:
-    """Return a command that asks a question."""
     arguments = [
         "curl", "-sS", f"{address.url}/api/v1/ask",
         "-H", f"Authorization: Token {credentials.token}",

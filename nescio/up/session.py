@@ -38,7 +38,7 @@ class Stop(BaseException):
 
 
 class StopGate:
-    """Lets one signal through; once closed, signals are only told of."""
+    """Lets one signal through; once closed, signals are only reported."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
