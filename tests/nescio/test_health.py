@@ -127,7 +127,7 @@ def test_pgvector_versions_that_lose_rows_are_told(version, is_new_enough):
 
 
 def test_old_pgvector_is_refused_with_the_remedy(monkeypatch):
-    monkeypatch.setattr(fitness, "LEAST_PGVECTOR", "99.0")
+    monkeypatch.setattr(fitness, "MIN_PGVECTOR", "99.0")
 
     with pytest.raises(ImproperlyConfigured, match=r"Install pgvector 99\.0 or newer"):
         fitness.require_fit_database()
