@@ -1,5 +1,4 @@
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from django import forms
@@ -9,7 +8,7 @@ from django.db.models import Q
 from accounts.roles import Role, has_role
 from kb.audiences.models import Audience
 from kb.entries.models import Entry
-from qa.answers.models import Answer, AnswerEvidence
+from qa.answers.models import Answer
 from qa.answers.submitted_text import EntryOptions
 from qa.reviews.judgements import (
     GRADES,
@@ -28,23 +27,6 @@ _QUESTIONS = {
 }
 _YES_OR_NO = {True: "yes", False: "no", None: None}
 _NOTHING, _ADD, _EDIT = "nothing", "add", "edit"
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A piece of evidence as the page shows it.
-
-    Attributes:
-        entry: What it was taken from, as it is now; None where it is withheld.
-        text: What was typed for the entry, or what it says.
-        is_edited: Whether that is to be written into the entry.
-    """
-
-    row: AnswerEvidence
-    entry: Entry | None
-    is_used: bool
-    text: str
-    is_edited: bool
 
 
 class JudgementForm(forms.Form):
@@ -120,14 +102,23 @@ class JudgementForm(forms.Form):
         """Return the fields of this outcome's grades."""
         return [self[name] for name in _QUESTIONS if name in self.fields]
 
-    def pieces(self) -> Iterator[Piece]:
-        """Yield the evidence with what was marked and typed."""
+    def pieces(self) -> Iterator[dict[str, Any]]:
+        """Yield the evidence with what was marked and typed.
+
+        `entry` is what it was taken from, as it is now; None where it is withheld.
+        """
         marked = {str(key) for key in self["evidence"].value() or ()}
         for row in self._answer.pieces:
             entry = None if row.is_withheld else self._entries.get(row.entry_id or 0)
-            text = self.data.get(f"text-{row.entry_id}", entry.text if entry else "")
-            is_edited = self.data.get("knowledge") == f"{_EDIT}-{row.entry_id}"
-            yield Piece(row, entry, str(row.pk) in marked, text, is_edited)
+            yield {
+                "row": row,
+                "entry": entry,
+                "is_used": str(row.pk) in marked,
+                "text": self.data.get(
+                    f"text-{row.entry_id}", entry.text if entry else ""
+                ),
+                "is_edited": self.data.get("knowledge") == f"{_EDIT}-{row.entry_id}",
+            }
 
     def clean(self) -> dict[str, Any]:
         given = self.cleaned_data

@@ -5,8 +5,7 @@ of an answer never judges the other. Locks are taken in one order: the review, t
 `kb.services` take.
 """
 
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -255,29 +254,16 @@ COUNTED = 1_000
 """Answers of a tag that are counted at most: enough to see that there are many."""
 
 
-@dataclass(frozen=True, slots=True)
-class TagTraffic:
-    """How often a tag was asked about; `answers` is at most `COUNTED`."""
+def unattended_tags() -> list[tuple[Tag, int]]:
+    """Return tags without an expert of recent questions, with how many there were.
 
-    tag: Tag
-    answers: int
-
-
-def unattended_tags() -> list[TagTraffic]:
-    """Return tags without an expert that were asked about lately, the busiest first.
-
-    One query more than there are such tags, each of which reads an index.
+    The busiest first. One query more than there are such tags, each of which reads an
+    index; up to `COUNTED` are counted.
     """
-    since = timezone.now() - RECENT
+    recent = Answer.objects.live().filter(created_at__gte=timezone.now() - RECENT)
     found = [
-        TagTraffic(tag, count_traffic(tag, since=since))
+        (tag, recent.filter(**{tag.facet: tag}).order_by()[:COUNTED].count())
         for tag in Tag.objects.without_expert()
     ]
-    busy = [each for each in found if each.answers]
-    return sorted(busy, key=lambda each: (-each.answers, each.tag.slug))
-
-
-def count_traffic(tag: Tag, *, since: datetime) -> int:
-    """Count what was asked about a tag since then, up to `COUNTED`."""
-    rows = Answer.objects.live().filter(**{tag.facet: tag, "created_at__gte": since})
-    return rows.order_by()[:COUNTED].count()
+    busy = [(tag, count) for tag, count in found if count]
+    return sorted(busy, key=lambda each: (-each[1], each[0].slug))
