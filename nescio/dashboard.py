@@ -39,8 +39,6 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Numbers that belong together."""
-
     title: str
     note: str
     empty: str
@@ -48,7 +46,6 @@ class Block:
 
 
 def add_figures(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """Add the blocks to the context of the admin's first page."""
     blocks = []
     if request.user.has_perm("kb.view_entry"):
         blocks += [_entries(), _reviews(request), _expiry()]

@@ -38,8 +38,6 @@ _DEFAULT_DAYS = 30
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One number, and what it means."""
-
     label: str
     value: str
     note: str
@@ -56,8 +54,6 @@ def _slug_field(rows: QuerySet[Any]) -> forms.ModelChoiceField:  # type: ignore[
 
 
 class ScopeForm(forms.Form):
-    """What the dashboard is narrowed to."""
-
     days = forms.TypedChoiceField(
         label="Last",
         choices=PERIODS,

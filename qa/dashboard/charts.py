@@ -48,7 +48,6 @@ class Chart:
 
 
 def volume_chart(traffic: Traffic, step: str) -> Chart:
-    """Draw how many questions were answered, refused and failed."""
     series = [(name, colour, attrgetter(name)) for name, colour in _OUTCOMES.items()]
     summary = f"{traffic.answered:,} answered, {traffic.refused:,} refused, {traffic.failed:,} failed"
     return _over_time(f"Questions by {step}", summary, traffic.steps, series, str)
@@ -190,7 +189,6 @@ def decided_by(each: Decided) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share in [0, 1] as people read it."""
     return f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
 
 

@@ -14,7 +14,6 @@ _Row = TypeVar("_Row", bound="Daily", covariant=True)
 
 class DailyQuerySet(models.QuerySet[_Row]):
     def between(self, first: date, last: date) -> Self:
-        """Those of the days from `first` to `last`, both included."""
         return self.filter(day__gte=first, day__lte=last)
 
     def about(self, *, knowledge_base: int | None, tag: int | None) -> Self:

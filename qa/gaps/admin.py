@@ -119,7 +119,6 @@ class GapAdmin(QueueFormAdmin):
 
     @admin.display(description="impact", ordering="impact_score")
     def impact_now(self, gap: Gap) -> str:
-        """Show about how many people ask it now."""
         return f"{impact(gap.impact_score, timezone.now()):.1f}"
 
     @admin.display(description="asked", ordering="questions")
@@ -130,7 +129,6 @@ class GapAdmin(QueueFormAdmin):
 
     @admin.display(description=f"last {TREND_PERIOD.days} days")
     def trend(self, gap: Gap) -> str:
-        """Show the questions of the last period beside those of the one before."""
         sign = (
             "▲" if gap.recent > gap.before else "▼" if gap.recent < gap.before else "="
         )
@@ -260,7 +258,6 @@ class EscalationAdmin(QueueFormAdmin):
 
     @admin.display(description="waiting", ordering="-created_at")
     def waiting(self, escalation: Escalation) -> str:
-        """Show how long the asker has waited, or did."""
         until = escalation.replied_at or timezone.now()
         return timesince(escalation.created_at, until, depth=1)
 

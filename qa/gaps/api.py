@@ -51,14 +51,10 @@ _ESCALATION_OR_ENDED = {
 
 
 class MostMissedFirstPagination(NewestFirstPagination):
-    """Pages by impact, the greatest first."""
-
     ordering = ("-impact_score", "-pk")
 
 
 class GapFilter(StrictFilterSet):
-    """By how far it is from being answered, where, and who works on it."""
-
     state = django_filters.ChoiceFilter(choices=Gap.State.choices)
     knowledge_base = SlugFilter("knowledge_base__slug")
     owner = SlugFilter("owner__username")
@@ -140,8 +136,6 @@ class GapViewSet(RowViewSet[Gap]):
 
 
 class EscalationFilter(StrictFilterSet):
-    """By whether an expert replied."""
-
     state = django_filters.ChoiceFilter(choices=Escalation.State.choices)
 
 
@@ -223,8 +217,6 @@ class EscalationViewSet(RowViewSet[Escalation]):
 
 
 class NoticeFilter(StrictFilterSet):
-    """By whether it was read."""
-
     is_read = IsSetFilter("read_at")
 
 

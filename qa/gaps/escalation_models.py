@@ -25,7 +25,6 @@ class EscalationQuerySet(models.QuerySet["Escalation"]):
         return self.filter(own | kept)
 
     def waiting(self) -> Self:
-        """Those that nobody replied to yet."""
         return self.filter(state=Escalation.State.OPEN)
 
     def unread_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
@@ -120,7 +119,6 @@ class Escalation(models.Model):
 
     @property
     def is_open(self) -> bool:
-        """Whether nobody replied to it yet."""
         return self.state == self.State.OPEN
 
 
@@ -130,7 +128,6 @@ class NoticeQuerySet(models.QuerySet["Notice"]):
         return self.filter(user_id=user.pk)
 
     def unread(self) -> Self:
-        """Those that were not opened yet."""
         return self.filter(read_at__isnull=True)
 
 
@@ -142,8 +139,6 @@ class Notice(models.Model):
     """
 
     class Kind(models.TextChoices):
-        """What happened."""
-
         REPLY = "reply", "An expert replied"
         ANSWERED = "answered", "Your question is answered now"
 

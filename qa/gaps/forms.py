@@ -66,8 +66,6 @@ _WAYS = {
 
 
 class GapForm(ExpertForm):
-    """What to do about a gap."""
-
     how = forms.ChoiceField(
         label="How",
         choices=[],
@@ -145,8 +143,6 @@ _ANSWER, _CLOSE = "answer", "close"
 
 
 class ReplyForm(ExpertForm):
-    """An expert's reply."""
-
     said = forms.CharField(
         label="Reply",
         max_length=2 * REPLY_LIMIT,
@@ -178,7 +174,6 @@ class ReplyForm(ExpertForm):
         return super().clean()
 
     def write(self) -> Escalation:
-        """Reply, or close without an answer."""
         given = self.cleaned_data
         if given["how"] == _CLOSE:
             return close(self.instance.pk, by=self.user, reason=given["said"])

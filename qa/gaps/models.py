@@ -52,11 +52,9 @@ class GapQuerySet(models.QuerySet["Gap"]):
         return self.filter(Q(entry_id__isnull=True) | filled)
 
     def open(self) -> Self:
-        """Those that nobody has filled or dismissed."""
         return self.filter(state__in=[Gap.State.OPEN, Gap.State.DRAFTED])
 
     def ranked(self) -> Self:
-        """The one that matters most first."""
         return self.order_by("-impact_score", "-pk")
 
     def with_trend(self, at: datetime) -> Self:
@@ -199,7 +197,6 @@ class Gap(models.Model):
 
     @property
     def is_open(self) -> bool:
-        """Whether nobody has filled or dismissed it."""
         return self.state in (self.State.OPEN, self.State.DRAFTED)
 
 
@@ -210,7 +207,6 @@ class GapQuestionQuerySet(models.QuerySet["GapQuestion"]):
         return self.filter(Exists(answers))
 
     def newest(self) -> Self:
-        """The one that was asked last first."""
         return self.order_by(F("asked_at").desc(), F("pk").desc())
 
 
@@ -218,8 +214,6 @@ class GapQuestion(models.Model):
     """A question that belongs to a gap, and why it does."""
 
     class Why(models.TextChoices):
-        """What went wrong with it."""
-
         REFUSED = "refused", "refused"
         VOTED_DOWN = "voted_down", "voted down"
 

@@ -151,7 +151,6 @@ def dismiss(gap_id: int, *, by: User, reason: str) -> Gap:
 
 @transaction.atomic
 def reopen(gap_id: int, *, by: User) -> Gap:
-    """Open a gap again, whatever was drafted, filled or dismissed."""
     gap = _lock(gap_id, by)
     gap.open_again()
     gap.save()

@@ -89,7 +89,6 @@ def _weighed(shares: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
 
 
 def _error(shares: np.ndarray, weights: np.ndarray, pairs: int) -> float:
-    """Return the large-sample standard error of kappa."""
     observed, expected = _weighed(shares, weights)
     by_row, by_column = weights @ shares.sum(axis=0), weights.T @ shares.sum(axis=1)
     pull = (by_row[:, None] + by_column[None, :]) * (1 - observed)

@@ -41,8 +41,6 @@ _REVIEW_OR_HELD = {200: OneReviewSerializer, **_HELD}
 
 
 class ReviewFilter(StrictFilterSet):
-    """By who is to act, of what, and what was judged."""
-
     state = django_filters.ChoiceFilter(choices=Review.State.choices)
     tag = SlugFilter("tag__slug")
     outcome = django_filters.ChoiceFilter(
@@ -158,14 +156,12 @@ class ReviewViewSet(RowViewSet[Review]):
     @extend_schema(operation_id="reviews_undo", responses=_REVIEW_OR_HELD)
     @judgement.mapping.delete
     def undo(self, request: Request, review_id: int) -> Response:
-        """Take back one's own judgement, which stays as a draft, or one's skipping."""
+        """Undo one's own judgement, which stays as a draft, or one's skipping."""
         undo(review_id, by=self.user)
         return self.row_response()
 
 
 class SamplePagination(NewestFirstPagination):
-    """Pages of samples, the last drawn first."""
-
     ordering = ("-drawn_at", "-pk")
 
 

@@ -99,7 +99,6 @@ class JudgementForm(forms.Form):
         self.initial["audience"] = everyone and everyone.pk
 
     def grades(self) -> list[forms.BoundField]:
-        """Return the fields of this outcome's grades."""
         return [self[name] for name in _QUESTIONS if name in self.fields]
 
     def pieces(self) -> Iterator[dict[str, Any]]:

@@ -33,7 +33,6 @@ class ReviewQuerySet(models.QuerySet["Review"]):
         return self.filter(own | kept, Exists(whole)).annotate(is_blind=waits)
 
     def done(self) -> Self:
-        """Those that hold a judgement."""
         return self.filter(state=Review.State.DONE)
 
     def open(self) -> Self:
@@ -41,7 +40,6 @@ class ReviewQuerySet(models.QuerySet["Review"]):
         return self.exclude(state=Review.State.DONE)
 
     def held_at(self, at: datetime) -> Self:
-        """Those that somebody works on at `at`."""
         return self.filter(state=Review.State.LOCKED, locked_until__gt=at)
 
 
@@ -61,8 +59,6 @@ class Review(models.Model):
         SKIPPED = "skipped", "skipped"
 
     class Grade(models.IntegerChoices):
-        """How far something holds."""
-
         NOT = 0, "no"
         PARTLY = 1, "partly"
         WHOLLY = 2, "yes"
@@ -220,7 +216,6 @@ class Review(models.Model):
         return f"review {self.pk}, round {self.round}"
 
     def is_held(self, at: datetime) -> bool:
-        """Whether somebody works on it at `at`."""
         return self.locked_until is not None and self.locked_until > at
 
     def is_readable_by(self, user: AbstractBaseUser | AnonymousUser) -> bool:

@@ -76,7 +76,6 @@ class SampleOrder:
 
     @property
     def size(self) -> int:
-        """How many answers the time suffices for."""
         return size_for(self.hours, self.minutes_a_review, self.second_share)
 
 
