@@ -24,17 +24,13 @@ from qa.dashboard.models import DailyCount, DailyLatency, DailyQuerySet
 
 ACCURACY = 0.025
 GROWTH = (1 + ACCURACY) / (1 - ACCURACY)
+"""Bucket n holds the times in (GROWTH^(n-1), GROWTH^n], in milliseconds."""
 MIN_MILLISECONDS = 0.1  # what is faster counts as this
 MAX_DAYS = 731
 _MAX_STEPS = 35  # of more days a chart shows weeks
 
 _Rows = TypeVar("_Rows", bound=QuerySet[Any])
 _Daily = TypeVar("_Daily", DailyCount, DailyLatency)
-
-
-def bucket_number(milliseconds: float) -> int:
-    """Return the number of the bucket: that of all times in (GROWTH^(n-1), GROWTH^n]."""
-    return math.ceil(math.log(max(milliseconds, MIN_MILLISECONDS)) / math.log(GROWTH))
 
 
 def quantile(counts: Mapping[int, int], share: float) -> float | None:

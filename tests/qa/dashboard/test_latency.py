@@ -1,5 +1,6 @@
 """Percentiles from counts in buckets."""
 
+import math
 from collections import Counter
 
 import numpy as np
@@ -7,9 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qa.dashboard.traffic import ACCURACY, MIN_MILLISECONDS, bucket_number, quantile
+from qa.dashboard.traffic import ACCURACY, GROWTH, MIN_MILLISECONDS, quantile
 
 TIMES = st.lists(st.floats(MIN_MILLISECONDS, 1e7), min_size=1, max_size=200)
+
+
+def bucket_number(milliseconds: float) -> int:
+    """Return the number of the bucket that the counting in SQL puts a time into."""
+    return math.ceil(math.log(max(milliseconds, MIN_MILLISECONDS)) / math.log(GROWTH))
 
 
 @given(TIMES, st.floats(0.01, 1))
