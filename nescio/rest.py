@@ -53,7 +53,7 @@ class BoundedJSONParser(JSONParser):
 
         Raises:
             BodyTooLargeError: It has too many bytes.
-            ParseError: It is no JSON, nested too deeply, or holds NUL or half a
+            ParseError: It is not JSON, nested too deeply, or holds NUL or half a
                 surrogate pair.
         """
         limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
@@ -75,7 +75,7 @@ class BoundedJSONParser(JSONParser):
 
 
 def _refuse_constant(name: str) -> None:
-    msg = f"{name} is no JSON number"
+    msg = f"{name} is not a JSON number"
     raise ValueError(msg)
 
 
@@ -102,8 +102,8 @@ def _check_strings(parsed: object) -> None:
     if isinstance(parsed, str):
         if "\0" in parsed or any("\ud800" <= each <= "\udfff" for each in parsed):
             msg = (
-                f"The text {parsed[:60]!a} holds U+0000 or half a surrogate pair; "
-                "leave it out."
+                f"The text {parsed[:60]!a} contains U+0000 or half a surrogate pair; "
+                "remove it."
             )
             raise ParseError(msg)
     elif isinstance(parsed, dict):

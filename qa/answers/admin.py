@@ -1,5 +1,5 @@
 import json
-from typing import ClassVar
+from typing import Any, ClassVar, Protocol
 
 from django.contrib import admin, messages
 from django.contrib.auth.models import User
@@ -22,6 +22,15 @@ _MAX_ASKERS = 50
 _SHOWN = 120
 _PASSED = {True: "met", False: "not met", None: "recorded"}
 _WITHHELD = "withheld: it was written from entries that you may not see"
+
+
+class HasAnswer(Protocol):
+    """A vote, a review, an escalation."""
+
+    @property
+    def answer(self) -> Answer:
+        """What it is on."""
+        ...
 
 
 def link_to_entry(entry_id: int | None, said: str = "") -> SafeString:
@@ -88,6 +97,54 @@ def link_to(answer: Answer) -> SafeString:
 def rounded(value: float | None) -> str:
     """Return a number short; nothing for none."""
     return "" if value is None else f"{value:.3g}"
+
+
+class AnswerColumns:
+    """What the admin shows of the `answer` of a row, as far as the user may see it."""
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Any:  # noqa: ANN401  # a row of the admin's model
+        row = super().get_object(request, object_id, from_field)  # type: ignore[misc]  # ModelAdmin's
+        if row is not None:
+            fetch_evidence(row.answer, request.user)
+        return row
+
+    @admin.display(description="question", ordering="answer__question")
+    def question(self, row: HasAnswer) -> str:
+        return shortened(row.answer.question)
+
+    @admin.display(description="question")
+    def asked(self, row: HasAnswer) -> SafeString:
+        return link_to(row.answer)
+
+    @display(  # type: ignore[untyped-decorator]  # unfold ships no types
+        description="outcome",
+        ordering="answer__outcome",
+        label={"answered": "success", "refused": "warning"},
+    )
+    def outcome(self, row: HasAnswer) -> str:
+        return row.answer.outcome
+
+    @admin.display(description="decided by", ordering="answer__gate")
+    def gate(self, row: HasAnswer) -> str:
+        return row.answer.gate.replace("_", " ")
+
+    @admin.display(description="reason")
+    def reason(self, row: HasAnswer) -> str:
+        return row.answer.reason.replace("_", " ")
+
+    @admin.display(description="text")
+    def text(self, row: HasAnswer) -> str:
+        return row.answer.shown_text
+
+    @admin.display(description="signals")
+    def gates(self, row: HasAnswer) -> SafeString:
+        return gates_table(row.answer)
+
+    @admin.display(description="what was found")
+    def pieces(self, row: HasAnswer) -> SafeString:
+        return evidence_table(row.answer)
 
 
 @admin.register(Answer)
@@ -188,11 +245,6 @@ class AnswerAdmin(ReadOnlyAdmin):
         if answer.is_draft_withheld:
             return _WITHHELD
         return json.dumps(answer.generation, ensure_ascii=False)
-
-    def get_readonly_fields(
-        self, request: HttpRequest, obj: Answer | None = None
-    ) -> list[str]:
-        return [name for _, options in self.fieldsets for name in options["fields"]]
 
     @display(  # type: ignore[untyped-decorator]  # unfold ships no types
         description="outcome",

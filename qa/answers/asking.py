@@ -1,4 +1,4 @@
-"""Asking: keep the question, decide it by the pipeline, store what it came to."""
+"""Asking: keep the question, decide it by the pipeline, store the outcome."""
 
 import logging
 import re
@@ -112,7 +112,7 @@ def decide(
     policy = policy or active_policy(answer.knowledge_base)
     frozen = policy.as_value()
     sources = sources_for(answer, frozen, language_model, probes)
-    failure = "It was broken off; ask again."
+    failure = "It was interrupted; ask again."
     try:
         if frozen.scope is Scope.ADAPTIVE:
             _keep(answer)  # a model is asked before anything is looked for
@@ -240,7 +240,7 @@ def find_knowledge_base(
     if found is None:
         known = ", ".join(rows.values_list("slug", flat=True)[:10])
         named = f"no knowledge base {slug[:80]!r}" if slug else "no knowledge base yet"
-        remedy = f"there are: {known}." if known else "make one in the admin first."
+        remedy = f"available: {known}." if known else "create one in the admin first."
         raise KnowledgeBaseNotFoundError(f"There is {named}; {remedy}")
     return found
 
@@ -280,8 +280,8 @@ def _validated(text: str) -> str:
     found = _NO_TEXT.search(text)
     if found:
         raise InvalidQuestionError(
-            f"The question holds U+{ord(found[0]):04X} at position {found.start()}, "
-            "which is no text; take it out."
+            f"The question contains U+{ord(found[0]):04X} at position {found.start()}, "
+            "which is not text; remove it."
         )
     question = clean_question(text, "").text
     if not any(character.isalnum() for character in question):
@@ -302,7 +302,7 @@ def _language(code: str) -> str:
 
 def _decided_before(answer: Answer) -> AnswerDecidedError:
     return AnswerDecidedError(
-        f"Question {answer.pk} was decided before; ask it again as a new one."
+        f"Question {answer.pk} is already decided; ask it again as a new question."
     )
 
 

@@ -73,13 +73,13 @@ def events(answer: Answer) -> Iterator[Event]:
         for value in asking.decide(answer):
             if not isinstance(value, Outcome):
                 elapsed = round((time.perf_counter() - began) * 1000, 3)
-                yield "stage", {**_told(value), "milliseconds": elapsed}
+                yield "stage", {**_stage_data(value), "milliseconds": elapsed}
     except NescioError as error:
         yield "error", error_envelope(error.code, str(error), {"id": str(answer.pk)})
         return
     except Exception as error:
         logger.exception("Question %s could not be decided", answer.pk)
-        message = "Something went wrong; it is logged, and the question is kept."
+        message = "Something went wrong; it is logged, and the question is saved."
         yield "error", error_envelope("internal_error", message, {"id": str(answer.pk)})
         # Last: it fails too where it is the database that broke.
         record_failure(answer, error)
@@ -102,15 +102,15 @@ def _work(answer: Answer, inbox: "queue.SimpleQueue[Event | None]") -> None:
         connections.close_all()
 
 
-def _told(value: StageValue) -> dict[str, Any]:
-    """Return what a stage may tell: never a true reason that the policy hides."""
-    told: dict[str, Any] = {"stage": stage_of(value)}
+def _stage_data(value: StageValue) -> dict[str, Any]:
+    """Return what may be shown of a stage: never a reason that the policy hides."""
+    data: dict[str, Any] = {"stage": stage_of(value)}
     if isinstance(value, Retrieval):
         distances = [piece.distance for piece in value.evidence]
-        told |= {"evidence": len(distances), "nearest": min(distances, default=None)}
+        data |= {"evidence": len(distances), "nearest": min(distances, default=None)}
     elif isinstance(value, Decision):
-        told["passed"] = not value.refused
-    return told
+        data["passed"] = not value.refused
+    return data
 
 
 def _as_text(name: str, data: dict[str, Any]) -> str:

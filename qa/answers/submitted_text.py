@@ -31,7 +31,7 @@ def checked_text(name: str, text: str, limit: int, error: type[NescioError]) -> 
             f"The {name} has {len(text)} characters and may have {limit}; shorten it."
         )
     if "\x00" in text or any("\ud800" <= c <= "\udfff" for c in text):
-        raise error(f"The {name} holds a NUL or half a surrogate pair; take it out.")
+        raise error(f"The {name} contains a NUL or half a surrogate pair; remove it.")
     return text
 
 

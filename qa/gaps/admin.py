@@ -18,14 +18,12 @@ from accounts.admin_parts import (
 )
 from accounts.roles import Role, caller, has_role
 from qa.answers.admin import (
-    evidence_table,
-    gates_table,
+    AnswerColumns,
     link_to,
     link_to_entry,
     rounded,
     shortened,
 )
-from qa.answers.models import fetch_evidence
 from qa.answers.wording import REASONS
 from qa.gaps.escalation_models import Escalation
 from qa.gaps.escalations import assign as assign_escalation
@@ -197,7 +195,7 @@ def _result(tried: Tried) -> str:
 
 
 @admin.register(Escalation)
-class EscalationAdmin(QueueFormAdmin):
+class EscalationAdmin(AnswerColumns, QueueFormAdmin):
     """Refused questions that wait for an expert, the longest first, and the replies."""
 
     form = ReplyForm
@@ -231,22 +229,6 @@ class EscalationAdmin(QueueFormAdmin):
             ("What was found", {"fields": ["pieces"]}),
         ]
 
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> Escalation | None:
-        found: Escalation | None = super().get_object(request, object_id, from_field)
-        if found is not None:
-            fetch_evidence(found.answer, request.user)
-        return found
-
-    @admin.display(description="question", ordering="answer__question")
-    def question(self, escalation: Escalation) -> str:
-        return shortened(escalation.answer.question)
-
-    @admin.display(description="question")
-    def asked(self, escalation: Escalation) -> SafeString:
-        return link_to(escalation.answer)
-
     @admin.display(description="asked by", ordering="raised_by__username")
     def asked_by(self, escalation: Escalation) -> str:
         by = escalation.raised_by
@@ -271,11 +253,3 @@ class EscalationAdmin(QueueFormAdmin):
     def refusal(self, escalation: Escalation) -> str:
         answer = escalation.answer
         return f"{answer.gate}: {answer.reason}".replace("_", " ")
-
-    @admin.display(description="signals")
-    def gates(self, escalation: Escalation) -> SafeString:
-        return gates_table(escalation.answer)
-
-    @admin.display(description="near misses")
-    def pieces(self, escalation: Escalation) -> SafeString:
-        return evidence_table(escalation.answer)

@@ -17,13 +17,10 @@ from accounts.rest import csv_download
 from accounts.roles import Role, caller, has_role
 from kb.entries.models import Entry
 from qa.answers.admin import (
-    evidence_table,
-    gates_table,
-    link_to,
+    AnswerColumns,
     link_to_entry,
-    shortened,
 )
-from qa.answers.models import Answer, fetch_evidence
+from qa.answers.models import Answer
 from qa.votes.entry_confidence import undo_moves
 from qa.votes.models import ConfidenceMove, Vote, VoteQuerySet
 from qa.votes.services import csv_lines, handle_votes, reopen_votes
@@ -54,7 +51,7 @@ class _ReasonFilter(ListFilter):
 
 
 @admin.register(Vote)
-class VoteAdmin(ReadOnlyAdmin):
+class VoteAdmin(AnswerColumns, ReadOnlyAdmin):
     """The inbox of thumbs: of which answer, why, and whether it was dealt with."""
 
     list_display: ClassVar = [
@@ -102,19 +99,6 @@ class VoteAdmin(ReadOnlyAdmin):
         said = Q(answer__in=asked) | Q(user__username__icontains=term)
         return queryset.filter(said), False
 
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> Vote | None:
-        vote: Vote | None = super().get_object(request, object_id, from_field)
-        if vote is not None:
-            fetch_evidence(vote.answer, request.user)
-        return vote
-
-    def get_readonly_fields(
-        self, request: HttpRequest, obj: Vote | None = None
-    ) -> list[str]:
-        return [name for _, options in self.fieldsets for name in options["fields"]]
-
     def has_handle_permission(self, request: HttpRequest) -> bool:
         return has_role(request.user, Role.SME)
 
@@ -147,30 +131,6 @@ class VoteAdmin(ReadOnlyAdmin):
     def thumb(self, vote: Vote) -> str:
         return "up" if vote.is_up else "down"
 
-    @admin.display(description="question", ordering="answer__question")
-    def question(self, vote: Vote) -> str:
-        return shortened(vote.answer.question)
-
-    @admin.display(description="question")
-    def asked(self, vote: Vote) -> SafeString:
-        return link_to(vote.answer)
-
-    @display(  # type: ignore[untyped-decorator]  # unfold ships no types
-        description="outcome",
-        ordering="answer__outcome",
-        label={"answered": "success", "refused": "warning"},
-    )
-    def outcome(self, vote: Vote) -> str:
-        return vote.answer.outcome
-
-    @admin.display(description="decided by", ordering="answer__gate")
-    def gate(self, vote: Vote) -> str:
-        return vote.answer.gate.replace("_", " ")
-
-    @admin.display(description="reason")
-    def reason(self, vote: Vote) -> str:
-        return vote.answer.reason.replace("_", " ")
-
     @admin.display(description="what is wrong")
     def reasons_said(self, vote: Vote) -> str:
         return ", ".join(vote.reason_words)
@@ -194,18 +154,6 @@ class VoteAdmin(ReadOnlyAdmin):
             return "open", "open"
         by = f" by {vote.handled_by.get_username()}" if vote.handled_by else ""
         return "handled", f"dealt with{by}"
-
-    @admin.display(description="text")
-    def text(self, vote: Vote) -> str:
-        return vote.answer.shown_text
-
-    @admin.display(description="signals")
-    def gates(self, vote: Vote) -> SafeString:
-        return gates_table(vote.answer)
-
-    @admin.display(description="what was found")
-    def pieces(self, vote: Vote) -> SafeString:
-        return evidence_table(vote.answer)
 
 
 @admin.register(ConfidenceMove)
@@ -232,11 +180,6 @@ class ConfidenceMoveAdmin(ReadOnlyAdmin):
         visible = Entry.objects.visible_to(request.user)
         unread = ("entry__search_vector",)
         return rows.filter(entry__in=visible.values("pk")).defer(*unread)
-
-    def get_readonly_fields(
-        self, request: HttpRequest, obj: ConfidenceMove | None = None
-    ) -> list[str]:
-        return self.fields
 
     def has_undo_permission(self, request: HttpRequest) -> bool:
         return has_role(request.user, Role.CURATOR)

@@ -1,4 +1,4 @@
-"""Thumbs: one a user and answer, on refusals too; and what reviewers make of them."""
+"""Votes: one per user and answer or refusal, and how reviewers deal with them."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -96,9 +96,9 @@ def _reasons(answer: Answer, *, is_up: bool, given: Sequence[str]) -> list[str]:
     known = () if is_up else reasons_against(answer)
     unknown = sorted(set(given) - {reason.value for reason in known})
     if unknown:
-        named = ", ".join(known) or "none, for reasons go with a thumb down"
+        named = ", ".join(known) or "none, because reasons go with a thumb down"
         raise InvalidVoteError(
-            f"The reason {unknown[0][:40]!r} does not apply; there are: {named}."
+            f"The reason {unknown[0][:40]!r} does not apply; available: {named}."
         )
     return [reason.value for reason in known if reason in given]
 

@@ -115,6 +115,6 @@
       404: "This answer is gone, or it is not yours.",
       429: "Too many questions in a short time. Wait a moment and try again.",
       503: "A part of the system is down. Your question is kept; try again in a moment.",
-    }[status] || `The server could not do this (error ${status}). Try again; if it stays, tell your administrator.`);
+    }[status] || `The server could not do this (error ${status}). Try again; if it keeps happening, tell your administrator.`);
   });
 })();

@@ -86,5 +86,5 @@ def test_the_page_says_that_nobody_reviewed_it(proposed, client):
 
     page = client.get(f"/answers/{answer.pk}").content.decode()
 
-    assert "This rests on what a language model wrote" in page
+    assert "This is based on text that a language model wrote" in page
     assert "Written by a language model, not reviewed" in page

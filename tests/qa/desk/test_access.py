@@ -200,7 +200,7 @@ def test_missing_page_looks_like_the_rest(path):
     response = signed_in().get(path)
 
     assert response.status_code == 404
-    assert "Nothing known here" in response.content.decode()
+    assert "Page not found" in response.content.decode()
 
 
 def test_broken_page_stands_alone(client, monkeypatch):

@@ -172,7 +172,7 @@ def test_model_that_is_down_leaves_the_question_kept_and_said_so(
     response = page.post("/", {"question": "How is a lost card blocked?"}, follow=True)
 
     assert Answer.objects.get().outcome == "failed"
-    assert "The question is kept" in response.content.decode()
+    assert "Your question is saved" in response.content.decode()
     assert "Try again" in response.content.decode()
 
 
@@ -230,7 +230,7 @@ def test_no_knowledge_at_all_is_said(page):
     response = page.post("/", {"question": "Any fee?"})
 
     assert response.status_code == 404
-    assert "make one in the admin first" in response.content.decode()
+    assert "create one in the admin first" in response.content.decode()
 
 
 def test_vote_is_set_changed_and_taken_back(page, user):
@@ -330,7 +330,7 @@ def test_stale_limits_are_said(page, user):
 
     body = page.get(reverse("answer", args=[answer.pk])).content.decode()
 
-    assert "The limits are out of date" in body
+    assert "The thresholds are out of date" in body
 
 
 def test_ask_page_takes_four_queries(page, user, django_assert_num_queries):
