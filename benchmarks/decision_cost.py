@@ -43,7 +43,7 @@ from qa.pipeline.history import JudgedQuestion, KnownQuestion
 from qa.pipeline.self_knowledge import SelfKnowledge
 from qa.pipeline.values import Question
 from qa.training.boundary import SETTINGS
-from studies.cbdr.retrieval_timing.deciders import Undecided
+from studies.cbdr.timing.deciders import Undecided
 
 ROUNDS = 3
 NEVER, CBDR, DH_ICL = "never", "CBDR", "DH-ICL"

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from qa.evaluation.cases import Case, in_seeded_order
+from qa.evaluation.cases import Case
 from qa.evaluation.metrics.intervals import Rate, bootstrap
 from qa.evaluation.metrics.selective import rank
 from qa.evaluation.metrics.text import contains_gold
@@ -54,34 +54,6 @@ class Watched:
     def score(self) -> float | None:
         """What ranks it: a refusal and an answer without news come last."""
         return None if self.is_refused else self.weakest
-
-
-def parted(
-    cases: Sequence[Case], count: int, *, seed: int
-) -> tuple[list[Case], list[Case]]:
-    """Return questions to choose a threshold by, and as many others to test it on.
-
-    Args:
-        count: Of each kind, answerable and unanswerable, in each part.
-
-    Raises:
-        EvaluationDataError: There are fewer of a kind.
-    """
-    ordered = in_seeded_order(cases, seed)
-    kinds = [
-        [case for case in ordered if case.is_answerable is is_answerable]
-        for is_answerable in (True, False)
-    ]
-    most = min(map(len, kinds)) // 2
-    if count > most:
-        raise EvaluationDataError(
-            f"{count:,} questions of each kind, and as many others to choose the "
-            f"threshold by, are more than there are: ask at most {most:,}."
-        )
-    return (
-        [case for kind in kinds for case in kind[count : 2 * count]],
-        [case for kind in kinds for case in kind[:count]],
-    )
 
 
 def watch(

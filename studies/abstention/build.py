@@ -40,7 +40,7 @@ def goals(report: Mapping[str, Any]) -> list[dict[str, Any]]:
     gaps = [part["difference"] for part in report["against_distance"]]
     return [
         _goal(
-            "AUROC of the LSTM above log-probability",
+            "AUROC of the LSTM beside linear above log-probability",
             lstm["auroc"]["difference"] if lstm else None,
             least=_LSTM_ABOVE,
         ),

@@ -14,6 +14,8 @@ from qa.evaluation.metrics.intervals import Numbers, Statistic, bootstrap, mean,
 from qa.evaluation.metrics.paired import Difference, differences
 from qa.evaluation.metrics.selective import Ranking, least_aurc, rank
 from qa.training.cross_fitting import Flags, Scores
+from studies.figures import aurc as aurc_statistic
+from studies.figures import auroc as auroc_statistic
 
 from .scores import Examined
 
@@ -43,9 +45,9 @@ def areas(
     parts = {}
     for place, (name, ranking) in enumerate(rankings.items()):
         parts[name] = {
-            "aurc": value_of(_aurc(ranking), examined),
+            "aurc": value_of(aurc_statistic(ranking), examined),
             "aurc_95": found[2 * place],
-            "auroc": value_of(_auroc(ranking), examined),
+            "auroc": value_of(auroc_statistic(ranking), examined),
             "auroc_95": found[2 * place + 1],
         }
         if name in probabilities:
@@ -54,7 +56,7 @@ def areas(
 
 
 def auroc(examined: Examined, scores: Scores) -> Part:
-    statistic = _auroc(rank(scores.tolist(), examined.wrong))
+    statistic = auroc_statistic(rank(scores.tolist(), examined.wrong))
     (interval,) = bootstrap([statistic], examined.clusters, within=True)
     return {"auroc": value_of(statistic, examined), "auroc_95": interval}
 
@@ -73,7 +75,7 @@ def compared(
     statistics = [
         (area(first), area(second))
         for first, second in rankings.values()
-        for area in (_auroc, _aurc)
+        for area in (auroc_statistic, aurc_statistic)
     ]
     found = differences(statistics, examined.clusters, within=True)
     return {
@@ -93,22 +95,6 @@ def value_of(statistic: Statistic, examined: Examined) -> float | None:
     """Return a statistic of the answers themselves; None where it is not defined."""
     value = float(statistic(examined.once)[0])
     return None if value != value else value  # NaN alone differs from itself
-
-
-def _auroc(ranking: Ranking) -> Statistic:
-    def auroc_of(weights: Numbers) -> Numbers:
-        area: Numbers = ranking.areas(weights)[1]
-        return area
-
-    return auroc_of
-
-
-def _aurc(ranking: Ranking) -> Statistic:
-    def aurc_of(weights: Numbers) -> Numbers:
-        area: Numbers = ranking.areas(weights)[0]
-        return area
-
-    return aurc_of
 
 
 def _calibration(values: Scores, right: Flags) -> Part:

@@ -1,9 +1,10 @@
 """The figures of abstention as tables of text, for the terminal and for Markdown."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from qa.evaluation.report.tables import TextTable, percent
+from studies.figures import number, percent_with_interval, points, with_interval
 
 from .scores import JOINT, LSTM, TITLES
 
@@ -44,14 +45,14 @@ def _areas(report: Report) -> TextTable:
     rows = [
         (
             TITLES[name],
-            _with(part["auroc"], part["auroc_95"]),
-            _with(part["aurc"], part["aurc_95"]),
-            _number(part.get("ece")),
-            _number(part.get("brier")),
+            with_interval(part["auroc"], part["auroc_95"]),
+            with_interval(part["aurc"], part["aurc_95"]),
+            number(part.get("ece")),
+            number(part.get("brier")),
         )
         for name, part in report["areas"]["scores"].items()
     ]
-    rows.append(("oracle", "-", _number(report["areas"]["oracle_aurc"]), "-", "-"))
+    rows.append(("oracle", "-", number(report["areas"]["oracle_aurc"]), "-", "-"))
     heads = ("score", "AUROC (95 %)", "AURC (95 %)", "ECE", "Brier")
     return TextTable("Right against wrong", heads, tuple(rows))
 
@@ -61,7 +62,9 @@ def _differences(report: Report) -> TextTable:
         (
             " minus ".join(TITLES[one] for one in name.split(" against ")),
             *(
-                _with(part[area]["difference"], part[area]["difference_95"], sign="+")
+                with_interval(
+                    part[area]["difference"], part[area]["difference_95"], sign="+"
+                )
                 for area in ("auroc", "aurc")
             ),
         )
@@ -105,7 +108,7 @@ def _against_distance(report: Report) -> TextTable:
             percent(point["coverage"]),
             percent(point["first"]),
             percent(point["second"]),
-            _points(point["difference"], point["difference_95"]),
+            points(point["difference"], point["difference_95"]),
         )
         for point in report["against_distance"]
     )
@@ -121,7 +124,7 @@ def _early(report: Report) -> TextTable:
         "answerable": "fitted to questions with an answer, tells these",
     }
     rows = tuple(
-        (told[name], _with(part["auroc"], part["auroc_95"]))
+        (told[name], with_interval(part["auroc"], part["auroc_95"]))
         for name, part in report["early"].items()
     )
     return TextTable("Before the answer", ("early probe", "AUROC (95 %)"), rows)
@@ -132,7 +135,7 @@ def _variants(report: Report) -> TextTable:
         (
             f"{part['layer']}, {_PARTS[part['part']]}",
             str(part["pieces"] or "all"),
-            _with(part["auroc"], part["auroc_95"]),
+            with_interval(part["auroc"], part["auroc_95"]),
             *_masking(part),
         )
         for part in report.get("variants", ())
@@ -156,7 +159,9 @@ def _learning(report: Report) -> TextTable:
         (
             f"{part['answers']:,}",
             *(
-                _with(part["scores"][name]["auroc"], part["scores"][name]["auroc_95"])
+                with_interval(
+                    part["scores"][name]["auroc"], part["scores"][name]["auroc_95"]
+                )
                 for name in names
             ),
         )
@@ -171,8 +176,8 @@ def _goals(report: Report) -> TextTable:
     rows = tuple(
         (
             goal["what"],
-            _number(goal["value"], sign="+"),
-            _number(goal["least"], sign="+"),
+            number(goal["value"], sign="+"),
+            number(goal["least"], sign="+"),
             words[goal["is_met"]],
         )
         for goal in report["goals"]
@@ -184,34 +189,10 @@ def _masking(row: Report) -> Iterator[str]:
     for name in _MASKING:
         part = row[name]
         if name in _NUMBERS:
-            yield _with(part["value"], part["bootstrap_95"])
+            yield with_interval(part["value"], part["bootstrap_95"])
         else:
             yield _shares(part)
 
 
 def _shares(part: Report) -> str:
-    interval = part["bootstrap_95"]
-    told = f" ({100 * interval[0]:.1f} to {100 * interval[1]:.1f})" if interval else ""
-    return f"{percent(part['value'])}{told}"
-
-
-def _with(
-    value: float | None, interval: Sequence[float] | None, *, sign: str = ""
-) -> str:
-    if value is None or not interval:
-        return _number(value, sign=sign)
-    low, high = interval
-    return f"{value:{sign}.3f} ({low:{sign}.3f} to {high:{sign}.3f})"
-
-
-def _points(value: float | None, interval: Sequence[float] | None) -> str:
-    if value is None:
-        return "-"
-    told = (
-        f" ({100 * interval[0]:+.1f} to {100 * interval[1]:+.1f})" if interval else ""
-    )
-    return f"{100 * value:+.1f}{told}"
-
-
-def _number(value: float | None, *, sign: str = "") -> str:
-    return "-" if value is None else f"{value:{sign}.3f}"
+    return percent_with_interval(part["value"], part["bootstrap_95"])

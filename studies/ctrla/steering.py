@@ -8,25 +8,76 @@ References:
     Lin et al., "TruthfulQA" (ACL 2022); Liu et al., "CtrlA" (2024), figure 2.
 """
 
+import argparse
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from probes.directions.sets import DirectionSet
 from probes.language_model import WhiteBoxModel
-from qa.evaluation.metrics.intervals import Rate, share
-from qa.evaluation.metrics.paired import Difference, differences, mcnemar
+from qa.evaluation.metrics.intervals import Rate
+from qa.evaluation.metrics.paired import Difference, mcnemar
 from qa.evaluation.report.tables import TextTable, percent
 from qa.inference.closed_book_form import ClosedBookForm
-from studies.l2r.questions import ChoiceQuestion
+from qa.inference.monitored_writer import monitored_writer
+from qa.management.base import positive
+from studies.figures import bounds, points, share_difference
+from studies.l2r.questions import ChoiceQuestion, read_truthfulqa
+from studies.study import OnProgress, Outcome, Study, file_argument
 
-Progress = Callable[[int, int], None]
+
+class Command(Study):
+    """`python -m studies ctrla_steering --data PATH`."""
+
+    help = (
+        "Choose TruthfulQA's options (MC1) by likelihood under several strengths of "
+        "honesty steering, with the active directions, and compare each with none in "
+        "a paired test. Exit code: 0, or 2 if it can't be measured."
+    )
+
+    def declare(self, parser: argparse.ArgumentParser) -> None:
+        file_argument(
+            parser, "mc_task_random.json, its directory, or one of data sets."
+        )
+        parser.add_argument(
+            "--strengths", type=float, nargs="+", metavar="N",
+            default=(-1.0, -0.3, 0.0, 0.1, 0.3, 1.0),
+            help="Besides 0 (default: -1 -0.3 0 0.1 0.3 1).",
+        )  # fmt: skip
+        parser.add_argument("--limit", type=positive, help="Ask a seeded sample.")
+
+    def measure(self, options: dict[str, Any], on_progress: OnProgress) -> Outcome:
+        seed = options["seed"]
+        data = read_truthfulqa(options["data"], several=False, seed=seed)
+        writer = monitored_writer()
+        ordered = sorted(data.questions, key=lambda question: question.id)
+        count = min(options["limit"] or len(ordered), len(ordered))
+        drawn = random.Random(seed).sample(ordered, count)  # noqa: S311  # no secret
+        found = chosen_under(
+            writer.model,
+            writer.directions,
+            drawn,
+            sorted({0.0, *options["strengths"]}),
+            on_progress=partial(on_progress, "questions"),
+        )
+        heading = {
+            "questions": count,
+            "seed": seed,
+            "data": data.digest[:12],
+            "writer": writer.fingerprint[:12],
+        }
+        return Outcome(
+            "Honesty steering", heading, [steering_table(strengths_of(found))]
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Strength:
-    """What one strength came to, and against none on the same questions.
+    """What one strength comes to, beside none on the same questions.
 
     Attributes:
         strength: As `DirectionSet.steering` takes it.
@@ -47,44 +98,37 @@ def chosen_under(
     questions: Sequence[ChoiceQuestion],
     strengths: Sequence[float],
     *,
-    on_progress: Progress | None = None,
+    on_progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> dict[float, list[bool]]:
     """Return for each strength whether each question's right option was chosen."""
     form = ClosedBookForm(model)
     found: dict[float, list[bool]] = {strength: [] for strength in strengths}
     for number, question in enumerate(questions, start=1):
-        asked = form.prompt_ids(question.question)
+        prompt = form.prompt_ids(question.question)
         options = [model.tokens.encode_text(f" {text}") for text in question.options]
         for strength, right in found.items():
             steering = directions.steering(strength)
             with model.turn():
-                context = model.read(asked, form.prefix(), steering=steering)
+                context = model.read(prompt, form.prefix(), steering=steering)
                 scored = model.score_all(options, context, steering=steering)
             likeliest = int(np.argmax([each.total for each in scored]))
             right.append(likeliest in question.correct)
-        if on_progress:
-            on_progress(number, len(questions))
+        on_progress(number, len(questions))
     return found
 
 
 def strengths_of(found: dict[float, list[bool]]) -> list[Strength]:
     """Compare every strength with that of 0, which must be among them."""
     plain = found[0.0]
-    rows = np.arange(len(plain))
-    everything = np.ones(len(plain), np.bool_)
-    made = []
-    for strength, right in sorted(found.items()):
-        pair = tuple(share(np.array(flags), everything) for flags in (plain, right))
-        (difference,) = differences([(pair[0], pair[1])], rows)
-        made.append(
-            Strength(
-                strength,
-                Rate(sum(right), len(right)),
-                difference,
-                mcnemar(plain, right).p_value,
-            )
+    return [
+        Strength(
+            strength,
+            Rate(sum(right), len(right)),
+            share_difference(plain, right),
+            mcnemar(plain, right).p_value,
         )
-    return made
+        for strength, right in sorted(found.items())
+    ]
 
 
 def steering_table(made: Sequence[Strength]) -> TextTable:
@@ -95,22 +139,18 @@ def steering_table(made: Sequence[Strength]) -> TextTable:
             (
                 f"{each.strength:+g}",
                 percent(each.right.value),
-                _interval(each.right.interval, signed=False),
-                "-" if each.strength == 0 else _points(each.difference.value),
-                "-" if each.strength == 0 else _interval(each.difference.interval, signed=True),
-                "-" if each.strength == 0 else f"{each.p_value:.3f}",
+                bounds(each.right.interval),
+                *(("-",) * 3 if each.strength == 0 else _against_none(each)),
             )
             for each in made
         ),
-    )  # fmt: skip
+    )
 
 
-def _points(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:+.1f}"
-
-
-def _interval(bounds: tuple[float, float] | None, *, signed: bool) -> str:
-    if bounds is None:
-        return "-"
-    sign = "+" if signed else ""
-    return " to ".join(f"{100 * bound:{sign}.1f}" for bound in bounds)
+def _against_none(one: Strength) -> tuple[str, str, str]:
+    gained = one.difference
+    return (
+        points(gained.value, None),
+        bounds(gained.interval, sign="+"),
+        f"{one.p_value:.3f}",
+    )

@@ -6,19 +6,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from qa.evaluation.conflicts import told
-from qa.evaluation.metrics.intervals import (
-    Interval,
-    Numbers,
-    Rate,
-    Statistic,
-    bootstrap,
-    share,
-)
+from qa.evaluation.metrics.intervals import Numbers, Rate, Statistic, bootstrap
 from qa.evaluation.metrics.paired import differences, mcnemar
 from qa.evaluation.metrics.selective import auroc, rank
 from qa.evaluation.report.tables import TextTable
 from qa.inference.label_judge import LabelPair
+from studies.figures import auroc as auroc_statistic
+from studies.figures import rate, share_difference, with_interval
 
 from .judging import Judgements, Shown, Way
 
@@ -35,26 +29,22 @@ def figures(scores: Numbers, right: Flags) -> tuple[str, str, str]:
         right: What is right of each.
     """
     says = scores >= MIDDLE
-    accuracy = told(Rate(int((says == right).sum()), len(right)))
+    accuracy = rate(Rate(int((says == right).sum()), len(right)))
     return accuracy, _balanced(says, right), area_of(scores, right)
 
 
 def difference(before: Numbers, after: Numbers, right: Flags) -> tuple[str, str, str]:
     """Return what accuracy and AUROC gain, and how often chance would do as much."""
     hits = [(each >= MIDDLE) == right for each in (before, after)]
-    every = np.ones(len(right), dtype=np.bool_)
-    accuracy, area = differences(
-        [
-            (share(hits[0], every), share(hits[1], every)),
-            (_area(before, right), _area(after, right)),
-        ],
-        np.arange(len(right)),
+    accuracy = share_difference(*hits)
+    (area,) = differences(
+        [(_area(before, right), _area(after, right))], np.arange(len(right))
     )
     p = mcnemar(hits[0].tolist(), hits[1].tolist()).p_value
     return (
-        _told(accuracy.value, accuracy.interval, sign="+"),
+        with_interval(accuracy.value, accuracy.interval, 2, sign="+"),
         f"{p:.3f}",
-        _told(area.value, area.interval, sign="+"),
+        with_interval(area.value, area.interval, 2, sign="+"),
     )
 
 
@@ -69,25 +59,11 @@ def area_of(scores: Numbers, right: Flags) -> str:
     """Return the AUROC of any scores with its interval, as text."""
     value = auroc(scores.tolist(), (~right).tolist())
     (interval,) = bootstrap([_area(scores, right)], np.arange(len(right)))
-    return _told(value, interval)
+    return with_interval(value, interval, 2)
 
 
 def _area(scores: Numbers, right: Flags) -> Statistic:
-    ranking = rank(scores.tolist(), (~right).tolist())
-
-    def area(weights: Numbers) -> Numbers:
-        found: Numbers = ranking.areas(weights)[1]
-        return found
-
-    return area
-
-
-def _told(value: float | None, interval: Interval | None, *, sign: str = "") -> str:
-    if value is None:
-        return "-"
-    if interval is None:
-        return f"{value:{sign}.2f}"
-    return f"{value:{sign}.2f} [{interval[0]:{sign}.2f}, {interval[1]:{sign}.2f}]"
+    return auroc_statistic(rank(scores.tolist(), (~right).tolist()))
 
 
 # The tables of verdicts by past questions, with paired intervals.

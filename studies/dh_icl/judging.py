@@ -1,6 +1,6 @@
 """Questions that the model is asked by itself: those that are judged, and their history."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -19,7 +19,8 @@ from qa.inference.closed_book_form import ClosedBookForm
 from qa.inference.known_by_history import EXAMPLES_SHOWN, HistoryForm
 from qa.inference.label_judge import LabelJudgement, LabelPair
 from qa.pipeline.history import KnownQuestion
-from studies.cbdr.retrieval_timing.questions import Asked, Part, Sizes, select
+from studies.cbdr.timing.questions import Part, Sizes, TimedQuestion, select
+from studies.study import OnProgress
 
 SETS: Final = (
     "triviaqa", "nq-open", "webquestions", "popqa", "freshqa", "selfaware",
@@ -32,7 +33,6 @@ _ELSEWHERE: Final = {
 # Of these other questions of the same file are history.
 _HALVED: Final = ("triviaqa", "popqa")
 _AT_ONCE: Final = 32
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Answered:
 
 def draw(
     data: Path, *, asked: int, history: int, seed: int
-) -> tuple[list[Asked], list[Asked]]:
+) -> tuple[list[TimedQuestion], list[TimedQuestion]]:
     """Return questions to judge, and others of which a history is made.
 
     Args:
@@ -75,12 +75,15 @@ def draw(
         cases = [case for case in cases if normalised(case.question) not in said]
         for case in sample(cases, history, seed=seed):
             named = replace(case, id=f"{name}, other split:{case.id}")
-            past.append(Asked(name, named, Part.TEACHING))
+            past.append(TimedQuestion(name, named, Part.TEACHING))
     return judged, past
 
 
 def ask_each(
-    form: ClosedBookForm, questions: Sequence[Asked], progress: Progress, what: str
+    form: ClosedBookForm,
+    questions: Sequence[TimedQuestion],
+    progress: OnProgress,
+    what: str,
 ) -> list[Answered]:
     """Let the model answer every question by itself, in their order."""
     # Alike in length, so that little is padding.
@@ -161,7 +164,7 @@ def judge_each(
     history: Sequence[Answered],
     nearest: NDArray[np.intp],
     pairs: Sequence[LabelPair],
-    progress: Progress,
+    progress: OnProgress,
 ) -> Judgements:
     """Judge every question in every way.
 

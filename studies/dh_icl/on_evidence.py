@@ -24,9 +24,10 @@ from qa.inference.verdict_by_history import EXAMPLES_SHOWN, VerdictForm
 from qa.pipeline.history import JudgedQuestion
 from qa.pipeline.language_model import LanguageModel, Prompt
 from qa.training.labels import piece_of
+from studies.study import OnProgress
 
 from .figures import MIDDLE, difference, figures
-from .judging import Progress, nearest_of
+from .judging import nearest_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,7 +84,7 @@ def judge_on_evidence(
     embedder: Embedder,
     asked: Sequence[JudgedQuestion],
     history: Sequence[JudgedQuestion],
-    progress: Progress,
+    progress: OnProgress,
 ) -> EvidenceVerdicts:
     """Let the language model and the form judge each question and its sentence."""
     nearest = nearest_of(

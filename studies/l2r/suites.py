@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import cache, partial
-from typing import Final, Unpack
+from typing import Unpack
 
 from kb.documents.models import KnowledgeBase
 from qa.evaluation.judging import Suite
@@ -28,12 +28,7 @@ from .questions import (
     read_truthfulqa,
 )
 from .suite import ChoiceSuite
-
-MC1: Final = "truthfulqa-mc1"
-MC2: Final = "truthfulqa-mc2"
-COMMONSENSEQA: Final = "commonsenseqa"
-MEDQA: Final = "medqa"
-MEDQA_CORPUS: Final = "medqa-corpus"
+from .tallies import COMMONSENSEQA, MC1, MC2, MEDQA, MEDQA_CORPUS
 
 _OPTIONS = (
     "Options are shuffled by a fixed seed and the question's own words; results are "

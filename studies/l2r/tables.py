@@ -5,11 +5,18 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from qa.evaluation.judging import Judged
+from qa.evaluation.report.tables import TextTable, percent
+from studies.figures import bounds
 
 from .knowledge import Confidence
 from .tallies import (
+    COMMONSENSEQA,
     EUCLIDEAN_ALPHA,
     L2R,
+    MC1,
+    MC2,
+    MEDQA,
+    MEDQA_CORPUS,
     NO_GATE,
     NO_HARD,
     NO_SOFT,
@@ -18,6 +25,7 @@ from .tallies import (
     TABLE_2,
     TABLE_3,
     TABLE_4,
+    WITHOUT_STEPS,
     Gates,
     Tally,
     alpha_sweep,
@@ -26,11 +34,8 @@ from .tallies import (
     ungated_tally,
 )
 
-MC1: Final = "truthfulqa-mc1"
-MC2: Final = "truthfulqa-mc2"
 RATIOS: Final = (1.0, 0.75, 0.5, 0.25, 0.0)
 _ALPHAS: Final = tuple(step / 20 for step in range(1, 29))  # Euclidean, .05 to 1.4
-WITHOUT_STEPS: Final = "without steps"
 _GATES: Final[Mapping[str, Gates]] = {
     "L2R": L2R,
     "without soft refusal": NO_SOFT,
@@ -84,7 +89,7 @@ def table_1(runs: Runs) -> Table:
 
 def table_2(runs: Runs) -> Table:
     """Return the other data sets, closed-book or with what knowledge was given."""
-    names = ("commonsenseqa", "medqa", "medqa-corpus")
+    names = (COMMONSENSEQA, MEDQA, MEDQA_CORPUS)
     return Table(
         "table-2",
         "CommonsenseQA and MedQA. Without a knowledge base all is refused; the paper's "
@@ -175,28 +180,19 @@ TABLES: Final = {1: table_1, 2: table_2, 3: table_3, 4: table_4}
 FIGURES: Final = {5: figure_5, 6: figure_6}
 
 
-def as_json(tables: Sequence[Table], heading: Mapping[str, object]) -> dict[str, Any]:
-    """Return the tables as JSON-able values."""
-    return {**heading, "tables": {table.name: asdict(table) for table in tables}}
+def as_json(tables: Sequence[Table]) -> dict[str, Any]:
+    """Return the tables as JSON-able values, by name."""
+    return {table.name: asdict(table) for table in tables}
 
 
-def as_markdown(tables: Sequence[Table], heading: Mapping[str, object]) -> str:
-    """Return the tables as Markdown, with what was asked at the top."""
-    parts = ["# Learn to Refuse, reproduced", ""]
-    parts += [f"- {name}: {value}" for name, value in heading.items()]
-    for table in tables:
-        parts += [
-            "",
-            f"## {table.name.replace('-', ' ').capitalize()}",
-            "",
-            table.title,
-        ]
-        parts += ["", "| suite | setting | answered | accuracy | 95 % | paper | |"]
-        parts += ["|---|---|--:|--:|---|--:|---|"]
-        parts += [_row(line) for line in table.lines]
-        if not table.lines:
-            parts += ["| no run of its suites | | | | | | |"]
-    return "\n".join(parts) + "\n"
+def text_table(table: Table) -> TextTable:
+    return TextTable(
+        f"{table.name.replace('-', ' ').capitalize()}: {table.title}",
+        ("suite", "setting", "answered", "accuracy", "95 %", "paper", ""),
+        tuple(map(_cells, table.lines))
+        or (("no run of its suites", "", "", "", "", "", ""),),
+        words=2,
+    )
 
 
 def _overall(runs: Runs, suites: Sequence[str]) -> list[Line]:
@@ -254,14 +250,14 @@ def _figure(runs: Runs, name: str, title: str, *, recall: bool) -> Table:
     return Table(name, title, tuple(lines))
 
 
-def _row(line: Line) -> str:
-    ours, low_high = line.ours, ""
-    if ours and ours.interval:
-        low_high = f"{ours.interval[0]:.1%} to {ours.interval[1]:.1%}"
-    accuracy = "" if ours is None or ours.accuracy is None else f"{ours.accuracy:.1%}"
-    answered = "" if ours is None else f"{ours.answered} of {ours.asked}"
-    paper = ""
-    if line.published:
-        paper = f"{line.published[0]} at {line.published[1]} %"
-    cells = (line.suite, line.label, answered, accuracy, low_high, paper, line.remark)
-    return f"| {' | '.join(cells)} |"
+def _cells(line: Line) -> tuple[str, ...]:
+    ours, paper = line.ours, line.published
+    return (
+        line.suite,
+        line.label,
+        f"{ours.answered} of {ours.asked}" if ours else "",
+        "" if ours is None or ours.accuracy is None else percent(ours.accuracy),
+        bounds(ours.interval) if ours and ours.interval else "",
+        f"{paper[0]} at {paper[1]} %" if paper else "",
+        line.remark,
+    )

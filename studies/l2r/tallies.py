@@ -16,8 +16,8 @@ import numpy as np
 
 from qa.evaluation.judging import Judged
 from qa.evaluation.metrics.intervals import (
+    Interval,
     bootstrap,
-    clusters_of,
     mean,
     wilson_interval,
 )
@@ -27,60 +27,52 @@ from qa.pipeline.replay import Played, replay
 # By suite's name: (questions answered, accuracy in per cent).
 Published = Mapping[str, tuple[int, float]]
 
-TABLE_1: Final[Mapping[str, Published]] = {
-    "Llama-2-70b-chat": {"truthfulqa-mc1": (817, 31.2), "truthfulqa-mc2": (817, 50.1)},
-    "gpt-3.5-turbo": {"truthfulqa-mc1": (817, 46.6), "truthfulqa-mc2": (817, 68.2)},
-    "gpt-3.5-turbo, Wikipedia": {
-        "truthfulqa-mc1": (817, 53.7),
-        "truthfulqa-mc2": (817, 67.1),
+
+def _table(
+    suites: Sequence[str], rows: Mapping[str, Sequence[tuple[int, float]]]
+) -> Mapping[str, Published]:
+    return {
+        label: dict(zip(suites, figures, strict=True))
+        for label, figures in rows.items()
+    }
+
+
+MC1: Final = "truthfulqa-mc1"
+MC2: Final = "truthfulqa-mc2"
+COMMONSENSEQA: Final = "commonsenseqa"
+MEDQA: Final = "medqa"
+MEDQA_CORPUS: Final = "medqa-corpus"
+WITHOUT_STEPS: Final = "without steps"
+
+TABLE_1: Final = _table(
+    (MC1, MC2),
+    {
+        "Llama-2-70b-chat": ((817, 31.2), (817, 50.1)),
+        "gpt-3.5-turbo": ((817, 46.6), (817, 68.2)),
+        "gpt-3.5-turbo, Wikipedia": ((817, 53.7), (817, 67.1)),
+        "gpt-3.5-turbo, Wikipedia, soft refusal": ((530, 55.1), (573, 66.2)),
+        "L2R, Llama-2-70b-chat": ((618, 47.1), (611, 56.9)),
+        "L2R, gpt-3.5-turbo": ((654, 65.1), (655, 70.0)),
     },
-    "gpt-3.5-turbo, Wikipedia, soft refusal": {
-        "truthfulqa-mc1": (530, 55.1),
-        "truthfulqa-mc2": (573, 66.2),
+)
+TABLE_2: Final = _table(
+    (COMMONSENSEQA, MEDQA, MEDQA_CORPUS),
+    {
+        "Llama-2-70b-chat": ((1221, 73.2), (1273, 41.6), (1273, 41.6)),
+        "gpt-3.5-turbo": ((1221, 69.8), (1273, 51.2), (1273, 50.9)),
+        "L2R, Llama-2-70b-chat": ((565, 73.6), (430, 43.3), (512, 43.6)),
+        "L2R, gpt-3.5-turbo": ((933, 75.6), (451, 52.8), (776, 53.2)),
     },
-    "L2R, Llama-2-70b-chat": {
-        "truthfulqa-mc1": (618, 47.1),
-        "truthfulqa-mc2": (611, 56.9),
+)
+TABLE_3: Final = _table(
+    (MC1, MC2),
+    {
+        "L2R": ((654, 65.1), (655, 70.0)),
+        WITHOUT_STEPS: ((661, 68.4), (668, 69.1)),
+        "without soft refusal": ((668, 63.8), (668, 69.3)),
+        "without hard refusal": ((778, 62.2), (784, 69.1)),
     },
-    "L2R, gpt-3.5-turbo": {
-        "truthfulqa-mc1": (654, 65.1),
-        "truthfulqa-mc2": (655, 70.0),
-    },
-}
-TABLE_2: Final[Mapping[str, Published]] = {
-    "Llama-2-70b-chat": {
-        "commonsenseqa": (1221, 73.2),
-        "medqa": (1273, 41.6),
-        "medqa-corpus": (1273, 41.6),
-    },
-    "gpt-3.5-turbo": {
-        "commonsenseqa": (1221, 69.8),
-        "medqa": (1273, 51.2),
-        "medqa-corpus": (1273, 50.9),
-    },
-    "L2R, Llama-2-70b-chat": {
-        "commonsenseqa": (565, 73.6),
-        "medqa": (430, 43.3),
-        "medqa-corpus": (512, 43.6),
-    },
-    "L2R, gpt-3.5-turbo": {
-        "commonsenseqa": (933, 75.6),
-        "medqa": (451, 52.8),
-        "medqa-corpus": (776, 53.2),
-    },
-}
-TABLE_3: Final[Mapping[str, Published]] = {
-    "L2R": {"truthfulqa-mc1": (654, 65.1), "truthfulqa-mc2": (655, 70.0)},
-    "without steps": {"truthfulqa-mc1": (661, 68.4), "truthfulqa-mc2": (668, 69.1)},
-    "without soft refusal": {
-        "truthfulqa-mc1": (668, 63.8),
-        "truthfulqa-mc2": (668, 69.3),
-    },
-    "without hard refusal": {
-        "truthfulqa-mc1": (778, 62.2),
-        "truthfulqa-mc2": (784, 69.1),
-    },
-}
+)
 # MC1 with gold knowledge, by its share: L2R, and the same knowledge without refusal.
 TABLE_4: Final[Mapping[float, tuple[tuple[int, float], tuple[int, float]]]] = {
     0.0: ((0, 0.0), (817, 46.6)),
@@ -97,9 +89,6 @@ EUCLIDEAN_ALPHA: Final = ALPHA_SQUARED**0.5
 
 
 # Counts and accuracies under any thresholds, played again on one run in shadow.
-
-
-Interval = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,15 +150,15 @@ class Tally:
 
 def plain_tally(rows: Sequence[Judged]) -> Tally:
     """Return how the model does closed-book."""
-    return _tally(len(rows), _pairs(rows, "plain_accuracy"))
+    return _tally(len(rows), _values(rows, "plain_accuracy"))
 
 
 def ungated_tally(rows: Sequence[Judged]) -> Tally:
     """Return how it does with whatever was found and no refusal: closed-book if nothing."""
     found = [row for row in rows if "accuracy" in row.measures]
     nothing = [row for row in rows if "accuracy" not in row.measures]
-    pairs = _pairs(found, "accuracy") + _pairs(nothing, "plain_accuracy")
-    return _tally(len(rows), pairs)
+    values = _values(found, "accuracy") + _values(nothing, "plain_accuracy")
+    return _tally(len(rows), values)
 
 
 def tally(rows: Sequence[Judged], gates: Gates) -> Tally:
@@ -181,7 +170,7 @@ def tally(rows: Sequence[Judged], gates: Gates) -> Tally:
         for row in rows
         if row.id not in ids and row.is_correct is not None
     ]
-    made = _tally(len(rows), _pairs(answered, "accuracy"))
+    made = _tally(len(rows), _values(answered, "accuracy"))
     return replace(
         made,
         refusals_right=drafts.count(False) / len(drafts) if drafts else None,
@@ -205,25 +194,20 @@ def _is_answered(row: Judged, gates: Gates) -> bool:
     )
 
 
-def _pairs(rows: Sequence[Judged], measure: str) -> list[tuple[Judged, float]]:
-    return [(row, row.measures[measure]) for row in rows if measure in row.measures]
+def _values(rows: Sequence[Judged], measure: str) -> list[float]:
+    return [row.measures[measure] for row in rows if measure in row.measures]
 
 
-def _tally(asked: int, pairs: Sequence[tuple[Judged, float]]) -> Tally:
-    values = [value for _, value in pairs]
+def _tally(asked: int, values: Sequence[float]) -> Tally:
     if not values:
         return Tally(asked, 0, None, None)
     accuracy = sum(values) / len(values)
-    make = _wilson if set(values) <= {0.0, 1.0} else _bootstrapped
-    return Tally(asked, len(values), accuracy, make(pairs))
-
-
-def _wilson(pairs: Sequence[tuple[Judged, float]]) -> Interval | None:
-    return wilson_interval(sum(value == 1.0 for _, value in pairs), len(pairs))
-
-
-def _bootstrapped(pairs: Sequence[tuple[Judged, float]]) -> Interval | None:
-
-    clusters = clusters_of([(row.id, "") for row, _ in pairs])
-    values = np.asarray([value for _, value in pairs])
-    return bootstrap([mean(values, np.ones(len(pairs), dtype=bool))], clusters)[0]
+    interval: Interval | None
+    if set(values) <= {0.0, 1.0}:
+        interval = wilson_interval(values.count(1.0), len(values))
+    else:
+        every = np.ones(len(values), dtype=bool)
+        (interval,) = bootstrap(
+            [mean(np.asarray(values), every)], np.arange(len(values))
+        )
+    return Tally(asked, len(values), accuracy, interval)

@@ -6,12 +6,13 @@ from pathlib import Path
 
 from django.conf import settings
 
-APPS = ("accounts", "jobs", "kb", "probes", "qa", "workers", "nescio")
+APPS = ("accounts", "jobs", "kb", "probes", "qa", "workers", "nescio", "studies")
 # (file, reason): add one only with a reason that holds for every user.
 DOORS = {
     # Work that is nobody's.
     ("jobs/run.py", "jobs"),
     ("manage.py", "commands"),
+    ("studies/__main__.py", "studies"),
     ("qa/votes/entry_uses.py", "what answers are about"),
     ("workers/tasks.py", "abandoned questions"),
     ("workers/tasks.py", "filled gaps"),

@@ -13,7 +13,6 @@ from qa.calibration.min_token_confidence import (
     Watched,
     balanced,
     best_threshold,
-    parted,
     self_knowledge_row,
     told_by,
     watch,
@@ -97,18 +96,6 @@ def test_the_row_is_measured_on_other_questions_than_it_was_chosen_on():
     assert auroc.startswith("0.00")
 
 
-def test_both_parts_hold_as_many_of_each_kind_and_no_question_twice():
-    cases = [Case(str(n), f"{n}?", is_answerable=n % 3 > 0) for n in range(18)]
-
-    parts = parted(cases, 3, seed=1)
-
-    for part in parts:
-        assert [case.is_answerable for case in part] == [True] * 3 + [False] * 3
-    assert len({case.id for part in parts for case in part}) == 12
-    with pytest.raises(EvaluationDataError, match="at most 3"):
-        parted(cases, 4, seed=1)
-
-
 @pytest.mark.django_db
 def test_without_a_confidence_nothing_is_proposed(tmp_path, monkeypatch):
     labelled = tmp_path / "labelled.jsonl"
@@ -127,28 +114,13 @@ def test_without_a_confidence_nothing_is_proposed(tmp_path, monkeypatch):
 
 
 @pytest.mark.django_db
-def test_the_commands_run_on_the_bundled_model(tmp_path, capsys, settings):
+def test_right_and_wrong_answers_are_needed_to_choose_by(tmp_path, settings):
     settings.LANGUAGE_MODEL = "bundled"
-    selfaware = tmp_path / "SelfAware.json"
-    rows = [
-        {"question_id": n, "question": f"What is {n}?", "answer": ["x"] if n % 2 else None, "answerable": bool(n % 2), "source": ""}
-        for n in range(8)
-    ]  # fmt: skip
-    selfaware.write_text(json.dumps({"example": rows}))
     labelled = tmp_path / "labelled.jsonl"
     labelled.write_text('{"question": "What is 1?", "answers": ["never this"]}\n')
-    probe = register(
-        direction_probe_files(random_directions(load_closed_book_form().model))
-    )
+    directions = random_directions(load_closed_book_form().model)
+    probe = register(direction_probe_files(directions))
     promote(probe.pk, Probe.State.ACTIVE, by=None)
 
-    call_command("evaluate_self_knowledge", "--data", str(selfaware), "--questions", "2", "--steering", "0.1")  # fmt: skip
-    said = capsys.readouterr().out
-    with pytest.raises(CommandError, match="at most 2") as refused:
-        call_command("evaluate_self_knowledge", "--data", str(selfaware), "--questions", "3")  # fmt: skip
-    assert refused.value.returncode == 2
     with pytest.raises(CommandError, match="each half needs right and wrong"):
         call_command("calibrate", "monitor", str(labelled))
-
-    assert "answerable let pass" in said
-    assert "of 2 (" in said

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from probes.taps import Part, Tap
-from studies.abstention.report import ReadInsides
+from studies.abstention.insides import ReadInsides
 from studies.abstention.self_assessment import SelfAssessor
 from tests.probes import tiny_models
 from tests.qa.training.drafts import many

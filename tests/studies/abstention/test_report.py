@@ -2,24 +2,29 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from probes.adapter.merging import AdapterCard
+from probes.abstention.fitting import FitSettings
+from probes.adapter.card import AdapterCard
 from probes.language_model import load_model
 from qa.inference.configured import load_language_model
 from qa.models import Answer, AnswerEvidence, EvaluationResult, EvaluationRun
 from qa.policies.services import ensure_default_policy
-from studies.abstention import report as reports
+from studies.abstention.build import Options
+from studies.abstention.command import Command, abstention_report
+from studies.abstention.scores import PARTS
+from studies.study import no_progress
 from tests.factories import make_entry, make_knowledge_base
 from tests.probes import tiny_models
 from tests.qa.training.drafts import many
 
 pytestmark = pytest.mark.django_db
-FAST = {"epochs": 5, "hidden": 8, "projected": 8, "learning_rate": 0.02}
+FAST: dict[str, Any] = {"epochs": 5, "hidden": 8, "projected": 8, "learning_rate": 0.02}
 QUICK = {"folds": 3, "without": ["variants", "learning"], **FAST}
 
 
@@ -88,9 +93,7 @@ def test_the_command_prints_writes_and_draws(running, capsys):
     run = make_run(mixed(480))
     files = {"json": running / "a.json", "markdown": running / "a.md"}
 
-    call_command(
-        "report_abstention", runs=[run.pk], plots=running / "plots", **files, **QUICK
-    )
+    call_command(Command(), runs=[run.pk], plots=running / "plots", **files, **QUICK)
 
     said = capsys.readouterr().out
     for title in ("Right against wrong", "Thresholds", "Risk and coverage", "Goals"):
@@ -116,14 +119,14 @@ def test_articles_that_the_adapter_saw_are_left_out(
     seen = AdapterCard("b", "0" * 64, "grounded-1", "0" * 64, ("g1", "g2"), {}, {})
     monkeypatch.setattr(model, "adapter", seen)
 
-    made = reports.abstention_report(
-        [run.pk], folds=4, seed=0, without=reports.PARTS,
-        fitting=FAST, directory=running / "kept", on_progress=lambda *_told: None,
+    made = abstention_report(
+        [run.pk], Options(FitSettings(**FAST), without=PARTS),
+        folds=4, directory=running / "kept", on_progress=no_progress,
     )  # fmt: skip
 
     assert made.figures["articles"] == 10
     assert made.figures["answers"] == 396
-    assert any("84 drafts about articles" in note for note in made.figures["notes"])
+    assert any("84 drafts about articles" in note for note in made.notes)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +138,7 @@ def test_what_can_not_be_reported_is_said(running, runs, folds, said):
 
     with pytest.raises(CommandError, match=said):
         call_command(
-            "report_abstention", runs=runs or [run.pk], folds=folds,
+            Command(), runs=runs or [run.pk], folds=folds,
             without=["variants", "learning"],
         )  # fmt: skip
 
@@ -145,4 +148,4 @@ def test_a_run_of_another_model_is_refused(running):
     EvaluationRun.objects.update(language_model="f" * 64)
 
     with pytest.raises(CommandError, match="was answered by"):
-        call_command("report_abstention", runs=[run.pk], **QUICK)
+        call_command(Command(), runs=[run.pk], **QUICK)

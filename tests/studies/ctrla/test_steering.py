@@ -9,7 +9,7 @@ from probes.models import Probe
 from probes.services import promote, register
 from qa.inference.closed_book_form import ClosedBookForm
 from qa.inference.policy_models import load_closed_book_form
-from studies.ctrla.steering import chosen_under, steering_table, strengths_of
+from studies.ctrla.steering import Command, chosen_under, steering_table, strengths_of
 from studies.l2r.questions import ChoiceQuestion
 from tests.probes import tiny_models
 from tests.probes.direction_files import (
@@ -84,13 +84,13 @@ def test_the_command_prints_every_strength(tmp_path, capsys, settings):
     ]
     file.write_text(json.dumps(rows))
     with pytest.raises(CommandError, match="train directions"):
-        call_command("evaluate_steering", "--data", str(file))
+        call_command(Command(), "--data", str(file))
     probe = register(
         direction_probe_files(random_directions(load_closed_book_form().model))
     )
     promote(probe.pk, Probe.State.ACTIVE, by=None)
 
-    call_command("evaluate_steering", "--data", str(file), "--strengths", "0.1", "--limit", "2")  # fmt: skip
+    call_command(Command(), "--data", str(file), "--strengths", "0.1", "--limit", "2")  # fmt: skip
 
     said = capsys.readouterr().out
     assert "+0.1" in said

@@ -12,6 +12,7 @@ from kb.embedding.embedder import load_embedder
 from qa.evaluation.metrics.text import normalised
 from qa.exceptions import EvaluationDataError
 from qa.inference.label_judge import LabelPair
+from studies.dh_icl.command import Command
 from studies.dh_icl.figures import difference, figures, tables_of
 from studies.dh_icl.judging import (
     SETS,
@@ -24,7 +25,7 @@ from studies.dh_icl.judging import (
     nearest_of,
 )
 from studies.dh_icl.on_evidence import draw_on_evidence
-from tests.studies.cbdr.retrieval_timing import small_sets
+from tests.studies.cbdr.timing import small_sets
 
 PAIR = LabelPair("true", "false")
 RIGHT = np.array([True, True, False, False])
@@ -106,7 +107,7 @@ def test_figures_are_those_of_a_worked_example():
     # Two of three are told rightly at 0.5; the pairs (right, wrong) are 3.5 of 4 won.
     accuracy, balanced_accuracy, area = figures(np.array([0.9, 0.4, 0.4, 0.1]), RIGHT)
 
-    assert accuracy.startswith("0.75 [")
+    assert accuracy.startswith("0.75 (")
     assert balanced_accuracy == "0.75"
     assert area.startswith("0.88")
 
@@ -155,14 +156,14 @@ def test_evidence_answers_where_a_marked_answer_stands_in_it(data):
 
 def test_labels_that_are_no_pair_are_refused():
     with pytest.raises(CommandError, match="no pair of labels"):
-        call_command("evaluate_verdicts", "--data", ".", "--labels", "true")
+        call_command(Command(), "--data", ".", "--labels", "true")
 
 
 def test_the_command_prints_and_writes_its_tables(data, tmp_path, bundled_base):
     out, file = StringIO(), tmp_path / "report.md"
 
     call_command(
-        "evaluate_verdicts", "--data", str(data), "--questions", "1", "--history", "1",
+        Command(), "--data", str(data), "--questions", "1", "--history", "1",
         "--labels", "A/B", "--markdown", str(file), stdout=out, stderr=StringIO(),
     )  # fmt: skip
 

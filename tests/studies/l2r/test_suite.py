@@ -11,12 +11,15 @@ from kb.types import Evidence
 from qa.evaluation.judging import Judged
 from qa.exceptions import EvaluationDataError
 from qa.models import EvaluationRun
+from studies.l2r.command import Command
 from studies.l2r.questions import Choice, ChoiceQuestion
 from studies.l2r.suites import MULTIPLE_CHOICE, open_truthfulqa
-from studies.l2r.tables import MC1, WITHOUT_STEPS, table_3
+from studies.l2r.tables import table_3
 from studies.l2r.tallies import (
     L2R,
+    MC1,
     NO_GATE,
+    WITHOUT_STEPS,
     alpha_sweep,
     plain_tally,
     tally,
@@ -176,9 +179,9 @@ def test_the_tables_are_written_once_and_found_again(tmp_path):
     data, output = write_truthfulqa(tmp_path), io.StringIO()
     arguments = {"data": data, "output": tmp_path / "out", "stderr": io.StringIO()}
 
-    call_command("reproduce_l2r", stdout=output, **arguments)
+    call_command(Command(), stdout=output, **arguments)
     runs = set(EvaluationRun.objects.values_list("pk", flat=True))
-    call_command("reproduce_l2r", stdout=io.StringIO(), **arguments)
+    call_command(Command(), stdout=io.StringIO(), **arguments)
 
     assert len(runs) == 10
     assert set(EvaluationRun.objects.values_list("pk", flat=True)) == runs

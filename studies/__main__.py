@@ -1,0 +1,79 @@
+"""Runs a study: `python -m studies NAME [...]`; without a name, lists them."""
+
+import os
+import sys
+from importlib import import_module
+from typing import Final
+
+import django
+from django.db.utils import OperationalError
+
+# By name: where its command is, and what it is about.
+STUDIES: Final = {
+    "abstention": (
+        "studies.abstention.command",
+        "How well activations and other scores tell right answers from wrong ones.",
+    ),
+    "cbdr_reranker": (
+        "studies.cbdr.reranker.command",
+        "CBDR: what its reranker and its gate gain, each measured on its own.",
+    ),
+    "cbdr_timing": (
+        "studies.cbdr.timing.command",
+        "CBDR, DH-ICL, CtrlA and log-probability: who decides best when to retrieve.",
+    ),
+    "ctrla_self_knowledge": (
+        "studies.ctrla.self_knowledge",
+        "CtrlA: whether the monitor tells answerable from unanswerable questions.",
+    ),
+    "ctrla_steering": (
+        "studies.ctrla.steering",
+        "CtrlA: what honesty steering changes in the truth of a model's choices.",
+    ),
+    "dh_icl": (
+        "studies.dh_icl.command",
+        "DH-ICL: what verdicts by past questions are worth.",
+    ),
+    "l2r": (
+        "studies.l2r.command",
+        "Learn to Refuse: its tables and figures beside the paper's.",
+    ),
+    "evaluate": (
+        "qa.management.commands.evaluate",
+        "`manage.py evaluate`, with the multiple-choice suites of Learn to Refuse.",
+    ),
+}
+
+
+def main(arguments: list[str]) -> None:
+    name = arguments[1] if len(arguments) > 1 else ""
+    if name not in STUDIES:
+        wanted = name not in ("", "-h", "--help", "help")
+        if wanted:
+            sys.stderr.write(f"There is no study {name!r}.\n")
+        width = max(map(len, STUDIES))
+        lines = [f"  {known:{width}}  {text}" for known, (_, text) in STUDIES.items()]
+        text = "\n".join(["usage: python -m studies NAME [...]", "", *lines])
+        (sys.stderr if wanted else sys.stdout).write(f"{text}\n")
+        sys.exit(2 if wanted else 0)
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "nescio.settings")
+    django.setup()
+    # Both need settings.
+    from accounts.acting import unrestricted  # noqa: PLC0415
+    from qa.evaluation.suites.registry import register_suites  # noqa: PLC0415
+    from studies.l2r.suites import MULTIPLE_CHOICE  # noqa: PLC0415
+
+    register_suites(MULTIPLE_CHOICE)
+    try:
+        with unrestricted("studies"):
+            command = import_module(STUDIES[name][0]).Command()
+            command.run_from_argv(["python -m studies", *arguments[1:]])
+    except OperationalError as error:
+        sys.exit(
+            f"The database did not answer: {error}. The embedded one runs while "
+            "`make up` does; another one is named by DATABASE_URL."
+        )
+
+
+if __name__ == "__main__":
+    main(sys.argv)

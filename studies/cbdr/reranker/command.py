@@ -1,0 +1,146 @@
+"""What CBDR's reranker and its gate gain, each apart: the command and its tables."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Final
+
+from django.conf import settings
+
+from qa.evaluation.report.tables import TextTable, percent
+from qa.inference.policy_models import load_closed_book_form
+from qa.management.base import positive, share
+from qa.management.fitting_arguments import add_reranker_fitting, reranker_fitting
+from qa.training.boundary import probe_table
+from studies.figures import points
+from studies.study import OnProgress, Outcome, Study, file_argument
+
+from .questions import Sizes
+from .ranking import Compared
+from .study import BASE, TUNED, Results, StudySettings, run_study
+
+NOTES: Final = (
+    "Questions are parted by article: the probe, the preferences, the thresholds and the "
+    "test have articles of their own. In brackets 95 % intervals: articles are drawn, and "
+    "questions of the drawn articles, the same ones of both that are compared.",
+    "p is McNemar's exact one over the questions as if each stood alone, and the interval "
+    "is over articles: where questions of an article go together p is too small, and the "
+    "interval is what counts.",
+    "One note is put behind a question: the first of the order. Right is an answer that a "
+    "reference stands in.",
+    "The thresholds are those with the best accuracy on the calibration part.",
+    "base is the reranker before it was fitted; where it begins with an embedding "
+    "model's weights its output is random.",
+)
+
+
+class Command(Study):
+    """`python -m studies cbdr_reranker --data DIR --others FILE ...`."""
+
+    help = (
+        "Fit a boundary probe and a reranker on some of SQuAD's articles and measure on "
+        "others: the reranker before and after, and its gain and the gate's gain apart, "
+        "with paired 95 % intervals. Nothing is activated. Exit code: 0, or 2 if it "
+        "can't be made."
+    )
+    writes = ("json", "markdown")
+
+    def declare(self, parser: argparse.ArgumentParser) -> None:
+        file_argument(parser, "SQuAD 2.0's file, or a directory of data sets.")
+        parser.add_argument(
+            "--others", type=Path, nargs="+", default=[], metavar="FILE",
+            help="JSON Lines of questions that SQuAD's texts hardly ever answer.",
+        )  # fmt: skip
+        parser.add_argument(
+            "--questions", type=positive, default=1000,
+            help="Of SQuAD, in all parts together (default 1000).",
+        )  # fmt: skip
+        parser.add_argument(
+            "--notes", type=positive, default=8, help="Found by each (default 8)."
+        )
+        parser.add_argument(
+            "--margin", type=share, default=0.005, metavar="SHARE",
+            help="How far a note has to move the confidence (default 0.005).",
+        )  # fmt: skip
+        add_reranker_fitting(parser)
+
+    def measure(self, options: dict[str, Any], on_progress: OnProgress) -> Outcome:
+        form, seed = load_closed_book_form(), options["seed"]
+        asked = StudySettings(
+            data=options["data"],
+            others=options["others"],
+            base=options["base"],
+            sizes=Sizes(options["questions"], options["notes"], seed),
+            margin=options["margin"],
+            device=settings.MODEL_DEVICE,
+        )
+        fitting = replace(asked.reranker, **reranker_fitting(options))
+        found = run_study(
+            form, replace(asked, reranker=fitting), on_progress=on_progress
+        )
+        thresholds = ", ".join(
+            f"{order}: {'none' if value is None else f'{value:.3f}'}"
+            for order, value in found.min_known.items()
+        )
+        heading = {
+            "language model": form.model.name,
+            "fingerprint": form.fingerprint[:12],
+            "seed": seed,
+        }
+        return Outcome(
+            "CBDR",
+            heading,
+            list(tables(found)),
+            (*NOTES, f"Chosen min_known by order of the notes: {thresholds}."),
+            {**heading, **asdict(found)},
+        )
+
+
+def tables(results: Results) -> Iterator[TextTable]:
+    """Yield the tables, the probe's first."""
+    yield TextTable(
+        "What was asked",
+        ("", "count"),
+        tuple((name, f"{count:,}") for name, count in results.counts.items()),
+    )
+    yield probe_table(results.probe)
+    before_and_after = "Reranker before and after: notes"
+    yield _ranking(f"{before_and_after} that make the model surer", results.by_shift)
+    yield _ranking(
+        f"{before_and_after} in which a reference stands", results.by_reference
+    )
+    yield TextTable(
+        "The reranker's gain and the gate's gain apart",
+        ("", "retrieves", "accuracy", "gain", "only this right", "only the first", "p"),
+        tuple(
+            (
+                way.name,
+                percent(way.retrieval_rate),
+                percent(way.accuracy.second),
+                points(way.accuracy.value, way.accuracy.interval),
+                str(way.mcnemar.only_second),
+                str(way.mcnemar.only_first),
+                f"{way.mcnemar.p_value:.3f}",
+            )
+            for way in results.ways
+        ),
+    )
+
+
+def _ranking(title: str, measured: Sequence[Compared]) -> TextTable:
+    by_order = {(one.order, one.measure): one.difference for one in measured}
+    rows = []
+    for measure in dict.fromkeys(one.measure for one in measured):
+        base, tuned = by_order[BASE, measure], by_order[TUNED, measure]
+        rows.append(
+            (
+                measure,
+                percent(tuned.first),
+                percent(base.second),
+                percent(tuned.second),
+                points(tuned.value, tuned.interval),
+            )
+        )
+    columns = ("", "as found", "base", "reranked", "reranked - as found")
+    return TextTable(title, columns, tuple(rows))

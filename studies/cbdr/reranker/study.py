@@ -1,0 +1,339 @@
+"""The whole of CBDR in one run: probe, preferences, reranker, gate, and what each gains.
+
+Probe, preferences, threshold and test have articles of their own; what is told of the
+reranker and of the gate is of articles and questions that nothing was fitted to.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from sentence_transformers import CrossEncoder
+
+from kb.embedding.embedder import BUNDLED, load_embedder
+from probes.abstention.files import probe_from
+from probes.abstention.probe import AbstentionProbe
+from probes.cards import Json
+from probes.reranker.fitting import FittedReranker, RerankerSettings, fit_reranker
+from probes.reranker.scoring import open_encoder, scores_of
+from qa.evaluation.metrics.intervals import clusters_of
+from qa.evaluation.metrics.paired import Difference, McNemar, mcnemar
+from qa.evaluation.metrics.text import contains_gold
+from qa.exceptions import EvaluationDataError
+from qa.inference.closed_book_form import ClosedBookForm
+from qa.training.boundary import BoundaryTraining, train_boundary
+from qa.training.boundary_prompts import (
+    AnsweredPrompt,
+    BoundaryPrompt,
+    answered,
+    prompts_of,
+)
+from qa.training.labelled_questions import LabelledQuestion
+from qa.training.preferences import MARGIN, Shifts, base_of, preferences_of, shifts_of
+from studies.cbdr.timing.curve import retrieval_curve, retrieves
+from studies.figures import share_difference
+from studies.study import OnProgress, no_progress
+
+from .questions import Part, Parted, Sizes, parted_questions
+from .ranking import Compared, Ordered, compared
+
+FOUND: Final = "as found"
+BASE: Final = "base"
+TUNED: Final = "reranked"
+_HELD_OUT: Final = 4  # every fourth preference stops the fit
+
+
+@dataclass(frozen=True, slots=True)
+class StudySettings:
+    """How the study is run.
+
+    Attributes:
+        base: What the reranker begins with: "bundled" for the embedder's weights, a
+            directory, or a name that sentence-transformers knows.
+        margin: As of `preferences_of`.
+        others: JSON Lines files of questions that the texts hardly ever answer.
+    """
+
+    data: Path
+    others: Sequence[Path] = ()
+    base: str = BUNDLED
+    sizes: Sizes = field(default_factory=Sizes)
+    boundary: BoundaryTraining = field(default_factory=BoundaryTraining)
+    reranker: RerankerSettings = field(default_factory=RerankerSettings)
+    margin: float = MARGIN
+    device: str = "cpu"
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """A part's questions, answered alone and with the best note of each order.
+
+    Attributes:
+        groups: Each question and its group.
+        known_probability: In [0, 1], of the boundary probe.
+        alone: Whether the model alone is right.
+        noted: By order, whether it is right with the first note of that order.
+    """
+
+    groups: Sequence[tuple[str, str]]
+    known_probability: Sequence[float]
+    alone: Sequence[bool]
+    noted: Mapping[str, Sequence[bool]]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way of answering the test's questions.
+
+    Attributes:
+        retrieval_rate: Share of the questions that retrieved, in [0, 1].
+        accuracy: Against always retrieving what was found, in the order found.
+        mcnemar: Of the same two.
+    """
+
+    name: str
+    retrieval_rate: float
+    accuracy: Difference
+    mcnemar: McNemar
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """All figures of one run.
+
+    Attributes:
+        probe: What the boundary probe is worth, out of fold on its own part.
+        min_known: Threshold by order of the notes, chosen on the calibration part: the
+            best accuracy, and of equal ones the fewest retrievals; None retrieves always.
+        counts: How many of what, by name.
+        by_shift: Orders against the found one, relevant being what moves the model up.
+        by_reference: The same, relevant being what a reference stands in.
+        ways: Of answering, the first always retrieving as found.
+    """
+
+    probe: Mapping[str, Json]
+    held_out: Mapping[str, float]
+    min_known: Mapping[str, float | None]
+    counts: Mapping[str, int]
+    by_shift: Sequence[Compared]
+    by_reference: Sequence[Compared]
+    ways: Sequence[Way]
+    data: str
+
+
+def run_study(
+    form: ClosedBookForm,
+    settings: StudySettings,
+    *,
+    on_progress: OnProgress = no_progress,
+) -> Results:
+    """Fit and measure; the same data and seed give the same figures."""
+    parted = parted_questions(
+        settings.data,
+        settings.others,
+        settings.sizes,
+        embedder=load_embedder(BUNDLED),
+    )
+    rows = answered(
+        form,
+        [
+            *prompts_of(map(_with_tried, parted.of_texts[Part.BOUNDARY])),
+            # No note answers these, as most notes of the others do not.
+            *prompts_of(parted.of_others[Part.BOUNDARY], notes=0),
+        ],
+        on_progress=partial(on_progress, "Answering to fit the probe"),
+    )
+    trained = train_boundary(form, rows, settings.boundary, on_progress=on_progress)
+    probe = probe_from(trained.files, language_model=form.model.fingerprint)
+    moved = shifts_of(
+        form,
+        probe,
+        parted.of_texts[Part.PREFERENCES],
+        on_progress=partial(on_progress, "Asking for preferences"),
+    )
+    preferences = preferences_of(moved, margin=settings.margin)
+    fitted = fit_reranker(
+        base_of(settings.base),
+        [row for n, row in enumerate(preferences) if n % _HELD_OUT],
+        preferences[::_HELD_OUT],
+        settings.reranker,
+        device=settings.device,
+        on_step=lambda step: on_progress("Fitting", step.number, step.total),
+    )
+    tested = shifts_of(
+        form,
+        probe,
+        parted.of_texts[Part.TEST],
+        on_progress=partial(on_progress, "Asking for preferences"),
+    )
+    base = open_encoder(
+        base_of(settings.base),
+        max_tokens=settings.reranker.max_tokens,
+        device=settings.device,
+    )
+    by_shift, by_reference = _orders(tested, base, fitted, settings.margin)
+    calibration, test = (
+        _asked(
+            form,
+            probe,
+            fitted.encoder,
+            parted.all_of(part),
+            partial(on_progress, "Answering"),
+        )
+        for part in (Part.CALIBRATION, Part.TEST)
+    )
+    min_known = {
+        order: _threshold(calibration.known_probability, calibration.alone, right)
+        for order, right in calibration.noted.items()
+    }
+    return Results(
+        probe=trained.metrics,
+        held_out=fitted.metrics,
+        min_known=min_known,
+        counts=_counts(
+            parted, rows, preferences_made=len(preferences), ranked=by_shift
+        ),
+        by_shift=_compared(by_shift),
+        by_reference=_compared(by_reference),
+        ways=_ways(test, min_known),
+        data=parted.data,
+    )
+
+
+def _with_tried(asked: LabelledQuestion) -> LabelledQuestion:
+    """Return a question with the nearest note that answers it, and that does not.
+
+    Of the nearest alone nearly all would do neither: there would be too little to learn.
+    """
+    kinds = {
+        bool(contains_gold(note, asked.references)): note
+        for note in reversed(asked.notes)
+    }
+    return replace(asked, notes=tuple(kinds.values()))
+
+
+def _asked(
+    form: ClosedBookForm,
+    probe: AbstentionProbe,
+    encoder: CrossEncoder,
+    questions: Sequence[LabelledQuestion],
+    on_progress: Callable[[int, int], None],
+) -> Answers:
+    told = shifts_of(form, probe, [q.without_notes for q in questions])
+    found = [q.notes[0] for q in questions]
+    ranked = [_ranked(encoder, q.question, q.notes)[0] for q in questions]
+    # The two orders often begin with the same note, which is read once.
+    prompts = dict.fromkeys(
+        BoundaryPrompt(q.question, notes, q.references, q.group)
+        for q, one, other in zip(questions, found, ranked, strict=True)
+        for notes in ((), (one,), (other,))
+    )
+    done = answered(form, [*prompts], on_progress=on_progress)
+    is_right = {(row.prompt.question, row.prompt.notes): row.is_right for row in done}
+    return Answers(
+        groups=[(q.question, q.group) for q in questions],
+        known_probability=[one.alone for one in told],
+        alone=[is_right[q.question, ()] for q in questions],
+        noted={
+            order: [
+                is_right[q.question, (note,)]
+                for q, note in zip(questions, notes, strict=True)
+            ]
+            for order, notes in ((FOUND, found), (TUNED, ranked))
+        },
+    )
+
+
+def _ranked(encoder: CrossEncoder, question: str, notes: Sequence[str]) -> list[str]:
+    scores = scores_of(encoder, [(question, note) for note in notes])
+    ranked = sorted(zip(scores, notes, strict=True), key=lambda pair: -pair[0])
+    return [note for _, note in ranked]
+
+
+def _orders(
+    shifts: Sequence[Shifts],
+    base: CrossEncoder,
+    fitted: FittedReranker,
+    margin: float,
+) -> tuple[list[Ordered], list[Ordered]]:
+    """Return the questions with a note that helps, and those with one that answers."""
+    by_shift: list[Ordered] = []
+    by_reference: list[Ordered] = []
+    for one in shifts:
+        asked = one.asked
+        orders = {
+            FOUND: asked.notes,
+            BASE: _ranked(base, asked.question, asked.notes),
+            TUNED: _ranked(fitted.encoder, asked.question, asked.notes),
+        }
+        holding = [n for n in asked.notes if contains_gold(n, asked.references)]
+        for relevant, into in (
+            (one.helping(margin), by_shift),
+            (holding, by_reference),
+        ):
+            if relevant:
+                into.append(Ordered(asked.group, tuple(relevant), orders))
+    return by_shift, by_reference
+
+
+def _compared(questions: Sequence[Ordered]) -> list[Compared]:
+    if not questions:
+        raise EvaluationDataError(
+            "No note of the test's questions helps: there is nothing to rank. Ask more "
+            "questions, or lower the margin."
+        )
+    clusters = clusters_of([(str(n), q.group) for n, q in enumerate(questions)])
+    return compared(questions, clusters, first=FOUND)
+
+
+def _threshold(
+    known_probability: Sequence[float], alone: Sequence[bool], noted: Sequence[bool]
+) -> float | None:
+    curve = retrieval_curve(known_probability, alone, noted)
+    return curve.threshold[curve.cheapest(within=0.0)]
+
+
+def _ways(test: Answers, min_known: Mapping[str, float | None]) -> list[Way]:
+    clusters = clusters_of(test.groups)
+    first = test.noted[FOUND]
+    ways = []
+    for name, right, rate in _rights(test, min_known):
+        difference = share_difference(first, right, clusters)
+        ways.append(Way(name, rate, difference, mcnemar(first, right)))
+    return ways
+
+
+def _rights(
+    test: Answers, min_known: Mapping[str, float | None]
+) -> list[tuple[str, list[bool], float]]:
+    """Return each way, what it answers rightly, and how often it retrieves."""
+    rows = [
+        (f"always retrieve, {order}", list(noted), 1.0)
+        for order, noted in test.noted.items()
+    ]
+    for order, noted in test.noted.items():
+        sent = [retrieves(value, min_known[order]) for value in test.known_probability]
+        right = [
+            with_note if is_sent else alone
+            for is_sent, with_note, alone in zip(sent, noted, test.alone, strict=True)
+        ]
+        rows.append((f"gate, {order}", right, sum(sent) / len(sent)))
+    return [*rows, ("never retrieve", list(test.alone), 0.0)]
+
+
+def _counts(
+    parted: Parted,
+    rows: Sequence[AnsweredPrompt],
+    *,
+    preferences_made: int,
+    ranked: Sequence[Ordered],
+) -> dict[str, int]:
+    counts = {f"questions, {part.value}": len(parted.all_of(part)) for part in Part}
+    return counts | {
+        "prompts that the probe was fitted on": len(rows),
+        "of these answered rightly": sum(row.is_right for row in rows),
+        "preferences": preferences_made,
+        "test questions that a note helps": len(ranked),
+    }

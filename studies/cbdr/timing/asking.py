@@ -1,0 +1,264 @@
+"""What was asked, kept line by line: a run that is broken off goes on from there."""
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Final, TypeVar
+
+from qa.exceptions import EvaluationDataError
+from qa.inference.closed_book_form import ClosedBookForm
+from qa.inference.evidence_text import note_of
+from qa.pipeline.hard_gate import passes
+from qa.pipeline.policy import Policy
+from qa.pipeline.self_knowledge import SelfKnowledge
+from qa.pipeline.values import Question, Retriever
+from qa.pipeline.verbatim import match_verbatim
+from studies.study import OnProgress
+
+from .questions import TimedQuestion
+
+_FORMAT: Final = "retrieval-timing-1"
+
+Row = Mapping[str, Any]
+
+
+class Record:
+    """A JSON Lines file: first what it is bound to, then a row a question and kind.
+
+    Attributes:
+        bound: What its rows hold for: fingerprints of models, data and protocol.
+    """
+
+    def __init__(self, path: Path, bound: Mapping[str, str]) -> None:
+        """Open the file, or begin it."""
+        self.bound = {"format": _FORMAT, **bound}
+        self._path = path
+        self._rows: dict[tuple[str, str, str], Row] = {}
+        with self._opened():
+            text = path.read_text(encoding="utf-8") if path.exists() else ""
+            if not text:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(json.dumps(self.bound), encoding="utf-8")
+        # Not `splitlines`: JSON leaves U+2028 and its like within a line.
+        lines = text.split("\n")
+        if text:
+            self._require_bound(lines[0])
+        for line in lines[1:]:
+            try:
+                row = json.loads(line)
+                key = row["kind"], row["by"], row["id"]
+            except (KeyError, TypeError, ValueError):
+                continue  # broken off in mid-line: it is asked anew
+            self._rows[key] = row
+
+    def of(self, kind: str, by: str) -> dict[str, Row]:
+        """Return the rows of a kind by the questions' ids.
+
+        Args:
+            by: Fingerprint of what gave them; what another one gave is not returned.
+        """
+        return {
+            question: row
+            for (one, other, question), row in self._rows.items()
+            if (one, other) == (kind, by)
+        }
+
+    def keep(self, kind: str, by: str, rows: Mapping[str, Row]) -> None:
+        """Add rows, by the questions' ids."""
+        with self._opened(), self._path.open("a", encoding="utf-8") as stream:
+            for question, values in rows.items():
+                row = {"kind": kind, "by": by, "id": question, **values}
+                # The line break comes first: a line that was broken off ends there.
+                stream.write(f"\n{json.dumps(row, ensure_ascii=False)}")
+                self._rows[kind, by, question] = row
+
+    @contextmanager
+    def _opened(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, UnicodeDecodeError) as error:
+            raise EvaluationDataError(
+                f"The record {self._path} can't be read or written: {error}. Name "
+                "another file with --record."
+            ) from error
+
+    def _require_bound(self, line: str) -> None:
+        try:
+            found = json.loads(line)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict) or found.get("format") != _FORMAT:
+            raise EvaluationDataError(
+                f"{self._path} is no record of this comparison; name another file."
+            )
+        other = [name for name in self.bound if found.get(name) != self.bound[name]]
+        if other:
+            raise EvaluationDataError(
+                f"{self._path} was asked with another {', '.join(other)}; name another "
+                "file with --record, or remove it to ask everything anew."
+            )
+
+
+# Every question once: answered with notes and alone, then considered by each decider.
+
+
+# Chosen on questions for teaching: with its entry among three notes, best first, the bundled
+# model answers 2 % of them rightly, best last 40 %, and with the best alone 50 %.
+TOP_K: Final = 1
+_AT_ONCE: Final = 16
+_ALONE: Final = "alone"
+_WITH_NOTES: Final = "with notes"
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a piece of work took: time, and what went through the model.
+
+    Attributes:
+        prompt_passes: Passes over several tokens.
+        prompt_tokens: Tokens that these read.
+        steps: Tokens that were read one at a time, as written ones are.
+    """
+
+    milliseconds: float
+    prompt_passes: float
+    prompt_tokens: float
+    steps: float
+
+    def plus(self, other: "Cost", times: float = 1.0) -> "Cost":
+        return Cost(
+            self.milliseconds + times * other.milliseconds,
+            self.prompt_passes + times * other.prompt_passes,
+            self.prompt_tokens + times * other.prompt_tokens,
+            self.steps + times * other.steps,
+        )
+
+
+NOTHING: Final = Cost(0.0, 0.0, 0.0, 0.0)
+
+
+class Asker:
+    """Asks what a record lacks, and returns what it holds then, by the questions' ids."""
+
+    def __init__(
+        self, form: ClosedBookForm, record: Record, on_progress: OnProgress
+    ) -> None:
+        """Take over the form that questions are asked in."""
+        self._form, self._record, self._tell = form, record, on_progress
+
+    def alone(self, questions: Sequence[TimedQuestion]) -> Mapping[str, Row]:
+        """Return for each question the `answer` of the model alone."""
+
+        def rows(batch: Sequence[TimedQuestion]) -> Iterator[Row]:
+            answers = self._form.write_each([one.case.question for one in batch])
+            yield from ({"answer": answer} for answer in answers)
+
+        return self._asked(_ALONE, self._form.fingerprint, questions, rows)
+
+    def with_notes(
+        self,
+        questions: Sequence[TimedQuestion],
+        *,
+        retriever: Retriever,
+        policy: Policy,
+    ) -> Mapping[str, Row]:
+        """Return for each question what the model says with the best notes.
+
+        A row holds the `answer`, the `notes`' texts, the ids of their `entries`, whether
+        the hard gate of the policy `passes` them, and what would be answered `verbatim`,
+        or None. Notes are used whatever these say, so that both accounts can be drawn up.
+        """
+
+        def rows(batch: Sequence[TimedQuestion]) -> Iterator[Row]:
+            asked = [one.case.question for one in batch]
+            found = [retriever.look(q, top_k=TOP_K, deep=False) for q in asked]
+            notes = [[note_of(piece) for piece in looked.evidence] for looked in found]
+            answers = self._form.write_each(asked, notes)
+            for one, answer, pieces, looked in zip(
+                asked, answers, notes, found, strict=True
+            ):
+                match = match_verbatim(Question(one), looked, policy=policy).evidence
+                yield {
+                    "answer": answer,
+                    "notes": pieces,
+                    "entries": [piece.entry_id for piece in looked.evidence],
+                    "passes": passes(looked, policy),
+                    "verbatim": match.text if match else None,
+                }
+
+        return self._asked(_WITH_NOTES, self._form.fingerprint, questions, rows)
+
+    def considered(
+        self,
+        name: str,
+        decider: SelfKnowledge,
+        questions: Sequence[TimedQuestion],
+        *,
+        tried: Collection[str],
+    ) -> Mapping[str, Row]:
+        """Return what a decider says of each question, and what that and going on took.
+
+        A row holds `known_probability` in [0, 1] or None, the `signals`, and the cost `decided`;
+        of the questions whose ids are `tried` also the `answer` that it goes on to, and
+        the cost `answered` of that.
+        """
+
+        def rows(batch: Sequence[TimedQuestion]) -> Iterator[Row]:
+            if batch[0] is missing[0]:
+                # What is read once for all questions is no question's own cost.
+                decider.consider(Question(batch[0].case.question)).answer()
+            for one in batch:
+                yield self._considered(decider, one, goes_on=one.case.id in tried)
+
+        missing = self._missing(name, decider.fingerprint, questions)
+        return self._asked(name, decider.fingerprint, questions, rows)
+
+    def _asked(
+        self,
+        kind: str,
+        by: str,
+        questions: Sequence[TimedQuestion],
+        rows: Callable[[Sequence[TimedQuestion]], Iterator[Row]],
+    ) -> Mapping[str, Row]:
+        missing = self._missing(kind, by, questions)
+        what, total = f"Asking: {kind}", len(questions)
+        self._tell(what, total - len(missing), total)
+        for first in range(0, len(missing), _AT_ONCE):
+            batch = missing[first : first + _AT_ONCE]
+            ids = [one.case.id for one in batch]
+            self._record.keep(kind, by, dict(zip(ids, rows(batch), strict=True)))
+            self._tell(what, total - len(missing) + first + len(batch), total)
+        return self._record.of(kind, by)
+
+    def _missing(
+        self, kind: str, by: str, questions: Sequence[TimedQuestion]
+    ) -> Sequence[TimedQuestion]:
+        done = self._record.of(kind, by)
+        return [one for one in questions if one.case.id not in done]
+
+    def _considered(
+        self, decider: SelfKnowledge, asked: TimedQuestion, *, goes_on: bool
+    ) -> Row:
+        question = Question(asked.case.question)
+        considered, decided = self._costed(lambda: decider.consider(question))
+        row: dict[str, Any] = {
+            "sureness": considered.known_probability,
+            "signals": dict(considered.signals),
+            "decided": asdict(decided),
+        }
+        if goes_on:
+            generation, answered = self._costed(considered.answer)
+            row |= {"answer": generation.answer.strip(), "answered": asdict(answered)}
+        return row
+
+    def _costed(self, work: Callable[[], Item]) -> tuple[Item, Cost]:
+        with self._form.model.metered() as meter:
+            began = perf_counter()
+            done = work()
+            taken = (perf_counter() - began) * 1000
+        return done, Cost(taken, meter.prompt_passes, meter.prompt_tokens, meter.steps)

@@ -1,0 +1,228 @@
+"""Whoever decides when to retrieve, each with all it needs to decide here."""
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from kb.embedding.embedder import Embedder
+from probes.abstention.probe import AbstentionProbe
+from probes.cards import ProbeFiles
+from probes.language_model import Context
+from probes.services import load_probe
+from qa.exceptions import EvaluationDataError
+from qa.inference.closed_book_form import ClosedBookForm, write_draft
+from qa.inference.known_by_probe import BoundaryProbe
+from qa.pipeline.history import JudgedQuestion, KnownQuestion
+from qa.pipeline.language_model import Generation
+from qa.pipeline.monitored import Draft, SegmentWriter
+from qa.pipeline.monitored_words import keys_of, new_words
+from qa.pipeline.refusal_detector import is_refusal
+from qa.pipeline.values import Question
+from qa.training.boundary import BoundaryTraining, train_boundary
+from qa.training.boundary_prompts import AnsweredPrompt, BoundaryPrompt
+from studies.study import OnProgress
+
+from .asking import Row
+from .questions import TimedQuestion
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JustRead:
+    """`qa.pipeline.self_knowledge.KnowledgeEstimate` by nobody: what answering takes by itself."""
+
+    form: ClosedBookForm
+    context: Context
+    known_probability: float | None = None
+    signals: tuple[tuple[str, float | None], ...] = ()
+    examples: tuple[str, ...] = ()
+
+    def answer(self) -> Generation:
+        """Write the answer."""
+        return write_draft(self.form, self.context)
+
+
+class Undecided:
+    """`qa.pipeline.self_knowledge.SelfKnowledge` that tells nothing and just answers."""
+
+    def __init__(self, form: ClosedBookForm) -> None:
+        """Take over the form that questions are asked in."""
+        self._form = form
+
+    @property
+    def fingerprint(self) -> str:
+        return self._form.fingerprint
+
+    def consider(self, question: Question) -> JustRead:
+        """Read the question."""
+        return JustRead(self._form, self._form.open(question.text))
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """`qa.pipeline.self_knowledge.KnowledgeEstimate` by the first sentence of a watched answer."""
+
+    question: str
+    draft: Draft
+    examples: tuple[str, ...] = ()
+
+    @property
+    def weakest(self) -> float | None:
+        """The least confidence of a word that says something new.
+
+        None where there is none, or where the model declines.
+        """
+        draft, known = self.draft, keys_of([self.question])
+        if is_refusal(draft.text):
+            return None
+        words = new_words(draft.text, draft.tokens, draft.confidences, known=known)
+        return min(
+            (word.confidence for word in words if word.confidence is not None),
+            default=None,
+        )
+
+    @property
+    def known_probability(self) -> float | None:
+        """That, brought into [0, 1] in its own order."""
+        weakest = self.weakest
+        return None if weakest is None else (1 + math.tanh(weakest / 2)) / 2
+
+    @property
+    def signals(self) -> tuple[tuple[str, float | None], ...]:
+        """It in the monitor's own unit, which thresholds of CtrlA are in."""
+        return (("least_token_confidence", self.weakest),)
+
+    def answer(self) -> Generation:
+        return Generation(
+            cited=(),
+            quotes=(),
+            reasoning="",
+            can_answer=bool(self.draft.text),
+            verdict_probability=None,
+            answer=self.draft.text,
+            malformed=False,
+            repaired=False,
+            log_probability=None,
+            raw=self.draft.text,
+            prompt_tokens=0,
+            answer_tokens=len(self.draft.tokens),
+            milliseconds=0.0,
+        )
+
+
+class SelfKnowledgeByMonitor:
+    """`qa.pipeline.self_knowledge.SelfKnowledge` by CtrlA's monitor, as one that decides once.
+
+    CtrlA itself goes on to form queries and to write again; as a decider among others it
+    says by its first sentence whether evidence is to be looked for.
+    """
+
+    def __init__(self, writer: SegmentWriter, *, steering: float) -> None:
+        """Take over a writer, and how strongly it is moved towards honesty."""
+        self._writer, self._steering = writer, steering
+
+    @property
+    def fingerprint(self) -> str:
+        """The writer's, with the steering behind it."""
+        return f"{self._writer.fingerprint} {self._steering:g}"
+
+    def consider(self, question: Question) -> Watched:
+        """Write the first sentence of an answer, and watch it."""
+        draft = self._writer.write(question.text, (), (), steering=self._steering)
+        return Watched(question.text, draft)
+
+
+# A boundary probe for CBDR, fitted in the run on questions that nothing is tested on.
+
+
+_WITH_NOTES_EACH: Final = 8
+
+
+def with_notes_too(questions: Sequence[TimedQuestion]) -> list[TimedQuestion]:
+    """Return those that a probe is shown with notes as well: one in eight."""
+    return list(questions[::_WITH_NOTES_EACH])
+
+
+def prompts_of(
+    questions: Sequence[TimedQuestion],
+    alone: Mapping[str, Row],
+    with_notes: Mapping[str, Row],
+) -> list[AnsweredPrompt]:
+    rows = []
+    for one in questions:
+        for found in (alone, with_notes):
+            if one.case.id in found:
+                row = found[one.case.id]
+                answer, notes = row["answer"], tuple(row.get("notes", ()))
+                case = one.case
+                prompt = BoundaryPrompt(case.question, notes, case.references, case.id)
+                rows.append(AnsweredPrompt(prompt, answer, one.is_right(answer)))
+    return rows
+
+
+def taught_probe(
+    form: ClosedBookForm,
+    rows: Sequence[AnsweredPrompt],
+    directory: Path,
+    *,
+    on_progress: OnProgress,
+) -> BoundaryProbe:
+    """Return a boundary probe fitted on these rows.
+
+    Fitted once: its files are kept below `directory` under a digest of the rows.
+    """
+    said = "\n".join([form.fingerprint, *sorted(row.content for row in rows)])
+    place = directory / f"boundary-{hashlib.sha256(said.encode()).hexdigest()[:12]}"
+    if place.is_dir():
+        files = ProbeFiles.read(place)
+    else:
+        training = BoundaryTraining()
+        files = train_boundary(form, rows, training, on_progress=on_progress).files
+        files.write(place)
+    probe = load_probe(files, language_model=form.model.fingerprint)
+    if not isinstance(probe, AbstentionProbe):
+        raise EvaluationDataError(f"{place} holds no boundary probe; remove it.")
+    return BoundaryProbe(files.fingerprint, probe)
+
+
+# A history for DH-ICL: other questions, and whether the model alone is right on them.
+
+
+class TaughtHistory:
+    """`qa.pipeline.history.History` of questions that were asked for it, held in memory."""
+
+    def __init__(
+        self,
+        questions: Sequence[TimedQuestion],
+        alone: Mapping[str, Row],
+        embedder: Embedder,
+    ) -> None:
+        """Embed the questions; they are known where the model alone is right."""
+        self._embedder = embedder
+        self._known = [
+            KnownQuestion(
+                one.case.question,
+                one.is_right(alone[one.case.id]["answer"]),
+                one.case.id,
+            )
+            for one in questions
+        ]
+        self._vectors = embedder.encode([one.question for one in self._known])
+
+    def known(
+        self, question: Question, *, own_model: str, limit: int
+    ) -> Sequence[KnownQuestion]:
+        """Return the nearest, the nearest first, whatever model is named."""
+        vector = self._embedder.encode_question(question.text)
+        near = np.argsort(-(self._vectors @ vector), kind="stable")[:limit]
+        return [self._known[place] for place in near.tolist()]
+
+    def judged(
+        self, question: Question, *, language_model: str, limit: int
+    ) -> Sequence[JudgedQuestion]:
+        """Return nothing: no expert has judged anything here."""
+        return ()

@@ -1,0 +1,95 @@
+"""Whether CtrlA's monitor tells answerable questions from unanswerable ones."""
+
+import argparse
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from qa.calibration.min_token_confidence import (
+    self_knowledge_row,
+    self_knowledge_table,
+    watch,
+)
+from qa.evaluation.cases import Case, in_seeded_order
+from qa.evaluation.suites.selfaware import read_selfaware
+from qa.exceptions import EvaluationDataError
+from qa.inference.monitored_writer import monitored_writer
+from qa.management.base import positive
+from studies.study import OnProgress, Outcome, Study, file_argument
+
+
+class Command(Study):
+    """`python -m studies ctrla_self_knowledge --data PATH`."""
+
+    help = (
+        "Answer as many answerable as unanswerable questions of SelfAware closed-book, "
+        "monitored by the active directions, and print how many of each the monitor "
+        "tells, by a threshold that is chosen on as many other questions. Exit code: 0, "
+        "or 2 if it can't be measured."
+    )
+
+    def declare(self, parser: argparse.ArgumentParser) -> None:
+        file_argument(parser, "SelfAware.json, its directory, or one of data sets.")
+        parser.add_argument(
+            "--questions", type=positive, default=50, help="Of each kind (default: 50)."
+        )
+        parser.add_argument(
+            "--steering", type=float, nargs="+", default=[0.0, 0.3], metavar="N",
+            help="Strengths of honesty steering (default: 0 0.3).",
+        )  # fmt: skip
+
+    def measure(self, options: dict[str, Any], on_progress: OnProgress) -> Outcome:
+        _, cases = read_selfaware(options["data"])
+        count, seed = options["questions"], options["seed"]
+        chosen_by, tested = parted(cases, count, seed=seed)
+        writer = monitored_writer()
+        rows = []
+        for strength in options["steering"]:
+            watched = [
+                watch(
+                    writer,
+                    some,
+                    steering=strength,
+                    by_answer=False,
+                    on_progress=partial(on_progress, f"{what}, steering {strength:g}"),
+                )
+                for what, some in (("to choose by", chosen_by), ("to test on", tested))
+            ]
+            rows.append(self_knowledge_row(strength, *watched))
+        return Outcome(
+            "Self-knowledge",
+            {
+                "questions": f"{count} of each kind, the threshold by {count} others",
+                "seed": seed,
+                "writer": writer.fingerprint[:12],
+            },
+            [self_knowledge_table(rows, ("answerable", "unanswerable"))],
+        )
+
+
+def parted(
+    cases: Sequence[Case], count: int, *, seed: int
+) -> tuple[list[Case], list[Case]]:
+    """Return questions to choose a threshold by, and as many others to test it on.
+
+    Args:
+        count: Of each kind, answerable and unanswerable, in each part.
+
+    Raises:
+        EvaluationDataError: There are fewer of a kind.
+    """
+    ordered = in_seeded_order(cases, seed)
+    kinds = [
+        [case for case in ordered if case.is_answerable is is_answerable]
+        for is_answerable in (True, False)
+    ]
+    most = min(map(len, kinds)) // 2
+    if count > most:
+        raise EvaluationDataError(
+            f"{count:,} questions of each kind, and as many others to choose the "
+            f"threshold by, are more than there are: ask at most {most:,}."
+        )
+    return (
+        [case for kind in kinds for case in kind[count : 2 * count]],
+        [case for kind in kinds for case in kind[:count]],
+    )

@@ -1,0 +1,89 @@
+"""Figures as cells of a table, and the statistics that several studies make them of."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qa.evaluation.metrics.intervals import Numbers, Rate, Statistic, share
+from qa.evaluation.metrics.paired import Difference, differences
+from qa.evaluation.metrics.selective import Ranking
+
+UNKNOWN = "-"
+
+
+def number(value: float | None, digits: int = 3, *, sign: str = "") -> str:
+    return UNKNOWN if value is None else f"{value:{sign}.{digits}f}"
+
+
+def with_interval(
+    value: float | None,
+    interval: Sequence[float] | None,
+    digits: int = 3,
+    *,
+    sign: str = "",
+) -> str:
+    """Return "0.712 (0.667 to 0.754)"; without an interval the value alone."""
+    text = number(value, digits, sign=sign)
+    if value is None or not interval:
+        return text
+    low, high = (number(bound, digits, sign=sign) for bound in interval)
+    return f"{text} ({low} to {high})"
+
+
+def percent_with_interval(value: float | None, interval: Sequence[float] | None) -> str:
+    """Return "35.6 % (29.8 to 42.4)" of a share in [0, 1]."""
+    if value is None:
+        return UNKNOWN
+    text = f"{100 * value:.1f} %"
+    return f"{text} ({bounds(interval)})" if interval else text
+
+
+def points(value: float | None, interval: Sequence[float] | None) -> str:
+    """Return "-18.8 (-25.0 to -11.2)", a difference of shares in percentage points."""
+    if value is None:
+        return UNKNOWN
+    text = f"{100 * value:+.1f}"
+    return f"{text} ({bounds(interval, sign='+')})" if interval else text
+
+
+def bounds(interval: Sequence[float] | None, *, sign: str = "") -> str:
+    """Return "29.8 to 42.4", in per cent."""
+    if interval is None:
+        return UNKNOWN
+    return " to ".join(f"{100 * bound:{sign}.1f}" for bound in interval)
+
+
+def rate(found: Rate, digits: int = 2) -> str:
+    return with_interval(found.value, found.interval, digits)
+
+
+def share_difference(
+    first: Sequence[bool] | NDArray[np.bool_],
+    second: Sequence[bool] | NDArray[np.bool_],
+    clusters: NDArray[np.intp] | None = None,
+) -> Difference:
+    """Return by how much the share of True differs on the same questions.
+
+    Args:
+        clusters: The number of each question's cluster: clusters are drawn, and
+            questions within them; without it questions are drawn.
+    """
+    whole = np.ones(len(first), np.bool_)
+    pair = share(np.asarray(first), whole), share(np.asarray(second), whole)
+    rows = np.arange(len(first)) if clusters is None else clusters
+    (found,) = differences([pair], rows, within=clusters is not None)
+    return found
+
+
+def aurc(ranking: Ranking) -> Statistic:
+    return lambda weights: _row(ranking, weights, 0)
+
+
+def auroc(ranking: Ranking) -> Statistic:
+    return lambda weights: _row(ranking, weights, 1)
+
+
+def _row(ranking: Ranking, weights: Numbers, place: int) -> Numbers:
+    area: Numbers = ranking.areas(weights)[place]
+    return area
