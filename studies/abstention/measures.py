@@ -1,6 +1,7 @@
 """How well each score tells right answers from wrong ones (the paper's table 1)."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,17 @@ from qa.evaluation.metrics.calibration_error import (
     expected_calibration_error,
     reliability,
 )
-from qa.evaluation.metrics.intervals import Numbers, Statistic, bootstrap, mean, share
+from qa.evaluation.metrics.intervals import (
+    Interval,
+    Numbers,
+    Statistic,
+    bootstrap,
+    mean,
+    share,
+)
 from qa.evaluation.metrics.paired import Difference, differences
 from qa.evaluation.metrics.selective import Ranking, least_aurc, rank
-from qa.training.cross_fitting import Flags, Scores
+from qa.training.cross_fitting import Scores
 from studies.figures import aurc as aurc_statistic
 from studies.figures import auroc as auroc_statistic
 
@@ -31,34 +39,33 @@ def areas(
     """Return AUROC and AURC of each score, with intervals.
 
     Args:
-        examined: Whose right and wrong answers are to be told apart.
         scores: By name, higher is more trusted; NaN where not measured.
         probabilities: Names of those that claim to be probabilities of being right,
             whose calibration is measured.
     """
-    rankings = {
-        name: rank(values.tolist(), examined.wrong) for name, values in scores.items()
-    }
-    found = bootstrap(
-        [one.areas for one in rankings.values()], examined.clusters, within=True
+    rankings = {name: _ranking(examined, values) for name, values in scores.items()}
+    areas = (("aurc", aurc_statistic), ("auroc", auroc_statistic))
+    found = _with_intervals(
+        examined, [area(one) for one in rankings.values() for _, area in areas]
     )
-    parts = {}
-    for place, (name, ranking) in enumerate(rankings.items()):
-        parts[name] = {
-            "aurc": value_of(aurc_statistic(ranking), examined),
-            "aurc_95": found[2 * place],
-            "auroc": value_of(auroc_statistic(ranking), examined),
-            "auroc_95": found[2 * place + 1],
-        }
+    parts: dict[str, Part] = {}
+    for name in scores:
+        parts[name] = {}
+        for area, _ in areas:
+            value, interval = next(found)
+            parts[name] |= {area: value, f"{area}_95": interval}
         if name in probabilities:
-            parts[name] |= _calibration(scores[name], examined.right)
+            held, labels = scores[name].tolist(), examined.right.tolist()
+            parts[name]["ece"] = expected_calibration_error(reliability(held, labels))
+            parts[name]["brier"] = brier_score(held, labels)
     return {"oracle_aurc": least_aurc(examined.wrong), "scores": parts}
 
 
 def auroc(examined: Examined, scores: Scores) -> Part:
-    statistic = auroc_statistic(rank(scores.tolist(), examined.wrong))
-    (interval,) = bootstrap([statistic], examined.clusters, within=True)
-    return {"auroc": value_of(statistic, examined), "auroc_95": interval}
+    ((value, interval),) = _with_intervals(
+        examined, [auroc_statistic(_ranking(examined, scores))]
+    )
+    return {"auroc": value, "auroc_95": interval}
 
 
 def compared(
@@ -68,41 +75,33 @@ def compared(
 
     Each draw takes the same answers for both. A higher AUROC and a lower AURC are better.
     """
-    rankings = {
-        name: [rank(values.tolist(), examined.wrong) for values in pair]
-        for name, pair in pairs.items()
-    }
     statistics = [
-        (area(first), area(second))
-        for first, second in rankings.values()
+        (area(_ranking(examined, first)), area(_ranking(examined, second)))
+        for first, second in pairs.values()
         for area in (auroc_statistic, aurc_statistic)
     ]
-    found = differences(statistics, examined.clusters, within=True)
+    found = iter(differences(statistics, examined.clusters, within=True))
     return {
-        name: {
-            "auroc": difference(found[2 * place]),
-            "aurc": difference(found[2 * place + 1]),
-        }
-        for place, name in enumerate(pairs)
+        name: {area: _part(next(found)) for area in ("auroc", "aurc")} for name in pairs
     }
 
 
-def difference(found: Difference) -> Part:
+def _part(found: Difference) -> Part:
     return {"difference": found.value, "difference_95": found.interval}
 
 
-def value_of(statistic: Statistic, examined: Examined) -> float | None:
-    """Return a statistic of the answers themselves; None where it is not defined."""
-    value = float(statistic(examined.once)[0])
-    return None if value != value else value  # NaN alone differs from itself
+def _ranking(examined: Examined, scores: Scores) -> Ranking:
+    return rank(scores.tolist(), examined.wrong)
 
 
-def _calibration(values: Scores, right: Flags) -> Part:
-    held, labels = values.tolist(), right.tolist()
-    return {
-        "ece": expected_calibration_error(reliability(held, labels)),
-        "brier": brier_score(held, labels),
-    }
+def _with_intervals(
+    examined: Examined, statistics: Sequence[Statistic]
+) -> Iterator[tuple[float | None, Interval | None]]:
+    """Yield each statistic of the answers, None where undefined, and its interval."""
+    intervals = bootstrap(statistics, examined.clusters, within=True)
+    for statistic, interval in zip(statistics, intervals, strict=True):
+        value = float(statistic(examined.once)[0])
+        yield None if math.isnan(value) else value, interval
 
 
 # How wrong one is at a given coverage, and how much can be shown at a given risk.
@@ -115,16 +114,13 @@ _TINY = 1e-6  # weights are counts: a millionth of an answer is none
 
 def risks(examined: Examined, scores: Mapping[str, Scores]) -> dict[str, Any]:
     """Return for each score the risk at each coverage and the coverage at 5 % risk."""
-    rankings = [rank(values.tolist(), examined.wrong) for values in scores.values()]
-    found = bootstrap([_curve(one) for one in rankings], examined.clusters, within=True)
-    width = len(COVERAGES) + 1
+    curves = [_curve(_ranking(examined, values)) for values in scores.values()]
+    intervals = iter(bootstrap(curves, examined.clusters, within=True))
     parts: dict[str, Any] = {}
-    for place, (name, ranking) in enumerate(zip(scores, rankings, strict=True)):
-        values = _curve(ranking)(examined.once)[:, 0].tolist()
-        intervals = found[place * width : (place + 1) * width]
+    for name, curve in zip(scores, curves, strict=True):
         *risky, shown = [
-            {"value": value, "bootstrap_95": interval}
-            for value, interval in zip(values, intervals, strict=True)
+            {"value": value, "bootstrap_95": next(intervals)}
+            for value in curve(examined.once)[:, 0].tolist()
         ]
         parts[name] = {
             "risk_at_coverage": [
@@ -143,9 +139,7 @@ def risk_differences(
 
     Each draw takes the same answers for both.
     """
-    curves = [
-        _curve(rank(values.tolist(), examined.wrong)) for values in (first, second)
-    ]
+    curves = [_curve(_ranking(examined, values)) for values in (first, second)]
 
     def difference(weights: Numbers) -> Numbers:
         one, two = (curve(weights)[:-1] for curve in curves)
@@ -206,19 +200,13 @@ def masking(
     An answer is displayed if its confidence is at least the threshold. ROUGE-L is over
     the answers that have a reference; questions without an answer have none.
     """
-    statistics = [_row(examined, confidence, threshold) for threshold in thresholds]
-    flat = [one for row in statistics for one in row.values()]
-    intervals = iter(bootstrap(flat, examined.clusters, within=True))
+    rows = [_row(examined, confidence, threshold) for threshold in thresholds]
+    found = _with_intervals(examined, [one for row in rows for one in row.values()])
+    names = ("value", "bootstrap_95")
     return [
         {"threshold": threshold}
-        | {
-            name: {
-                "value": value_of(statistic, examined),
-                "bootstrap_95": next(intervals),
-            }
-            for name, statistic in row.items()
-        }
-        for threshold, row in zip(thresholds, statistics, strict=True)
+        | {name: dict(zip(names, next(found), strict=True)) for name in row}
+        for threshold, row in zip(thresholds, rows, strict=True)
     ]
 
 

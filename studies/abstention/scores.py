@@ -23,7 +23,7 @@ PARTS: Final = (OWN_WORDS, VARIANTS, LEARNING)
 # Answers to be examined, and where their activations come from.
 
 
-_LEAST_SHARE: Final = 0.1
+_MIN_SHARE: Final = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class Examined:
     Attributes:
         answers: Each with a draft, in any order that stays.
         rouge: ROUGE-L of each draft with the best reference; NaN where there is none.
-        right: What is to be told of each: whether showing its draft shows something
+        right: The label of each: whether showing its draft shows something
             right.
         clusters: The number of each answer's article.
         folds: The fold of each.
@@ -61,7 +61,7 @@ class Examined:
             return None
         answerable = np.array(known, np.bool_)
         share = float(answerable.mean())
-        return answerable if _LEAST_SHARE <= share <= 1 - _LEAST_SHARE else None
+        return answerable if _MIN_SHARE <= share <= 1 - _MIN_SHARE else None
 
     @cached_property
     def once(self) -> Numbers:

@@ -37,12 +37,12 @@ _EXAMPLES: Final = (
     ("A lost card is replaced within three working days.",
      "Who founded the card's issuer?", "a working day", "no", 0),
 )  # fmt: skip
-_LONGEST_ANSWER_TOKENS: Final = 256
+_MAX_ANSWER_TOKENS: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
 class SelfAssessment:
-    """What the model holds of one of its answers; both in [0, 1]."""
+    """How sure the model says it is of one of its answers; both in [0, 1]."""
 
     p_true: float
     verbalised: float
@@ -74,8 +74,8 @@ class SelfAssessor:
         Model, form, evidence, question and answer are all in it.
         """
         ids = self.asked(prompt, answer)
-        told = f"{self.model.fingerprint}\n{self.examples}\n{self.is_right}{self.how_sure}\n"
-        return hashlib.sha256(f"{told}{ids}".encode()).hexdigest()
+        form = f"{self.model.fingerprint}\n{self.examples}\n{self.is_right}{self.how_sure}\n"
+        return hashlib.sha256(f"{form}{ids}".encode()).hexdigest()
 
     def assess(self, prompt: Prompt, answer: str) -> SelfAssessment:
         """Ask both questions about an answer."""
@@ -100,6 +100,6 @@ class SelfAssessor:
     def asked(self, prompt: Prompt, answer: str) -> tuple[int, ...]:
         """Return notes, question and answer, each encoded on its own."""
         tokens = self.model.tokens
-        said = tokens.encode_text(f" {flatten(answer).strip()}")
+        answer_ids = tokens.encode_text(f" {flatten(answer).strip()}")
         notes = notes_ids(tokens, prompt.question, prompt.evidence)
-        return (*notes, *said[:_LONGEST_ANSWER_TOKENS])
+        return (*notes, *answer_ids[:_MAX_ANSWER_TOKENS])

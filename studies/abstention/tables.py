@@ -117,14 +117,14 @@ def _against_distance(report: Report) -> TextTable:
 
 
 def _early(report: Report) -> TextTable:
-    told = {
+    titles = {
         "right": "fitted to right answers, tells right from wrong",
         "right_at_two_thirds": "the same, read at two thirds of the depth",
         "answerable_by_right": "fitted to right answers, tells questions with an answer",
         "answerable": "fitted to questions with an answer, tells these",
     }
     rows = tuple(
-        (told[name], with_interval(part["auroc"], part["auroc_95"]))
+        (titles[name], with_interval(part["auroc"], part["auroc_95"]))
         for name, part in report["early"].items()
     )
     return TextTable("Before the answer", ("early probe", "AUROC (95 %)"), rows)
@@ -172,7 +172,7 @@ def _learning(report: Report) -> TextTable:
 
 
 def _goals(report: Report) -> TextTable:
-    words = {True: "reached", False: "missed", None: "can't be told"}
+    words = {True: "reached", False: "missed", None: "unknown"}
     rows = tuple(
         (
             goal["what"],

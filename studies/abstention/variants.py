@@ -16,7 +16,7 @@ from .scores import Examined
 # The paper's tables 4 and 2 meet here.
 _THRESHOLD = 0.5
 _STEP = 1000
-_MOST_STEPS = 8
+_MAX_STEPS = 8
 FitOn = Callable[[Sequence[Activations], Tap], Fit]
 
 
@@ -64,7 +64,7 @@ def sizes_of(examined: Examined) -> list[int]:
     """
     _, counts = np.unique(examined.folds, return_counts=True)
     most = len(examined.answers) - int(counts.max())
-    step = _STEP * max(1, -(-most // (_STEP * _MOST_STEPS)))
+    step = _STEP * max(1, -(-most // (_STEP * _MAX_STEPS)))
     return [*range(step, most, step), most]
 
 

@@ -49,7 +49,7 @@ def difference(before: Numbers, after: Numbers, right: Flags) -> tuple[str, str,
 
 
 def _balanced(says: Flags, right: Flags) -> str:
-    """Return the mean of the rates of known and unknown questions told rightly."""
+    """Return the mean of the rates of correct verdicts on known and on unknown questions."""
     if right.all() or not right.any():
         return "-"
     return f"{(says[right].mean() + (~says[~right]).mean()) / 2:.2f}"

@@ -1,4 +1,4 @@
-"""Questions that the model is asked by itself: those that are judged, and their history."""
+"""Questions that the model answers closed-book: those to be judged, and their history."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -37,7 +37,7 @@ _AT_ONCE: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A question that the model was asked by itself.
+    """A question that the model answered closed-book.
 
     Attributes:
         is_known: Whether it answered rightly.
@@ -67,12 +67,14 @@ def draw(
     sizes = Sizes(asked=asked, teaching=history, helped=0.0, seed=seed)
     selection = select(data, SETS, sizes)
     judged = selection.of(Part.CALIBRATION, Part.TEST)
-    said = {normalised(each.case.question) for each in judged}
+    judged_texts = {normalised(each.case.question) for each in judged}
     past = [a for a in selection.of(Part.TEACHING) if a.data_set in _HALVED]
     for name, pattern in _ELSEWHERE.items():
         file = find_file(name, data, pattern)
         _, cases = read_open_domain(name, file, is_answerable=True)
-        cases = [case for case in cases if normalised(case.question) not in said]
+        cases = [
+            case for case in cases if normalised(case.question) not in judged_texts
+        ]
         for case in sample(cases, history, seed=seed):
             named = replace(case, id=f"{name}, other split:{case.id}")
             past.append(TimedQuestion(name, named, Part.TEACHING))
@@ -85,7 +87,7 @@ def ask_each(
     progress: OnProgress,
     what: str,
 ) -> list[Answered]:
-    """Let the model answer every question by itself, in their order."""
+    """Answer every question closed-book; in the questions' order."""
     # Alike in length, so that little is padding.
     order = sorted(range(len(questions)), key=lambda i: len(questions[i].case.question))
     found: dict[int, Answered] = {}
@@ -120,7 +122,7 @@ def balanced(questions: Sequence[Answered]) -> list[Answered]:
 
 
 class Shown(StrEnum):
-    """What stands before a question."""
+    """What is shown before a question."""
 
     NOTHING = "the instruction alone"
     FIXED = "fixed examples"
@@ -138,7 +140,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judgements:
-    """What every way makes of every question.
+    """The verdicts of every way on every question.
 
     Attributes:
         known: By the way, the probability of "known" of each question.

@@ -1,11 +1,11 @@
-"""Verdicts on evidence: does a sentence answer a question, told with and without history.
+"""Verdicts on evidence: does a sentence answer a question, judged with and without history.
 
-The sentence is the one of the question's own paragraph that is nearest to it, as search
-would find it; it answers if a marked answer stands in it. History is of other articles,
-and none is of an article that the language model's adapter was fitted on.
+The sentence is the nearest one of the question's own paragraph, as search would find it;
+it answers if it contains a marked answer. History is of other articles, and none is of an
+article that the language model's adapter was fitted on.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from qa.evaluation.cases import Case, sample
 from qa.evaluation.metrics.text import contains_gold
 from qa.evaluation.report.tables import TextTable
 from qa.evaluation.suites.files import find_file, misread
-from qa.evaluation.suites.squad2 import FILES, NAME, read_articles
+from qa.evaluation.suites.squad2 import FILES, NAME, article_cases, read_articles
 from qa.inference.evidence_text import flatten, sentence_spans
 from qa.inference.label_judge import LabelJudgement, LabelPair
 from qa.inference.verdict_by_history import EXAMPLES_SHOWN, VerdictForm
@@ -32,17 +32,17 @@ from .judging import nearest_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EvidenceVerdicts:
-    """What was made of each question and its sentence.
+    """The verdicts on each question and its sentence.
 
     Attributes:
         is_right: Whether the sentence answers.
         own: The language model's own verdict, in [0, 1].
-        told: By how it was told: what was shown, and whether it was corrected.
+        by_form: By the examples shown, and whether the verdict was corrected.
     """
 
     is_right: NDArray[np.bool_]
     own: NDArray[np.float64]
-    told: dict[tuple[str, bool], NDArray[np.float64]]
+    by_form: dict[tuple[str, bool], NDArray[np.float64]]
 
 
 def draw_on_evidence(
@@ -65,7 +65,7 @@ def draw_on_evidence(
     try:
         for title, paragraphs in articles.items():
             for paragraph in paragraphs:
-                for case in _cases(title, paragraph["qas"]):
+                for case in article_cases(title, [paragraph]):
                     rows[case.id] = case, paragraph["context"]
     except (KeyError, TypeError) as error:
         raise misread(file, "SQuAD 2.0") from error
@@ -101,12 +101,12 @@ def judge_on_evidence(
         found["fixed examples"].append(form.judge(each.question, each.note))
         found["past verdicts"].append(form.judge(each.question, each.note, past))
     progress("verdicts on evidence", len(asked), len(asked))
-    told: dict[tuple[str, bool], NDArray[np.float64]] = {}
+    by_form: dict[tuple[str, bool], NDArray[np.float64]] = {}
     for shown, judged in found.items():
-        told[shown, False] = np.array([each.uncorrected for each in judged])
-        told[shown, True] = np.array([each.known for each in judged])
+        by_form[shown, False] = np.array([each.uncorrected for each in judged])
+        by_form[shown, True] = np.array([each.known for each in judged])
     right = np.array([each.can_be_answered for each in asked])
-    return EvidenceVerdicts(right, np.array(own), told)
+    return EvidenceVerdicts(right, np.array(own), by_form)
 
 
 def evidence_tables(
@@ -114,7 +114,7 @@ def evidence_tables(
 ) -> tuple[TextTable, ...]:
     """Return the figures of every way, and what makes a difference."""
     ways = {"the model's own verdict": verdicts.own}
-    for (shown, is_corrected), scores in verdicts.told.items():
+    for (shown, is_corrected), scores in verdicts.by_form.items():
         ways[f"{shown}, {'corrected' if is_corrected else 'as they are'}"] = scores
     right, last = verdicts.is_right, [*ways.values()][-1]
     return (
@@ -137,21 +137,6 @@ def evidence_tables(
             ),
         ),
     )
-
-
-def _cases(title: str, questions: Sequence[dict[str, object]]) -> Iterator[Case]:
-    for row in questions:
-        impossible = bool(row.get("is_impossible", False))
-        answers = row["answers"] if not impossible else []
-        if not isinstance(answers, list):
-            raise TypeError("answers are a list")
-        yield Case(
-            id=str(row["id"]),
-            question=str(row["question"]),
-            is_answerable=not impossible,
-            references=tuple(dict.fromkeys(str(a["text"]) for a in answers)),
-            group=title,
-        )
 
 
 def _judged(

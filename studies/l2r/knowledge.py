@@ -115,8 +115,8 @@ def _place(question_id: str) -> bytes:
 
 
 _SAMPLES: Final = 3
-_MOST_CERTAIN: Final = 0.999  # only what a person verified has 1
-_LEAST_CERTAIN: Final = 1e-4
+_MAX_CONFIDENCE: Final = 0.999  # only what a person verified has 1
+_MIN_CONFIDENCE: Final = 1e-4
 
 
 class Confidence(StrEnum):
@@ -169,7 +169,7 @@ def _weight(proposal: Proposal, confidence: Confidence) -> float:
     distance; so the product's gate with the root decides as the release's does.
     """
     meant = proposal.stated if confidence is Confidence.STATED else proposal.confidence
-    return math.sqrt(min(_MOST_CERTAIN, max(_LEAST_CERTAIN, meant)))
+    return math.sqrt(min(_MAX_CONFIDENCE, max(_MIN_CONFIDENCE, meant)))
 
 
 def _proposals(

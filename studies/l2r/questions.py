@@ -1,4 +1,4 @@
-"""A question with options, and what a model made of it."""
+"""Questions with options, read from the data sets, and a model's choice among them."""
 
 import csv
 import hashlib
@@ -19,12 +19,12 @@ class ChoiceQuestion:
 
     Attributes:
         id: Unique in its data set and made from what it says; joins tasks and runs.
-        group: What must not be torn apart by resampling: the category, or "".
+        group: Its cluster in resampling: the category, or "".
         correct: Indices of the right options, 0-based, ascending; at least one.
-        several: Whether every right option is asked for, and not one of them.
+        several: Whether every right option is wanted, and not one of them.
         scored: All options that any task shows with this question. A model that
             scores options reads these in one batch, so that two tasks share the work
-            and neither's result depends on which was asked first.
+            and neither's result depends on which was scored first.
     """
 
     id: str
@@ -46,7 +46,7 @@ class ChoiceQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a model made of a question with options.
+    """A model's choice among a question's options.
 
     Attributes:
         scores: For each option, higher is likelier; nats per token for a model that
@@ -54,13 +54,12 @@ class Choice:
         chosen: 0-based indices, ascending; without `several` at most one. Empty where
             the model declined or can't be read.
         cited: 1-based numbers of the pieces of evidence that it rests on.
-        reasoning: What led there; "" where the model gives none.
+        reasoning: "" where the model gives none.
         can_answer: The model's own verdict on the evidence.
-        verdict_probability: Of "can answer" in [0, 1]; None where nothing tells.
-        readable: Whether the output could be read, after one repair if need be.
-        repaired: Whether it took the repair.
-        milliseconds: Time in the model; what was scored before for another task or
-            another share of the knowledge takes none.
+        verdict_probability: Of "can answer" in [0, 1]; None where it is unknown.
+        readable: Whether the output could be read, possibly after one repair.
+        milliseconds: Time in the model; scores that were made for an earlier task or
+            share of the knowledge take none.
     """
 
     scores: tuple[float, ...]
@@ -92,11 +91,7 @@ class ChoiceModel(Protocol):
 
 
 def shuffled(options: Sequence[str], *, question_id: str, seed: int) -> tuple[str, ...]:
-    """Return the options in an order that depends on ids, words and seed alone.
-
-    Whatever order the data set has them in, and whatever stands before or behind the
-    question, it is shown in this one.
-    """
+    """Return the options in an order that depends on ids, words and seed alone."""
 
     def place(option: str) -> bytes:
         return hashlib.sha256(f"{seed}:{question_id}:{option}".encode()).digest()
@@ -194,7 +189,7 @@ def _one_right(
 ) -> ChoiceQuestion:
     """Make a question of labelled choices, of which `key` is the right one's label.
 
-    Labels are looked up whole and not kept: the options are shuffled and numbered anew.
+    Labels are looked up whole and not kept: the options are shuffled and renumbered.
     """
     right = choices[key]
     options = {text: text == right for text in choices.values()}
@@ -245,7 +240,7 @@ def _unique(
     for question in questions:
         if question.id in seen:
             raise EvaluationDataError(
-                f"{file.name}: {question.question[:60]!r} stands there twice."
+                f"{file.name}: {question.question[:60]!r} is in it twice."
             )
         seen.add(question.id)
     return tuple(questions)

@@ -50,9 +50,9 @@ _ENRICHED = (
     "holds the squared distance over confidence against alpha. The model closed-book is "
     "measured in the run with gold knowledge."
 )
-_LEAST_FLOOR = 0.01
+_MIN_FLOOR = 0.01
 _ADMITTING = "enriched"
-_GIVEN = "The knowledge base {slug} is asked as it stands; nothing is added to it."
+_GIVEN = "The knowledge base {slug} is asked unchanged; nothing is added to it."
 _CLOSED = (
     "Without a knowledge base everything is refused; what is measured is the accuracy "
     "of the model closed-book (plain_accuracy)."
@@ -106,13 +106,11 @@ def open_truthfulqa(
     """Return TruthfulQA's MC1, or with `several` MC2, against gold knowledge.
 
     Args:
-        several: Whether every right option is asked for.
+        several: Whether every right option is wanted.
         ratio: The share of the questions whose answer the knowledge base holds, in
-            [0, 1]; of no meaning where `options` name a knowledge base.
-        model: Loads what chooses.
-        enriched: Ask knowledge that the language model wrote from the questions alone,
-            with which confidence; None asks gold knowledge.
-        options: As of every suite.
+            [0, 1]; unused where `options` name a knowledge base.
+        enriched: Use knowledge that the language model wrote from the questions alone,
+            with this confidence; None uses gold knowledge.
     """
     name = MC2 if several else MC1
     refuse_others(name, options, frozenset({"knowledge_base"}))
@@ -157,18 +155,15 @@ def open_truthfulqa(
     )
 
 
-def _open_commonsenseqa(**options: Unpack[SuiteOptions]) -> Suite:
-    """Return CommonsenseQA, closed-book or against a knowledge base that is there."""
-    refuse_others(COMMONSENSEQA, options, frozenset({"knowledge_base"}))
-    data = read_commonsenseqa(options.get("data"), seed=options.get("seed", 0))
-    return _given(COMMONSENSEQA, data, options)
-
-
-def _open_medqa(**options: Unpack[SuiteOptions]) -> Suite:
-    """Return MedQA, closed-book or against a knowledge base that is there."""
-    refuse_others(MEDQA, options, frozenset({"knowledge_base"}))
-    data = read_medqa(options.get("data"), seed=options.get("seed", 0))
-    return _given(MEDQA, data, options)
+def _open_given(
+    name: str, read: Callable[..., ChoiceData], **options: Unpack[SuiteOptions]
+) -> Suite:
+    """Return a data set's suite, closed-book or against an existing knowledge base."""
+    refuse_others(name, options, frozenset({"knowledge_base"}))
+    data = read(options.get("data"), seed=options.get("seed", 0))
+    slug = options.get("knowledge_base", "")
+    protocol = f"{_GIVEN.format(slug=slug) if slug else _CLOSED} {_ONE}"
+    return _suite(name, protocol, given_or_empty(slug), data, configured_model, options)
 
 
 def _open_medqa_corpus(**options: Unpack[SuiteOptions]) -> Suite:
@@ -186,13 +181,6 @@ def _open_medqa_corpus(**options: Unpack[SuiteOptions]) -> Suite:
     return _suite(
         MEDQA_CORPUS, protocol, knowledge_base, data, configured_model, options
     )
-
-
-def _given(name: str, data: ChoiceData, options: SuiteOptions) -> Suite:
-    slug = options.get("knowledge_base", "")
-    knowledge_base = given_or_empty(slug)
-    protocol = f"{_GIVEN.format(slug=slug) if slug else _CLOSED} {_ONE}"
-    return _suite(name, protocol, knowledge_base, data, configured_model, options)
 
 
 def _suite(
@@ -222,23 +210,23 @@ def _suite(
 def _admitting(knowledge_base: KnowledgeBase, options: SuiteOptions) -> Policy:
     """Return the policy that decides, letting in what is hardly sure at all."""
     policy = options.get("policy") or active_policy(knowledge_base)
-    if policy.unverified_floor <= _LEAST_FLOOR:
+    if policy.unverified_floor <= _MIN_FLOOR:
         return policy
     found = Policy.objects.filter(
         knowledge_base=knowledge_base,
         name=_ADMITTING,
         alpha=policy.alpha,
-        unverified_floor=_LEAST_FLOOR,
+        unverified_floor=_MIN_FLOOR,
     ).first()
     return found or new_version(
-        policy, by=options.get("by"), name=_ADMITTING, unverified_floor=_LEAST_FLOOR
+        policy, by=options.get("by"), name=_ADMITTING, unverified_floor=_MIN_FLOOR
     )
 
 
 MULTIPLE_CHOICE: Mapping[str, SuiteFactory] = {
     MC1: partial(open_truthfulqa, several=False),
     MC2: partial(open_truthfulqa, several=True),
-    COMMONSENSEQA: _open_commonsenseqa,
-    MEDQA: _open_medqa,
+    COMMONSENSEQA: partial(_open_given, COMMONSENSEQA, read_commonsenseqa),
+    MEDQA: partial(_open_given, MEDQA, read_medqa),
     MEDQA_CORPUS: _open_medqa_corpus,
 }

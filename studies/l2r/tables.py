@@ -53,11 +53,11 @@ A run without steps has `WITHOUT_STEPS` behind the suite's name.
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a table: what was asked how, ours, and the paper's if it has one.
+    """One line of a table: setting, our figures, and the paper's if it has any.
 
     Attributes:
         published: (questions answered, accuracy in per cent).
-        remark: What stands in place of figures, or beside them.
+        remark: Shown in place of figures, or beside them.
     """
 
     label: str
@@ -135,8 +135,8 @@ def enriched_table(runs: Runs) -> Table:
             for label, chosen in _GATES.items() if rows else ():
                 is_papers = confidence is Confidence.STATED
                 published = TABLE_3.get(label, {}).get(suite) if is_papers else None
-                said = f"{label}, {confidence.value} confidence"
-                lines.append(Line(said, suite, tally(rows or (), chosen), published))
+                setting = f"{label}, {confidence.value} confidence"
+                lines.append(Line(setting, suite, tally(rows or (), chosen), published))
     return Table(
         "table-1-and-3-enriched",
         "TruthfulQA with knowledge that the model wrote from the questions alone, which "

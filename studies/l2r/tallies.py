@@ -1,4 +1,4 @@
-"""The figures that the paper prints, to stand beside ours.
+"""The paper's figures, and ours under any thresholds.
 
 References:
     Cao, "Learn to Refuse: Making Large Language Models More Controllable and Reliable
@@ -83,7 +83,7 @@ TABLE_4: Final[Mapping[float, tuple[tuple[int, float], tuple[int, float]]]] = {
 }
 # Of the 159 refusals with all gold knowledge, those whose draft was wrong (appendix C).
 REFUSALS_RIGHT: Final = 73.4
-# Held against a squared distance in the release, whatever the paper calls it.
+# Compared with a squared distance in the release, whatever the paper calls it.
 ALPHA_SQUARED: Final = 0.75
 EUCLIDEAN_ALPHA: Final = ALPHA_SQUARED**0.5
 
@@ -134,7 +134,7 @@ class Tally:
             several right options the mean share of options labelled rightly. None where
             none was answered.
         interval: 95 %: Wilson's for right or wrong, else bootstrapped over questions;
-            None where it can't be told.
+            None where it is undefined.
         refusals_right: Of those refused that have a draft, the share whose draft is
             wrong; None where there is none.
         refused_drafts: How many those are.
@@ -154,7 +154,7 @@ def plain_tally(rows: Sequence[Judged]) -> Tally:
 
 
 def ungated_tally(rows: Sequence[Judged]) -> Tally:
-    """Return how it does with whatever was found and no refusal: closed-book if nothing."""
+    """Return how it does with what was retrieved and no refusal: closed-book if nothing."""
     found = [row for row in rows if "accuracy" in row.measures]
     nothing = [row for row in rows if "accuracy" not in row.measures]
     values = _values(found, "accuracy") + _values(nothing, "plain_accuracy")

@@ -29,8 +29,8 @@ from .questions import Choice, ChoiceQuestion
 
 _ANSWER: Final = "Answer:"
 # Beyond these nothing is read: time and memory stay bounded whatever is asked.
-_LONGEST_QUESTION_TOKENS: Final = 512
-_LONGEST_OPTION_TOKENS: Final = 128
+_MAX_QUESTION_TOKENS: Final = 512
+_MAX_OPTION_TOKENS: Final = 128
 # Floats: a few MB, and as many as all questions at all shares of knowledge.
 _SCORES_KEPT: Final = 20_000
 _RULE: Final = "mean token log-ratio to the bare answer; several: above the mean; 1"
@@ -132,7 +132,7 @@ class WhiteBoxChoiceModel:
         model, tokens = self._model, self._model.tokens
         lead = " " if piece else "Question: "
         ids = (
-            *tokens.encode_text(f"{lead}{_asked(question)}")[:_LONGEST_QUESTION_TOKENS],
+            *tokens.encode_text(f"{lead}{_asked(question)}")[:_MAX_QUESTION_TOKENS],
             *tokens.encode_text(f"\n{_ANSWER}"),
         )
         if piece is None:
@@ -145,7 +145,7 @@ class WhiteBoxChoiceModel:
     def _means(self, options: Sequence[str], context: Context) -> _Scores:
         rows = [
             self._model.tokens.encode_text(f" {flatten(option).strip()}")[
-                :_LONGEST_OPTION_TOKENS
+                :_MAX_OPTION_TOKENS
             ]
             for option in options
         ]

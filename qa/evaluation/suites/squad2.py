@@ -48,7 +48,11 @@ def open_squad2(**options: Unpack[SuiteOptions]) -> Suite:
     ).hexdigest()
     try:
         sources = [_source(title, paragraphs) for title, paragraphs in chosen.items()]
-        cases = [case for title, rows in chosen.items() for case in _cases(title, rows)]
+        cases = [
+            case
+            for title, rows in chosen.items()
+            for case in article_cases(title, rows)
+        ]
     except (KeyError, TypeError) as error:
         raise misread(file, "SQuAD 2.0") from error
     knowledge_base = ensure_knowledge(
@@ -118,7 +122,9 @@ def sentences_of(paragraph: str) -> Iterator[str]:
             yield text[start:end]
 
 
-def _cases(title: str, paragraphs: Sequence[Mapping[str, Any]]) -> Iterator[Case]:
+def article_cases(
+    title: str, paragraphs: Sequence[Mapping[str, Any]]
+) -> Iterator[Case]:
     for row in paragraphs:
         for question in row["qas"]:
             is_answerable = not question.get("is_impossible", False)

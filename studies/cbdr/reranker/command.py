@@ -2,12 +2,14 @@
 
 import argparse
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 from django.conf import settings
 
+from kb.embedding.embedder import BUNDLED, load_embedder
+from probes.reranker.fitting import RerankerSettings
 from qa.evaluation.report.tables import TextTable, percent
 from qa.inference.policy_models import load_closed_book_form
 from qa.management.base import positive, share
@@ -16,19 +18,19 @@ from qa.training.boundary import probe_table
 from studies.figures import points
 from studies.study import OnProgress, Outcome, Study, file_argument
 
-from .questions import Sizes
+from .questions import Sizes, parted_questions
 from .ranking import Compared
-from .study import BASE, TUNED, Results, StudySettings, run_study
+from .study import BASE, TUNED, Results, run_study
 
 NOTES: Final = (
-    "Questions are parted by article: the probe, the preferences, the thresholds and the "
-    "test have articles of their own. In brackets 95 % intervals: articles are drawn, and "
+    "Questions are split by article: the probe, the preferences, the thresholds and the "
+    "test have articles of their own. In parentheses 95 % intervals: articles are drawn, and "
     "questions of the drawn articles, the same ones of both that are compared.",
-    "p is McNemar's exact one over the questions as if each stood alone, and the interval "
+    "p is McNemar's exact one over the questions as if they were independent, and the interval "
     "is over articles: where questions of an article go together p is too small, and the "
     "interval is what counts.",
-    "One note is put behind a question: the first of the order. Right is an answer that a "
-    "reference stands in.",
+    "One note is given with a question: the first of the order. Right is an answer that "
+    "contains a reference.",
     "The thresholds are those with the best accuracy on the calibration part.",
     "base is the reranker before it was fitted; where it begins with an embedding "
     "model's weights its output is random.",
@@ -67,17 +69,20 @@ class Command(Study):
 
     def measure(self, options: dict[str, Any], on_progress: OnProgress) -> Outcome:
         form, seed = load_closed_book_form(), options["seed"]
-        asked = StudySettings(
-            data=options["data"],
-            others=options["others"],
+        parted = parted_questions(
+            options["data"],
+            options["others"],
+            Sizes(options["questions"], options["notes"], seed),
+            embedder=load_embedder(BUNDLED),
+        )
+        found = run_study(
+            form,
+            parted,
+            RerankerSettings(**reranker_fitting(options)),
             base=options["base"],
-            sizes=Sizes(options["questions"], options["notes"], seed),
             margin=options["margin"],
             device=settings.MODEL_DEVICE,
-        )
-        fitting = replace(asked.reranker, **reranker_fitting(options))
-        found = run_study(
-            form, replace(asked, reranker=fitting), on_progress=on_progress
+            on_progress=on_progress,
         )
         thresholds = ", ".join(
             f"{order}: {'none' if value is None else f'{value:.3f}'}"
@@ -106,10 +111,10 @@ def tables(results: Results) -> Iterator[TextTable]:
     )
     yield probe_table(results.probe)
     before_and_after = "Reranker before and after: notes"
-    yield _ranking(f"{before_and_after} that make the model surer", results.by_shift)
     yield _ranking(
-        f"{before_and_after} in which a reference stands", results.by_reference
+        f"{before_and_after} that raise the model's confidence", results.by_shift
     )
+    yield _ranking(f"{before_and_after} that contain a reference", results.by_reference)
     yield TextTable(
         "The reranker's gain and the gate's gain apart",
         ("", "retrieves", "accuracy", "gain", "only this right", "only the first", "p"),

@@ -17,7 +17,12 @@ import numpy as np
 from kb.embedding.embedder import Embedder
 from qa.evaluation.metrics.text import normalised
 from qa.evaluation.suites.files import digest_of, find_file, misread
-from qa.evaluation.suites.squad2 import FILES, read_articles, sentences_of
+from qa.evaluation.suites.squad2 import (
+    FILES,
+    article_cases,
+    read_articles,
+    sentences_of,
+)
 from qa.exceptions import EvaluationDataError
 from qa.training.labelled_questions import LabelledQuestion, questions_of_file
 
@@ -98,14 +103,13 @@ def parted_questions(
     pool = [asked for one in others for asked in questions_of_file(one)]
     pool = [pool[index] for index in random.permutation(len(pool))]
     of_texts, of_others = {}, {}
-    shares = _SHARES
-    for part, own in zip(Part, _cut(titles, shares), strict=True):
+    for part, own in zip(Part, _cut(titles), strict=True):
         try:
             sentences = [text for t in own for text in _sentences(articles[t])]
             rows = [asked for t in own for asked in _questions(t, articles[t])]
         except (KeyError, TypeError) as error:
             raise misread(file, "SQuAD 2.0") from error
-        count = round(shares[part] * sizes.questions)
+        count = round(_SHARES[part] * sizes.questions)
         drawn = [rows[index] for index in random.permutation(len(rows))[:count]]
         # The shares of those that the preferences do not need go to none.
         other, pool = (
@@ -116,8 +120,8 @@ def parted_questions(
     return Parted(of_texts, of_others, digest_of(file, *others))
 
 
-def _cut(titles: Sequence[str], shares: Mapping[Part, float]) -> list[list[str]]:
-    ends = np.rint(np.cumsum([0.0, *shares.values()]) * len(titles)).astype(int)
+def _cut(titles: Sequence[str]) -> list[list[str]]:
+    ends = np.rint(np.cumsum([0.0, *_SHARES.values()]) * len(titles)).astype(int)
     return [list(titles[a:b]) for a, b in pairwise(ends)]
 
 
@@ -128,16 +132,11 @@ def _sentences(paragraphs: Sequence[Mapping[str, Any]]) -> list[str]:
 def _questions(
     title: str, paragraphs: Sequence[Mapping[str, Any]]
 ) -> list[LabelledQuestion]:
-    found = []
-    for row in paragraphs:
-        for asked in row["qas"]:
-            texts = dict.fromkeys(answer["text"] for answer in asked["answers"])
-            references = tuple(text for text in texts if normalised(text))
-            if references and not asked.get("is_impossible", False):
-                found.append(
-                    LabelledQuestion(asked["question"], references, group=title)
-                )
-    return found
+    return [
+        LabelledQuestion(case.question, references, group=title)
+        for case in article_cases(title, paragraphs)
+        if (references := tuple(t for t in case.references if normalised(t)))
+    ]
 
 
 def _with_notes(

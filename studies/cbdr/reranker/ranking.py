@@ -66,10 +66,10 @@ def compared(
     def values(order: str, k: int, of: _Measure) -> NDArray[np.float64]:
         return np.array([of(one.orders[order], one.relevant, k) for one in questions])
 
-    said, pairs = [], []
+    labels, pairs = [], []
     for name in names:
         for label, k, of in measures:
-            said.append((label, name))
+            labels.append((label, name))
             pairs.append(
                 (
                     mean(values(first, k, of), everything),
@@ -79,5 +79,5 @@ def compared(
     found = differences(pairs, clusters, within=True)
     return [
         Compared(label, name, difference)
-        for (label, name), difference in zip(said, found, strict=True)
+        for (label, name), difference in zip(labels, found, strict=True)
     ]

@@ -1,22 +1,20 @@
-"""The whole of CBDR in one run: probe, preferences, reranker, gate, and what each gains.
+"""All of CBDR in one run: probe, preferences, reranker, gate, and what each gains.
 
-Probe, preferences, threshold and test have articles of their own; what is told of the
-reranker and of the gate is of articles and questions that nothing was fitted to.
+Probe, preferences, threshold and test have articles of their own: the reranker and the
+gate are measured on articles and questions that nothing was fitted to.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 from sentence_transformers import CrossEncoder
 
-from kb.embedding.embedder import BUNDLED, load_embedder
 from probes.abstention.files import probe_from
 from probes.abstention.probe import AbstentionProbe
 from probes.cards import Json
-from probes.reranker.fitting import FittedReranker, RerankerSettings, fit_reranker
+from probes.reranker.fitting import RerankerSettings, fit_reranker
 from probes.reranker.scoring import open_encoder, scores_of
 from qa.evaluation.metrics.intervals import clusters_of
 from qa.evaluation.metrics.paired import Difference, McNemar, mcnemar
@@ -25,45 +23,23 @@ from qa.exceptions import EvaluationDataError
 from qa.inference.closed_book_form import ClosedBookForm
 from qa.training.boundary import BoundaryTraining, train_boundary
 from qa.training.boundary_prompts import (
-    AnsweredPrompt,
     BoundaryPrompt,
     answered,
     prompts_of,
 )
 from qa.training.labelled_questions import LabelledQuestion
-from qa.training.preferences import MARGIN, Shifts, base_of, preferences_of, shifts_of
+from qa.training.preferences import Shifts, base_of, preferences_of, shifts_of
 from studies.cbdr.timing.curve import retrieval_curve, retrieves
 from studies.figures import share_difference
-from studies.study import OnProgress, no_progress
+from studies.study import OnProgress
 
-from .questions import Part, Parted, Sizes, parted_questions
+from .questions import Part, Parted
 from .ranking import Compared, Ordered, compared
 
 FOUND: Final = "as found"
 BASE: Final = "base"
 TUNED: Final = "reranked"
 _HELD_OUT: Final = 4  # every fourth preference stops the fit
-
-
-@dataclass(frozen=True, slots=True)
-class StudySettings:
-    """How the study is run.
-
-    Attributes:
-        base: What the reranker begins with: "bundled" for the embedder's weights, a
-            directory, or a name that sentence-transformers knows.
-        margin: As of `preferences_of`.
-        others: JSON Lines files of questions that the texts hardly ever answer.
-    """
-
-    data: Path
-    others: Sequence[Path] = ()
-    base: str = BUNDLED
-    sizes: Sizes = field(default_factory=Sizes)
-    boundary: BoundaryTraining = field(default_factory=BoundaryTraining)
-    reranker: RerankerSettings = field(default_factory=RerankerSettings)
-    margin: float = MARGIN
-    device: str = "cpu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,17 +101,21 @@ class Results:
 
 def run_study(
     form: ClosedBookForm,
-    settings: StudySettings,
+    parted: Parted,
+    reranker: RerankerSettings,
     *,
-    on_progress: OnProgress = no_progress,
+    base: str,
+    margin: float,
+    device: str,
+    on_progress: OnProgress,
 ) -> Results:
-    """Fit and measure; the same data and seed give the same figures."""
-    parted = parted_questions(
-        settings.data,
-        settings.others,
-        settings.sizes,
-        embedder=load_embedder(BUNDLED),
-    )
+    """Fit and measure; the same data and seed give the same figures.
+
+    Args:
+        base: What the reranker begins with: "bundled" for the embedder's weights, a
+            directory, or a name that sentence-transformers knows.
+        margin: As of `preferences_of`.
+    """
     rows = answered(
         form,
         [
@@ -145,43 +125,33 @@ def run_study(
         ],
         on_progress=partial(on_progress, "Answering to fit the probe"),
     )
-    trained = train_boundary(form, rows, settings.boundary, on_progress=on_progress)
+    trained = train_boundary(form, rows, BoundaryTraining(), on_progress=on_progress)
     probe = probe_from(trained.files, language_model=form.model.fingerprint)
-    moved = shifts_of(
-        form,
-        probe,
-        parted.of_texts[Part.PREFERENCES],
-        on_progress=partial(on_progress, "Asking for preferences"),
-    )
-    preferences = preferences_of(moved, margin=settings.margin)
-    fitted = fit_reranker(
-        base_of(settings.base),
-        [row for n, row in enumerate(preferences) if n % _HELD_OUT],
-        preferences[::_HELD_OUT],
-        settings.reranker,
-        device=settings.device,
-        on_step=lambda step: on_progress("Fitting", step.number, step.total),
-    )
-    tested = shifts_of(
-        form,
-        probe,
-        parted.of_texts[Part.TEST],
-        on_progress=partial(on_progress, "Asking for preferences"),
-    )
-    base = open_encoder(
-        base_of(settings.base),
-        max_tokens=settings.reranker.max_tokens,
-        device=settings.device,
-    )
-    by_shift, by_reference = _orders(tested, base, fitted, settings.margin)
-    calibration, test = (
-        _asked(
+    moved, tested = (
+        shifts_of(
             form,
             probe,
-            fitted.encoder,
-            parted.all_of(part),
-            partial(on_progress, "Answering"),
+            parted.of_texts[part],
+            on_progress=partial(on_progress, f"Asking for {part.value}"),
         )
+        for part in (Part.PREFERENCES, Part.TEST)
+    )
+    preferences = preferences_of(moved, margin=margin)
+    fitted = fit_reranker(
+        base_of(base),
+        [row for n, row in enumerate(preferences) if n % _HELD_OUT],
+        preferences[::_HELD_OUT],
+        reranker,
+        device=device,
+        on_step=lambda step: on_progress("Fitting", step.number, step.total),
+    )
+    unfitted = open_encoder(
+        base_of(base), max_tokens=reranker.max_tokens, device=device
+    )
+    by_shift, by_reference = _orders(tested, unfitted, fitted.encoder, margin)
+    answering = partial(on_progress, "Answering")
+    calibration, test = (
+        _answers(form, probe, fitted.encoder, parted.all_of(part), answering)
         for part in (Part.CALIBRATION, Part.TEST)
     )
     min_known = {
@@ -192,9 +162,13 @@ def run_study(
         probe=trained.metrics,
         held_out=fitted.metrics,
         min_known=min_known,
-        counts=_counts(
-            parted, rows, preferences_made=len(preferences), ranked=by_shift
-        ),
+        counts={
+            **{f"questions, {part.value}": len(parted.all_of(part)) for part in Part},
+            "prompts that the probe was fitted on": len(rows),
+            "of these answered rightly": sum(row.is_right for row in rows),
+            "preferences": len(preferences),
+            "test questions that a note helps": len(by_shift),
+        },
         by_shift=_compared(by_shift),
         by_reference=_compared(by_reference),
         ways=_ways(test, min_known),
@@ -214,14 +188,14 @@ def _with_tried(asked: LabelledQuestion) -> LabelledQuestion:
     return replace(asked, notes=tuple(kinds.values()))
 
 
-def _asked(
+def _answers(
     form: ClosedBookForm,
     probe: AbstentionProbe,
     encoder: CrossEncoder,
     questions: Sequence[LabelledQuestion],
     on_progress: Callable[[int, int], None],
 ) -> Answers:
-    told = shifts_of(form, probe, [q.without_notes for q in questions])
+    shifts = shifts_of(form, probe, [q.without_notes for q in questions])
     found = [q.notes[0] for q in questions]
     ranked = [_ranked(encoder, q.question, q.notes)[0] for q in questions]
     # The two orders often begin with the same note, which is read once.
@@ -234,7 +208,7 @@ def _asked(
     is_right = {(row.prompt.question, row.prompt.notes): row.is_right for row in done}
     return Answers(
         groups=[(q.question, q.group) for q in questions],
-        known_probability=[one.alone for one in told],
+        known_probability=[one.alone for one in shifts],
         alone=[is_right[q.question, ()] for q in questions],
         noted={
             order: [
@@ -255,7 +229,7 @@ def _ranked(encoder: CrossEncoder, question: str, notes: Sequence[str]) -> list[
 def _orders(
     shifts: Sequence[Shifts],
     base: CrossEncoder,
-    fitted: FittedReranker,
+    fitted: CrossEncoder,
     margin: float,
 ) -> tuple[list[Ordered], list[Ordered]]:
     """Return the questions with a note that helps, and those with one that answers."""
@@ -266,7 +240,7 @@ def _orders(
         orders = {
             FOUND: asked.notes,
             BASE: _ranked(base, asked.question, asked.notes),
-            TUNED: _ranked(fitted.encoder, asked.question, asked.notes),
+            TUNED: _ranked(fitted, asked.question, asked.notes),
         }
         holding = [n for n in asked.notes if contains_gold(n, asked.references)]
         for relevant, into in (
@@ -321,19 +295,3 @@ def _rights(
         ]
         rows.append((f"gate, {order}", right, sum(sent) / len(sent)))
     return [*rows, ("never retrieve", list(test.alone), 0.0)]
-
-
-def _counts(
-    parted: Parted,
-    rows: Sequence[AnsweredPrompt],
-    *,
-    preferences_made: int,
-    ranked: Sequence[Ordered],
-) -> dict[str, int]:
-    counts = {f"questions, {part.value}": len(parted.all_of(part)) for part in Part}
-    return counts | {
-        "prompts that the probe was fitted on": len(rows),
-        "of these answered rightly": sum(row.is_right for row in rows),
-        "preferences": preferences_made,
-        "test questions that a note helps": len(ranked),
-    }

@@ -1,4 +1,4 @@
-"""What was asked, kept line by line: a run that is broken off goes on from there."""
+"""Answers kept line by line, so that an interrupted run continues from there."""
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ class Record:
                 row = json.loads(line)
                 key = row["kind"], row["by"], row["id"]
             except (KeyError, TypeError, ValueError):
-                continue  # broken off in mid-line: it is asked anew
+                continue  # interrupted within the line: it is asked again
             self._rows[key] = row
 
     def of(self, kind: str, by: str) -> dict[str, Row]:
@@ -71,7 +71,7 @@ class Record:
         with self._opened(), self._path.open("a", encoding="utf-8") as stream:
             for question, values in rows.items():
                 row = {"kind": kind, "by": by, "id": question, **values}
-                # The line break comes first: a line that was broken off ends there.
+                # The line break comes first: an interrupted line ends there.
                 stream.write(f"\n{json.dumps(row, ensure_ascii=False)}")
                 self._rows[kind, by, question] = row
 
@@ -98,7 +98,7 @@ class Record:
         if other:
             raise EvaluationDataError(
                 f"{self._path} was asked with another {', '.join(other)}; name another "
-                "file with --record, or remove it to ask everything anew."
+                "file with --record, or remove it to ask everything again."
             )
 
 
@@ -203,7 +203,7 @@ class Asker:
     ) -> Mapping[str, Row]:
         """Return what a decider says of each question, and what that and going on took.
 
-        A row holds `known_probability` in [0, 1] or None, the `signals`, and the cost `decided`;
+        A row holds `sureness`, the known probability in [0, 1] or None, the `signals`, and the cost `decided`;
         of the questions whose ids are `tried` also the `answer` that it goes on to, and
         the cost `answered` of that.
         """

@@ -1,9 +1,9 @@
 """Accuracy as the threshold of a decider sends more questions to the knowledge base.
 
-A decider gives each question a known_probability, higher is surer that the model knows. Those below
-a threshold are answered with what is retrieved, the others by the model alone. Equal
-known_probability is one step: a threshold sends all of them or none. None, "can't be told", is the
-least sure.
+A decider gives each question the probability that the model knows its answer. Questions
+below a threshold are answered with what is retrieved, the others closed-book. Equal
+probabilities are one step: a threshold sends all of them or none. None (unknown) is the
+lowest.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from qa.evaluation.metrics.intervals import Numbers
 
-Sureness = Sequence[float | None]
+Probabilities = Sequence[float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,8 @@ class RetrievalCurve:
     Attributes:
         rate: Share of the questions that retrieve, from 0 to 1.
         accuracy: Share of all questions that is answered rightly, in [0, 1].
-        threshold: The least known_probability that answers alone, -inf for that which can't be
-            told; None where all retrieve.
+        threshold: The least known_probability that answers alone, -inf for the unknown
+            one; None where all retrieve.
     """
 
     rate: tuple[float, ...]
@@ -46,12 +46,12 @@ class RetrievalCurve:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Timing:
-    """Questions in the order in which a falling known_probability sends them, the least sure first.
+    """Questions in the order of growing known_probability, in which thresholds send them.
 
     Attributes:
         order: Their positions.
         starts: Where in that order each step begins.
-        known_probability: Of each step; -inf is the one that can't be told.
+        known_probability: Of each step; -inf is the unknown one.
         alone: 1 where the model alone is right, else 0, in the questions' own order.
         gained: What retrieving changes of that: -1, 0 or 1.
     """
@@ -91,7 +91,7 @@ class Timing:
 
 
 def timing(
-    known_probability: Sureness, alone: Sequence[bool], retrieving: Sequence[bool]
+    known_probability: Probabilities, alone: Sequence[bool], retrieving: Sequence[bool]
 ) -> Timing:
     """Put questions in order.
 
@@ -110,7 +110,7 @@ def timing(
             "with evidence make no curve"
         )
         raise ValueError(msg)
-    values = np.array([_told(value) for value in known_probability])
+    values = np.array([_value(value) for value in known_probability])
     order = np.argsort(values, kind="stable")
     ordered = values[order]
     starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
@@ -120,7 +120,7 @@ def timing(
 
 
 def retrieval_curve(
-    known_probability: Sureness, alone: Sequence[bool], retrieving: Sequence[bool]
+    known_probability: Probabilities, alone: Sequence[bool], retrieving: Sequence[bool]
 ) -> RetrievalCurve:
     """Return what every threshold comes to; the arguments are those of `timing`."""
     ranked = timing(known_probability, alone, retrieving)
@@ -134,24 +134,26 @@ def retrieval_curve(
 
 def retrieves(known_probability: float | None, threshold: float | None) -> bool:
     """Tell whether a question is sent, at one of a curve's thresholds."""
-    return threshold is None or _told(known_probability) < threshold
+    return threshold is None or _value(known_probability) < threshold
 
 
-def sent_at(known_probability: Sureness, rate: float, ids: Sequence[str]) -> list[bool]:
-    """Return which questions are sent when exactly that share is, the least sure first.
+def sent_at(
+    known_probability: Probabilities, rate: float, ids: Sequence[str]
+) -> list[bool]:
+    """Return which questions are sent when exactly that share is, the lowest first.
 
     Args:
         rate: In [0, 1]; rounded to whole questions.
         ids: What questions of equal known_probability are drawn by, as if by lot.
     """
     lots = [hashlib.sha256(name.encode()).digest() for name in ids]
-    told = [_told(value) for value in known_probability]
-    order = sorted(range(len(told)), key=lambda place: (told[place], lots[place]))
+    values = [_value(value) for value in known_probability]
+    order = sorted(range(len(values)), key=lambda place: (values[place], lots[place]))
     chosen = set(order[: round(rate * len(order))])
     return [place in chosen for place in range(len(order))]
 
 
-def _told(known_probability: float | None) -> float:
+def _value(known_probability: float | None) -> float:
     return -math.inf if known_probability is None else known_probability
 
 

@@ -1,4 +1,4 @@
-"""Whoever decides when to retrieve, each with all it needs to decide here."""
+"""The ways of deciding when to retrieve, each with what it needs."""
 
 import hashlib
 import math
@@ -175,8 +175,8 @@ def taught_probe(
 
     Fitted once: its files are kept below `directory` under a digest of the rows.
     """
-    said = "\n".join([form.fingerprint, *sorted(row.content for row in rows)])
-    place = directory / f"boundary-{hashlib.sha256(said.encode()).hexdigest()[:12]}"
+    content = "\n".join([form.fingerprint, *sorted(row.content for row in rows)])
+    place = directory / f"boundary-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
     if place.is_dir():
         files = ProbeFiles.read(place)
     else:

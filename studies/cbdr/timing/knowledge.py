@@ -1,4 +1,4 @@
-"""What the comparison retrieves from: public texts, and entries for a share of questions."""
+"""The knowledge to retrieve from: public texts, and entries for a share of questions."""
 
 import csv
 import hashlib
@@ -19,7 +19,7 @@ from .questions import TimedQuestion
 # Passages of about a hundred words, as open-domain retrieval has had them since Karpukhin
 # et al. (EMNLP 2020), here cut at the ends of sentences.
 _WORDS: Final = 100
-_LEAST_WORDS: Final = 5
+_MIN_WORDS: Final = 5
 _STATEMENTS: Final = 250  # of each subject
 _PASSAGES: Final = 6  # of each page
 
@@ -38,11 +38,11 @@ def ensure_comparison_knowledge(
 ) -> KnowledgeBase:
     """Return the knowledge base that holds the texts and these questions' entries."""
     sources = sources_of(data, questions)
-    said = [
+    content = [
         [source.key, *([fact.question, fact.text] for fact in source.facts)]
         for source in sources
     ]
-    digest = hashlib.sha256(json.dumps(said).encode()).hexdigest()[:8]
+    digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:8]
     return ensure_knowledge(
         f"eval-timing-{digest}",
         "Evaluation: when to retrieve",
@@ -129,7 +129,7 @@ def _passages(text: str) -> Iterator[str]:
             held, words = [], 0
         held.append(sentence)
         words += count
-    if words >= _LEAST_WORDS:
+    if words >= _MIN_WORDS:
         yield " ".join(held)
 
 

@@ -1,4 +1,4 @@
-"""What became of the questions under one decider, and what its thresholds make of that."""
+"""The outcome of each question under one decider, at any of its thresholds."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ class Outcome:
     """One question under one decider.
 
     Attributes:
-        known_probability: In [0, 1]; None where it can't be told.
+        known_probability: In [0, 1]; None where it is unknown.
         alone: Whether the model's own answer is right.
         with_notes: Whether the answer with notes is.
         passes: Whether the hard gate lets the notes pass.
@@ -42,8 +42,8 @@ def outcomes_of(
 ) -> list[Outcome]:
     """Join a record's rows by the questions' ids.
 
-    All deciders share one answer of the model alone: one draft of it differs from another
-    by the last bits of a batch, which is nobody's merit.
+    All deciders share one closed-book answer: two drafts of it differ by the rounding of a
+    batch, which is no decider's merit.
 
     Args:
         considered: A decider's; what it has no row for was not tried, and costs nothing.

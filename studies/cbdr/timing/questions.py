@@ -25,7 +25,7 @@ from qa.exceptions import EvaluationDataError
 
 _FRESHQA: Final = "freshqa"
 _TRUTHFULQA: Final = "truthfulqa"
-_MOST_ANSWERS: Final = 10  # columns that FreshQA has for them
+_MAX_ANSWERS: Final = 10  # columns that FreshQA has for them
 # Ids and a seed alone decide, each time with another salt.
 _WITH_ENTRY, _TESTED = 1, 2
 
@@ -125,7 +125,7 @@ def _freshqa(data: Path) -> Read:
     file = find_file(_FRESHQA, data, "freshqa/*.jsonl")
 
     def read(row: Mapping[str, Any]) -> TimedQuestion:
-        answers = [row.get(f"answer_{number}") for number in range(_MOST_ANSWERS)]
+        answers = [row.get(f"answer_{number}") for number in range(_MAX_ANSWERS)]
         case = Case(
             id=str(row["id"]),
             question=row["question"],
@@ -194,10 +194,10 @@ def select(data: Path, sets: Sequence[str], sizes: Sizes) -> Selection:
         files.append(file)
         pools[name] = _named(name, read)
     asked = {name: _drawn(pool, sizes.asked, sizes) for name, pool in pools.items()}
-    said = {normalised(one.case.question) for rows in asked.values() for one in rows}
+    texts = {normalised(one.case.question) for rows in asked.values() for one in rows}
     questions = [one for name in sets for one in _halved(asked[name], sizes)]
     for name in (name for name in sets if name in TEACHING):
-        others = [o for o in pools[name] if normalised(o.case.question) not in said]
+        others = [o for o in pools[name] if normalised(o.case.question) not in texts]
         drawn = _drawn(others, sizes.teaching, sizes) if sizes.teaching else []
         questions += [replace(one, part=Part.TEACHING) for one in drawn]
     return Selection(tuple(_helped(questions, sizes)), digest_of(*files))

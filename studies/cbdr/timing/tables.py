@@ -43,13 +43,13 @@ def notes(figures: Figures) -> list[str]:
         f"Thresholds were chosen on {figures['calibration']:,} questions, to retrieve as "
         f"little as keeps accuracy within {within:g} percentage points of its best there; all "
         f"figures are of {figures['test']:,} others.",
-        "As published: the best note that was found is put before the model, whatever it "
-        "is. Behind the gates, as this product answers: an entry whose question is asked "
-        "is answered word for word, and what is too far is refused, which is right for a "
+        "As published: the best note that was found is given to the model, whatever it is. "
+        "Behind the gates, as this product answers: an entry whose question is asked again "
+        "is shown word for word, and what is too far is refused, which is right for a "
         "question that nobody can answer and wrong for any other.",
-        "Right: a reference stands in the answer; for TruthfulQA the answer is nearer to "
-        "a true one than to any false one (ROUGE-L).",
-        "Cost is what deciding takes a question beyond the answer's own generation, at "
+        "Right: the answer contains a reference; for TruthfulQA it is nearer to a true "
+        "answer than to any false one (ROUGE-L).",
+        "Cost is what deciding takes per question beyond the answer's own generation, at "
         "the threshold of the table of accuracy: of all questions where it retrieves, of a "
         "sample where it does not. Passes and tokens are counted; times are of this run.",
         "Intervals are 95 %: Wilson's of a share, the paired bootstrap's of a difference. "
@@ -196,7 +196,7 @@ def _drawing(account: Mapping[str, Any], name: str, questions: int) -> Drawing:
     figure, (axes,) = panels(width=9.0)  # with room for the legend
     lines = {row["decider"]: row for row in account["table"]}
     never, always = lines[NEVER]["accuracy"], lines[ALWAYS]["accuracy"]
-    told = []
+    summaries = []
     named = enumerate(account["curves"].items())
     for (place, (decider, curve)), style in zip(named, styles(), strict=False):
         area = account["areas"][decider]["area"]
@@ -209,7 +209,7 @@ def _drawing(account: Mapping[str, Any], name: str, questions: int) -> Drawing:
             marker=style["marker"], markersize=11.0, color=style["color"],
             markerfacecolor="none", markeredgewidth=2.0,
         )  # fmt: skip
-        told.append(
+        summaries.append(
             f"{decider} {area:.3f}, and at its threshold {chosen['accuracy']:.1%} with "
             f"{chosen['retrieval_rate']:.1%} retrieved"
         )
@@ -228,6 +228,6 @@ def _drawing(account: Mapping[str, Any], name: str, questions: int) -> Drawing:
     text = (
         f"{questions:,} questions, {name}. Never retrieving answers {never:.1%} rightly, "
         f"always {always:.1%}. Mean accuracy over all retrieval rates, higher is better: "
-        f"{'; '.join(told)}; chance {by_chance:.3f}."
+        f"{'; '.join(summaries)}; chance {by_chance:.3f}."
     )
     return figure, Description(f"Accuracy against retrieval rate, {name}", text)
