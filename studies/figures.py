@@ -1,6 +1,7 @@
 """Figures as cells of a table, and the statistics that several studies make them of."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,8 +9,22 @@ from numpy.typing import NDArray
 from qa.evaluation.metrics.intervals import Numbers, Rate, Statistic, share
 from qa.evaluation.metrics.paired import Difference, differences
 from qa.evaluation.metrics.selective import Ranking
+from qa.evaluation.report.tables import TextTable
 
 UNKNOWN = "-"
+Row = TypeVar("Row")
+
+
+def table(
+    title: str,
+    rows: Iterable[Row],
+    columns: Mapping[str, Callable[[Row], str]],
+    *,
+    words: int = 1,
+) -> TextTable:
+    """Return a table of these columns: for each head, how its cell is made of a row."""
+    cells = tuple(tuple(cell(row) for cell in columns.values()) for row in rows)
+    return TextTable(title, tuple(columns), cells, words=words)
 
 
 def number(value: float | None, digits: int = 3, *, sign: str = "") -> str:

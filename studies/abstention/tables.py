@@ -1,16 +1,23 @@
 """The figures of abstention as tables of text, for the terminal and for Markdown."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, Final
 
 from qa.evaluation.report.tables import TextTable, percent
-from studies.figures import number, percent_with_interval, points, with_interval
+from studies.figures import (
+    number,
+    percent_with_interval,
+    points,
+    table,
+    with_interval,
+)
 
 from .scores import JOINT, LSTM, TITLES
 
 Report = Mapping[str, Any]
-_PARTS = {"block": "block's output", "ffn": "inside feed-forward"}
-_MASKING = {
+_PARTS: Final = {"block": "block's output", "ffn": "inside feed-forward"}
+_MASKING: Final = {
     "precision": "precision",
     "recall": "recall",
     "rouge_displayed": "ROUGE-L displayed",
@@ -18,7 +25,14 @@ _MASKING = {
     "masked": "masked",
     "masked_right": "of the masked right",
 }
-_NUMBERS = ("rouge_displayed", "rouge_masked")
+_NUMBERS: Final = ("rouge_displayed", "rouge_masked")
+_EARLY: Final = {
+    "right": "fitted to right answers, predicts right answers",
+    "right_at_two_thirds": "the same, read at two thirds of the depth",
+    "answerable_by_right": "fitted to right answers, predicts answerable questions",
+    "answerable": "fitted to answerable questions, predicts answerable questions",
+}
+_REACHED: Final = {True: "reached", False: "missed", None: "unknown"}
 
 
 def tables(report: Report) -> Iterator[TextTable]:
@@ -42,45 +56,43 @@ def tables(report: Report) -> Iterator[TextTable]:
 
 
 def _areas(report: Report) -> TextTable:
-    rows = [
-        (
-            TITLES[name],
-            with_interval(part["auroc"], part["auroc_95"]),
-            with_interval(part["aurc"], part["aurc_95"]),
-            number(part.get("ece")),
-            number(part.get("brier")),
-        )
-        for name, part in report["areas"]["scores"].items()
-    ]
-    rows.append(("oracle", "-", number(report["areas"]["oracle_aurc"]), "-", "-"))
-    heads = ("score", "AUROC (95 %)", "AURC (95 %)", "ECE", "Brier")
-    return TextTable("Right against wrong", heads, tuple(rows))
+    oracle = {"name": "oracle", "aurc": report["areas"]["oracle_aurc"]}
+    scores = report["areas"]["scores"].items()
+    rows = [{"name": TITLES[name], **part} for name, part in scores]
+    return table(
+        "Right against wrong",
+        [*rows, oracle],
+        {
+            "score": lambda row: row["name"],
+            "AUROC (95 %)": partial(_area, "auroc"),
+            "AURC (95 %)": partial(_area, "aurc"),
+            "ECE": lambda row: number(row.get("ece")),
+            "Brier": lambda row: number(row.get("brier")),
+        },
+    )
 
 
 def _differences(report: Report) -> TextTable:
-    rows = tuple(
-        (
-            " minus ".join(TITLES[one] for one in name.split(" against ")),
-            *(
-                with_interval(
-                    part[area]["difference"], part[area]["difference_95"], sign="+"
-                )
-                for area in ("auroc", "aurc")
+    return table(
+        "Differences",
+        report["differences"].items(),
+        {
+            "on the same answers": lambda row: " minus ".join(
+                TITLES[one] for one in row[0].split(" against ")
             ),
-        )
-        for name, part in report["differences"].items()
+            "AUROC (95 %)": lambda row: _difference(row[1]["auroc"]),
+            "AURC (95 %)": lambda row: _difference(row[1]["aurc"]),
+        },
     )
-    heads = ("on the same answers", "AUROC (95 %)", "AURC (95 %)")
-    return TextTable("Differences", heads, rows)
 
 
 def _thresholds(report: Report, name: str) -> TextTable:
-    rows = tuple(
-        (f"{row['threshold']:.1f}", *_masking(row))
-        for row in report["thresholds"][name]
+    return table(
+        f"Thresholds: {TITLES[name]}",
+        report["thresholds"][name],
+        {"threshold": lambda row: f"{row['threshold']:.1f}", **_MASKING_CELLS},
+        words=0,
     )
-    heads = ("threshold", *(f"{head} (95 %)" for head in _MASKING.values()))
-    return TextTable(f"Thresholds: {TITLES[name]}", heads, rows, words=0)
 
 
 def _coverage(report: Report) -> TextTable:
@@ -90,7 +102,7 @@ def _coverage(report: Report) -> TextTable:
         (
             TITLES[name],
             *(percent(point["value"]) for point in part["risk_at_coverage"]),
-            _shares(part["coverage_at_risk"]),
+            _share(part["coverage_at_risk"]),
         )
         for name, part in found.items()
     )
@@ -103,53 +115,43 @@ def _coverage(report: Report) -> TextTable:
 
 
 def _against_distance(report: Report) -> TextTable:
-    rows = tuple(
-        (
-            percent(point["coverage"]),
-            percent(point["first"]),
-            percent(point["second"]),
-            points(point["difference"], point["difference_95"]),
-        )
-        for point in report["against_distance"]
+    return table(
+        "Risk of all gates against distance alone",
+        report["against_distance"],
+        {
+            "coverage": lambda point: percent(point["coverage"]),
+            "distance alone": lambda point: percent(point["first"]),
+            "all gates": lambda point: percent(point["second"]),
+            "difference in points (95 %)": lambda point: points(
+                point["difference"], point["difference_95"]
+            ),
+        },
+        words=0,
     )
-    heads = ("coverage", "distance alone", "all gates", "difference in points (95 %)")
-    return TextTable("Risk of all gates against distance alone", heads, rows, words=0)
 
 
 def _early(report: Report) -> TextTable:
-    titles = {
-        "right": "fitted to right answers, tells right from wrong",
-        "right_at_two_thirds": "the same, read at two thirds of the depth",
-        "answerable_by_right": "fitted to right answers, tells questions with an answer",
-        "answerable": "fitted to questions with an answer, tells these",
-    }
-    rows = tuple(
-        (titles[name], with_interval(part["auroc"], part["auroc_95"]))
-        for name, part in report["early"].items()
+    return table(
+        "Before the answer",
+        report["early"].items(),
+        {
+            "early probe": lambda row: _EARLY[row[0]],
+            "AUROC (95 %)": lambda row: _area("auroc", row[1]),
+        },
     )
-    return TextTable("Before the answer", ("early probe", "AUROC (95 %)"), rows)
 
 
 def _variants(report: Report) -> TextTable:
-    rows = tuple(
-        (
-            f"{part['layer']}, {_PARTS[part['part']]}",
-            str(part["pieces"] or "all"),
-            with_interval(part["auroc"], part["auroc_95"]),
-            *_masking(part),
-        )
-        for part in report.get("variants", ())
+    return table(
+        f"Where the LSTM reads, of {report['blocks']} blocks from 0 on; threshold 0.5",
+        report.get("variants", ()),
+        {
+            "block": lambda part: f"{part['layer']}, {_PARTS[part['part']]}",
+            "pieces of evidence": lambda part: str(part["pieces"] or "all"),
+            "AUROC (95 %)": partial(_area, "auroc"),
+            **_MASKING_CELLS,
+        },
     )
-    heads = (
-        "block",
-        "pieces of evidence",
-        "AUROC (95 %)",
-        *(f"{head} (95 %)" for head in _MASKING.values()),
-    )
-    title = (
-        f"Where the LSTM reads, of {report['blocks']} blocks from 0 on; threshold 0.5"
-    )
-    return TextTable(title, heads, rows)
 
 
 def _learning(report: Report) -> TextTable:
@@ -158,12 +160,7 @@ def _learning(report: Report) -> TextTable:
     rows = tuple(
         (
             f"{part['answers']:,}",
-            *(
-                with_interval(
-                    part["scores"][name]["auroc"], part["scores"][name]["auroc_95"]
-                )
-                for name in names
-            ),
+            *(_area("auroc", part["scores"][name]) for name in names),
         )
         for part in found
     )
@@ -172,27 +169,37 @@ def _learning(report: Report) -> TextTable:
 
 
 def _goals(report: Report) -> TextTable:
-    words = {True: "reached", False: "missed", None: "unknown"}
-    rows = tuple(
-        (
-            goal["what"],
-            number(goal["value"], sign="+"),
-            number(goal["least"], sign="+"),
-            words[goal["is_met"]],
-        )
-        for goal in report["goals"]
+    return table(
+        "Goals",
+        report["goals"],
+        {
+            "goal": lambda goal: goal["what"],
+            "reached": lambda goal: number(goal["value"], sign="+"),
+            "at least": lambda goal: number(goal["least"], sign="+"),
+            "": lambda goal: _REACHED[goal["is_met"]],
+        },
     )
-    return TextTable("Goals", ("goal", "reached", "at least", ""), rows)
 
 
-def _masking(row: Report) -> Iterator[str]:
-    for name in _MASKING:
-        part = row[name]
-        if name in _NUMBERS:
-            yield with_interval(part["value"], part["bootstrap_95"])
-        else:
-            yield _shares(part)
+def _area(name: str, part: Report) -> str:
+    return with_interval(part.get(name), part.get(f"{name}_95"))
 
 
-def _shares(part: Report) -> str:
+def _difference(part: Report) -> str:
+    return with_interval(part["difference"], part["difference_95"], sign="+")
+
+
+def _share(part: Report) -> str:
     return percent_with_interval(part["value"], part["bootstrap_95"])
+
+
+def _masking(name: str, row: Report) -> str:
+    part = row[name]
+    if name in _NUMBERS:
+        return with_interval(part["value"], part["bootstrap_95"])
+    return _share(part)
+
+
+_MASKING_CELLS: Final[Mapping[str, Callable[[Report], str]]] = {
+    f"{head} (95 %)": partial(_masking, name) for name, head in _MASKING.items()
+}

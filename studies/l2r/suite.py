@@ -21,14 +21,6 @@ from qa.policies.models import Policy
 from .questions import Choice, ChoiceModel, ChoiceQuestion
 
 
-@dataclass(frozen=True, slots=True)
-class _Answered:
-    """A question that a model was asked: its choice and the second gate's decision."""
-
-    choice: Choice
-    soft: Decision
-
-
 @dataclass(kw_only=True, eq=False)
 class ChoiceSuite:
     """`judged.Suite` over questions with options.
@@ -77,17 +69,27 @@ class ChoiceSuite:
         retriever = KnowledgeRetriever(scope)
         found = retrieve(asked, retriever=retriever, policy=policy)
         hard = judge_coverage(asked, found, retriever=retriever, policy=policy)
-        closed = self._closed_book(question, found)
-        answered = None if hard.refused else self._answer(question, asked, found)
-        choices = [closed] if closed else []
-        choices += [answered.choice] if answered else []
-        return _judged(
-            question,
-            hard,
-            answered,
-            closed,
-            model_milliseconds=sum(choice.milliseconds for choice in choices),
-            began=began,
+        is_closed_book = self.plain or not found.evidence
+        closed = self.model().choose(question, ()) if is_closed_book else None
+        choice, deciding, signals = None, hard, hard.signals
+        if not hard.refused:
+            choice = self.model().choose(question, found.evidence)
+            deciding = self._soft_gate(question, choice, asked, found)
+            signals = (*hard.signals, *deciding.signals)
+        return Judged(
+            id=question.id,
+            group=question.group,
+            signals={signal.name: signal.value for signal in signals}
+            | _distributions(choice),
+            is_answerable=None,
+            is_correct=is_right(question, choice) if choice else None,
+            is_answered=not deciding.refused,
+            gate=deciding.gate.value if deciding.refused else "",
+            reason=deciding.reason.value if deciding.reason else "",
+            measures=_measures(question, choice, closed),
+            milliseconds=(time.perf_counter() - began) * 1000,
+            model_milliseconds=sum(c.milliseconds for c in (closed, choice) if c),
+            answer_id=None,
         )
 
     @cached_property
@@ -98,73 +100,31 @@ class ChoiceSuite:
     def _value(self) -> PolicyValue:
         return self.policy.as_value()
 
-    def _closed_book(self, question: ChoiceQuestion, found: Retrieval) -> Choice | None:
-        if not self.plain and found.evidence:
-            return None
-        return self.model().choose(question, ())
-
-    def _answer(
-        self, question: ChoiceQuestion, asked: Question, found: Retrieval
-    ) -> _Answered:
-        model = self.model()
-        choice = model.choose(question, found.evidence)
-        generation = _generation(question, choice)
-        soft = judge_generation(
+    def _soft_gate(
+        self,
+        question: ChoiceQuestion,
+        choice: Choice,
+        asked: Question,
+        found: Retrieval,
+    ) -> Decision:
+        """Return the second gate's decision on a choice, judged like an answer."""
+        generation = Generation(
+            cited=choice.cited,
+            reasoning=choice.reasoning,
+            can_answer=choice.can_answer,
+            verdict_probability=choice.verdict_probability,
+            answer="\n".join(question.options[index] for index in choice.chosen),
+            malformed=not choice.readable,
+            repaired=choice.repaired,
+            milliseconds=choice.milliseconds,
+        )
+        return judge_generation(
             found,
             generation,
             verify_support(asked, found, generation),
             policy=self._value,
-            language_model=model.fingerprint,
+            language_model=self.model().fingerprint,
         )
-        return _Answered(choice, soft)
-
-
-def _generation(question: ChoiceQuestion, choice: Choice) -> Generation:
-    """Return a choice in the pipeline's terms, for the gates to judge it as an answer."""
-    return Generation(
-        cited=choice.cited,
-        quotes=(),
-        reasoning=choice.reasoning,
-        can_answer=choice.can_answer,
-        verdict_probability=choice.verdict_probability,
-        answer="\n".join(question.options[index] for index in choice.chosen),
-        malformed=not choice.readable,
-        repaired=choice.repaired,
-        log_probability=None,
-        raw="",
-        prompt_tokens=0,
-        answer_tokens=0,
-        milliseconds=choice.milliseconds,
-    )
-
-
-def _judged(
-    question: ChoiceQuestion,
-    hard: Decision,
-    answered: _Answered | None,
-    closed: Choice | None,
-    *,
-    model_milliseconds: float,
-    began: float,
-) -> Judged:
-    deciding = answered.soft if answered else hard
-    choice = answered.choice if answered else None
-    signals = [*hard.signals, *(answered.soft.signals if answered else ())]
-    return Judged(
-        id=question.id,
-        group=question.group,
-        signals={signal.name: signal.value for signal in signals}
-        | _distributions(choice),
-        is_answerable=None,
-        is_correct=is_right(question, choice) if choice else None,
-        is_answered=not deciding.refused,
-        gate=deciding.gate.value if deciding.refused else "",
-        reason=deciding.reason.value if deciding.reason else "",
-        measures=_measures(question, choice, closed),
-        milliseconds=(time.perf_counter() - began) * 1000,
-        model_milliseconds=model_milliseconds,
-        answer_id=None,
-    )
 
 
 def is_right(question: ChoiceQuestion, choice: Choice) -> bool | None:

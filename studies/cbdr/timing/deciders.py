@@ -97,20 +97,12 @@ class Watched:
         return (("least_token_confidence", self.weakest),)
 
     def answer(self) -> Generation:
+        text = self.draft.text
         return Generation(
-            cited=(),
-            quotes=(),
-            reasoning="",
-            can_answer=bool(self.draft.text),
-            verdict_probability=None,
-            answer=self.draft.text,
-            malformed=False,
-            repaired=False,
-            log_probability=None,
-            raw=self.draft.text,
-            prompt_tokens=0,
+            can_answer=bool(text),
+            answer=text,
+            raw=text,
             answer_tokens=len(self.draft.tokens),
-            milliseconds=0.0,
         )
 
 

@@ -17,7 +17,7 @@ from qa.evaluation.report.svg_charts import (
     write_drawing,
 )
 from qa.evaluation.report.tables import TextTable, percent
-from studies.figures import number, percent_with_interval, points
+from studies.figures import number, percent_with_interval, points, table
 
 from .build import ACCOUNTS, ALWAYS, CHANCE, LEVEL, NEVER, RATES
 
@@ -80,34 +80,37 @@ def _table(account: Figures, title: str) -> TextTable:
 
 
 def _cost_table(account: Figures, title: str) -> TextTable:
-    rows = [
-        (
-            row["decider"],
-            f"{row['cost']['prompt_passes']:.2f}",
-            f"{row['cost']['prompt_tokens']:.0f}",
-            f"{row['cost']['steps']:.1f}",
-            f"{row['cost']['milliseconds']:.0f}",
-        )
-        for row in account["table"]
-    ]
-    heads = ("decider", "prompt passes", "tokens read", "tokens written", "ms")
-    return TextTable(title, heads, tuple(rows))
+    return table(
+        title,
+        account["table"],
+        {
+            "decider": lambda row: row["decider"],
+            "prompt passes": lambda row: f"{row['cost']['prompt_passes']:.2f}",
+            "tokens read": lambda row: f"{row['cost']['prompt_tokens']:.0f}",
+            "tokens written": lambda row: f"{row['cost']['steps']:.1f}",
+            "ms": lambda row: f"{row['cost']['milliseconds']:.0f}",
+        },
+    )
 
 
 def _areas(account: Figures, knowing: Figures, title: str) -> TextTable:
-    rows = [
-        (
-            name,
-            f"{area['area']:.3f}",
-            ""
-            if name == CHANCE
-            else points(area["above_chance"], area["above_chance_95"]),
-            number(knowing.get(name, {}).get("auroc")),
-        )
-        for name, area in account["areas"].items()
-    ]
-    heads = ("decider", "mean accuracy", "above chance, points", "AUROC of knowing")
-    return TextTable(title, heads, tuple(rows))
+    def above(row: tuple[str, Figures]) -> str:
+        name, area = row
+        gained = points(area["above_chance"], area["above_chance_95"])
+        return "" if name == CHANCE else gained
+
+    return table(
+        title,
+        account["areas"].items(),
+        {
+            "decider": lambda row: row[0],
+            "mean accuracy": lambda row: f"{row[1]['area']:.3f}",
+            "above chance, points": above,
+            "AUROC of knowing": lambda row: number(
+                knowing.get(row[0], {}).get("auroc")
+            ),
+        },
+    )
 
 
 def _equal(account: Figures, title: str) -> TextTable:
