@@ -194,7 +194,9 @@ def test_the_public_file_is_read_whole():
 
     file = next(Path(PUBLIC).glob("squad/squad-v2*.json"))
     articles = squad2.read_articles(file)
-    cases = [c for title, rows in articles.items() for c in squad2.article_cases(title, rows)]
+    cases = [
+        c for title, rows in articles.items() for c in squad2.article_cases(title, rows)
+    ]
 
     assert len(articles) == 24
     assert len(cases) == len({case.id for case in cases}) == 7958
