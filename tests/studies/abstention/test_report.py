@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
-from probes.adapter.card import AdapterCard
+from probes.adapter.merging import AdapterCard
 
 from probes.abstention.fitting import FitSettings
 from probes.language_model import load_model
