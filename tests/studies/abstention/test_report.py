@@ -8,9 +8,9 @@ from xml.etree import ElementTree as ET
 import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
-from probes.adapter.merging import AdapterCard
 
 from probes.abstention.fitting import FitSettings
+from probes.adapter.merging import AdapterCard
 from probes.language_model import load_model
 from qa.inference.configured import load_language_model
 from qa.models import Answer, AnswerEvidence, EvaluationResult, EvaluationRun
