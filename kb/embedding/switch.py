@@ -7,7 +7,7 @@ which every entry is embedded as it stands.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 from django.db import connection
@@ -59,10 +59,7 @@ class _Cursor:
     found: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Text:
-    entry_id: int
-    text: str
+_Texts = Sequence[tuple[int, str]]  # ids of entries with what is embedded of each
 
 
 def embed_and_switch(run: JobRun) -> dict[str, object]:
@@ -143,7 +140,7 @@ def _candidate(run: JobRun, name: str) -> tuple[Embedder, EmbeddingModel]:
         step.advance(
             done=0,
             total=Entry.objects.count() if again else _count_pending(model),
-            cursor=_as_json(_Cursor(model.pk, everything=again)),
+            cursor=asdict(_Cursor(model.pk, everything=again)),
         )
     return embedder, model
 
@@ -157,16 +154,16 @@ def _embed_pending(run: JobRun, embedder: Embedder, model: EmbeddingModel) -> No
             if not at.found:
                 return
             with run.step() as step:
-                step.advance(cursor=_as_json(_Cursor(model.pk)))
+                step.advance(cursor=asdict(_Cursor(model.pk)))
             continue
-        vectors = embedder.encode([text.text for text in texts])
+        vectors = embedder.encode([text for _, text in texts])
         with run.step() as step:
             written = _write(texts, vectors, model=model)
             done = step.done + written
             step.advance(
                 done=done,
                 total=max(step.total or 0, done),
-                cursor=_as_json(replace(at, after=texts[-1].entry_id, found=True)),
+                cursor=asdict(replace(at, after=texts[-1][0], found=True)),
             )
 
 
@@ -182,10 +179,10 @@ def _switch(run: JobRun, embedder: Embedder, model: EmbeddingModel) -> bool | No
         rows = {row.pk: row for row in locked.filter(is_active | Q(pk=model.pk))}
         texts = _pending(model, after=0, everything=False)
         if len(texts) >= _STEP_ENTRIES:
-            step.advance(cursor=_as_json(_Cursor(model.pk)))
+            step.advance(cursor=asdict(_Cursor(model.pk)))
             return None
         if texts:
-            vectors = embedder.encode([text.text for text in texts])
+            vectors = embedder.encode([text for _, text in texts])
             done = step.done + _write(texts, vectors, model=model)
             step.advance(done=done, total=max(step.total or 0, done))
         if rows[model.pk].state == EmbeddingModel.State.ACTIVE:
@@ -199,21 +196,13 @@ def _switch(run: JobRun, embedder: Embedder, model: EmbeddingModel) -> bool | No
     return True
 
 
-def _pending(
-    model: EmbeddingModel, *, after: int, everything: bool
-) -> tuple[_Text, ...]:
+def _pending(model: EmbeddingModel, *, after: int, everything: bool) -> _Texts:
     """Return the next entries whose vector is missing or outdated, or all of them."""
+    parameters = {"model": model.pk, "after": after, "everything": everything}
     with connection.cursor() as cursor:
-        cursor.execute(
-            _BATCH,
-            {
-                "model": model.pk,
-                "after": after,
-                "everything": everything,
-                "limit": _STEP_ENTRIES,
-            },
-        )
-        return tuple(_Text(*row) for row in cursor.fetchall())
+        cursor.execute(_BATCH, {**parameters, "limit": _STEP_ENTRIES})
+        rows: _Texts = cursor.fetchall()
+    return rows
 
 
 def _count_pending(model: EmbeddingModel) -> int:
@@ -225,9 +214,7 @@ def _count_pending(model: EmbeddingModel) -> int:
         return int(cursor.fetchone()[0])
 
 
-def _write(
-    texts: Sequence[_Text], vectors: np.ndarray, *, model: EmbeddingModel
-) -> int:
+def _write(texts: _Texts, vectors: np.ndarray, *, model: EmbeddingModel) -> int:
     """Write the vectors of those entries that still say what was embedded.
 
     The entries are locked against edits until the step commits; one that changed since
@@ -240,18 +227,18 @@ def _write(
         cursor.execute(
             f"SELECT e.id, {EMBEDDED_TEXT_SQL} FROM kb_entry e"  # noqa: S608  # own constants
             " WHERE e.id = ANY(%s) ORDER BY e.id FOR SHARE",
-            [[text.entry_id for text in texts]],
+            [[entry_id for entry_id, _ in texts]],
         )
         current = dict(cursor.fetchall())
     rows = [
         EntryEmbedding(
-            entry_id=text.entry_id,
+            entry_id=entry_id,
             model=model,
             vector=vector,
-            text_sha256=text_sha256(text.text),
+            text_sha256=text_sha256(text),
         )
-        for text, vector in zip(texts, vectors, strict=True)
-        if current.get(text.entry_id) == text.text
+        for (entry_id, text), vector in zip(texts, vectors, strict=True)
+        if current.get(entry_id) == text
     ]
     EntryEmbedding.objects.bulk_create(
         rows,
@@ -263,13 +250,4 @@ def _write(
 
 
 def _cursor(run: JobRun) -> _Cursor:
-    return _Cursor(**run.cursor)  # as _as_json wrote it
-
-
-def _as_json(at: _Cursor) -> dict[str, object]:
-    return {
-        "model": at.model,
-        "after": at.after,
-        "everything": at.everything,
-        "found": at.found,
-    }
+    return _Cursor(**run.cursor)

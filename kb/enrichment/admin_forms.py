@@ -19,8 +19,8 @@ from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
 from kb.enrichment.background import make_plan
 from kb.enrichment.models import Proposal
-from kb.enrichment.proposals import decide
-from kb.enrichment.services import MAX_PER_SEED, MAX_PROPOSALS, Plan
+from kb.enrichment.proposals import Plan, decide
+from kb.enrichment.services import MAX_PER_SEED, MAX_PROPOSALS
 from kb.entries.values import REASON_LIMIT, TEXT_LIMIT, clean_reason, clean_said
 from kb.exceptions import InvalidKnowledgeError
 

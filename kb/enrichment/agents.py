@@ -24,7 +24,7 @@ Encode = Callable[[Sequence[str]], np.ndarray]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SeededQuestion:
     """A question to be answered, and the seed that it was made from (maybe itself)."""
 
     seed: str
@@ -57,7 +57,7 @@ class Drafts:
 
 def generate_questions(
     writer: Writer, seeds: Sequence[str], *, per_seed: int, seed: int
-) -> tuple[tuple[Asked, ...], Counter[str]]:
+) -> tuple[tuple[SeededQuestion, ...], Counter[str]]:
     """Let the first agent write questions like the seeds.
 
     Args:
@@ -69,11 +69,11 @@ def generate_questions(
     """
     counts: Counter[str] = Counter()
     if per_seed == 0:
-        return tuple(Asked(text, text) for text in seeds), counts
+        return tuple(SeededQuestion(text, text) for text in seeds), counts
     given = [{"seed": text} for text in seeds for _ in range(per_seed)]
     written = writer.fill_in(QUESTIONS, given, temperature=TEMPERATURE, seed=seed)
     known = {normalised(text) for text in seeds}
-    asked: list[Asked] = []
+    asked: list[SeededQuestion] = []
     for about, completion in zip(given, written, strict=True):
         if completion is None:
             counts["unreadable_question"] += 1
@@ -84,14 +84,14 @@ def generate_questions(
             counts["repeated"] += 1
             continue
         known.add(key)
-        asked.append(Asked(about["seed"], question))
+        asked.append(SeededQuestion(about["seed"], question))
     return tuple(asked), counts
 
 
 def answer(
     writer: Writer,
     encode: Encode,
-    questions: Sequence[Asked],
+    questions: Sequence[SeededQuestion],
     *,
     samples: int = SAMPLES,
     seed: int,

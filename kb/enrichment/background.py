@@ -18,12 +18,12 @@ from kb.enrichment.forms import Writer
 from kb.exceptions import InvalidKnowledgeError
 from kb.text.cleaning import clean_line
 
+from .proposals import Plan
 from .services import (
     MAX_PER_SEED,
     MAX_PROPOSALS,
     MAX_SAMPLES,
     MAX_SEEDS,
-    Plan,
     Progress,
     enrich,
 )

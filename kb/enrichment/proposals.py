@@ -16,8 +16,8 @@ from django.db import connection, transaction
 
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
-from kb.enrichment.agents import Draft
-from kb.enrichment.forms import PROMPT_VERSION
+from kb.enrichment.agents import SAMPLES, Draft
+from kb.enrichment.forms import PROMPT_VERSION, Writer
 from kb.enrichment.models import Proposal
 from kb.enrichment.signals import normalised
 from kb.entries.models import Entry
@@ -27,19 +27,28 @@ from kb.entries.values import UNVERIFIED_CONFIDENCE, EntryChanges, NewEntry
 from kb.exceptions import ProposalDecidedError, ProposalNotFoundError
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where proposals come from and go to.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is to be made.
 
     Attributes:
-        seed: Of what was drawn.
+        audience: Who may see the proposed entries.
+        per_seed: So many questions are made from each seed; 0 answers the seeds.
+        most: At most so many proposals in all.
+        samples: So many further answers to a question show whether the model agrees
+            with itself.
+        seed: Of everything that is drawn.
+        most_seconds: No batch begins later than so long after the first.
     """
 
     knowledge_base: KnowledgeBase
     audience: Audience
-    model_name: str
-    model_fingerprint: str
-    seed: int
+    seeds: tuple[str, ...]
+    per_seed: int = 3
+    most: int = 100
+    samples: int = SAMPLES
+    seed: int = 0
+    most_seconds: float = 6 * 3600
     job_id: UUID | None = None
 
 
@@ -68,10 +77,10 @@ def proposed_keys(knowledge_base: KnowledgeBase, questions: Sequence[str]) -> se
 
 @transaction.atomic
 def create_proposals(
-    source: Source, proposals: Sequence[NewProposal]
+    plan: Plan, writer: Writer, proposals: Sequence[NewProposal]
 ) -> tuple[Proposal, ...]:
     """Write proposals with their entries; a question that is there already is left out."""
-    knowledge_base = source.knowledge_base
+    knowledge_base = plan.knowledge_base
     with connection.cursor() as cursor:
         # Two jobs at once may propose the same question.
         cursor.execute(
@@ -84,7 +93,7 @@ def create_proposals(
     if not wanted:
         return ()
     entries = create_entries(
-        [_entry(new, source) for new in wanted.values()], author=None
+        [_entry(new, plan, writer) for new in wanted.values()], author=None
     )
     return tuple(
         Proposal.objects.bulk_create(
@@ -101,12 +110,12 @@ def create_proposals(
                     agreement=new.draft.signals.agreement,
                     likelihood=new.draft.signals.likelihood,
                     confidence=new.confidence,
-                    model_name=source.model_name[:200],
-                    model_fingerprint=source.model_fingerprint,
+                    model_name=writer.name[:200],
+                    model_fingerprint=writer.fingerprint,
                     prompt_version=PROMPT_VERSION,
-                    random_seed=source.seed,
+                    random_seed=plan.seed,
                     nearest=[list(pair) for pair in new.nearest],
-                    job_id=source.job_id,
+                    job_id=plan.job_id,
                 )
                 for (key, new), entry in zip(wanted.items(), entries, strict=True)
             ]
@@ -115,60 +124,6 @@ def create_proposals(
 
 
 @transaction.atomic
-def approve_proposal(
-    *,
-    proposal_id: int,
-    by: User,
-    verify: bool = False,
-    text: str | None = None,
-    reason: str = "",
-) -> Proposal:
-    """Let a proposed entry into the knowledge base, as it is or reworded.
-
-    Args:
-        verify: Whether `by` vouches for it himself: then it is verified by him, with
-            confidence 1. Otherwise it is in review, as sure as what is written by hand.
-        text: What the entry is to say instead.
-    """
-    proposal = _lock(proposal_id)
-    said = "Approved a model's proposal."
-    changes: EntryChanges = {} if text is None else {"text": text}
-    if not verify:
-        changes |= {
-            "state": Entry.State.IN_REVIEW,
-            "confidence": max(UNVERIFIED_CONFIDENCE, proposal.confidence),
-        }
-    if changes:
-        edit_entry(
-            entry_id=proposal.entry_id,
-            author=by,
-            may_verify=False,
-            reason=reason or said,
-            **changes,
-        )
-    if verify:
-        verify_entry(
-            entry_id=proposal.entry_id,
-            by=by,
-            reason=reason or "Verified a model's proposal.",
-        )
-    proposal.refresh_from_db()
-    return proposal
-
-
-@transaction.atomic
-def reject_proposal(*, proposal_id: int, by: User, reason: str = "") -> Proposal:
-    """Retire a proposed entry; its question is not proposed again."""
-    proposal = _lock(proposal_id)
-    retire_entry(
-        entry_id=proposal.entry_id,
-        by=by,
-        reason=reason or "Rejected a model's proposal.",
-    )
-    proposal.refresh_from_db()
-    return proposal
-
-
 def decide(
     *,
     proposal_id: int,
@@ -177,27 +132,54 @@ def decide(
     text: str | None = None,
     reason: str = "",
 ) -> Proposal:
-    """Approve, verify or reject a proposal; see the functions of these names."""
+    """Let a proposed entry into the knowledge base, or retire it.
+
+    Args:
+        decision: "approve" puts it in review, as confident as what is written by hand;
+            "verify" verifies it in the name of `by`, with confidence 1; "reject" retires
+            it, and its question is not proposed again.
+        text: What an entry that is let in says instead.
+    """
+    proposal = _lock(proposal_id)
+    entry_id = proposal.entry_id
     if decision == "reject":
-        return reject_proposal(proposal_id=proposal_id, by=by, reason=reason)
-    return approve_proposal(
-        proposal_id=proposal_id,
-        by=by,
-        verify=decision == "verify",
-        text=text,
-        reason=reason,
-    )
+        retire_entry(
+            entry_id=entry_id, by=by, reason=reason or "Rejected a model's proposal."
+        )
+    else:
+        changes: EntryChanges = {} if text is None else {"text": text}
+        if decision == "approve":
+            changes |= {
+                "state": Entry.State.IN_REVIEW,
+                "confidence": max(UNVERIFIED_CONFIDENCE, proposal.confidence),
+            }
+        if changes:
+            edit_entry(
+                entry_id=entry_id,
+                author=by,
+                may_verify=False,
+                reason=reason or "Approved a model's proposal.",
+                **changes,
+            )
+        if decision == "verify":
+            verify_entry(
+                entry_id=entry_id,
+                by=by,
+                reason=reason or "Verified a model's proposal.",
+            )
+    proposal.refresh_from_db()
+    return proposal
 
 
-def _entry(new: NewProposal, source: Source) -> NewEntry:
+def _entry(new: NewProposal, plan: Plan, writer: Writer) -> NewEntry:
     return NewEntry(
-        knowledge_base=source.knowledge_base,
-        audience=source.audience,
+        knowledge_base=plan.knowledge_base,
+        audience=plan.audience,
         text=new.draft.sentence,
         origin=Entry.Origin.ENRICHED,
         state=Entry.State.PROPOSED,
         confidence=new.confidence,
-        reason=f"Proposed by {source.model_name}, {PROMPT_VERSION}, seed {source.seed}.",
+        reason=f"Proposed by {writer.name}, {PROMPT_VERSION}, seed {plan.seed}.",
     )
 
 

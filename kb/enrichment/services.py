@@ -11,18 +11,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Final
-from uuid import UUID
 
 import numpy as np
 from django.db.models import Q
 from pgvector.django import L2Distance
 
 from kb.audiences.models import Audience
-from kb.documents.models import KnowledgeBase
 from kb.embedding.embedder import get_embedder
 from kb.embedding.models import EntryEmbedding
 from kb.embedding.services import active_model
-from kb.enrichment.agents import SAMPLES, Asked, Draft, answer, generate_questions
+from kb.enrichment.agents import Draft, SeededQuestion, answer, generate_questions
 from kb.enrichment.forms import PROMPT_VERSION, Writer
 from kb.enrichment.models import Proposal
 from kb.enrichment.signals import (
@@ -35,7 +33,7 @@ from kb.entries.models import Entry
 
 from .proposals import (
     NewProposal,
-    Source,
+    Plan,
     create_proposals,
     proposed_keys,
     question_key,
@@ -121,31 +119,6 @@ _NEAREST: Final = 3
 _QUESTIONS_AT_ONCE: Final = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What is to be made.
-
-    Attributes:
-        audience: Who may see the proposed entries.
-        per_seed: So many questions are made from each seed; 0 answers the seeds.
-        most: At most so many proposals in all.
-        samples: So many further answers to a question show whether the model agrees
-            with itself.
-        seed: Of everything that is drawn.
-        most_seconds: No batch begins later than so long after the first.
-    """
-
-    knowledge_base: KnowledgeBase
-    audience: Audience
-    seeds: tuple[str, ...]
-    per_seed: int = 3
-    most: int = 100
-    samples: int = SAMPLES
-    seed: int = 0
-    most_seconds: float = 6 * 3600
-    job_id: UUID | None = None
-
-
 @dataclass(slots=True)
 class Progress:
     """How far an enrichment has come.
@@ -179,14 +152,6 @@ def enrich(
         after: Where an earlier attempt stood; it is advanced in place.
     """
     progress = after or Progress()
-    source = Source(
-        knowledge_base=plan.knowledge_base,
-        audience=plan.audience,
-        model_name=writer.name,
-        model_fingerprint=writer.fingerprint,
-        seed=plan.seed,
-        job_id=plan.job_id,
-    )
     trust = fit_trust(writer.fingerprint)
     began = time.monotonic()
     at_once = max(1, _QUESTIONS_AT_ONCE // max(1, plan.per_seed))
@@ -197,7 +162,7 @@ def enrich(
         drafts, counts = _drafts(plan, writer, seeds, progress)
         proposals = _proposals(plan, drafts, trust, counts)
         with writing():
-            made = create_proposals(source, proposals)
+            made = create_proposals(plan, writer, proposals)
             counts["repeated"] += len(proposals) - len(made)
             progress.seeds += len(seeds)
             progress.proposed += len(made)
@@ -212,7 +177,7 @@ def _drafts(
     asked, counts = generate_questions(writer, seeds, per_seed=plan.per_seed, seed=seed)
     known = proposed_keys(plan.knowledge_base, [one.question for one in asked])
     new = {question_key(one.question): one for one in reversed(asked)}
-    wanted: list[Asked] = [
+    wanted: list[SeededQuestion] = [
         one for key, one in reversed(new.items()) if key not in known
     ]
     counts["repeated"] += len(asked) - len(wanted)

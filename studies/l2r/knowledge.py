@@ -12,7 +12,8 @@ from django.db import transaction
 from kb.documents.models import KnowledgeBase
 from kb.enrichment.forms import PROMPT_VERSION, Writer
 from kb.enrichment.models import Proposal
-from kb.enrichment.services import Plan, enrich
+from kb.enrichment.proposals import Plan
+from kb.enrichment.services import enrich
 from qa.evaluation.cases import as_text, read_lines
 from qa.evaluation.knowledge import (
     EMPTY,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kb.enrichment.agents import Asked, answer, generate_questions
+from kb.enrichment.agents import SeededQuestion, answer, generate_questions
 from tests.kb.enrichment.scripted_writer import CAPITALS, ScriptedWriter, capitals
 
 PERU, KENYA, *_ = CAPITALS
@@ -30,12 +30,14 @@ def test_a_seed_is_its_own_question_where_none_are_made():
 
     asked, _ = generate_questions(writer, [PERU], per_seed=0, seed=0)
 
-    assert asked == (Asked(PERU, PERU),)
+    assert asked == (SeededQuestion(PERU, PERU),)
     assert writer.asked == []
 
 
 def test_an_answer_becomes_one_sentence_with_its_signals():
-    made = answer(ScriptedWriter(capitals), encode, [Asked(PERU, PERU)], seed=0)
+    made = answer(
+        ScriptedWriter(capitals), encode, [SeededQuestion(PERU, PERU)], seed=0
+    )
 
     (draft,) = made.made
     assert (draft.answer, draft.sentence) == ("Lima", "The capital of Peru is Lima.")
@@ -45,7 +47,11 @@ def test_an_answer_becomes_one_sentence_with_its_signals():
 
 
 def test_what_can_not_be_read_is_counted_and_left_out():
-    asked = [Asked("", "Who?"), Asked(PERU, PERU), Asked("", "Why?")]
+    asked = [
+        SeededQuestion("", "Who?"),
+        SeededQuestion(PERU, PERU),
+        SeededQuestion("", "Why?"),
+    ]
 
     made = answer(ScriptedWriter(capitals), encode, asked, seed=0)
 
@@ -58,7 +64,7 @@ def test_an_unfaithful_sentence_gives_way_to_question_and_answer():
         said = dict(capitals(form, about))
         return {"sentence": "Lima is not Peru."} if form == "sentence" else said
 
-    made = answer(ScriptedWriter(reply), encode, [Asked(PERU, PERU)], seed=0)
+    made = answer(ScriptedWriter(reply), encode, [SeededQuestion(PERU, PERU)], seed=0)
 
     assert made.made[0].sentence == f"{PERU} Lima"
     assert made.counts["plain_sentence"] == 1
@@ -71,6 +77,6 @@ def test_a_model_that_changes_its_mind_does_not_agree_with_itself():
         said = dict(capitals(form, about))
         return said | {"answer": f"Number {next(turns)}"} if "answer" in said else said
 
-    made = answer(ScriptedWriter(reply), encode, [Asked(PERU, PERU)], seed=0)
+    made = answer(ScriptedWriter(reply), encode, [SeededQuestion(PERU, PERU)], seed=0)
 
     assert made.made[0].signals.agreement == 0

@@ -8,7 +8,7 @@ from jobs.models import Job
 from jobs.run import run_job
 from jobs.services import enqueue
 from kb.enrichment.background import KIND, enrich_in_background, make_plan
-from kb.enrichment.proposals import approve_proposal, reject_proposal
+from kb.enrichment.proposals import decide
 from kb.enrichment.services import MIN_DECISIONS, enrich, fit_trust
 from kb.enrichment.signals import Signals
 from kb.entries.states import restore_entry, retire_entry, verify_entry
@@ -108,7 +108,7 @@ def test_a_batch_that_breaks_off_writes_nothing_and_goes_on():
 def test_an_approved_entry_is_in_review_and_not_verified():
     by = make_curator()
 
-    made = approve_proposal(proposal_id=proposal().pk, by=by)
+    made = decide(decision="approve", proposal_id=proposal().pk, by=by)
 
     entry = Entry.objects.get(pk=made.entry_id)
     assert (made.state, made.decided_by) == ("approved", by)
@@ -119,8 +119,11 @@ def test_an_approved_entry_is_in_review_and_not_verified():
 def test_a_curator_who_verifies_vouches_for_it_himself():
     by = make_curator()
 
-    made = approve_proposal(
-        proposal_id=proposal().pk, by=by, verify=True, text="Lima is Peru's capital."
+    made = decide(
+        decision="verify",
+        proposal_id=proposal().pk,
+        by=by,
+        text="Lima is Peru's capital.",
     )
 
     entry = Entry.objects.get(pk=made.entry_id)
@@ -131,7 +134,9 @@ def test_a_curator_who_verifies_vouches_for_it_himself():
 
 
 def test_a_rejected_one_is_retired_and_never_comes_back():
-    made = reject_proposal(proposal_id=proposal().pk, by=make_curator(), reason="Old.")
+    made = decide(
+        decision="reject", proposal_id=proposal().pk, by=make_curator(), reason="Old."
+    )
 
     assert (made.state, made.reason) == ("rejected", "Old.")
     assert Entry.objects.get(pk=made.entry_id).state == "retired"
@@ -140,17 +145,17 @@ def test_a_rejected_one_is_retired_and_never_comes_back():
 
 def test_a_decision_is_made_once():
     made = proposal()
-    reject_proposal(proposal_id=made.pk, by=make_curator())
+    decide(decision="reject", proposal_id=made.pk, by=make_curator())
 
     with pytest.raises(ProposalDecidedError, match="rejected already"):
-        approve_proposal(proposal_id=made.pk, by=make_curator())
+        decide(decision="approve", proposal_id=made.pk, by=make_curator())
 
 
 def test_a_text_that_may_not_be_written_decides_nothing():
     made = proposal()
 
     with pytest.raises(InvalidKnowledgeError):
-        approve_proposal(proposal_id=made.pk, by=make_curator(), text="\x00")
+        decide(decision="approve", proposal_id=made.pk, by=make_curator(), text="\x00")
 
     made.refresh_from_db()
     assert made.state == "proposed"
