@@ -94,14 +94,20 @@ class Table:
         if name == self.pairs:
             return Column(name, table="entries", is_list=True)
         referred = self.model._meta.get_field(name).related_model
+        since = _SINCE.get((self.name, name), 1)
         if referred is None:
-            return Column(name)
-        since = 2 if referred is Tag else 1
+            return Column(name, since=since)
         if by := NAMED_BY.get(referred):
             return Column(name, by=by, since=since)
-        return Column(name, table=_NUMBERED[referred])
+        return Column(name, table=_NUMBERED[referred], since=since)
 
 
+_SINCE = {
+    (table, facet): 2
+    for table in ("entries", "revisions")
+    for facet in Tag.Facet.values
+}
+"""The version of the format that brought a column, where its table is older."""
 _NUMBERED: Mapping[Any, str] = {
     Document: "documents", Section: "sections", Entry: "entries",
 }  # fmt: skip

@@ -16,6 +16,7 @@ from kb.archive.exports import csv_response
 from kb.archive.pages import export_file, exports_page
 from kb.entries.models import Entry, EntryQuerySet
 from kb.entries.states import erase_entry
+from kb.entries.values import EDITABLE
 from kb.interface.admin import ServiceAdmin
 from kb.upkeep.conflict_resolution import resolve_written
 from kb.upkeep.pages import due_page
@@ -46,6 +47,11 @@ _ORIGIN_COLOURS = {
 }
 
 
+_SAID = ("question", "text")
+_PLACE = ("document", "section", "audience", "product_line", "line_of_business")
+_OTHERS = [name for name in EDITABLE if name not in _SAID + _PLACE]
+
+
 @admin.register(Entry)
 class EntryAdmin(BulkActionsAdmin, HistoryPages, ServiceAdmin):
     """What is known: written, verified and retired through the services."""
@@ -71,35 +77,14 @@ class EntryAdmin(BulkActionsAdmin, HistoryPages, ServiceAdmin):
     actions_list = ["open_exports"]
     readonly_fields = ["verified_by", "verified_at", "created_at", "updated_at"]
     fieldsets = [
-        (None, {"fields": ["question", "text", "state", "confidence", "reason"]}),
-        (
-            "Place",
-            {
-                "fields": [
-                    "knowledge_base", "document", "section", "audience",
-                    "product_line", "line_of_business",
-                ]
-            },
-        ),
+        (None, {"fields": [*_SAID, "state", "confidence", "reason"]}),
+        ("Place", {"fields": ["knowledge_base", *_PLACE]}),
         (
             "Validity",
-            {
-                "fields": [
-                    "language", "valid_until", "review_interval_days", "owner",
-                    "origin",
-                ]
-            },
+            {"fields": [*_OTHERS, "origin"]},
         ),
-        (
-            "Verification",
-            {
-                "fields": [
-                    "verified_by", "verified_at", "created_at", "updated_at",
-                    "revision",
-                ]
-            },
-        ),
-    ]  # fmt: skip
+        ("Verification", {"fields": [*readonly_fields, "revision"]}),
+    ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Entry]:
         return (

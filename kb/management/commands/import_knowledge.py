@@ -1,8 +1,9 @@
 import argparse
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
@@ -59,48 +60,28 @@ class Command(BaseCommand):
         assert isinstance(files, list)  # noqa: S101  # argparse made it
         if len(files) > 1 and (options["document_title"] or options["source"]):
             raise CommandError("--document-title and --source are for one FILE.")
-        knowledge_base = KnowledgeBase.objects.filter(
-            slug=options["knowledge_base"]
-        ).first()
-        audience = Audience.objects.filter(slug=options["audience"]).first()
-        if knowledge_base is None or audience is None:
-            raise CommandError(
-                f"There is no knowledge base {options['knowledge_base']!r}."
-                if knowledge_base is None
-                else f"There is no audience {options['audience']!r}."
-            )
         verifier = _verifier(options["verify_as"])
-        tags = {facet: _tag(facet, options[facet.value]) for facet in Tag.Facet}
+        how = {
+            "knowledge_base": _named(KnowledgeBase, options["knowledge_base"]),
+            "audience": _named(Audience, options["audience"]),
+            "source": options["source"],
+            "title": options["document_title"],
+            "verify": verifier is not None,
+            **{facet.value: _tag(facet, options[facet.value]) for facet in Tag.Facet},
+        }
         for file in files:
-            self._bring(file, knowledge_base, audience, verifier, options, tags)
+            self._import(file, how, verifier, applies=options["dry_run"] is not True)
 
-    def _bring(
-        self,
-        file: Path,
-        knowledge_base: KnowledgeBase,
-        audience: Audience,
-        verifier: User | None,
-        options: dict[str, object],
-        tags: Mapping[Tag.Facet, Tag | None],
+    def _import(
+        self, file: Path, how: dict[str, Any], verifier: User | None, *, applies: bool
     ) -> None:
-        applies = options["dry_run"] is not True
         try:
             with file.open("rb") as stream:
-                upload = Upload(
-                    file=stream,
-                    name=file.name,
-                    knowledge_base=knowledge_base,
-                    audience=audience,
-                    source=str(options["source"]),
-                    title=str(options["document_title"]),
-                    verify=verifier is not None,
-                    product_line=tags[Tag.Facet.PRODUCT_LINE],
-                    line_of_business=tags[Tag.Facet.LINE_OF_BUSINESS],
-                )
-                begun = unfinished_import(upload, by=verifier) if applies else None
-                begun = begun or start_import(upload, by=verifier)
+                upload = Upload(file=stream, name=file.name, **how)
+                row = unfinished_import(upload, by=verifier) if applies else None
+                row = row or start_import(upload, by=verifier)
             began = time.monotonic()
-            done = run_import(begun.pk, apply=applies, writing=self._writing(file.name))
+            done = run_import(row.pk, apply=applies, writing=self._writing(file.name))
         except OSError as error:
             raise CommandError(f"{file} can not be read: {error.strerror}.") from error
         except NescioError as error:
@@ -143,6 +124,13 @@ class Command(BaseCommand):
             self.stdout.write(f"  bad {row['place']}: {row['reason']}")
         for note in done.notes:
             self.stdout.write(f"  {note}")
+
+
+def _named(model: Any, slug: object) -> Any:  # noqa: ANN401  # of either model
+    found = model.objects.filter(slug=slug).first()
+    if found is None:
+        raise CommandError(f"There is no {model._meta.verbose_name} {slug!r}.")
+    return found
 
 
 def _tag(facet: Tag.Facet, slug: object) -> Tag | None:
