@@ -13,32 +13,22 @@ class InvalidKnowledgeError(NescioError):
 
 
 class EntryNotFoundError(NotFoundError):
-    """There is no such entry, or the asker may not see it."""
-
     code = "entry_not_found"
 
 
 class RevisionNotFoundError(NotFoundError):
-    """The entry has no revision of this number."""
-
     code = "revision_not_found"
 
 
 class DocumentNotFoundError(NotFoundError):
-    """There is no such document, or the asker may not see it."""
-
     code = "document_not_found"
 
 
 class AudienceNotFoundError(NotFoundError):
-    """There is no such audience, or the asker does not belong to it."""
-
     code = "audience_not_found"
 
 
 class ProposalNotFoundError(NotFoundError):
-    """There is no such proposal, or the asker may not see its entry."""
-
     code = "proposal_not_found"
 
 
@@ -49,8 +39,6 @@ class ProposalDecidedError(ConflictError):
 
 
 class ImportNotFoundError(NotFoundError):
-    """There is no such import, or it is another user's."""
-
     code = "import_not_found"
 
 
@@ -67,14 +55,10 @@ class RevisionConflictError(ConflictError):
 
 
 class AudienceExistsError(ConflictError):
-    """The slug belongs to another audience."""
-
     code = "audience_exists"
 
 
 class TagExistsError(ConflictError):
-    """The slug of a new tag is taken."""
-
     code = "tag_exists"
 
 
@@ -105,15 +89,13 @@ class ExportNotReadyError(ConflictError):
 
 
 class ExportForbiddenError(NescioError):
-    """The asker may not have, or may no longer have, what the export holds."""
+    """The caller may not have, or may no longer have, what the export holds."""
 
     code = "permission_denied"
     status = 403
 
 
 class ConflictNotFoundError(NotFoundError):
-    """There is no such conflict, or the asker may not see both of its entries."""
-
     code = "conflict_not_found"
 
 

@@ -61,7 +61,7 @@ class CSVRenderer(_FileRenderer):
     list=extend_schema(operation_id="exports_list", summary="List your exports")
 )
 class ExportViewSet(ListModelMixin, ResourceViewSet[Job]):
-    """Archives that the caller asked for, newest first; each is a job."""
+    """Archives that the caller requested, newest first; each is a job."""
 
     permission_classes = [IsCurator]
     serializer_class = JobSerializer

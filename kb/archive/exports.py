@@ -74,13 +74,13 @@ def export_in_background(run: JobRun) -> dict[str, object]:
     """Make the archive that a job asks for; killed in between, it starts again.
 
     Raises:
-        ExportForbiddenError: Who asked has lost the right to it, or is gone.
+        ExportForbiddenError: Its owner has lost the right to it, or is gone.
     """
     complete = run.parameters["complete"] is True
     # Who is gone leaves no number, which no user has.
     reader = User.objects.filter(pk=run.owner_id or 0).first()
     if reader is None or not has_role(reader, _least_role(complete=complete)):
-        raise ExportForbiddenError("Who asked for the export may no longer have it.")
+        raise ExportForbiddenError("The owner of the export may no longer have it.")
     audiences = [] if complete else _visible_audiences(reader)
     path = _file(run.job_id)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -97,7 +97,7 @@ def export_in_background(run: JobRun) -> dict[str, object]:
 
 
 def get_exports(user: User) -> JobQuerySet:
-    """Exports that `user` asked for, newest first: nobody fetches another's."""
+    """Exports that `user` requested, newest first: nobody fetches another's."""
     return Job.objects.filter(kind=KIND, owner=user)
 
 

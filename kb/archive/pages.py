@@ -1,4 +1,4 @@
-"""Exports in the admin: asked for on one page, made by a job, fetched from there."""
+"""Exports in the admin: requested on one page, made by a job, fetched from there."""
 
 from uuid import UUID
 

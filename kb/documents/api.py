@@ -32,7 +32,7 @@ from kb.interface.api import (
 
 
 class SectionSerializer(serializers.Serializer[documents.SectionNode]):
-    """A heading with what stands below it, in order."""
+    """A heading with what is below it, in order."""
 
     id = serializers.IntegerField()
     heading = serializers.CharField()

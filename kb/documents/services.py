@@ -30,7 +30,7 @@ _ASIDE = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class SectionNode:
-    """A heading with what stands below it, in order.
+    """A heading with what is below it, in order.
 
     Attributes:
         id: The section it is already, whose entries it keeps; None for a new one.

@@ -126,7 +126,7 @@ def change_entries(
     Args:
         entry_ids: At most `BATCH` that `by` may see.
         by: Who changes them; None for the system, which verifies nothing.
-        may_verify: Whether `by` may vouch.
+        may_verify: Whether `by` may verify entries.
     """
     check_change(change, may_verify=may_verify and by is not None)
     model = active_model(for_share=True)

@@ -133,7 +133,7 @@ class Import(models.Model):
 class ImportedKey(models.Model):
     """A fact that an import came by, kept until the import ends.
 
-    Tells what stands twice in the file and what is no longer in it, without holding a
+    Shows what is twice in the file and what is no longer in it, without holding a
     file's facts in memory.
     """
 

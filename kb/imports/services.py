@@ -42,7 +42,7 @@ class Upload:
         source: Names the document; empty takes the name. A file with the source of one
             that was imported before is a new version of it.
         title: Of the document; empty takes its own, or the name without its ending.
-        verify: Whether who imports it vouches for what it says.
+        verify: Whether it is verified by who imports it.
         product_line: What new entries are about, and so `line_of_business`.
     """
 
@@ -169,7 +169,7 @@ def import_in_background(run: JobRun) -> dict[str, object]:
 
     Raises:
         NotFoundError: There is no such import any more.
-        InvalidKnowledgeError: Who asked for it may import no more.
+        InvalidKnowledgeError: Its owner may import no more.
     """
     import_id = run.parameters.get("import")
     row = Import.objects.filter(pk=import_id or 0).select_related("created_by").first()
@@ -178,7 +178,7 @@ def import_in_background(run: JobRun) -> dict[str, object]:
     if row.created_by is None or not has_role(row.created_by, Role.CURATOR):
         raise InvalidKnowledgeError(
             "owner",
-            f"Who asked for import {row.pk} is gone, or is no curator any more; let "
+            f"The owner of import {row.pk} is gone, or is no curator any more; let "
             "somebody else upload the file.",
         )
 

@@ -32,11 +32,11 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part of a text that stands for itself.
+    """A part of a text that is read by itself.
 
     Attributes:
         lines: The lines of a paragraph, the items of a list, the rows of a table.
-        place: Where it stands, such as "page 3".
+        place: Where it is, such as "page 3".
         level: Of a heading, from 1.
     """
 

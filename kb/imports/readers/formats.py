@@ -38,10 +38,10 @@ class Fact:
 
     Attributes:
         text: What it states, or the answer to `question`.
-        place: Where in its source it stands, such as "line 7".
+        place: Where in its source it is, such as "line 7".
         question: Set for a question with its exact answer.
         id: What its source calls it; empty where it has no name.
-        headings: The headings it stands under, outermost first.
+        headings: The headings it is under, outermost first.
     """
 
     text: str

@@ -54,7 +54,7 @@ def read_html(stream: IO[bytes], language: str) -> SourceDocument:
 
 
 class _Line:
-    """What stands in a line until something breaks it, and where it began."""
+    """What a line holds until something breaks it, and where it began."""
 
     def __init__(self, number: int) -> None:
         self._words: list[str] = []
