@@ -121,11 +121,7 @@ ENTRIES = Table("entries", Entry, left_out=frozenset({"id", "search_vector"}))
 REVISIONS = Table("revisions", Revision)
 CONFLICTS = Table("conflicts", Conflict)
 PROPOSALS = Table(
-    "proposals",
-    Proposal,
-    left_out=frozenset({"id", "job"}),
-    since=2,
-    pairs="nearest",
+    "proposals", Proposal, left_out=frozenset({"id", "job"}), since=2, pairs="nearest"
 )
 
 TABLES = (

@@ -10,10 +10,7 @@ from kb.audiences.models import Audience
 
 MAX_REVIEW_INTERVAL = 3_650
 """Days; the longest interval between two reviews, ten years."""
-REVIEW_INTERVAL_LIMITS = (
-    MinValueValidator(1),
-    MaxValueValidator(MAX_REVIEW_INTERVAL),
-)
+REVIEW_INTERVAL_LIMITS = (MinValueValidator(1), MaxValueValidator(MAX_REVIEW_INTERVAL))
 
 
 class KnowledgeBase(models.Model):

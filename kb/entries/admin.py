@@ -79,10 +79,7 @@ class EntryAdmin(BulkActionsAdmin, HistoryPages, ServiceAdmin):
     fieldsets = [
         (None, {"fields": [*_SAID, "state", "confidence", "reason"]}),
         ("Place", {"fields": ["knowledge_base", *_PLACE]}),
-        (
-            "Validity",
-            {"fields": [*_OTHERS, "origin"]},
-        ),
+        ("Validity", {"fields": [*_OTHERS, "origin"]}),
         ("Verification", {"fields": [*readonly_fields, "revision"]}),
     ]
 

@@ -115,11 +115,7 @@ def check_change(change: BulkChange, *, may_verify: bool) -> None:
 
 @transaction.atomic
 def change_entries(
-    entry_ids: Collection[int],
-    change: BulkChange,
-    *,
-    by: User | None,
-    may_verify: bool,
+    entry_ids: Collection[int], change: BulkChange, *, by: User | None, may_verify: bool
 ) -> BulkReport:
     """Make one change of these entries, each with its next revision.
 

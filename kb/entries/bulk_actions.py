@@ -63,9 +63,7 @@ _WORDS = {
         "marked for review",
     ),
     Action.RETIRE: _Words(
-        "Retire",
-        "No answer uses them any more. They can be restored.",
-        "retired",
+        "Retire", "No answer uses them any more. They can be restored.", "retired"
     ),
     Action.RESTORE: _Words(
         "Restore from retirement",
@@ -81,9 +79,7 @@ _WORDS = {
         "changed",
     ),
     Action.INTERVAL: _Words(
-        "Change the review interval",
-        "Days from a verification to the next.",
-        "changed",
+        "Change the review interval", "Days from a verification to the next.", "changed"
     ),
     Action.PRODUCT_LINE: _Words("Change the product line", _TO_EXPERTS, "changed"),
     Action.LINE_OF_BUSINESS: _Words(

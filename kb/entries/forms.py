@@ -12,12 +12,7 @@ from kb.embedding.services import active_model
 from kb.entries.models import Entry
 from kb.entries.services import create_entry, edit_entry
 from kb.entries.states import restore_entry, retire_entry, verify_entry
-from kb.entries.values import (
-    EDITABLE,
-    REASON_LIMIT,
-    TEXT_LIMIT,
-    UNVERIFIED_CONFIDENCE,
-)
+from kb.entries.values import EDITABLE, REASON_LIMIT, TEXT_LIMIT, UNVERIFIED_CONFIDENCE
 from kb.interface.admin import ServiceForm
 
 

@@ -86,11 +86,7 @@ class EntryQuerySet(models.QuerySet["Entry"]):
     def servable(self) -> Self:
         """Entries that may be evidence as far as their state goes: a person's, no draft, not retired."""
         return self.exclude(
-            state__in=[
-                Entry.State.DRAFT,
-                Entry.State.RETIRED,
-                Entry.State.PROPOSED,
-            ]
+            state__in=[Entry.State.DRAFT, Entry.State.RETIRED, Entry.State.PROPOSED]
         )
 
 

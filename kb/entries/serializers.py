@@ -172,8 +172,7 @@ class NewEntrySerializer(EntryChangesSerializer):
     """An entry to be written."""
 
     knowledge_base = KnowledgeBaseField(
-        required=False,
-        help_text="By default the document's, or the only one there is.",
+        required=False, help_text="By default the document's, or the only one there is."
     )
     revision = None  # type: ignore[assignment]  # there is none yet
     verify = StrictBooleanField(

@@ -49,11 +49,7 @@ REVISED = tuple(
 NEEDS_NEW_VERIFICATION = frozenset({"text", "question", "valid_until"})
 """What a verification confirms: a change of one of these asks for a new one."""
 
-WRITABLE_STATES = (
-    Entry.State.DRAFT,
-    Entry.State.IN_REVIEW,
-    Entry.State.NEEDS_REVIEW,
-)
+WRITABLE_STATES = (Entry.State.DRAFT, Entry.State.IN_REVIEW, Entry.State.NEEDS_REVIEW)
 
 
 class _EntryValues(TypedDict, total=False):

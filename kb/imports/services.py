@@ -190,8 +190,6 @@ def import_in_background(run: JobRun) -> dict[str, object]:
             step.advance(done=max(done, step.done), total=total)
 
     row = run_import(
-        row.pk,
-        apply=run.parameters.get("dry_run") is not True,
-        writing=writing,
+        row.pk, apply=run.parameters.get("dry_run") is not True, writing=writing
     )
     return {"import": row.pk, "state": row.state, **row.counts}
