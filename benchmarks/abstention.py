@@ -34,8 +34,8 @@ from probes.abstention.probe import Labelled  # noqa: E402
 from probes.language_model import WhiteBoxModel, load_model  # noqa: E402
 from probes.taps import Tap  # noqa: E402
 from qa.inference.grounded import GroundedLanguageModel  # noqa: E402
-from qa.inference.grounded_form import passing_of  # noqa: E402
-from qa.inference.white_box import middle_of, usual_of  # noqa: E402
+from qa.inference.grounded_form import answer_passing  # noqa: E402
+from qa.inference.white_box import default_tap, middle_tap  # noqa: E402
 from qa.pipeline.language_model import NO_CAPTURE, Capture, Prompt  # noqa: E402
 
 CAPTURE_LIMIT = 1.03
@@ -160,7 +160,7 @@ def second_pass(
     """Compare a second pass that ends at a block with one through all."""
     last = Tap(model.blocks - 1)
     passings = [
-        passing_of(model.tokens, prompt, answer)
+        answer_passing(model.tokens, prompt, answer)
         for prompt, answer in zip(asked, answers, strict=True)
     ]
     sides = [
@@ -234,7 +234,7 @@ def main() -> int:
     count = parser.parse_args().questions
     model = load_model(settings.LANGUAGE_MODEL)
     writer = GroundedLanguageModel(model)
-    usual, middle = usual_of(model.blocks), middle_of(model.blocks)
+    usual, middle = default_tap(model.blocks), middle_tap(model.blocks)
     asked = prompts(count)
     answers = [writer.generate(prompt) for prompt in asked]
     spans = [answer.short_answer for answer in answers]

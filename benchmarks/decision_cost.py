@@ -38,7 +38,7 @@ from qa.inference.closed_book_form import ClosedBookForm, SelfKnowledgeByDraft
 from qa.inference.known_by_history import SelfKnowledgeByHistory
 from qa.inference.known_by_probe import BoundaryProbe, SelfKnowledgeByProbe
 from qa.inference.policy_models import history_form, load_closed_book_form
-from qa.inference.white_box import middle_of
+from qa.inference.white_box import middle_tap
 from qa.pipeline.history import JudgedQuestion, KnownQuestion
 from qa.pipeline.self_knowledge import SelfKnowledge
 from qa.pipeline.values import Question
@@ -227,7 +227,7 @@ def main() -> int:
 
 def _probe(form: ClosedBookForm) -> BoundaryProbe:
     """Return a probe of the middle block; its time does not depend on what it learnt."""
-    tap = middle_of(form.model.blocks)
+    tap = middle_tap(form.model.blocks)
     (states,) = form.model.look_each([form.ending_ids()], form.prefix(), taps=[tap])
     random = np.random.default_rng(0)
     given = [

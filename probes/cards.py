@@ -1,6 +1,6 @@
 """A probe as two files: its weights, and a card that says all else; never a pickle.
 
-Nothing here needs torch: whoever lists, moves or refuses probes reads cards alone.
+Nothing here needs torch: listing, moving or refusing probes reads cards alone.
 """
 
 import hashlib

@@ -28,13 +28,13 @@ Signals = Mapping[str, float | None]
 Numbers = NDArray[np.float64]
 
 # (answers, of these right and of these wrong)
-_LEAST_TO_FIT: Final = (100, 20)
+_MIN_TO_FIT: Final = (100, 20)
 # A share of missing values from which on being missing has a weight of its own.
-_OFTEN: Final = 0.005
+_MIN_MISSING_SHARE: Final = 0.005
 # Probabilities nearer to 0 and 1 than this count as this.
-_NEAREST: Final = 1e-6
+_MIN_PROBABILITY: Final = 1e-6
 # Beyond so many deviations a signal says no more than at that many.
-_FURTHEST: Final = 8.0
+_MAX_DEVIATIONS: Final = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def fit_joint(
 
     A signal that was never measured, or never differs, is left out.
     """
-    require_labels(is_right, "to fit on", *_LEAST_TO_FIT)
+    require_labels(is_right, "to fit on", *_MIN_TO_FIT)
     measured = {
         name: np.array(
             [
@@ -137,7 +137,7 @@ def fit_joint(
         is_missing = np.isnan(values)
         scaled = _standardised(values, mean, deviation)
         columns[name, False] = np.where(is_missing, 0.0, scaled)
-        if _OFTEN <= is_missing.mean() <= 1 - _OFTEN:
+        if _MIN_MISSING_SHARE <= is_missing.mean() <= 1 - _MIN_MISSING_SHARE:
             columns[name, True] = is_missing.astype(np.float64)
     table = np.column_stack([*columns.values()] or [np.zeros((len(rows), 0))])
     labels = np.array(is_right, dtype=np.float64)
@@ -167,7 +167,7 @@ def _standardised(
     values: Numbers | float, mean: float, deviation: float
 ) -> Numbers | float:
     scaled: Numbers = np.clip(
-        (np.asarray(values) - mean) / deviation, -_FURTHEST, _FURTHEST
+        (np.asarray(values) - mean) / deviation, -_MAX_DEVIATIONS, _MAX_DEVIATIONS
     )
     return scaled
 
@@ -178,7 +178,7 @@ def _read(value: float | None, *, is_log_odds: bool) -> float:
         return math.nan
     if not is_log_odds:
         return max(-1e9, min(1e9, value))
-    share = min(max(value, _NEAREST), 1 - _NEAREST)
+    share = min(max(value, _MIN_PROBABILITY), 1 - _MIN_PROBABILITY)
     return math.log(share / (1 - share))
 
 

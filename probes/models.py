@@ -23,7 +23,7 @@ class ProbeQuerySet(models.QuerySet["Probe"]):
         )
 
     def active_for(self, *language_models: str) -> Self:
-        """Those in force for the models of these fingerprints."""
+        """Those active for the models of these fingerprints."""
         return self.filter(state=Probe.State.ACTIVE, language_model__in=language_models)
 
 

@@ -1,4 +1,4 @@
-"""The registry of probes: kept, tried in shadow, put in force, taken out again."""
+"""The registry of probes: kept, tried in shadow, activated, retired."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -67,9 +67,9 @@ def register(
 
 
 def promote(probe_id: int, state: str, *, by: AbstractBaseUser | None) -> Probe:
-    """Let a probe run in shadow, or put it in force in place of the one that is.
+    """Let a probe run in shadow, or activate it in place of the active one.
 
-    Putting the former one in force again undoes it.
+    Activating the former one again undoes it.
 
     Raises:
         ProbeStateError: It is in that state already, or can't be brought into it.
@@ -82,8 +82,8 @@ def promote(probe_id: int, state: str, *, by: AbstractBaseUser | None) -> Probe:
             raise ProbeStateError(f"{probe} is {probe.state} already.")
         if state == State.SHADOW and probe.kind not in ANSWER_KINDS:
             raise ProbeStateError(
-                f"{probe} is asked of no answer, so that it has no shadow: put it in "
-                "force, or leave it."
+                f"{probe} is asked of no answer, so that it has no shadow: "
+                "activate it, or leave it."
             )
         load_probe(probe.files, language_model=probe.language_model)
         replaced = None
@@ -185,8 +185,8 @@ def unregistered(directory: Path = DIRECTORY) -> list[ProbeFiles]:
 def register_shipped(directory: Path = DIRECTORY) -> list[Probe]:
     """Register the probes below `directory` that are not, and return them.
 
-    Each is put in force for its own language model, and serves no other, unless one of
-    its kind is in force there. What was done with it afterwards stands: it is looked at
+    Each is activated for its own language model, and serves no other, unless one of
+    its kind is active there. What was done with it afterwards is left: it is looked at
     once.
     """
     made = []

@@ -1,6 +1,7 @@
 from typing import Any
 
 import django_filters
+from accounts.viewsets import ResourceViewSet
 from django.db import transaction
 from drf_spectacular.utils import (
     OpenApiResponse,

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from accounts.viewsets import ResourceViewSet
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers

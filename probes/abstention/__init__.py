@@ -1,4 +1,4 @@
-"""Abstention: whether an answer is to be shown, told from the model's own activations.
+"""Abstention: whether an answer is to be shown, judged from the model's own activations.
 
 Importing this package imports torch.
 

@@ -15,7 +15,7 @@ from probes.cards import ProbeCard, ProbeFiles, card_bytes
 from probes.taps import Part, Tap
 
 # Sizes that a file may ask for: a forged card must not take all memory.
-_LARGEST: Final = 1 << 16
+_MAX_SIZE: Final = 1 << 16
 
 
 def probe_files(
@@ -81,8 +81,8 @@ def _filled(
     width: int, settings: FitSettings, tensors: Mapping[str, torch.Tensor]
 ) -> SequenceClassifier:
     sizes: tuple[object, ...] = (width, settings.hidden, settings.projected)
-    if not all(isinstance(size, int) and 0 < size <= _LARGEST for size in sizes):
-        raise ValueError(f"sizes {sizes} are not between 1 and {_LARGEST}")
+    if not all(isinstance(size, int) and 0 < size <= _MAX_SIZE for size in sizes):
+        raise ValueError(f"sizes {sizes} are not between 1 and {_MAX_SIZE}")
     if not all(bool(torch.isfinite(tensor).all()) for tensor in tensors.values()):
         raise ValueError("a weight is not finite")
     # Its first weights are thrown away, and must not touch anybody's random numbers.

@@ -63,8 +63,8 @@ def abstention_loss(
 
 
 # (answers, of these right and of these wrong)
-_LEAST_TO_FIT: Final = (100, 20)
-_LEAST_HELD_OUT: Final = (30, 6)
+_MIN_TO_FIT: Final = (100, 20)
+_MIN_HELD_OUT: Final = (30, 6)
 _TEMPERATURES: Final = (0.05, 20.0)
 
 
@@ -136,8 +136,8 @@ def fit(
     What is reported of a probe must come from a third set: the held-out answers chose
     its epoch and its temperature.
     """
-    require_labels([row.is_right for row in training], "to fit on", *_LEAST_TO_FIT)
-    require_labels([row.is_right for row in held_out], "held out", *_LEAST_HELD_OUT)
+    require_labels([row.is_right for row in training], "to fit on", *_MIN_TO_FIT)
+    require_labels([row.is_right for row in held_out], "held out", *_MIN_HELD_OUT)
     width = training[0].activations.shape[1]
     # The caller's random numbers are none of our business.
     with torch.random.fork_rng(devices=[]):

@@ -67,7 +67,7 @@ class Batch:
     targets: torch.Tensor
 
 
-def batch_of(examples: Sequence[Example]) -> Batch:
+def make_batch(examples: Sequence[Example]) -> Batch:
     """Put examples side by side."""
     width = max(map(len, examples))
     longest = max(len(example.answer) for example in examples)
@@ -82,7 +82,7 @@ def batch_of(examples: Sequence[Example]) -> Batch:
     return Batch(ids, mask, targets)
 
 
-def batches_of(
+def make_batches(
     examples: Sequence[Example], size: int, chance: random.Random
 ) -> Iterator[list[Example]]:
     """Yield all examples once, in batches of like length and random order.
@@ -104,7 +104,7 @@ def batches_of(
     yield from batches
 
 
-_LEAST_EXAMPLES: Final = 50
+_MIN_EXAMPLES: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +152,9 @@ def fit_adapter(
     Raises:
         TooFewLabelsError: There is too little to learn from.
     """
-    if len(examples) < _LEAST_EXAMPLES:
+    if len(examples) < _MIN_EXAMPLES:
         raise TooFewLabelsError(
-            f"{len(examples)} examples: at least {_LEAST_EXAMPLES} are needed to fit an "
+            f"{len(examples)} examples: at least {_MIN_EXAMPLES} are needed to fit an "
             "adapter. Give it more questions."
         )
     devices = [model.device] if model.device.type == "cuda" else []
@@ -200,8 +200,8 @@ def _fit(
     number = 0
     adapted.train()
     for _ in range(settings.epochs):
-        for rows in batches_of(examples, settings.batch, chance):
-            loss = _loss(adapted, batch_of(rows))
+        for rows in make_batches(examples, settings.batch, chance):
+            loss = _loss(adapted, make_batch(rows))
             optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]  # untyped in torch
             torch.nn.utils.clip_grad_norm_(weights, 1.0)

@@ -31,7 +31,7 @@ from probes.language_model.model import WhiteBoxModel
 from probes.language_model.second_pass import Passing
 from probes.taps import Activations, Tap
 
-LEAST_PAIRS = 8
+MIN_PAIRS = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,15 +75,15 @@ def fit_direction(
 
     Raises:
         ValueError: The shapes differ, or the sides do not differ at all.
-        TooFewLabelsError: There are fewer than `LEAST_PAIRS` pairs.
+        TooFewLabelsError: There are fewer than `MIN_PAIRS` pairs.
     """
     if positive.shape != negative.shape or positive.ndim != 2:
         raise ValueError(
             f"The sides have the shapes {positive.shape} and {negative.shape}."
         )
-    if len(positive) < LEAST_PAIRS:
+    if len(positive) < MIN_PAIRS:
         raise TooFewLabelsError(
-            f"{len(positive)} pairs are too few; give at least {LEAST_PAIRS}."
+            f"{len(positive)} pairs are too few; give at least {MIN_PAIRS}."
         )
     ups, downs = positive.astype(np.float64), negative.astype(np.float64)
     differences = ups - downs
@@ -161,20 +161,20 @@ def _fit(
         draw_contrasts(model.tokens, part, trait, count=count, seed=settings.seed)
         for part, count in (
             (mixed[held:], settings.pairs),
-            (mixed[:held], max(LEAST_PAIRS, settings.pairs // 4)),
+            (mixed[:held], max(MIN_PAIRS, settings.pairs // 4)),
         )
     ]
-    if min(map(len, drawn)) < LEAST_PAIRS:
+    if min(map(len, drawn)) < MIN_PAIRS:
         raise TooFewLabelsError(
             f"{len(statements)} statements are too few for {trait.value}: of "
-            f"{settings.held_out:.0%} that are held out, {LEAST_PAIRS} pairs are wanted."
+            f"{settings.held_out:.0%} that are held out, {MIN_PAIRS} pairs are wanted."
         )
 
-    def told(done: int) -> None:
+    def report(done: int) -> None:
         if on_progress:
             on_progress(trait.value, done, sum(map(len, drawn)))
 
-    (up, down), (held_up, held_down) = _read(model, drawn, told)
+    (up, down), (held_up, held_down) = _read(model, drawn, report)
     directions = [
         fit_direction(up[:, layer], down[:, layer], method=settings.method)
         for layer in range(model.blocks)
@@ -196,7 +196,7 @@ def _fit(
 def _read(
     model: WhiteBoxModel,
     drawn: Sequence[Sequence[Contrast]],
-    told: Callable[[int], None],
+    report: Callable[[int], None],
 ) -> list[tuple[Activations, Activations]]:
     """Return each part's states at the last token, two of (pairs, blocks, width)."""
     found, done = [], 0
@@ -206,7 +206,7 @@ def _read(
             some = part[first : first + _PAIRS_AT_ONCE]
             texts = [ids for pair in some for ids in (pair.positive, pair.negative)]
             sides.append(_last_states(model, texts))
-            told(done := done + len(some))
+            report(done := done + len(some))
         both = np.concatenate(sides)
         found.append((both[::2], both[1::2]))
     return found

@@ -23,7 +23,7 @@ from probes.exceptions import StatementFileError
 from probes.language_model.tokens import Tokens, Turn
 
 OWN_STATEMENTS: Final = Path(__file__).parent / "statements.jsonl"
-# What the last tokens of a statement hold is the end of it, whoever says it.
+# What the last tokens of a statement hold is the end of it, no matter who says it.
 _LAST_TOKENS_LEFT_OUT: Final = 5
 _INSTRUCTION: Final = "Pretend you are {} person making statements about the world."
 

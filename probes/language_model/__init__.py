@@ -1,6 +1,6 @@
 """A causal language model with its insides in reach.
 
-Importing this package imports torch: whoever may run without a model imports it late.
+Importing this package imports torch: what may run without a model imports it late.
 """
 
 from probes.language_model.batch import Written

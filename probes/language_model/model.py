@@ -155,10 +155,10 @@ class WhiteBoxModel:
         taps: Sequence[Tap],
         watch: Callable[[Tap, Activations], bool] | None = None,
     ) -> Look:
-        """Read `ids`, at least one, and tell what stands at the taps at the last one.
+        """Read `ids`, at least one, and return what is at the taps at the last one.
 
         Args:
-            watch: Told in mid-pass what stands at each tap, shape (width,); False ends
+            watch: Called in mid-pass with what is at each tap, shape (width,); False ends
                 the reading there, and nothing behind it is computed.
         """
 
@@ -180,7 +180,7 @@ class WhiteBoxModel:
         *,
         taps: Sequence[Tap],
     ) -> list[Mapping[Tap, Activations]]:
-        """Tell what stands at the taps at the last token of each row.
+        """Return what is at the taps at the last token of each row.
 
         Rows are read side by side, each after the same context, and no further than
         the deepest tap.

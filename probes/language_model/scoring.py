@@ -1,6 +1,6 @@
 """How likely a model holds continuations, and labels after examples.
 
-Where a label stands is known from how the row was put together and never looked for in it:
+Where a label is, is known from how the row was put together and never looked for in it:
 a text that looks like an example is none.
 """
 
@@ -84,7 +84,7 @@ def _padded(
 ) -> tuple[list[list[int]], int]:
     """Return rows of one width, and how many of their first positions give no output.
 
-    Padding stands to the right, where causal attention never looks. Output of the whole
+    Padding is on the right, where causal attention never looks. Output of the whole
     vocabulary is most of the work: none for what is skipped.
     """
     width = max(1, *map(len, options))

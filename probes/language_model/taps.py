@@ -100,7 +100,7 @@ def blocks_of(module: PreTrainedModel) -> nn.ModuleList:
     """Return a model's decoder blocks, first to last.
 
     Raises:
-        LayerError: The model keeps its blocks in no list that can be told.
+        LayerError: The model keeps its blocks in no list that can be found.
     """
     count = module.config.get_text_config().num_hidden_layers
     lists = (

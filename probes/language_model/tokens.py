@@ -82,7 +82,7 @@ class Tokens:
     def encode_with_offsets(
         self, text: str
     ) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
-        """Encode data and tell which characters each token stands for.
+        """Encode data and which characters each token represents.
 
         Returns:
             Ids, and for each the indices of its first character and after its last.

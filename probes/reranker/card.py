@@ -26,7 +26,7 @@ class RerankerCard:
     Attributes:
         base: Name of the model that fitting began with.
         language_model: Fingerprint of the model whose preferences it learnt.
-        boundary_probe: Fingerprint of the probe that told them.
+        boundary_probe: Fingerprint of the probe that gave them.
         data_sha256: Digest of the preferences that it was fitted on.
         sizes: Counts by name: preferences, held out.
         settings: How it was fitted.

@@ -49,8 +49,8 @@ from .card import CARD, WEIGHTS, RerankerCard, write_card
 from .preferences import Preference
 from .scoring import open_encoder
 
-_LEAST: Final = 20
-_LEAST_HELD_OUT: Final = 10
+_MIN: Final = 20
+_MIN_HELD_OUT: Final = 10
 _HELD_OUT: Final = "held_out"
 _PLACES: Final = 10
 METRIC: Final = f"{_HELD_OUT}_mrr@{_PLACES}"
@@ -129,8 +129,8 @@ def fit_reranker(
         TooFewLabelsError: There are too few preferences.
     """
     for rows, what, least in (
-        (training, "to fit on", _LEAST),
-        (held_out, "held out", _LEAST_HELD_OUT),
+        (training, "to fit on", _MIN),
+        (held_out, "held out", _MIN_HELD_OUT),
     ):
         if len(rows) < least:
             raise TooFewLabelsError(

@@ -24,7 +24,7 @@ from qa.inference.evidence_text import (
     MAX_QUESTION_TOKENS,
     flatten,
 )
-from qa.inference.white_box import mean_of
+from qa.inference.white_box import bounded_mean
 from qa.pipeline.language_model import Generation
 from qa.pipeline.values import Question
 
@@ -47,7 +47,7 @@ _EXAMPLES: Final = (
     ),
     ("how many strings does a violin have", (), "four"),
 )
-_MOST_TOKENS: Final = 24
+_MAX_TOKENS: Final = 24
 _LINE_END: Final = "\n"
 
 
@@ -84,7 +84,7 @@ class ClosedBookForm:
         return tuple(ids)
 
     def ending_ids(self) -> tuple[int, ...]:
-        """Return what stands between question or notes and the answer."""
+        """Return what comes between question or notes and the answer."""
         encode = self.model.tokens.encode_text
         return (*encode(_LINE_END), *encode("Answer:"))
 
@@ -101,7 +101,7 @@ class ClosedBookForm:
         self,
         context: Context,
         *,
-        max_tokens: int = _MOST_TOKENS,
+        max_tokens: int = _MAX_TOKENS,
         taps: Sequence[Tap] = (),
     ) -> Generated:
         """Write the answer, one line, behind what `open` read.
@@ -138,7 +138,7 @@ class ClosedBookForm:
             for question, own in zip(questions, behind, strict=True)
         ]
         return self.model.write_each(
-            rows, self.prefix(), max_tokens=_MOST_TOKENS, stop=[_LINE_END]
+            rows, self.prefix(), max_tokens=_MAX_TOKENS, stop=[_LINE_END]
         )
 
 
@@ -159,14 +159,14 @@ def write_draft(form: ClosedBookForm, context: Context) -> Generation:
     """Write the answer behind a prompt that `form` has opened."""
     began = time.perf_counter()
     written = form.write(context)
-    return draft_of(
+    return as_draft(
         written,
         prompt_tokens=len(context),
         milliseconds=(time.perf_counter() - began) * 1000,
     )
 
 
-def draft_of(
+def as_draft(
     written: Generated, *, prompt_tokens: int, milliseconds: float
 ) -> Generation:
     """Return what was written as a draft that cites nothing."""
@@ -174,13 +174,13 @@ def draft_of(
     return Generation(
         can_answer=bool(text),
         answer=text,
-        log_probability=mean_of(written.log_probabilities),
+        log_probability=bounded_mean(written.log_probabilities),
         raw=written.text,
         prompt_tokens=prompt_tokens,
         answer_tokens=len(written.ids),
         milliseconds=milliseconds,
         least_log_probability=min(written.log_probabilities, default=None),
-        entropy=mean_of(written.entropies),
+        entropy=bounded_mean(written.entropies),
     )
 
 

@@ -27,7 +27,7 @@ _SENTENCE_END: Final = re.compile(
 def flatten(text: str) -> str:
     """Return `text` on one line, each unseen character as a plain space.
 
-    Character i of the result stands for character i of `text`, so a span of one is a
+    Character i of the result represents character i of `text`, so a span of one is a
     span of the other.
     """
     return "".join(

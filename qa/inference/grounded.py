@@ -17,7 +17,7 @@ from qa.inference.grounded_form import (
     notes_ids,
 )
 from qa.inference.guided import GuidedLanguageModel
-from qa.inference.white_box import mean_of, pieces_of
+from qa.inference.white_box import bounded_mean, token_texts
 from qa.pipeline.language_model import (
     NO_CAPTURE,
     Capture,
@@ -53,7 +53,7 @@ def reasoning(language: str, number: int | None, pieces: int, can_answer: bool) 
     return found.format(pieces=pieces, number=number, judged=judged)
 
 
-_MOST_TOKENS: Final = 64
+_MAX_TOKENS: Final = 64
 # Changes when what is written changes: it is part of the fingerprint.
 _WRITING: Final = "whole words of one piece; 1"
 
@@ -116,7 +116,7 @@ class GroundedLanguageModel:
         spans = Spans(prompt.evidence, tokens, limit=MAX_ENTRY_TOKENS)
         written = self._model.generate(
             look.context,
-            max_tokens=_MOST_TOKENS,
+            max_tokens=_MAX_TOKENS,
             allowed=spans.allowed,
             taps=capture.answer,
             with_end=capture.ends,
@@ -159,14 +159,14 @@ def _draft(
         verdict_probability=verdict,
         willingness=willingness,
         answer=span.sentences if span else "",
-        log_probability=mean_of(written.log_probabilities),
+        log_probability=bounded_mean(written.log_probabilities),
         raw=f"Verdict: {verdict:.3f}\nWillingness: {willingness:.3f}\n"
         f"Answer:{written.text}",
         answer_tokens=len(written.ids),
         short_answer=span.words if span else "",
-        tokens=pieces_of(written.ids, tokens),
+        tokens=token_texts(written.ids, tokens),
         least_log_probability=min(written.log_probabilities, default=None),
-        entropy=mean_of(written.entropies),
+        entropy=bounded_mean(written.entropies),
     )
 
 

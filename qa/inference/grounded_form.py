@@ -68,7 +68,7 @@ def end_id(tokens: Tokens) -> int:
     return min(tokens.end_ids)
 
 
-def passing_of(
+def answer_passing(
     tokens: Tokens, prompt: Prompt, answer: str, *, pieces: int | None = None
 ) -> Passing:
     """Return the second pass of an answer: its own tokens and its end token are kept."""
@@ -77,7 +77,7 @@ def passing_of(
     return Passing(ids, len(before), len(ids))
 
 
-def prompt_passing_of(
+def prompt_passing(
     tokens: Tokens, prompt: Prompt, *, pieces: int | None = None
 ) -> Passing:
     """Return the pass up to the answer: the prompt's last token alone is kept."""

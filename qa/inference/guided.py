@@ -26,7 +26,7 @@ from qa.inference.evidence_text import (
     note_of,
     sentence_spans,
 )
-from qa.inference.white_box import mean_of
+from qa.inference.white_box import bounded_mean
 from qa.pipeline.language_model import NO_CAPTURE, Capture, Generation, Prompt
 
 # Far from any knowledge base's own subject, so that none of their words leak.
@@ -175,7 +175,7 @@ class GuidedLanguageModel:
             can_answer=can_answer,
             verdict_probability=reading.verdict,
             answer=answer,
-            log_probability=mean_of(copied.log_probabilities),
+            log_probability=bounded_mean(copied.log_probabilities),
             raw=f"Note: {number}\nVerdict: {reading.verdict:.3f}\nAnswer: {answer}",
             prompt_tokens=reading.tokens,
             answer_tokens=copied.end - copied.start,

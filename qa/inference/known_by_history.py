@@ -101,7 +101,7 @@ def _example(tokens: Tokens, past: KnownQuestion) -> Example:
 
 
 def question_ids(tokens: Tokens, question: str, *, limit: int) -> tuple[int, ...]:
-    """Return a question up to where its label stands; of its text at most `limit`."""
+    """Return a question up to where its label comes; of its text at most `limit`."""
     asked = tokens.encode_text(f"Question: {flatten(question).strip()}")
     line = tokens.encode_text("\n")
     return (*asked[:limit], *line, *tokens.encode_text("Answer:"))

@@ -80,14 +80,14 @@ class EstimateByProbe:
 
 
 class SelfKnowledgeByProbe:
-    """`qa.pipeline.self_knowledge.SelfKnowledge` by the boundary probe in force."""
+    """`qa.pipeline.self_knowledge.SelfKnowledge` by the active boundary probe."""
 
     def __init__(
         self, form: ClosedBookForm, probe: BoundaryProbe | None = None
     ) -> None:
-        """Take over the form; without a probe the one in force is looked up (one query).
+        """Take over the form; without a probe the active one is looked up (one query).
 
-        Where none can be used, nothing can be told, and every question is looked up.
+        Where none can be used, nothing is known, and every question is looked up.
         """
         self._form = form
         self._probe = probe or active_boundary_probe(form)
@@ -115,7 +115,7 @@ class SelfKnowledgeByProbe:
 
 
 def active_boundary_probe(form: ClosedBookForm) -> BoundaryProbe | None:
-    """Return the boundary probe in force for the form's model (one query).
+    """Return the active boundary probe for the form's model (one query).
 
     One that can't be used is logged, and is none until it is tried again in a minute.
     """
@@ -145,7 +145,7 @@ def _load(row: Probe, form: ClosedBookForm) -> BoundaryProbe:
         )
     probe = load_probe(row.files, language_model=form.model.fingerprint)
     if not isinstance(probe, AbstentionProbe):
-        raise ProbeFileError(f"{row} reads no activations; register it anew.")
+        raise ProbeFileError(f"{row} reads no activations; register it again.")
     (states,) = form.model.look_each(
         [form.ending_ids()], form.prefix(), taps=[probe.tap]
     )

@@ -106,7 +106,7 @@ _LEADS: Final = (" ", "")
 
 @dataclass(frozen=True, slots=True)
 class LabelPair:
-    """What stands for "it is so" and for "it is not"."""
+    """The words for "it is so" and for "it is not"."""
 
     known: str
     unknown: str

@@ -20,14 +20,14 @@ from qa.exceptions import LanguageModelUnavailableError
 from qa.inference.closed_book_form import ClosedBookForm
 from qa.inference.evidence_text import flatten, note_of
 from qa.inference.policy_models import load_closed_book_form
-from qa.inference.white_box import pieces_of
+from qa.inference.white_box import token_texts
 from qa.pipeline.monitored import Draft
 
 FORM: Final = "monitored-1"
 _LINE_END: Final = "\n"
-_MOST_TOKENS: Final = 64
-_MOST_QUERY_TOKENS: Final = 32
-_LONGEST_SEGMENT_TOKENS: Final = 256
+_MAX_TOKENS: Final = 64
+_MAX_QUERY_TOKENS: Final = 32
+_MAX_SEGMENT_TOKENS: Final = 256
 
 _ANSWERING: Final = """\
 Answer each question in one or more short sentences, one step after the other. Notes may \
@@ -129,7 +129,9 @@ class SteeredWriter:
         ids = self._layout.prompt_ids(question, [note_of(piece) for piece in notes])
         written = self.continue_from(ids, kept, steering=steering)
         confidences = self._directions.confidence_of(written.activations).tolist()
-        return _draft(written, pieces_of(written.ids, self._model.tokens), confidences)
+        return _draft(
+            written, token_texts(written.ids, self._model.tokens), confidences
+        )
 
     def continue_from(
         self,
@@ -148,7 +150,7 @@ class SteeredWriter:
             context = model.read([*prompt, *before], prefix, steering=moved)
             return model.generate(
                 context,
-                max_tokens=_MOST_TOKENS,
+                max_tokens=_MAX_TOKENS,
                 stop=[_LINE_END],
                 taps=self._directions.taps if is_monitored else (),
                 steering=moved,
@@ -169,14 +171,14 @@ class SteeredWriter:
         ids = (
             *self._layout.question_ids(question),
             *encode(_LINE_END),
-            *encode(f"{label}: {flatten(said).strip()}")[:_LONGEST_SEGMENT_TOKENS],
+            *encode(f"{label}: {flatten(said).strip()}")[:_MAX_SEGMENT_TOKENS],
             *encode(_LINE_END),
             *encode(f"{wanted}:"),
         )
         with model.turn():
             context = model.read(ids, model.read_prefix(encode(examples)))
             written = model.generate(
-                context, max_tokens=_MOST_QUERY_TOKENS, stop=[_LINE_END]
+                context, max_tokens=_MAX_QUERY_TOKENS, stop=[_LINE_END]
             )
         return written.text.strip()
 
@@ -212,7 +214,7 @@ def _draft(
 
 
 def _span_of(first: str, text: str) -> tuple[int, int]:
-    """Return where the first sentence stands, whatever white space is in it."""
+    """Return where the first sentence is, whatever white space is in it."""
     seen = [place for place, letter in enumerate(text) if not letter.isspace()]
     count = sum(not letter.isspace() for letter in first)
     return (seen[0], seen[count - 1] + 1) if count else (0, 0)
@@ -222,18 +224,18 @@ _writers: Final = LoadedOnce[str, SteeredWriter]()
 
 
 def monitored_writer() -> SteeredWriter:
-    """Return the writer by the directions in force now (one query).
+    """Return the writer by the active directions (one query).
 
     Raises:
         LanguageModelUnavailableError: The language model is a server's, or no directions
-            are in force for it.
+            are active for it.
     """
     model = load_closed_book_form().model
     in_force = Probe.objects.active_for(model.fingerprint)
     row = in_force.filter(kind=ProbeKind.DIRECTIONS).first()
     if row is None:
         raise LanguageModelUnavailableError(
-            f"No directions are in force for the language model {model.name} "
+            f"No directions are active for the language model {model.name} "
             f"({model.fingerprint[:12]}), by which monitored answers are written. Fit "
             "some with manage.py train directions FILE --promote, or activate a policy "
             "of another retrieval timing."

@@ -64,7 +64,7 @@ def verdict_debiaser(history: History) -> VerdictDebiaser:
 
 
 def verdict_form() -> VerdictForm:
-    """Return the form in which verdicts are told anew; for a server by its surrogate.
+    """Return the form in which verdicts are corrected; for a server by its surrogate.
 
     Raises:
         LanguageModelUnavailableError: The language model is a server's, and there is no

@@ -17,7 +17,7 @@ from qa.inference.grounded_form import FORM
 from qa.pipeline.language_model import LanguageModel, NoProbes, Probes
 
 from .probe_runner import ActivationReader, ActiveProbes, JointReader
-from .white_box import white_box_of
+from .white_box import load_white_box
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ def load_probes(language_model: LanguageModel, states: Mapping[str, str]) -> Pro
     rows = list(Probe.objects.filter(fingerprint__in=states).order_by("pk"))
     placed = [row for row in rows if row.kind != ProbeKind.JOINT]
     # A server's answers are read by another model, which is loaded if it has to be.
-    model = white_box_of(language_model) if placed else None
+    model = load_white_box(language_model) if placed else None
     faults: dict[str, str] = {}
     readers: list[ActivationReader] = []
     for row in placed:
@@ -68,7 +68,7 @@ def _activation_reader(
         )
     probe = load_probe(row.files, language_model=model.fingerprint)
     if not isinstance(probe, AbstentionProbe):
-        raise ProbeFileError(f"{row} is a joint probe by its files; register it anew.")
+        raise ProbeFileError(f"{row} is a joint probe by its files; register it again.")
     (held,) = model.read_activations([_TRIED_ON], [probe.tap])
     width = held[probe.tap].shape[1]
     if width != probe.width:
@@ -91,7 +91,9 @@ def _joint_reader(
 ) -> JointReader:
     probe = load_probe(row.files, language_model=row.language_model)
     if not isinstance(probe, JointProbe):
-        raise ProbeFileError(f"{row} is no joint probe by its files; register it anew.")
+        raise ProbeFileError(
+            f"{row} is no joint probe by its files; register it again."
+        )
     is_active = state == Probe.State.ACTIVE
     usable = {r.fingerprint for r in readers if r.is_active or not is_active}
     for kind, fingerprint in probe.inputs.items():
@@ -115,7 +117,7 @@ def _leave_out(
     states: Mapping[str, str],
     faults: dict[str, str],
 ) -> None:
-    """Go on without a probe; what an active one could have told is said to be missing."""
+    """Go on without a probe; what an active one could have said is reported to be missing."""
     logger.error("%s is left out: %s", row, error)
     if states[row.fingerprint] == Probe.State.ACTIVE:
         faults[row.kind] = str(error)

@@ -14,13 +14,13 @@ from probes.cards import ANSWER_KINDS, ProbeKind
 from probes.joint import JointProbe
 from probes.language_model import WhiteBoxModel
 from probes.taps import Activations, Tap
-from qa.inference.grounded_form import passing_of, prompt_passing_of
+from qa.inference.grounded_form import answer_passing, prompt_passing
 from qa.pipeline.language_model import Capture, Confidence, Generation, Prompt, Watch
 
 logger = logging.getLogger(__name__)
 
 # By the kind of a probe, the name of the signal that its confidence is.
-CONFIDENCE_OF: Final[Mapping[str, str]] = {
+CONFIDENCE_BY_KIND: Final[Mapping[str, str]] = {
     ProbeKind.ABSTENTION: "answer_confidence",
     ProbeKind.EARLY: "early_confidence",
     ProbeKind.JOINT: "joint_confidence",
@@ -33,7 +33,7 @@ class ActivationReader:
 
     Attributes:
         signal: The name that answers store its confidence under while it is in shadow.
-        is_active: Whether it is in force, and not in shadow.
+        is_active: Whether it decides, and is not in shadow.
     """
 
     kind: ProbeKind
@@ -62,7 +62,7 @@ class JointReader:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Held:
-    """What stands at the places that are read; nothing where it could not be read."""
+    """What is at the places that are read; nothing where it could not be read."""
 
     prompt: Mapping[Tap, Activations]
     answer: Mapping[Tap, Activations]
@@ -78,7 +78,7 @@ class ActiveProbes:
         model: What a second pass is made with; None where no probe reads activations.
         readers: Probes of activations.
         joints: Joint probes.
-        faults: By the kind of a probe in force that can't be used, why.
+        faults: By the kind of an active probe that can't be used, why.
     """
 
     model: WhiteBoxModel | None
@@ -88,7 +88,7 @@ class ActiveProbes:
 
     @property
     def fingerprints(self) -> str:
-        """Of all that are in force, separated by spaces."""
+        """Of all that are active, separated by spaces."""
         return " ".join(r.fingerprint for _, r in self._by_kind() if r.is_active)
 
     def capture(self, *, least_early: float | None) -> Capture:
@@ -125,10 +125,10 @@ class ActiveProbes:
         if not generation.is_stopped:
             for joint in self.joints:
                 inputs = {
-                    CONFIDENCE_OF[kind]: found.get(fingerprint)
+                    CONFIDENCE_BY_KIND[kind]: found.get(fingerprint)
                     for kind, fingerprint in joint.probe.inputs.items()
                 }
-                # What was measured without a probe stands; a probe it was not fitted
+                # What was measured without a probe is kept; a probe it was not fitted
                 # with is none of its signals.
                 given = {**signals, **inputs}
                 found[joint.fingerprint] = joint.probe.confidence(given)
@@ -184,7 +184,7 @@ class ActiveProbes:
             if kind in self.faults:
                 said.append(self.faults[kind])
             elif kind not in active:
-                said.append(f"No {kind.value} probe is in force.")
+                said.append(f"No {kind.value} probe is active.")
             elif fault not in said:
                 said.append(fault)
         return " ".join(filter(None, said))
@@ -272,10 +272,10 @@ def _read_again(
 ) -> _Held:
     """Read an answer, and the prompt's last token before it, in one pass."""
     if after:
-        passing = passing_of(model.tokens, prompt, text)
+        passing = answer_passing(model.tokens, prompt, text)
         passing = replace(passing, start=passing.start - 1)
     else:
-        passing = prompt_passing_of(model.tokens, prompt)
+        passing = prompt_passing(model.tokens, prompt)
     taps = [*dict.fromkeys((*after, *before))]
     (held,) = model.read_activations([passing], taps)
     return _Held(

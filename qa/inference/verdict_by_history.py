@@ -98,7 +98,7 @@ def _example(tokens: Tokens, past: JudgedQuestion) -> Example:
 def _ids(
     tokens: Tokens, note: str, question: str, *, note_limit: int, limit: int
 ) -> tuple[int, ...]:
-    """Return note and question up to where the label stands."""
+    """Return note and question up to where the label comes."""
     line = tokens.encode_text("\n")
     read = tokens.encode_text(f"Note: {flatten(note).strip()}")
     asked = tokens.encode_text(f"Question: {flatten(question).strip()}")

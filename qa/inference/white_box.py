@@ -11,7 +11,7 @@ from probes.taps import Tap
 from qa.pipeline.language_model import LanguageModel
 
 
-def white_box_of(language_model: LanguageModel) -> WhiteBoxModel | None:
+def load_white_box(language_model: LanguageModel) -> WhiteBoxModel | None:
     """Return the model itself, or for a server the one that reads its answers here.
 
     Returns:
@@ -25,7 +25,7 @@ def white_box_of(language_model: LanguageModel) -> WhiteBoxModel | None:
     return load_model(settings.SURROGATE_MODEL)
 
 
-def usual_of(blocks: int) -> Tap:
+def default_tap(blocks: int) -> Tap:
     """Return the output of the block at two thirds of the depth.
 
     The paper reads the middle. In the bundled model the block at two thirds tells most:
@@ -34,24 +34,24 @@ def usual_of(blocks: int) -> Tap:
     return Tap(max(0, 2 * blocks // 3 - 1))
 
 
-def middle_of(blocks: int) -> Tap:
+def middle_tap(blocks: int) -> Tap:
     return Tap(max(0, blocks // 2 - 1))
 
 
-def pieces_of(ids: Sequence[int], tokens: Tokens) -> tuple[str, ...]:
+def token_texts(ids: Sequence[int], tokens: Tokens) -> tuple[str, ...]:
     """Return written tokens as text, one each; joined they give it.
 
-    A character may take several tokens; it stands with the last of them.
+    A character may take several tokens; it is with the last of them.
     """
     whole = [tokens.decode(ids[:count]) for count in range(len(ids) + 1)]
     whole = [text.rstrip("\ufffd") for text in whole]
     return tuple(after[len(before) :] for before, after in pairwise(whole))
 
 
-# Stands for minus infinity, which JSON does not know.
-_LEAST: Final = -1e6
+# In place of minus infinity, which JSON does not know.
+_MIN: Final = -1e6
 
 
-def mean_of(values: Sequence[float]) -> float | None:
+def bounded_mean(values: Sequence[float]) -> float | None:
     """Return the mean, at least -1e6; None of nothing."""
-    return max(sum(values) / len(values), _LEAST) if values else None
+    return max(sum(values) / len(values), _MIN) if values else None

@@ -164,7 +164,7 @@ class WhiteBoxWriter:
     ) -> list[float]:
         """Return for each row the anchors' mean value in [0, 1]."""
         words = [self._model.tokens.encode_text(f" {word}") for word, _ in slot.anchors]
-        # Where they part, each is told by one token.
+        # Where they part, one token tells them apart.
         shared = 0
         while len({word[: shared + 1] for word in words}) == 1:
             shared += 1

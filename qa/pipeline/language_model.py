@@ -52,17 +52,17 @@ class KeptActivations:
 
 @dataclass(frozen=True, slots=True)
 class Confidence:
-    """What the probes in force made of one answer; every number in [0, 1].
+    """What the active probes made of one answer; every number in [0, 1].
 
     Attributes:
         answer: That the answer is right, from its own activations; None where no such
-            probe is in force or nothing was written.
+            probe is active or nothing was written.
         early: The same from the prompt alone, before any answer token.
         joint: The same from all signals together.
         along: `answer` as it stood after each of the generation's `tokens`; empty where
             `answer` is None.
         shadows: (signal name, confidence) of probes that run in shadow.
-        probes: Fingerprints of the probes in force that gave them, separated by spaces.
+        probes: Fingerprints of the active probes that gave them, separated by spaces.
         missing: Why a number that the policy enforces could not be had; "" otherwise.
     """
 
@@ -201,11 +201,11 @@ class LanguageModel(Protocol):
 
 
 class Probes(Protocol):
-    """The probes in force for one language model; it may have none."""
+    """The active probes for one language model; it may have none."""
 
     @property
     def fingerprints(self) -> str:
-        """Of all that are in force, separated by spaces; "" for none."""
+        """Of all that are active, separated by spaces; "" for none."""
         ...
 
     def capture(self, *, least_early: float | None) -> Capture:
@@ -241,7 +241,7 @@ class NoProbes:
         why: Why there is none, as `Confidence.missing` says it.
     """
 
-    why: str = "No probe is in force for this language model."
+    why: str = "No probe is active for this language model."
 
     @property
     def fingerprints(self) -> str:

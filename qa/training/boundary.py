@@ -30,7 +30,7 @@ from qa.evaluation.report.tables import TextTable, percent
 from qa.inference.closed_book_form import FORM, ClosedBookForm
 from qa.inference.known_by_probe import SelfKnowledgeByProbe
 from qa.inference.policy_models import load_closed_book_form
-from qa.inference.white_box import middle_of
+from qa.inference.white_box import middle_tap
 from qa.training.cross_fitting import SequenceFit, folds_of, out_of_fold
 
 from .boundary_prompts import AnsweredPrompt, answered, prompts_of, states_of
@@ -66,7 +66,7 @@ class BoundaryTraining:
 def tap_for(form: ClosedBookForm, training: BoundaryTraining) -> Tap:
     if training.layer is not None:
         return Tap(training.layer)
-    return middle_of(form.model.blocks)
+    return middle_tap(form.model.blocks)
 
 
 def train_boundary(

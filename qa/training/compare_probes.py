@@ -19,7 +19,7 @@ from qa.evaluation.metrics.intervals import Numbers, Statistic, clusters_of
 from qa.evaluation.metrics.paired import differences
 from qa.evaluation.metrics.selective import Scores, rank
 from qa.exceptions import TrainingDataError
-from qa.inference.probe_runner import CONFIDENCE_OF
+from qa.inference.probe_runner import CONFIDENCE_BY_KIND
 
 from .draft_activations import DraftActivations
 from .labels import LabelledDraft
@@ -101,7 +101,7 @@ class _Scores:
     ) -> NDArray[np.float64]:
         self._activations.read([probe.tap], on_progress=self._on_progress)
         rows: Sequence[Activations]
-        if CONFIDENCE_OF[row.kind] == "early_confidence":
+        if CONFIDENCE_BY_KIND[row.kind] == "early_confidence":
             rows = self._activations.of_prompts(probe.tap)
         else:
             first = 0 if probe.opens_with_prompt else 1
@@ -113,7 +113,7 @@ class _Scores:
 
     def _by_signals(self, row: Probe, probe: JointProbe) -> NDArray[np.float64]:
         inputs = {
-            CONFIDENCE_OF[kind]: self.by(self._input(row, fingerprint))
+            CONFIDENCE_BY_KIND[kind]: self.by(self._input(row, fingerprint))
             for kind, fingerprint in probe.inputs.items()
         }
         return np.array(

@@ -21,7 +21,7 @@ from safetensors.numpy import save_file
 from probes.language_model import WhiteBoxModel
 from probes.language_model.second_pass import Passing
 from probes.taps import Activations, Tap
-from qa.inference.grounded_form import passing_of
+from qa.inference.grounded_form import answer_passing
 
 from .labels import LabelledDraft
 
@@ -176,7 +176,7 @@ class DraftActivations:
 
 
 def _passing(model: WhiteBoxModel, draft: LabelledDraft, pieces: int | None) -> Passing:
-    passing = passing_of(model.tokens, draft.prompt, draft.answer, pieces=pieces)
+    passing = answer_passing(model.tokens, draft.prompt, draft.answer, pieces=pieces)
     return replace(passing, start=passing.start - 1)
 
 

@@ -28,7 +28,7 @@ from probes.taps import Activations, Part, Tap
 from qa.evaluation.metrics.intervals import clusters_of
 from qa.evaluation.metrics.selective import Scores
 from qa.inference.grounded_form import FORM
-from qa.inference.probe_runner import CONFIDENCE_OF
+from qa.inference.probe_runner import CONFIDENCE_BY_KIND
 from qa.pipeline.gates import SCORES
 from qa.training.cross_fitting import (
     JOINT_SETTINGS,
@@ -225,8 +225,8 @@ class _Work:
         crossed: dict[str, CrossFitted] = {}
         for key, card in cards.items():
             made = self._fit_of(card.kind, taps[key], settings_of(card))
-            crossed[CONFIDENCE_OF[card.kind]] = cross_fit(made, self._folds)
-        absent = {CONFIDENCE_OF[kind] for kind in ANSWER_KINDS} - crossed.keys()
+            crossed[CONFIDENCE_BY_KIND[card.kind]] = cross_fit(made, self._folds)
+        absent = {CONFIDENCE_BY_KIND[kind] for kind in ANSWER_KINDS} - crossed.keys()
         settings = replace(
             training.joint,
             signals=tuple(n for n in training.joint.signals if n not in absent),

@@ -17,7 +17,7 @@ from probes.taps import Part, Tap
 from qa.evaluation.metrics.text import normalised
 from qa.exceptions import TrainingDataError
 from qa.inference.configured import load_language_model
-from qa.inference.white_box import middle_of, usual_of, white_box_of
+from qa.inference.white_box import default_tap, load_white_box, middle_tap
 from qa.pipeline.language_model import LanguageModel
 
 from .labels import LabelledDraft, drafts_of_file, drawn_together
@@ -116,7 +116,7 @@ def request_of(given: Mapping[str, Any]) -> TrainingRequest:
 
 def model_to_train_on(language_model: LanguageModel) -> WhiteBoxModel:
     """Return the model whose activations are read of this model's answers."""
-    model = white_box_of(language_model)
+    model = load_white_box(language_model)
     if model is None:
         raise TrainingDataError(
             "Probes are fitted on what a model holds inside, and there is none to look "
@@ -149,7 +149,7 @@ def _drafts(
 
 
 def _training(request: TrainingRequest, model: WhiteBoxModel) -> Training:
-    usual = middle_of if request.kind is ProbeKind.EARLY else usual_of
+    usual = middle_tap if request.kind is ProbeKind.EARLY else default_tap
     layer = usual(model.blocks).layer if request.layer is None else request.layer
     networks = NETWORKS[request.kind]
     network = request.network or next(iter(networks), Kind.LINEAR)

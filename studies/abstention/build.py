@@ -10,7 +10,7 @@ from probes.abstention.fitting import FitSettings
 from probes.abstention.probe import Kind
 from probes.joint import JointSettings
 from probes.taps import Activations, Tap
-from qa.inference.white_box import middle_of, usual_of
+from qa.inference.white_box import default_tap, middle_tap
 from qa.training.cross_fitting import (
     JOINT_SETTINGS,
     Fit,
@@ -149,7 +149,7 @@ def settings_of(name: str, options: Options) -> FitSettings:
 def places_of(insides: Insides, options: Options) -> list[Tap]:
     """Return where all evidence is read, so that one pass can read it."""
     if VARIANTS in options.without:
-        return [middle_of(insides.blocks), usual_of(insides.blocks)]
+        return [middle_tap(insides.blocks), default_tap(insides.blocks)]
     return sorted({variant.place for variant in variants_of(insides.blocks)})
 
 
@@ -175,9 +175,9 @@ def build_report(
 ) -> Built:
     """Fit every probe out of fold, and report on all scores."""
     fits = _Fits(examined, insides, options, on_fit)
-    place = usual_of(insides.blocks)
+    place = default_tap(insides.blocks)
     # A refusal before the answer is to be cheap, so it is decided further up.
-    early_place = middle_of(insides.blocks)
+    early_place = middle_tap(insides.blocks)
     written, asked = insides.of_sequences(place), insides.of_prompts(early_place)
     lstm = cross_fit(fits.of(written, place), examined.folds)
     early = cross_fit(fits.of(asked, early_place, names.EARLY), examined.folds)
@@ -274,7 +274,7 @@ def _early(
 ) -> dict[str, Any]:
     """Return what the prompt alone tells: of right and wrong, and of having an answer."""
     examined = fits.examined
-    deeper = usual_of(fits.insides.blocks)
+    deeper = default_tap(fits.insides.blocks)
     fit = fits.of(fits.insides.of_prompts(deeper), deeper, names.EARLY)
     part = {
         "right": auroc(examined, score),

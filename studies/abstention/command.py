@@ -17,7 +17,7 @@ from qa.evaluation.report.svg_charts import (
 )
 from qa.exceptions import EvaluationDataError
 from qa.inference.configured import load_language_model
-from qa.inference.white_box import white_box_of
+from qa.inference.white_box import load_white_box
 from qa.management.fitting_arguments import add_probe_fitting, probe_fitting
 from qa.training.labels import LabelledDraft, drawn_together
 from qa.training.stored_labels import drafts_of_runs
@@ -93,7 +93,7 @@ def abstention_report(
         EvaluationDataError: No draft is left, or there are fewer articles than folds.
     """
     language_model = load_language_model()
-    model = white_box_of(language_model)
+    model = load_white_box(language_model)
     if model is None:
         raise EvaluationDataError(
             "Figures of activations need a model to look into: set "

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from probes.taps import Activations, Part, Tap
-from qa.inference.white_box import middle_of, usual_of
+from qa.inference.white_box import default_tap, middle_tap
 from qa.training.cross_fitting import Fit, Scores, on_some, out_of_fold
 
 from .measures import auroc, masking
@@ -33,8 +33,8 @@ def variants_of(blocks: int) -> list[Variant]:
 
     The paper's layer 16 of 32 is the output of the sixteenth block, 15 from 0 on.
     """
-    middle, last = middle_of(blocks), Tap(blocks - 1)
-    places = (usual_of(blocks), middle, last, Tap(middle.layer, Part.FFN))
+    middle, last = middle_tap(blocks), Tap(blocks - 1)
+    places = (default_tap(blocks), middle, last, Tap(middle.layer, Part.FFN))
     # In a model of few blocks two of them are one.
     return [
         Variant(place, pieces)

@@ -10,7 +10,7 @@ from qa.inference.configured import load_language_model
 from qa.inference.label_judge import LabelPair, read_pair
 from qa.inference.policy_models import load_closed_book_form
 from qa.inference.verdict_by_history import VerdictForm
-from qa.inference.white_box import white_box_of
+from qa.inference.white_box import load_white_box
 from qa.management.base import positive
 from studies.study import OnProgress, Outcome, Study, file_argument
 
@@ -114,7 +114,7 @@ def _on_evidence(
     model = load_closed_book_form().model
     embedder = load_embedder(settings.EMBEDDING_MODEL)
     language_model = load_language_model()
-    white_box = white_box_of(language_model)
+    white_box = load_white_box(language_model)
     adapter = white_box.adapter if white_box else None
     asked, history = draw_on_evidence(
         options["data"],

@@ -87,5 +87,5 @@ def test_all_that_can_not_be_used_is_told_at_start(form, settings, tmp_path, cap
         ("directions",),
         ("a reranker",),
     ]
-    assert "No directions are in force" in caplog.text
+    assert "No directions are active" in caplog.text
     assert f"The reranker in {tmp_path} cannot be used" in caplog.text

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.adapter.fitting import Example, batch_of, batches_of
+from probes.adapter.fitting import Example, make_batch, make_batches
 
 EXAMPLES = st.builds(
     Example,
@@ -15,7 +15,7 @@ EXAMPLES = st.builds(
 
 @given(st.lists(EXAMPLES, min_size=1, max_size=6))
 def test_a_batch_holds_each_example_behind_its_padding(examples):
-    batch = batch_of(examples)
+    batch = make_batch(examples)
 
     for row, example in enumerate(examples):
         ids = (*example.prompt, *example.answer)
@@ -29,7 +29,7 @@ def test_a_batch_holds_each_example_behind_its_padding(examples):
 
 @given(st.lists(EXAMPLES, min_size=1, max_size=40), st.integers(1, 8))
 def test_every_example_comes_once(examples, size):
-    batches = list(batches_of(examples, size, random.Random(1)))
+    batches = list(make_batches(examples, size, random.Random(1)))
 
     assert max(map(len, batches)) <= size
     seen = sorted(id(example) for batch in batches for example in batch)

@@ -7,7 +7,7 @@ import torch
 from probes.language_model.second_pass import Passing
 from probes.taps import Part, Tap
 from qa.inference.grounded import GroundedLanguageModel
-from qa.inference.grounded_form import passing_of, prompt_ids
+from qa.inference.grounded_form import answer_passing, prompt_ids
 from qa.pipeline.language_model import Capture, Prompt
 from qa.training.labels import piece_of
 
@@ -67,7 +67,7 @@ def test_what_is_kept_while_writing_is_what_a_second_pass_reads(bundled_model, p
 def test_a_batch_of_unequal_lengths_reads_what_each_text_reads_alone(bundled_model):
     taps = PLACES
     passings = [
-        passing_of(bundled_model.tokens, prompt, answer)
+        answer_passing(bundled_model.tokens, prompt, answer)
         for prompt, answer in zip(
             PROMPTS, ("8", "hydrogen and helium", "none"), strict=True
         )
@@ -83,7 +83,7 @@ def test_a_batch_of_unequal_lengths_reads_what_each_text_reads_alone(bundled_mod
 
 
 def test_ending_at_the_middle_block_reads_what_the_whole_pass_reads(bundled_model):
-    passing = passing_of(bundled_model.tokens, PROMPTS[1], "hydrogen and helium")
+    passing = answer_passing(bundled_model.tokens, PROMPTS[1], "hydrogen and helium")
 
     (ended,) = bundled_model.read_activations([passing], [Tap(14)])
     (whole,) = bundled_model.read_activations([passing], [Tap(14), Tap(29)])

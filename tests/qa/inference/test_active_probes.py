@@ -15,7 +15,7 @@ from probes.taps import Part, Tap
 from qa.inference import active_probes as in_force
 from qa.inference.active_probes import active_probes
 from qa.inference.grounded import GroundedLanguageModel
-from qa.inference.grounded_form import passing_of, prompt_passing_of
+from qa.inference.grounded_form import answer_passing, prompt_passing
 from qa.inference.probe_runner import ActiveProbes
 from qa.inference.server import ServerLanguageModel
 from qa.pipeline.language_model import (
@@ -150,7 +150,7 @@ def test_an_answer_is_read_from_what_was_kept_on_the_way(grounded, monkeypatch):
     ((name, value),) = confidence.shadows
     assert name == f"abstention_{shadow.fingerprint[:8]}"
     assert 0 < value < 1
-    assert confidence.missing == "No joint probe is in force."
+    assert confidence.missing == "No joint probe is active."
 
 
 def test_what_was_not_kept_is_read_in_one_second_pass(grounded, monkeypatch):
@@ -169,10 +169,10 @@ def test_what_was_not_kept_is_read_in_one_second_pass(grounded, monkeypatch):
 
     assert passes == [1]
     monkeypatch.undo()
-    answer = passing_of(model.tokens, PROMPT, "72 euros")
+    answer = answer_passing(model.tokens, PROMPT, "72 euros")
     answer = replace(answer, start=answer.start - 1, end=answer.end - 1)
     (held,) = model.read_activations([answer], [Tap(2)])
-    before = prompt_passing_of(model.tokens, PROMPT)
+    before = prompt_passing(model.tokens, PROMPT)
     (first,) = model.read_activations([before], [Tap(1)])
     by_kind = {reader.kind: reader for reader in probes.readers}
     expected = by_kind[ProbeKind.ABSTENTION].along(held[Tap(2)])[-1]
@@ -215,7 +215,7 @@ def test_a_probe_that_was_fitted_with_the_end_token_reads_it_too(grounded):
     assert confidence.along == pytest.approx(along)
     again = probes.read(PROMPT, WRITTEN, {})
     (held,) = grounded.model.read_activations(
-        [passing_of(grounded.model.tokens, PROMPT, "72 euros")], [Tap(2)]
+        [answer_passing(grounded.model.tokens, PROMPT, "72 euros")], [Tap(2)]
     )
     assert again.answer == pytest.approx(reader.along(held[Tap(2)])[-1], abs=1e-4)
 
@@ -379,9 +379,9 @@ def test_a_servers_answers_are_read_by_a_surrogate(server):
 
 
 def surrogate_fingerprint(server):
-    from qa.inference.white_box import white_box_of
+    from qa.inference.white_box import load_white_box
 
-    model = white_box_of(server)
+    model = load_white_box(server)
     assert model is not None
     return model.fingerprint
 

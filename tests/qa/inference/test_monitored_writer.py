@@ -12,7 +12,7 @@ from qa.inference.monitored_writer import (
     monitored_writer,
 )
 from qa.inference.policy_models import load_closed_book_form
-from qa.inference.white_box import pieces_of
+from qa.inference.white_box import token_texts
 from qa.pipeline.monitored import answer_monitored
 from qa.pipeline.values import Question
 from tests.probes import tiny_models
@@ -101,7 +101,7 @@ def test_writing_ends_when_the_next_sentence_begins(writer):
         enough=_holds_a_sentence,
     )
     confidences = list(range(len(written.ids)))
-    draft = _draft(written, pieces_of(written.ids, writer._model.tokens), confidences)
+    draft = _draft(written, token_texts(written.ids, writer._model.tokens), confidences)
 
     assert written.text == " Dr. Wu was there. A"
     assert (draft.text, draft.is_last) == ("Dr. Wu was there.", False)
