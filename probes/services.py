@@ -88,8 +88,8 @@ def promote(probe_id: int, state: str, *, by: AbstractBaseUser | None) -> Probe:
         load_probe(probe.files, language_model=probe.language_model)
         replaced = None
         if state == State.ACTIVE:
-            in_force = Probe.objects.active_for(probe.language_model)
-            replaced = in_force.light().filter(kind=probe.kind).first()
+            active = Probe.objects.active_for(probe.language_model)
+            replaced = active.light().filter(kind=probe.kind).first()
         if replaced is not None:
             _move(replaced, State.RETIRED, by=by)
         _move(probe, State(state), by=by, replaced=replaced)
@@ -192,8 +192,8 @@ def register_shipped(directory: Path = DIRECTORY) -> list[Probe]:
     made = []
     for files in unregistered(directory):
         probe = register(files, note=NOTE)
-        in_force = Probe.objects.active_for(probe.language_model)
-        if not in_force.filter(kind=probe.kind).exists():
+        active = Probe.objects.active_for(probe.language_model)
+        if not active.filter(kind=probe.kind).exists():
             probe = promote(probe.pk, Probe.State.ACTIVE, by=None)
         made.append(probe)
     return made

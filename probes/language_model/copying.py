@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import torch
 
 from probes.language_model.model import WhiteBoxModel
-from probes.language_model.passages import Passage
-from probes.language_model.values import Context, Scored
+from probes.language_model.values import Context, Passage, Scored
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ from probes.adapter.merging import AdapterCard
 from probes.language_model import scoring
 from probes.language_model.batch import Written, look_each, weigh_each, write_each
 from probes.language_model.network import Network
-from probes.language_model.passages import Passage, Passages, cut, resume
 from probes.language_model.scoring import Example
 from probes.language_model.second_pass import Passing, read_activations
 from probes.language_model.taps import (
@@ -33,7 +32,16 @@ from probes.language_model.taps import (
     tapped,
 )
 from probes.language_model.tokens import Tokens
-from probes.language_model.values import Context, Generated, Look, Scored
+from probes.language_model.values import (
+    Context,
+    Generated,
+    Look,
+    Passage,
+    Passages,
+    Scored,
+    cut,
+    resume,
+)
 from probes.language_model.writing import Allowed, Enough, write
 from probes.taps import Activations, Tap
 

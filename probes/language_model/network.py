@@ -9,8 +9,7 @@ from transformers import DynamicCache, PreTrainedConfig, PreTrainedModel
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
 from probes.exceptions import TooManyTokensError
-from probes.language_model.passages import Passage, side_by_side
-from probes.language_model.values import Context, log_softmax
+from probes.language_model.values import Context, Passage, log_softmax, side_by_side
 
 # These layers replace their tensors when they grow, so a shallow copy is a snapshot.
 _APPENDING_LAYERS: Final = (DynamicLayer, DynamicSlidingWindowLayer)

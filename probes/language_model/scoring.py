@@ -13,8 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from probes.language_model.network import Network
-from probes.language_model.passages import Passage, resume
-from probes.language_model.values import Context, Scored, log_softmax
+from probes.language_model.values import Context, Passage, Scored, log_softmax, resume
 
 # Positions of one pass whose output is held, 100 MB at 50,000 tokens in bfloat16.
 _POSITIONS_AT_ONCE: Final = 1_024

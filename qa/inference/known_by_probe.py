@@ -19,12 +19,11 @@ from accounts.exceptions import NescioError
 from accounts.loaded_once import LoadedOnce
 from probes.abstention.probe import AbstentionProbe
 from probes.cards import ProbeKind
-from probes.exceptions import ProbeFileError, ProbeMismatchError
 from probes.language_model import Context
 from probes.models import Probe
-from probes.services import load_probe
 from probes.taps import Activations
 from qa.inference.closed_book_form import FORM, ClosedBookForm, write_draft
+from qa.inference.probe_loading import load_activation_probe
 from qa.pipeline.language_model import Generation
 from qa.pipeline.values import Question
 
@@ -119,8 +118,8 @@ def active_boundary_probe(form: ClosedBookForm) -> BoundaryProbe | None:
 
     One that can't be used is logged, and is none until it is tried again in a minute.
     """
-    in_force = Probe.objects.active_for(form.model.fingerprint)
-    row = in_force.filter(kind=ProbeKind.BOUNDARY).light().first()
+    active = Probe.objects.active_for(form.model.fingerprint)
+    row = active.filter(kind=ProbeKind.BOUNDARY).light().first()
     if row is None:
         return None
 
@@ -129,30 +128,13 @@ def active_boundary_probe(form: ClosedBookForm) -> BoundaryProbe | None:
             "%s can not be used; every question retrieves.", row, exc_info=error
         )
 
+    def load() -> BoundaryProbe:
+        probe = load_activation_probe(row, form.model, form=FORM, fit="boundary_probe")
+        return BoundaryProbe(row.fingerprint, probe)
+
     return _loaded.get(
         form.model.fingerprint,
-        lambda: _load(row, form),
+        load,
         version=row.fingerprint,
         fallback=unusable,
     )
-
-
-def _load(row: Probe, form: ClosedBookForm) -> BoundaryProbe:
-    if row.form != FORM:
-        raise ProbeMismatchError(
-            f"{row} was fitted on the form {row.form!r} and questions are read in "
-            f"{FORM!r}. Fit one on this form: manage.py train boundary_probe."
-        )
-    probe = load_probe(row.files, language_model=form.model.fingerprint)
-    if not isinstance(probe, AbstentionProbe):
-        raise ProbeFileError(f"{row} reads no activations; register it again.")
-    (states,) = form.model.look_each(
-        [form.ending_ids()], form.prefix(), taps=[probe.tap]
-    )
-    width = states[probe.tap].shape[0]
-    if width != probe.width:
-        raise ProbeMismatchError(
-            f"{row} reads {probe.width} numbers a token and the model has {width}; fit "
-            "it again."
-        )
-    return BoundaryProbe(row.fingerprint, probe)

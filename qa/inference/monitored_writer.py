@@ -231,8 +231,8 @@ def monitored_writer() -> SteeredWriter:
             are active for it.
     """
     model = load_closed_book_form().model
-    in_force = Probe.objects.active_for(model.fingerprint)
-    row = in_force.filter(kind=ProbeKind.DIRECTIONS).first()
+    active = Probe.objects.active_for(model.fingerprint)
+    row = active.filter(kind=ProbeKind.DIRECTIONS).first()
     if row is None:
         raise LanguageModelUnavailableError(
             f"No directions are active for the language model {model.name} "

@@ -37,38 +37,50 @@ def load_probes(language_model: LanguageModel, states: Mapping[str, str]) -> Pro
     model = load_white_box(language_model) if placed else None
     faults: dict[str, str] = {}
     readers: list[ActivationReader] = []
-    for row in placed:
-        if model is None or row.language_model != model.fingerprint:
-            continue
-        try:
-            readers.append(_activation_reader(row, model, states[row.fingerprint]))
-        except NescioError as error:
-            _leave_out(row, error, states, faults)
     joints: list[JointReader] = []
-    for row in rows:
-        is_joint = row.kind == ProbeKind.JOINT
-        if not is_joint or row.language_model != language_model.fingerprint:
-            continue
+    for row in sorted(rows, key=lambda row: row.kind == ProbeKind.JOINT):
+        is_active = states[row.fingerprint] == Probe.State.ACTIVE
         try:
-            joints.append(_joint_reader(row, readers, states[row.fingerprint]))
+            if row.kind == ProbeKind.JOINT:
+                if row.language_model == language_model.fingerprint:
+                    joints.append(_joint_reader(row, readers, is_active=is_active))
+            elif model is not None and row.language_model == model.fingerprint:
+                probe = load_activation_probe(row, model, form=FORM, fit="probe")
+                kind = ProbeKind(row.kind)
+                readers.append(
+                    ActivationReader(
+                        kind, row.fingerprint, row.signal, is_active, probe
+                    )
+                )
         except NescioError as error:
-            _leave_out(row, error, states, faults)
+            logger.error("%s is left out: %s", row, error)  # noqa: TRY400  # one line
+            if is_active:
+                faults[row.kind] = str(error)
     if not readers and not joints and not faults:
         return NoProbes("No probe in use was fitted for this language model.")
     return ActiveProbes(model, tuple(readers), tuple(joints), faults)
 
 
-def _activation_reader(
-    row: Probe, model: WhiteBoxModel, state: str
-) -> ActivationReader:
-    if row.form != FORM:
+def load_activation_probe(
+    row: Probe, model: WhiteBoxModel, *, form: str, fit: str
+) -> AbstentionProbe:
+    """Load a probe of activations, and try that it fits the model and the form.
+
+    Args:
+        fit: What `manage.py train` calls such a probe.
+
+    Raises:
+        ProbeMismatchError: It was fitted on another form, or on another width.
+        ProbeFileError: It is of another kind by its files.
+    """
+    if row.form != form:
         raise ProbeMismatchError(
-            f"{row} was fitted on the form {row.form!r} and answers are read in "
-            f"{FORM!r}. Fit one on this form: manage.py train probe."
+            f"{row} was fitted on the form {row.form!r}, and here {form!r} is read. Fit "
+            f"one on this form: manage.py train {fit}."
         )
     probe = load_probe(row.files, language_model=model.fingerprint)
     if not isinstance(probe, AbstentionProbe):
-        raise ProbeFileError(f"{row} is a joint probe by its files; register it again.")
+        raise ProbeFileError(f"{row} reads no activations; register it again.")
     (held,) = model.read_activations([_TRIED_ON], [probe.tap])
     width = held[probe.tap].shape[1]
     if width != probe.width:
@@ -76,25 +88,17 @@ def _activation_reader(
             f"{row} reads {probe.width} numbers a token and the model has {width}; fit "
             "it again."
         )
-    return ActivationReader(
-        kind=ProbeKind(row.kind),
-        fingerprint=row.fingerprint,
-        signal=row.signal,
-        is_active=state == Probe.State.ACTIVE,
-        probe=probe,
-        place=probe.tap,
-    )
+    return probe
 
 
 def _joint_reader(
-    row: Probe, readers: list[ActivationReader], state: str
+    row: Probe, readers: list[ActivationReader], *, is_active: bool
 ) -> JointReader:
     probe = load_probe(row.files, language_model=row.language_model)
     if not isinstance(probe, JointProbe):
         raise ProbeFileError(
             f"{row} is no joint probe by its files; register it again."
         )
-    is_active = state == Probe.State.ACTIVE
     usable = {r.fingerprint for r in readers if r.is_active or not is_active}
     for kind, fingerprint in probe.inputs.items():
         if fingerprint not in usable:
@@ -103,21 +107,4 @@ def _joint_reader(
                 f"{fingerprint[:8]}, which is not in use. Promote that one, or fit the "
                 "joint probe again."
             )
-    return JointReader(
-        fingerprint=row.fingerprint,
-        signal=row.signal,
-        is_active=is_active,
-        probe=probe,
-    )
-
-
-def _leave_out(
-    row: Probe,
-    error: NescioError,
-    states: Mapping[str, str],
-    faults: dict[str, str],
-) -> None:
-    """Go on without a probe; what an active one could have said is reported to be missing."""
-    logger.error("%s is left out: %s", row, error)
-    if states[row.fingerprint] == Probe.State.ACTIVE:
-        faults[row.kind] = str(error)
+    return JointReader(row.fingerprint, row.signal, is_active, probe)

@@ -41,7 +41,6 @@ class ActivationReader:
     signal: str
     is_active: bool
     probe: AbstentionProbe
-    place: Tap
 
     def along(self, activations: Activations) -> list[float]:
         """Return the confidence after each position of (positions, width)."""
@@ -190,12 +189,12 @@ class ActiveProbes:
         return " ".join(filter(None, said))
 
     def _places(self, kind: ProbeKind) -> tuple[Tap, ...]:
-        return tuple(sorted({r.place for r in self.readers if r.kind is kind}))
+        return tuple(sorted({r.probe.tap for r in self.readers if r.kind is kind}))
 
     def _prompt_places(self, *, with_answer: bool) -> tuple[Tap, ...]:
         """Return where the prompt's last token is read, by probes of the answer too."""
         also = {
-            reader.place
+            reader.probe.tap
             for reader in self.readers
             if with_answer and reader.probe.opens_with_prompt
         }
@@ -206,15 +205,13 @@ class ActiveProbes:
         return any(reader.probe.closes_with_end for reader in self.readers)
 
     def _watch(self, least_early: float | None) -> Watch | None:
-        in_force = [
-            r for r in self.readers if r.kind is ProbeKind.EARLY and r.is_active
-        ]
-        if least_early is None or not in_force:
+        active = [r for r in self.readers if r.kind is ProbeKind.EARLY and r.is_active]
+        if least_early is None or not active:
             return None
-        (reader,) = in_force
+        (reader,) = active
 
         def goes_on(place: Tap, activations: Activations) -> bool:
-            if place != reader.place:
+            if place != reader.probe.tap:
                 return True
             return not reader.along(activations[np.newaxis])[-1] < least_early
 
@@ -246,14 +243,14 @@ class ActiveProbes:
 
 def _sequence(reader: ActivationReader, held: _Held) -> Activations | None:
     """Return what a probe reads, (positions, width); None where it is not there."""
-    first = held.prompt.get(reader.place)
+    first = held.prompt.get(reader.probe.tap)
     if reader.kind is ProbeKind.EARLY:
         return first
-    probe, parts = reader.probe, [held.answer.get(reader.place)]
+    probe, parts = reader.probe, [held.answer.get(reader.probe.tap)]
     if probe.opens_with_prompt:
         parts.insert(0, first)
-    if probe.closes_with_end and reader.place in held.end:
-        parts.append(held.end[reader.place])
+    if probe.closes_with_end and reader.probe.tap in held.end:
+        parts.append(held.end[reader.probe.tap])
     found = [part for part in parts if part is not None]
     return np.concatenate(found) if len(found) == len(parts) else None
 

@@ -1,7 +1,7 @@
 """Passages are kept up to a bound of memory, the latest ones."""
 
 from probes.language_model import Passage
-from probes.language_model.passages import Passages
+from probes.language_model.values import Passages
 from tests.probes import tiny_models
 
 PREFIX = tuple(range(40, 60))
