@@ -58,12 +58,8 @@ class ClosedBookForm:
         self.model = model
         self._start = _start()
         form = f"{model.fingerprint}\n{FORM}\n{self._start}"
-        self._fingerprint = hashlib.sha256(form.encode()).hexdigest()
-
-    @property
-    def fingerprint(self) -> str:
-        """64 hex digits: the model's fingerprint and the form."""
-        return self._fingerprint
+        # The model and the form.
+        self.fingerprint = hashlib.sha256(form.encode()).hexdigest()
 
     def prefix(self) -> Context:
         """Return the instruction and its examples, read once per process."""
@@ -215,10 +211,7 @@ class SelfKnowledgeByDraft:
 
     def __init__(self, form: ClosedBookForm) -> None:
         self._form = form
-
-    @property
-    def fingerprint(self) -> str:
-        return self._form.fingerprint
+        self.fingerprint = form.fingerprint
 
     def consider(self, question: Question) -> EstimateByDraft:
         """Read the question and write a draft."""

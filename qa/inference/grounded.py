@@ -5,13 +5,12 @@ import time
 from dataclasses import replace
 from typing import Final
 
-from probes.language_model import Context, Generated, Tokens, WhiteBoxModel
+from probes.language_model import Context, Tokens, WhiteBoxModel
 from probes.language_model.values import Look
 from qa.inference.evidence_text import MAX_ENTRY_TOKENS, flatten
 from qa.inference.grounded_form import (
     FORM,
     INSTRUCTION,
-    Span,
     Spans,
     instruction_ids,
     notes_ids,
@@ -62,24 +61,11 @@ class GroundedLanguageModel:
     """`qa.pipeline.language_model.LanguageModel` on a white-box model with an adapter."""
 
     def __init__(self, model: WhiteBoxModel) -> None:
-        self._model = model
-        self._reader = GuidedLanguageModel(model)
-        form = f"{self._reader.fingerprint}\n{FORM}\n{INSTRUCTION}\n{_WRITING}"
-        self._fingerprint = hashlib.sha256(form.encode()).hexdigest()
-
-    @property
-    def model(self) -> WhiteBoxModel:
-        return self._model
-
-    @property
-    def guided(self) -> GuidedLanguageModel:
-        """The step-by-step form on the same model, which gives the verdict."""
-        return self._reader
-
-    @property
-    def fingerprint(self) -> str:
-        """64 hex digits: the model's fingerprint and the form."""
-        return self._fingerprint
+        self.model = model
+        # The step-by-step form on the same model, which gives the verdict.
+        self.guided = GuidedLanguageModel(model)
+        form = f"{self.guided.fingerprint}\n{FORM}\n{INSTRUCTION}\n{_WRITING}"
+        self.fingerprint = hashlib.sha256(form.encode()).hexdigest()
 
     def generate(self, prompt: Prompt, capture: Capture = NO_CAPTURE) -> Generation:
         """Write the words of the evidence that answer the question.
@@ -90,15 +76,12 @@ class GroundedLanguageModel:
         if not prompt.evidence:
             raise ValueError("A question without evidence has no answer to generate.")
         began = time.perf_counter()
-        tokens = self._model.tokens
+        tokens = self.model.tokens
         notes = notes_ids(tokens, prompt.question, prompt.evidence)
-        with self._model.turn():
-            prefix = self._model.read_prefix(instruction_ids(tokens))
-            look = self._model.look(
-                notes,
-                prefix,
-                taps=capture.prompt,
-                watch=capture.watch,
+        with self.model.turn():
+            prefix = self.model.read_prefix(instruction_ids(tokens))
+            look = self.model.look(
+                notes, prefix, taps=capture.prompt, watch=capture.watch
             )
             drafted = self._write(prompt, look, capture)
         return replace(
@@ -109,65 +92,47 @@ class GroundedLanguageModel:
 
     def _write(self, prompt: Prompt, look: Look, capture: Capture) -> Generation:
         """Draft the answer behind the prompt; nothing where the prompt was stopped."""
-        kept = look.states
         if look.context is None:
-            return Generation(trace=KeptActivations(prompt=kept, is_stopped=True))
-        tokens = self._model.tokens
+            return Generation(
+                trace=KeptActivations(prompt=look.states, is_stopped=True)
+            )
+        tokens = self.model.tokens
         spans = Spans(prompt.evidence, tokens, limit=MAX_ENTRY_TOKENS)
-        written = self._model.generate(
+        written = self.model.generate(
             look.context,
             max_tokens=_MAX_TOKENS,
             allowed=spans.allowed,
             taps=capture.answer,
             with_end=capture.ends,
         )
-        question = flatten(prompt.question).strip()
-        reading = self._reader.read(question, prompt.evidence)
+        reading = self.guided.read(flatten(prompt.question).strip(), prompt.evidence)
         span = spans.span(written.ids)
-        drafted = _draft(
-            prompt,
-            written,
-            span,
-            verdict=reading.verdicts[span.number - 1] if span else 0.0,
-            willingness=_willingness(look.context, tokens),
-            tokens=tokens,
+        number = span.number if span else None
+        verdict = reading.verdicts[span.number - 1] if span else 0.0
+        willingness = _willingness(look.context, tokens)
+        return Generation(
+            cited=(span.number,) if span else (),
+            quotes=((span.number, span.sentences),) if span else (),
+            reasoning=reasoning(
+                prompt.language, number, len(prompt.evidence), verdict >= 0.5
+            ),
+            can_answer=verdict >= 0.5,
+            verdict_probability=verdict,
+            willingness=willingness,
+            answer=span.sentences if span else "",
+            log_probability=bounded_mean(written.log_probabilities),
+            raw=f"Verdict: {verdict:.3f}\nWillingness: {willingness:.3f}\n"
+            f"Answer:{written.text}",
+            prompt_tokens=reading.tokens,
+            answer_tokens=len(written.ids),
+            short_answer=span.words if span else "",
+            tokens=token_texts(written.ids, tokens),
+            least_log_probability=min(written.log_probabilities, default=None),
+            entropy=bounded_mean(written.entropies),
+            trace=KeptActivations(
+                answer=written.activations, end=written.end, prompt=look.states
+            ),
         )
-        trace = KeptActivations(
-            answer=written.activations,
-            end=written.end,
-            prompt=kept,
-        )
-        return replace(drafted, prompt_tokens=reading.tokens, trace=trace)
-
-
-def _draft(
-    prompt: Prompt,
-    written: Generated,
-    span: Span | None,
-    *,
-    verdict: float,
-    willingness: float,
-    tokens: Tokens,
-) -> Generation:
-    can_answer = verdict >= 0.5
-    number = span.number if span else None
-    return Generation(
-        cited=(span.number,) if span else (),
-        quotes=((span.number, span.sentences),) if span else (),
-        reasoning=reasoning(prompt.language, number, len(prompt.evidence), can_answer),
-        can_answer=can_answer,
-        verdict_probability=verdict,
-        willingness=willingness,
-        answer=span.sentences if span else "",
-        log_probability=bounded_mean(written.log_probabilities),
-        raw=f"Verdict: {verdict:.3f}\nWillingness: {willingness:.3f}\n"
-        f"Answer:{written.text}",
-        answer_tokens=len(written.ids),
-        short_answer=span.words if span else "",
-        tokens=token_texts(written.ids, tokens),
-        least_log_probability=min(written.log_probabilities, default=None),
-        entropy=bounded_mean(written.entropies),
-    )
 
 
 def _willingness(context: Context, tokens: Tokens) -> float:

@@ -130,24 +130,15 @@ class GuidedLanguageModel:
     """
 
     def __init__(self, model: WhiteBoxModel) -> None:
-        self._model = model
+        self.model = model
         self.examples = "".join(
             f"Note: {note}\nQuestion: {question}\nAnswer: {answer}\n\n"
             for note, question, answer in EXAMPLES
         )
         form = f"{self.examples}\n{_VERDICT_SLOPE} {_VERDICT_MIDDLE} {_UNRELATED_SHARE}"
-        self._fingerprint = hashlib.sha256(
+        self.fingerprint = hashlib.sha256(
             f"{model.fingerprint}\n{form}".encode()
         ).hexdigest()
-
-    @property
-    def model(self) -> WhiteBoxModel:
-        return self._model
-
-    @property
-    def fingerprint(self) -> str:
-        """64 hex digits: the model's fingerprint and the form."""
-        return self._fingerprint
 
     def generate(self, prompt: Prompt, capture: Capture = NO_CAPTURE) -> Generation:
         """Fill in the form from the evidence alone.
@@ -159,7 +150,7 @@ class GuidedLanguageModel:
             raise ValueError("A question without evidence has no answer to generate.")
         began = time.perf_counter()
         question = flatten(prompt.question).strip()
-        with self._model.turn():
+        with self.model.turn():
             reading = self.read(question, prompt.evidence)
             piece = prompt.evidence[reading.index]
             answer, copied = self._copy(question, piece, reading.note)
@@ -189,7 +180,7 @@ class GuidedLanguageModel:
             question: On one line.
             evidence: At least one piece.
         """
-        model = self._model
+        model = self.model
         with model.turn():
             prefix = model.read_prefix(model.tokens.encode_text(self.examples))
             notes = [self.read_note(piece) for piece in evidence]
@@ -197,7 +188,7 @@ class GuidedLanguageModel:
 
     def read_note(self, piece: Evidence) -> Context | Passage:
         """Read one piece after the fixed prefix, up to where the question begins."""
-        model = self._model
+        model = self.model
         with model.turn():
             prefix = model.read_prefix(model.tokens.encode_text(self.examples))
             return model.read_passage(self._note(piece), prefix)
@@ -205,13 +196,13 @@ class GuidedLanguageModel:
     def _compare(
         self, question: str, notes: Sequence[Context | Passage], prefix: Context
     ) -> Reading:
-        tokens = self._model.tokens
+        tokens = self.model.tokens
         compared_notes = [*notes]
         if len(notes) < _COMPARED_PIECES:
             none = tokens.encode_text(f"Note: {NO_NOTE}\nQuestion:")
-            compared_notes.append(self._model.read_passage(none, prefix))
+            compared_notes.append(self.model.read_passage(none, prefix))
         asked = tokens.encode_text(f" {question}")[:MAX_QUESTION_TOKENS]
-        scored = self._model.score_each([asked] * len(compared_notes), compared_notes)
+        scored = self.model.score_each([asked] * len(compared_notes), compared_notes)
         surprises = [-row.total for row in scored]
         found = surprises[: len(notes)]
         index = min(range(len(found)), key=found.__getitem__)
@@ -233,7 +224,7 @@ class GuidedLanguageModel:
     def _copy(
         self, question: str, piece: Evidence, note: Context | Passage
     ) -> tuple[str, Copied]:
-        model, tokens = self._model, self._model.tokens
+        model, tokens = self.model, self.model.tokens
         lead = (
             *tokens.encode_text(f" {question}")[:MAX_QUESTION_TOKENS],
             *tokens.encode_text("\nAnswer:"),
@@ -265,7 +256,7 @@ class GuidedLanguageModel:
         return piece.text[start - 1 : end - 1], copied
 
     def _note(self, piece: Evidence) -> tuple[int, ...]:
-        tokens = self._model.tokens
+        tokens = self.model.tokens
         note = tokens.encode_text(f"Note: {note_of(piece)}")[:MAX_ENTRY_TOKENS]
         return (*note, *tokens.encode_text("\nQuestion:"))
 

@@ -170,11 +170,7 @@ class SelfKnowledgeByHistory:
         self._form = form
         self._asking = asking
         self._history = history
-
-    @property
-    def fingerprint(self) -> str:
-        """That of the form which asks for the labels."""
-        return self._asking.fingerprint
+        self.fingerprint = asking.fingerprint
 
     def consider(self, question: Question) -> EstimateByHistory:
         """Read the question after its nearest past ones, in one pass."""

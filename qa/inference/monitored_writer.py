@@ -93,8 +93,8 @@ class SteeredWriter:
         Args:
             fingerprint: The directions' own.
         """
-        self._model = model
-        self._directions = directions
+        self.model = model
+        self.directions = directions
         self._layout = ClosedBookForm(model)
         said = "\n".join(
             (
@@ -102,20 +102,8 @@ class SteeredWriter:
                 fingerprint,
             )
         )  # fmt: skip
-        self._fingerprint = hashlib.sha256(said.encode()).hexdigest()
-
-    @property
-    def fingerprint(self) -> str:
-        """64 hex digits: the model, its directions, and the forms."""
-        return self._fingerprint
-
-    @property
-    def model(self) -> WhiteBoxModel:
-        return self._model
-
-    @property
-    def directions(self) -> DirectionSet:
-        return self._directions
+        # The model, its directions, and the forms.
+        self.fingerprint = hashlib.sha256(said.encode()).hexdigest()
 
     def write(
         self,
@@ -128,10 +116,8 @@ class SteeredWriter:
         """Write the next sentence, greedily, at most 64 tokens."""
         ids = self._layout.prompt_ids(question, [note_of(piece) for piece in notes])
         written = self.continue_from(ids, kept, steering=steering)
-        confidences = self._directions.confidence_of(written.activations).tolist()
-        return _draft(
-            written, token_texts(written.ids, self._model.tokens), confidences
-        )
+        confidences = self.directions.confidence_of(written.activations).tolist()
+        return _draft(written, token_texts(written.ids, self.model.tokens), confidences)
 
     def continue_from(
         self,
@@ -142,8 +128,8 @@ class SteeredWriter:
         is_monitored: bool = True,
     ) -> Generated:
         """Write behind a prompt and the sentences before; up to the next one's begin."""
-        model, encode = self._model, self._model.tokens.encode_text
-        moved = self._directions.steering(steering)
+        model, encode = self.model, self.model.tokens.encode_text
+        moved = self.directions.steering(steering)
         before = [i for text in kept for i in encode(f" {flatten(text).strip()}")]
         with model.turn():
             prefix = model.read_prefix(encode(_ANSWERING))
@@ -152,7 +138,7 @@ class SteeredWriter:
                 context,
                 max_tokens=_MAX_TOKENS,
                 stop=[_LINE_END],
-                taps=self._directions.taps if is_monitored else (),
+                taps=self.directions.taps if is_monitored else (),
                 steering=moved,
                 enough=_holds_a_sentence,
             )
@@ -167,7 +153,7 @@ class SteeredWriter:
     def _query(
         self, examples: str, question: str, label: str, said: str, wanted: str
     ) -> str:
-        model, encode = self._model, self._model.tokens.encode_text
+        model, encode = self.model, self.model.tokens.encode_text
         ids = (
             *self._layout.question_ids(question),
             *encode(_LINE_END),

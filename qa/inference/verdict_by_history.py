@@ -116,10 +116,7 @@ class VerdictByHistory:
     def __init__(self, form: VerdictForm, history: History) -> None:
         self._form = form
         self._history = history
-
-    @property
-    def fingerprint(self) -> str:
-        return self._form.fingerprint
+        self.fingerprint = form.fingerprint
 
     def debias(
         self, prompt: Prompt, generation: Generation, *, language_model: str

@@ -63,7 +63,7 @@ def test_hostile_texts_are_data(writer, text):
 
 
 def test_directions_and_forms_are_part_of_the_fingerprint(writer):
-    other = SteeredWriter(writer._model, made_directions(), fingerprint="e" * 64)
+    other = SteeredWriter(writer.model, made_directions(), fingerprint="e" * 64)
 
     assert len(writer.fingerprint) == 64
     assert other.fingerprint != writer.fingerprint
@@ -90,10 +90,10 @@ def test_what_follows_a_sentence_goes_on_from_it(bundled_writer):
 
 def test_writing_ends_when_the_next_sentence_begins(writer):
     script = " Dr. Wu was there. And so"
-    ids = writer._model.tokens.encode_text(script)
-    prompt = writer._model.read(ids[:1])
+    ids = writer.model.tokens.encode_text(script)
+    prompt = writer.model.read(ids[:1])
 
-    written = writer._model.generate(
+    written = writer.model.generate(
         prompt,
         max_tokens=99,
         allowed=lambda so_far: [ids[len(so_far)]],
@@ -101,7 +101,7 @@ def test_writing_ends_when_the_next_sentence_begins(writer):
         enough=_holds_a_sentence,
     )
     confidences = list(range(len(written.ids)))
-    draft = _draft(written, token_texts(written.ids, writer._model.tokens), confidences)
+    draft = _draft(written, token_texts(written.ids, writer.model.tokens), confidences)
 
     assert written.text == " Dr. Wu was there. A"
     assert (draft.text, draft.is_last) == ("Dr. Wu was there.", False)
