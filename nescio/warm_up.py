@@ -25,8 +25,6 @@ _RETRY_SECONDS = 2.0
 
 
 class State(StrEnum):
-    """How far a model is."""
-
     ON_DEMAND = "loads with the first question"
     LOADING = "loading"
     LOADED = "loaded"

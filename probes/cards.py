@@ -132,7 +132,6 @@ class ProbeFiles:
 
     @classmethod
     def read(cls, directory: Path) -> Self:
-        """Read the files of a directory."""
         try:
             card = (directory / CARD).read_bytes()
             files = cls(str(directory), card, b"")
@@ -202,7 +201,6 @@ def card_bytes(card: ProbeCard, weights: bytes) -> bytes:
 
 
 def card_text(said: Mapping[str, object], version: int) -> bytes:
-    """Return a card's file of that format."""
     row = {"format": version, **said}
     text = json.dumps(row, indent=2, sort_keys=True, allow_nan=False)
     return f"{text}\n".encode()

@@ -216,7 +216,6 @@ def joint_files(
 
 
 def joint_from(files: ProbeFiles, *, language_model: str) -> JointProbe:
-    """Return the probe for the model of that fingerprint."""
     card = files.checked(language_model=language_model)
     if card.kind is not ProbeKind.JOINT:
         raise files.damaged(f"a {card.kind.value} probe reads no signals")

@@ -10,8 +10,6 @@ from probes.cards import ANSWER_KINDS, ProbeCard, ProbeFiles, ProbeKind
 
 
 class ProbeQuerySet(models.QuerySet["Probe"]):
-    """Reads over probes."""
-
     def light(self) -> Self:
         """Without the weights, which no list needs."""
         return self.defer("weights")
@@ -23,7 +21,6 @@ class ProbeQuerySet(models.QuerySet["Probe"]):
         )
 
     def active_for(self, *language_models: str) -> Self:
-        """Those active for the models of these fingerprints."""
         return self.filter(state=Probe.State.ACTIVE, language_model__in=language_models)
 
 

@@ -43,7 +43,6 @@ def probe_files(
 
 
 def probe_from(files: ProbeFiles, *, language_model: str) -> AbstentionProbe:
-    """Return the probe for the model of that fingerprint."""
     card = files.checked(language_model=language_model)
     if card.layer is None:
         raise files.damaged(f"a {card.kind.value} probe reads no activations")
@@ -67,7 +66,6 @@ def probe_from(files: ProbeFiles, *, language_model: str) -> AbstentionProbe:
 
 
 def settings_of(card: ProbeCard) -> FitSettings:
-    """Return the settings that a card's probe was fitted with."""
     # Cards of before these were there.
     said: dict[str, object] = {
         "opens_with_prompt": False,

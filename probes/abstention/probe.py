@@ -65,7 +65,6 @@ class SequenceClassifier(nn.Module):
         return self.along(sequences._replace(data=scaled))
 
     def along(self, sequences: PackedSequence) -> PackedSequence:
-        """Return the logits of standardised sequences."""
         raise NotImplementedError
 
     def linear_head(self) -> nn.Linear | None:
@@ -131,7 +130,6 @@ class LstmClassifier(SequenceClassifier):
         return self.linear
 
     def along(self, sequences: PackedSequence) -> PackedSequence:
-        """Return the head on the LSTM's running state."""
         projected = self.dropout(self.project(sequences.data))
         states, _ = self.lstm(sequences._replace(data=projected))
         logits = self.head(self.dropout(states.data))
@@ -165,11 +163,9 @@ class MeanClassifier(SequenceClassifier):
             )
 
     def linear_head(self) -> nn.Linear | None:
-        """Return the head, unless it has a hidden layer."""
         return self.head if isinstance(self.head, nn.Linear) else None
 
     def along(self, sequences: PackedSequence) -> PackedSequence:
-        """Return the head on the running mean."""
         rows, lengths = pad_packed_sequence(sequences, batch_first=True)
         return _packed(self.head(self.dropout(self.running(rows))), lengths)
 
@@ -225,7 +221,6 @@ class AbstentionProbe:
 
     @property
     def width(self) -> int:
-        """Numbers a position."""
         return self.network.width
 
     @property

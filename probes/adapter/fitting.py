@@ -40,14 +40,12 @@ class Example:
     answer: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        """Refuse what there is nothing to learn from."""
         if not self.prompt or not self.answer:
             raise ValueError(
                 f"{len(self.prompt)} tokens of prompt, {len(self.answer)} of answer"
             )
 
     def __len__(self) -> int:
-        """Return the number of tokens."""
         return len(self.prompt) + len(self.answer)
 
 
@@ -68,7 +66,6 @@ class Batch:
 
 
 def make_batch(examples: Sequence[Example]) -> Batch:
-    """Put examples side by side."""
     width = max(map(len, examples))
     longest = max(len(example.answer) for example in examples)
     ids = torch.zeros(len(examples), width, dtype=torch.long)

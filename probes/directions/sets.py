@@ -106,12 +106,10 @@ class DirectionSet:
 
     @property
     def blocks(self) -> int:
-        """How many blocks the model has."""
         return len(self.honesty.vectors)
 
     @property
     def width(self) -> int:
-        """Numbers a position."""
         return int(self.honesty.vectors.shape[1])
 
     @property
@@ -225,7 +223,6 @@ def direction_files(
 
 
 def directions_from(files: ProbeFiles, *, language_model: str) -> DirectionSet:
-    """Return the directions for the model of that fingerprint."""
     card = files.checked(language_model=language_model)
     if card.kind is not ProbeKind.DIRECTIONS:
         raise files.damaged(f"a {card.kind.value} probe holds no directions")

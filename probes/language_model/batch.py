@@ -73,7 +73,6 @@ class Batch:
 
     @property
     def rows(self) -> int:
-        """How many rows are left."""
         return len(self._last)
 
     def read(self, ids: torch.Tensor) -> None:

@@ -86,7 +86,6 @@ class WhiteBoxModel:
 
     @property
     def dtype(self) -> torch.dtype:
-        """The type that the weights are held in."""
         return self._network.dtype
 
     @property
@@ -95,7 +94,6 @@ class WhiteBoxModel:
 
     @property
     def context_length(self) -> int:
-        """How many tokens prompt and answer may have together."""
         return self._network.context_length
 
     @property

@@ -25,12 +25,10 @@ class Network:
 
     @property
     def configuration(self) -> PreTrainedConfig:
-        """The model's own configuration."""
         return self.module.config
 
     @property
     def dtype(self) -> torch.dtype:
-        """The type that the weights are held in."""
         return next(self.module.parameters()).dtype
 
     @property
@@ -39,7 +37,6 @@ class Network:
 
     @property
     def context_length(self) -> int:
-        """How many tokens prompt and answer may have together."""
         configuration = self.configuration.get_text_config()
         return int(getattr(configuration, "max_position_embeddings", 2**31))
 

@@ -34,7 +34,6 @@ class Passing:
     end: int
 
     def __post_init__(self) -> None:
-        """Refuse an empty or impossible span."""
         if not 0 <= self.start < self.end <= len(self.ids):
             raise ValueError(
                 f"positions {self.start} to {self.end} of {len(self.ids)} tokens"

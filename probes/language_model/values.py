@@ -37,7 +37,6 @@ class Context:
     cache: DynamicCache
 
     def __len__(self) -> int:
-        """Return the number of tokens."""
         return len(self.ids)
 
 
@@ -56,7 +55,6 @@ class Scored:
 
     @property
     def total(self) -> float:
-        """Log-probability of the whole continuation."""
         return float(self.log_probabilities.sum(dtype=np.float64))
 
 
@@ -124,12 +122,10 @@ class Passage:
     layers: Layers
 
     def __len__(self) -> int:
-        """Return the number of the passage's own tokens."""
         return len(self.ids)
 
     @property
     def bytes(self) -> int:
-        """Memory of what is kept."""
         own = sum(tensor.nbytes for layer in self.layers for tensor in layer)
         return own + self.next_log_probabilities.nbytes
 

@@ -253,13 +253,10 @@ class GroupInfoNCE(nn.Module):
         return functional.cross_entropy(scores.float() / self._temperature, right)
 
     def get_config_dict(self) -> dict[str, float]:
-        """Return what the library would write into a model card."""
         return {"temperature": self._temperature}
 
 
 class _Telling(TrainerCallback):
-    """Tells how far the trainer is."""
-
     def __init__(self, on_step: Callable[[Step], None]) -> None:
         self._on_step = on_step
 

@@ -33,7 +33,6 @@ class Preference:
     prompt: str = PROMPT
 
     def as_json(self) -> str:
-        """Return it as a line of the file."""
         row = {
             "query": self.query,
             "pos": self.positives,

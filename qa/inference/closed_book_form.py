@@ -85,7 +85,6 @@ class ClosedBookForm:
         return (*encode(_LINE_END), *encode("Answer:"))
 
     def prompt_ids(self, question: str, notes: Sequence[str] = ()) -> tuple[int, ...]:
-        """Return everything behind the prefix."""
         asked = self.question_ids(question)
         return (*asked, *self.notes_ids(notes), *self.ending_ids())
 
@@ -214,7 +213,6 @@ class SelfKnowledgeByDraft:
         self.fingerprint = form.fingerprint
 
     def consider(self, question: Question) -> EstimateByDraft:
-        """Read the question and write a draft."""
         with self._form.model.turn():
             context = self._form.open(question.text)
             return EstimateByDraft(write_draft(self._form, context))

@@ -30,7 +30,6 @@ INSTRUCTION: Final = (
 
 
 def instruction_ids(tokens: Tokens) -> tuple[int, ...]:
-    """Return the fixed prefix, which every prompt begins with."""
     return tokens.encode_text(INSTRUCTION)
 
 

@@ -21,7 +21,6 @@ from qa.pipeline.values import Question
 
 
 def instruction(known: str, unknown: str) -> str:
-    """Say what the labels mean."""
     return (
         "Some questions can be answered rightly from memory, others can not. Write "
         f"{known} for a question that you know the right answer to, and {unknown} for "

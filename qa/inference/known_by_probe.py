@@ -74,7 +74,6 @@ class EstimateByProbe:
         return ((SIGNAL, self.known_probability),)
 
     def answer(self) -> Generation:
-        """Write the answer behind what was read."""
         return write_draft(self.form, self.context)
 
 

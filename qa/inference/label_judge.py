@@ -112,7 +112,6 @@ class LabelPair:
     unknown: str
 
     def __str__(self) -> str:
-        """Return it as the setting writes it."""
         return f"{self.known}/{self.unknown}"
 
 

@@ -4,7 +4,7 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -53,6 +53,7 @@ class ActivationReader:
 class JointReader:
     """A joint probe in use; the attributes are as above."""
 
+    kind: ClassVar = ProbeKind.JOINT
     fingerprint: str
     signal: str
     is_active: bool
@@ -88,7 +89,7 @@ class ActiveProbes:
     @property
     def fingerprints(self) -> str:
         """Of all that are active, separated by spaces."""
-        return " ".join(r.fingerprint for _, r in self._by_kind() if r.is_active)
+        return " ".join(r.fingerprint for r in self._all if r.is_active)
 
     def capture(self, *, least_early: float | None) -> Capture:
         """Return what the language model is to keep, and when it is to end early."""
@@ -140,11 +141,7 @@ class ActiveProbes:
         generation: Generation,
         fault: str,
     ) -> Confidence:
-        active = {
-            kind: reader.fingerprint
-            for kind, reader in self._by_kind()
-            if reader.is_active
-        }
+        active = {r.kind: r.fingerprint for r in self._all if r.is_active}
         values = {kind: found.get(active.get(kind, "")) for kind in ANSWER_KINDS}
         return Confidence(
             answer=values[ProbeKind.ABSTENTION],
@@ -153,18 +150,16 @@ class ActiveProbes:
             along=along if len(along) == len(generation.tokens) else (),
             shadows=tuple(
                 (reader.signal, found[reader.fingerprint])
-                for _, reader in self._by_kind()
+                for reader in self._all
                 if not reader.is_active and reader.fingerprint in found
             ),
             probes=" ".join(key for key in active.values() if key in found),
             missing=self._missing(values, active, generation, fault),
         )
 
-    def _by_kind(self) -> Sequence[tuple[ProbeKind, ActivationReader | JointReader]]:
-        return [
-            *((reader.kind, reader) for reader in self.readers),
-            *((ProbeKind.JOINT, joint) for joint in self.joints),
-        ]
+    @property
+    def _all(self) -> Sequence[ActivationReader | JointReader]:
+        return [*self.readers, *self.joints]
 
     def _missing(
         self,

@@ -17,7 +17,6 @@ from qa.pipeline.values import Question
 
 
 def instruction(known: str, unknown: str) -> str:
-    """Say what the labels mean."""
     return (
         "Some notes answer the question below them, others are about something else. "
         f"Write {known} where the note answers the question, and {unknown} where it "
