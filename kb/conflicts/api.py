@@ -1,6 +1,5 @@
 from typing import Any
 
-from accounts.viewsets import ResourceViewSet
 from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
 from rest_framework import serializers
 from rest_framework.decorators import action

@@ -1,7 +1,6 @@
 from typing import Any
 
 import django_filters
-from accounts.viewsets import ResourceViewSet
 from django.db import transaction
 from drf_spectacular.utils import (
     OpenApiResponse,

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from accounts.viewsets import ResourceViewSet
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
