@@ -45,7 +45,7 @@ class Scope:
     """What may be evidence for one asker at one moment.
 
     Attributes:
-        knowledge_base_id: The knowledge base asked.
+        knowledge_base_id: The knowledge base searched.
         audience_ids: The asker's audiences; empty sees nothing.
         unverified_floor: Least confidence in (0, 1] of an unverified entry; 1 admits
             verified entries alone.
@@ -105,7 +105,7 @@ class SearchResult:
             beyond it the limit itself).
         embedder: Fingerprint of the embedding model that measured the distances.
         deep: Whether this was the second, deeper look.
-        vector: The question as it was searched for: embedded anew where the model had
+        vector: The question as it was searched for: embedded again where the model had
             been switched since.
         embed_milliseconds: Time spent embedding the question.
         sql_milliseconds: Time spent in the database.

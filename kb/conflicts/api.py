@@ -25,7 +25,7 @@ class NewestFoundPagination(NewestFirstPagination):
 
 
 class ConflictEntrySerializer(serializers.ModelSerializer[Entry]):
-    """One of the two entries, as it stands now."""
+    """One of the two entries, in its current state."""
 
     document = serializers.CharField(
         source="document.title", default=None, allow_null=True

@@ -1,8 +1,8 @@
 """The nightly search for conflicts, with a language model as judge where one is wanted.
 
-The judge is asked between transactions, so that no lock waits for a model, and about
+The judge is called between transactions, so that no lock waits for a model, and about
 `MAX_PAIRS` pairs a run at most. Entries with a pair that it was not asked about are
-judged by the signals and taken up again by the next run.
+judged by the signals and judged again by the next run.
 """
 
 import logging
@@ -31,7 +31,7 @@ class JudgeSession:
     """What one run puts to a judge.
 
     Attributes:
-        judge: None where none is wanted, or it failed.
+        judge: None where none is configured, or it failed.
         asked: Pairs so far, those of earlier attempts among them.
         unreadable: Of these, how many it said nothing readable of.
         failure: Why the run went on without the judge, "" if it did not.
@@ -47,7 +47,7 @@ class JudgeSession:
     def of(
         cls, load_judge: Callable[[], Judge | None], *, asked: int = 0
     ) -> "JudgeSession":
-        """Load the judge; one that can't be loaded is told and done without."""
+        """Load the judge; without one that can't be loaded, and log why."""
         judging = cls(None, asked)
         try:
             judging.judge = load_judge()
@@ -81,12 +81,12 @@ class JudgeSession:
         self.unreadable += sum(opinion is None for opinion in opinions)
         return Opinions(self.fingerprint, self._said)
 
-    def told(self) -> dict[str, object]:
-        """Return what the job's result says of it; empty where none was wanted."""
+    def result(self) -> dict[str, object]:
+        """Return its part of the job's result; empty where none was wanted."""
         if not (self.judge or self.failure or self.asked):
             return {}
-        told: dict[str, object] = {"asked": self.asked, "unreadable": self.unreadable}
-        return told | ({"without_judge": self.failure} if self.failure else {})
+        result: dict[str, object] = {"asked": self.asked, "unreadable": self.unreadable}
+        return result | ({"without_judge": self.failure} if self.failure else {})
 
     def _go_on_without(self, error: NescioError) -> None:
         logger.warning("Conflicts are looked for without the language model: %s", error)
@@ -121,7 +121,7 @@ def find_conflicts(
     return {
         "entries": done,
         "open": Conflict.objects.open().count(),
-        **judging.told(),
+        **judging.result(),
     }
 
 

@@ -2,7 +2,7 @@
 
 Done for one entry when a person writes it, and for everything that changed by a nightly
 job (`conflict_job`), which may hand in what a language model holds. The judgement is
-about the texts: a decision that a person took stands until one of the texts changes.
+about the texts: a decision by a person holds until one of the texts changes.
 """
 
 import hashlib
@@ -153,7 +153,7 @@ def find_entry_conflicts(
 
 
 def refresh_conflicts(entry_id: int) -> None:
-    """Judge an entry anew if it is in an open conflict, for its text has changed."""
+    """Judge an entry again if it is in an open conflict, for its text has changed."""
     if Conflict.objects.open().of_entry(entry_id).exists():
         find_entry_conflicts(entry_id, is_complete=False)
 
@@ -274,7 +274,7 @@ def _write(
 
 
 def _is_to_be_opened(before: Conflict, now: JudgedPair) -> bool:
-    """Tell whether a pair is written anew: what was decided stands for these texts."""
+    """Tell whether a pair is opened again: a decision holds for these texts."""
     if before.state in (Conflict.State.OPEN, Conflict.State.OUTDATED):
         return True
     return before.texts_sha256 != now.digest

@@ -25,7 +25,7 @@ _LANGUAGE_MODEL: Final = "language_model"  # names its reason
 
 
 class Kind(StrEnum):
-    """How two entries stand to each other."""
+    """What two entries are to each other."""
 
     DUPLICATE = "duplicate"
     CONTRADICTION = "contradiction"
@@ -53,7 +53,7 @@ class Clash:
 
     Attributes:
         signal: Its name: value, negation, axis, direction, answer.
-        first: Where it stands in the first text; None where it is what is missing there.
+        first: Its place in the first text; None where the clash is that it is missing.
         second: The same in the second.
         why: In words, for the curator.
     """
@@ -73,7 +73,7 @@ class Opinion:
         contradiction: The same.
         different: The same.
         name: The model's, as people know it.
-        fingerprint: 64 hex digits of the model and its way of being asked.
+        fingerprint: 64 hex digits of the model and its prompt.
     """
 
     duplicate: float
@@ -101,7 +101,7 @@ class Judgement:
             for a kind other than contradiction.
         signals: Every measured number by name, for the record.
         probabilities: Of each kind in [0, 1]; they sum to 1.
-        opinion: The language model's that is in it, None where none was asked for.
+        opinion: The language model's that is in it, None where no model was used.
     """
 
     kind: Kind
@@ -141,7 +141,7 @@ class Judge(Protocol):
             None in the place of a pair for which it gave nothing that can be read.
 
         Raises:
-            UnavailableError: The model can't be asked now.
+            UnavailableError: The model is not available now.
         """
         ...
 

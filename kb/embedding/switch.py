@@ -3,7 +3,7 @@
 Vectors of the new model are written beside those of the old one, which goes on answering.
 The switch is one transaction that finds nothing left to embed while it keeps writers
 out: they hold the active model's row for share. So a search always meets a model under
-which every entry is embedded as it stands.
+which every entry is embedded with its current text.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ ORDER BY e.id LIMIT %(limit)s
 
 @dataclass(frozen=True, slots=True)
 class _Cursor:
-    """Where the work stands; kept with the job between attempts.
+    """How far the work is; kept with the job between attempts.
 
     Attributes:
         after: Entries up to this id are done in this pass.
@@ -119,7 +119,7 @@ def tidy_vectors(run: JobRun) -> dict[str, object]:
 
 
 def _candidate(run: JobRun, name: str) -> tuple[Embedder, EmbeddingModel]:
-    """Register the model, or take up the one that an earlier attempt registered."""
+    """Register the model, or continue with the one that an earlier attempt registered."""
     if "model" in run.cursor:
         model = EmbeddingModel.objects.get(pk=_cursor(run).model)
         return get_embedder(model), model

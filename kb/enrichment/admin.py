@@ -79,7 +79,7 @@ class ProposalAdmin(FixedRowsAdmin):
     def has_propose_permission(
         self, request: HttpRequest, object_id: str | None = None
     ) -> bool:
-        """Whether a model may be asked: by who decides on what it says."""
+        """People who decide on proposals may request them."""
         return request.user.has_perm("kb.change_proposal")
 
     def get_urls(self) -> list[URLPattern]:

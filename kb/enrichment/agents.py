@@ -47,7 +47,7 @@ class Drafts:
     """What one batch came to.
 
     Attributes:
-        counts: Of what was left out or mended, by cause: "unreadable_question",
+        counts: Of what was left out or repaired, by cause: "unreadable_question",
             "unreadable_answer", "plain_sentence".
     """
 
@@ -73,7 +73,7 @@ def generate_questions(
     given = [{"seed": text} for text in seeds for _ in range(per_seed)]
     written = writer.fill_in(QUESTIONS, given, temperature=TEMPERATURE, seed=seed)
     known = {normalised(text) for text in seeds}
-    asked: list[SeededQuestion] = []
+    questions: list[SeededQuestion] = []
     for about, completion in zip(given, written, strict=True):
         if completion is None:
             counts["unreadable_question"] += 1
@@ -84,8 +84,8 @@ def generate_questions(
             counts["repeated"] += 1
             continue
         known.add(key)
-        asked.append(SeededQuestion(about["seed"], question))
-    return tuple(asked), counts
+        questions.append(SeededQuestion(about["seed"], question))
+    return tuple(questions), counts
 
 
 def answer(
@@ -103,11 +103,11 @@ def answer(
     answer is not used: question and answer then stand one after the other.
     """
     counts: Counter[str] = Counter()
-    given = [{"question": asked.question} for asked in questions]
+    given = [{"question": seeded.question} for seeded in questions]
     first = writer.fill_in(ANSWERS, given, temperature=0, seed=seed)
     answered = [
-        (asked, found)
-        for asked, found in zip(questions, first, strict=True)
+        (seeded, found)
+        for seeded, found in zip(questions, first, strict=True)
         if found is not None
     ]
     counts["unreadable_answer"] += len(questions) - len(answered)
@@ -115,28 +115,32 @@ def answer(
         return Drafts((), counts)
     others = writer.fill_in(
         ANSWERS_AGAIN,
-        [{"question": asked.question} for asked, _ in answered for _ in range(samples)],
+        [
+            {"question": seeded.question}
+            for seeded, _ in answered
+            for _ in range(samples)
+        ],
         temperature=TEMPERATURE,
         seed=seed,
     )
     agreements = _agreements([found for _, found in answered], others, encode)
     pairs = [
-        {"question": asked.question, "answer": found.text("answer")}
-        for asked, found in answered
+        {"question": seeded.question, "answer": found.text("answer")}
+        for seeded, found in answered
     ]
     sentences = writer.fill_in(SENTENCES, pairs, temperature=0, seed=seed)
     made = []
-    for (asked, found), sentence, agreement in zip(
+    for (seeded, found), sentence, agreement in zip(
         answered, sentences, agreements, strict=True
     ):
-        said = _sentence(asked.question, found.text("answer"), sentence)
+        said = _sentence(seeded.question, found.text("answer"), sentence)
         counts["plain_sentence"] += said is None
         made.append(
             Draft(
-                seed=asked.seed,
-                question=asked.question,
+                seed=seeded.seed,
+                question=seeded.question,
                 answer=found.text("answer"),
-                sentence=said or f"{asked.question} {found.text('answer')}",
+                sentence=said or f"{seeded.question} {found.text('answer')}",
                 signals=Signals(
                     stated=float(found.values["confidence"]),
                     agreement=agreement,

@@ -28,7 +28,7 @@ class Slot:
 
     Attributes:
         name: In the schema and among the values.
-        label: What stands before it where the frame is written.
+        label: What precedes it where the frame is written.
         limit: Most characters of a text.
         anchors: For a confidence: words, each with the number in [0, 1] that it means.
     """
@@ -304,6 +304,6 @@ class Writer(Protocol):
             None in the place of a reply that can't be read.
 
         Raises:
-            UnavailableError: The model can't be asked now.
+            UnavailableError: The model is not available now.
         """
         ...

@@ -54,7 +54,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class NewProposal:
-    """A draft, how sure its entry is in (0, 1), and the nearest entries to it."""
+    """A draft, its entry's confidence in (0, 1), and the nearest entries to it."""
 
     draft: Draft
     confidence: float

@@ -1,4 +1,4 @@
-"""How sure a proposed entry is: what curators made of the same model's earlier ones.
+"""The confidence of a proposed entry: what curators made of the same model's earlier ones.
 
 With enough decisions, a logistic curve over the three signals, fitted on whether a
 curator let the proposal in unchanged. Before that, the least of the signals, held down:
@@ -97,12 +97,12 @@ def fit_trust(model_fingerprint: str) -> Trust:
 
 def _features(signals: Signals) -> tuple[float, float, float, float]:
     """Return the signals; a model that tells no likelihood has its own constant."""
-    told = signals.likelihood is not None
+    has_likelihood = signals.likelihood is not None
     return (
         signals.stated,
         signals.agreement,
         signals.likelihood or 0.0,
-        1.0 if told else 0.0,
+        1.0 if has_likelihood else 0.0,
     )
 
 
@@ -148,7 +148,7 @@ def enrich(
 
     Args:
         writing: Makes the transaction that a batch's rows are written in; the progress
-            that stands when it ends is that of the batch.
+            when it ends is that of the batch.
         after: Where an earlier attempt stood; it is advanced in place.
     """
     progress = after or Progress()
@@ -174,13 +174,15 @@ def _drafts(
     plan: Plan, writer: Writer, seeds: Sequence[str], progress: Progress
 ) -> tuple[tuple[Draft, ...], Counter[str]]:
     seed = plan.seed + progress.seeds
-    asked, counts = generate_questions(writer, seeds, per_seed=plan.per_seed, seed=seed)
-    known = proposed_keys(plan.knowledge_base, [one.question for one in asked])
-    new = {question_key(one.question): one for one in reversed(asked)}
+    generated, counts = generate_questions(
+        writer, seeds, per_seed=plan.per_seed, seed=seed
+    )
+    known = proposed_keys(plan.knowledge_base, [one.question for one in generated])
+    new = {question_key(one.question): one for one in reversed(generated)}
     wanted: list[SeededQuestion] = [
         one for key, one in reversed(new.items()) if key not in known
     ]
-    counts["repeated"] += len(asked) - len(wanted)
+    counts["repeated"] += len(generated) - len(wanted)
     wanted = wanted[: plan.most - progress.proposed]
     if not wanted:
         return (), counts
@@ -230,7 +232,7 @@ def _nearest(
 ) -> list[tuple[int, str, float]]:
     """Return the nearest entries that the plan's audience may see: id, text and distance.
 
-    Whether others say it already is not to be told. What a curator rejected counts as
+    What other audiences know must not show. What a curator rejected counts as
     known, other retired entries do not.
     """
     seen = Audience.objects.filter(Q(pk=plan.audience.pk) | Q(everyone=True))

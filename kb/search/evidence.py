@@ -58,7 +58,7 @@ _kept = _Kept((), 0.0)
 
 
 def common_words() -> tuple[str, ...]:
-    """Return the lexemes above the document-frequency cut; asked anew every five minutes."""
+    """Return the lexemes above the document-frequency cut, read every five minutes."""
     global _kept  # one value per process
     with _lock:
         if _kept.until < time.monotonic():

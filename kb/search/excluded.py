@@ -14,7 +14,7 @@ from .sql import (
     vector_parameters,
 )
 
-# First come, first counted: what an asker may not see must not be told apart further,
+# First come, first counted: causes that an asker may not see are not distinguished further,
 # and what has expired would not become evidence by being verified.
 _CAUSE = f"""
     CASE
@@ -65,7 +65,7 @@ def nearest_excluded(vector: QuestionVector, *, scope: Scope) -> tuple[Excluded,
 
     An entry that is excluded for several causes counts under one: not entitled before
     expired before unverified. Drafts and retired entries are as if they did not exist.
-    Always exact: it is asked before a refusal only, whose reason must be true.
+    Always exact: it runs before a refusal only, whose reason must be true.
     """
     parameters = {**scope_parameters(scope), **vector_parameters(vector)}
     rows = execute_prepared(_NEAREST, parameters)

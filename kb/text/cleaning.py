@@ -42,7 +42,7 @@ def clean_text(value: str, *, field: str, limit: int, required: bool = True) -> 
 
 
 def clean_line(value: str, *, field: str, limit: int, required: bool = True) -> str:
-    """Like `clean_text`, for what stands on one line.
+    """Like `clean_text`, for a single line.
 
     Raises:
         InvalidKnowledgeError: Also when it holds a line break.

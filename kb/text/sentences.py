@@ -1,4 +1,4 @@
-"""Text into facts: one sentence, or a few that only stand together."""
+"""Text into facts: one sentence, or a few that only make sense together."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -160,9 +160,9 @@ def _is_content(words: Sequence[Word], at: int) -> bool:
 
 
 def _poles(words: Sequence[Word], denials: Sequence[int]) -> dict[str, tuple[int, int]]:
-    """Return on which side of each axis the sentence stands.
+    """Return which pole of each axis the sentence takes.
 
-    A negation turns the word that follows it within four words, or stands right before
+    A negation turns the word that follows it within four words, or comes right before
     or after ("need not").
     """
     turning = [at for at in denials if words[at].said in NEGATIONS]
@@ -182,7 +182,7 @@ def _front(words: Sequence[Word]) -> tuple[int, ...]:
         return ()
     for at in range(1, min(_FRONT_WORDS, len(words))):
         gap = words[at].span.start - words[at - 1].span.end
-        if gap > 1:  # a comma stands there
+        if gap > 1:  # a comma
             return tuple(range(at))
         if words[at].said in {"the", "a", "an", "you", "we", "no"} and at > 1:
             return tuple(range(at))

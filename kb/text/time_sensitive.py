@@ -1,6 +1,6 @@
 """Whether a question asks about what changes: what a model learnt may be out of date.
 
-A model's knowledge stands still and the world does not; that such a question was answered
+A model's knowledge ends on a date; that such a question was answered
 rightly once proves nothing. By words alone: that one too many is looked up costs little.
 
 References:
@@ -33,7 +33,7 @@ _PATTERNS: Final = {
 
 
 def asks_about_now(question: str, language: str = "en") -> bool:
-    """Tell whether the answer depends on when it is asked.
+    """Tell whether the answer depends on the date of the question.
 
     Args:
         question: Its text.

@@ -54,7 +54,7 @@ def merge_conflict(
 
 @transaction.atomic
 def keep_both(*, conflict_id: int, by: User, reason: str) -> Conflict:
-    """Say that both entries are right; they are not asked about until a text changes."""
+    """Say that both entries are right; no conflict is opened again until a text changes."""
     conflict = _lock(conflict_id, by)
     return _close(conflict, Conflict.State.KEPT, by, _clean(reason, required=True))
 
@@ -65,7 +65,7 @@ def override_conflict(
 ) -> Conflict:
     """Say that one entry is right: the other is sent to review, or retired.
 
-    That vouches for the right one, if it waited for a review.
+    The right one is verified, if it waited for a review.
     """
     conflict, other = _lock_pair(conflict_id, keep, by)
     note = _clean(reason, required=True)

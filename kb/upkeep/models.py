@@ -10,10 +10,10 @@ from kb.entries.models import Entry
 
 
 class Upkeep(models.Model):
-    """How an entry fares: how it is used, and from when on it wants a person.
+    """How an entry fares: how it is used, and from when on it needs a review.
 
     One row for each entry. The dates follow from the entry and are kept by triggers,
-    whoever writes it; the counts are added by `kb.upkeep.services`. Beside the entry, so
+    on every write; the counts are added by `kb.upkeep.services`. Beside the entry, so
     that neither rewrites it nor changes its age.
     """
 
@@ -64,7 +64,7 @@ class Upkeep(models.Model):
 
     class Meta:
         indexes = [
-            # What stands first in the queue: the most used, then the longest due.
+            # The order of the queue: the most used, then the longest due.
             models.Index(
                 fields=["-uses", "due_at", "entry"],
                 condition=Q(due_at__isnull=False),
@@ -103,7 +103,7 @@ class Upkeep(models.Model):
 
 
 class Reminder(models.Model):
-    """That an owner was told that an entry came due; once for each time it did."""
+    """That an owner was reminded that an entry came due; once for each time it did."""
 
     entry = models.ForeignKey(Entry, on_delete=models.CASCADE, related_name="reminders")
     owner = models.ForeignKey(

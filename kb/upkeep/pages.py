@@ -93,17 +93,17 @@ def due_page(model_admin: Any, request: HttpRequest) -> HttpResponse:  # noqa: A
 
 
 def _read_choice(request: HttpRequest) -> _Choice:
-    asked = request.GET
-    reason = asked.get("reason", "")
+    query = request.GET
+    reason = query.get("reason", "")
     if reason and reason not in LABELS:
         raise Http404(f"There is no reason {reason[:20]!r}.")
-    after = asked.get("after", "")
+    after = query.get("after", "")
     try:
         place = Place.read(after) if after else None
     except ValueError as error:
         raise Http404(str(error)) from error
     return _Choice(
-        asked.get("whose") == "mine", Reason(reason) if reason else None, place
+        query.get("whose") == "mine", Reason(reason) if reason else None, place
     )
 
 
@@ -114,11 +114,11 @@ def _owners() -> list[str]:
 
 
 def _act(model_admin: Any, request: HttpRequest, user: User) -> HttpResponse:  # noqa: ANN401  # unfold ships no types
-    """Do what was asked to the entry, and go back to where the queue was."""
-    asked = request.POST
-    entry = _find_entry(user, asked.get("entry", ""))
+    """Run the posted action on the entry, and go back to where the queue was."""
+    posted = request.POST
+    entry = _find_entry(user, posted.get("entry", ""))
     try:
-        done = _do(user, entry, asked)
+        done = _do(user, entry, posted)
     except NescioError as error:
         model_admin.message_user(request, str(error), level=messages.ERROR)
     else:
@@ -138,10 +138,10 @@ def _find_entry(user: User, key: str) -> Entry:
     return entry
 
 
-def _do(user: User, entry: Entry, asked: Any) -> str:  # noqa: ANN401  # a QueryDict
+def _do(user: User, entry: Entry, posted: Any) -> str:  # noqa: ANN401  # a QueryDict
     """Call the service that `action` names; return what that is called."""
-    action = asked.get("action", "")
-    expected = _number(asked.get("revision", ""), "revision")
+    action = posted.get("action", "")
+    expected = _number(posted.get("revision", ""), "revision")
     if action == "verify":
         if not has_role(user, Role.CURATOR):
             raise InvalidKnowledgeError("action", "Verifying needs the role curator.")
@@ -151,11 +151,11 @@ def _do(user: User, entry: Entry, asked: Any) -> str:  # noqa: ANN401  # a Query
         retire_entry(entry_id=entry.pk, by=user, expected_revision=expected)
         return "Retired"
     if action == "postpone":
-        days = _number(asked.get("days", ""), "days")
+        days = _number(posted.get("days", ""), "days")
         postpone_review(entry_id=entry.pk, by=user, days=days)
         return f"Postponed by {days} days"
     if action == "hand_over":
-        name = asked.get("owner", "").strip()
+        name = posted.get("owner", "").strip()
         owner = User.objects.filter(username=name, is_active=True).first()
         if owner is None:
             raise InvalidKnowledgeError(

@@ -1,6 +1,6 @@
-"""Mails that tell owners what came due: one digest each, every event once.
+"""Mails that remind owners of what came due: one digest each, every event once.
 
-What was told is written in the transaction that sends the mail. A mail server that fails
+What an owner was reminded of is written in the transaction that sends the mail. A mail server that fails
 leaves nothing written, and the job tries again; a worker killed just between sending and
 committing may send one digest twice, none is lost.
 """
@@ -44,27 +44,27 @@ def remind_owners(run: JobRun) -> dict[str, object]:
     """
     after: int = run.cursor.get("after", 0)
     mails: int = run.cursor.get("mails", 0)
-    told: int = run.cursor.get("told", 0)
+    reminded: int = run.cursor.get("reminded", 0)
     owners = User.objects.filter(is_active=True, pk__gt=after).exclude(email="")
     owners = owners.filter(Exists(Entry.objects.filter(owner=OuterRef("pk"))))
     for owner in owners.order_by("pk"):
         with run.step() as step, acting_for(owner):
             count = remind(owner, at=timezone.now())
-            mails, told = mails + bool(count), told + count
-            cursor = {"after": owner.pk, "mails": mails, "told": told}
+            mails, reminded = mails + bool(count), reminded + count
+            cursor = {"after": owner.pk, "mails": mails, "reminded": reminded}
             step.advance(done=mails, cursor=cursor)
-    return {"mails": mails, "entries": told}
+    return {"mails": mails, "entries": reminded}
 
 
 def remind(owner: User, *, at: datetime) -> int:
-    """Send `owner` one mail on what came due by `at` and was not told yet.
+    """Send `owner` one mail on what came due by `at` since the last reminder.
 
     To be called in a transaction, which the mail is a part of.
 
-    An address that the mail server refuses for good is logged, and counts as told.
+    An address that the mail server refuses for good is logged, and counts as reminded.
 
     Returns:
-        How many entries it tells of; 0 sends nothing.
+        How many entries it names or counts; 0 sends nothing.
 
     Raises:
         RetryableJobError: The mail server did not take it.
@@ -94,10 +94,10 @@ def remind(owner: User, *, at: datetime) -> int:
 
 
 def _due_unreminded(owner: User, at: datetime) -> EntryQuerySet:
-    told = Reminder.objects.filter(
+    reminded = Reminder.objects.filter(
         entry=OuterRef("pk"), owner=owner, due_at=OuterRef("upkeep__due_at")
     )
-    mine = Entry.objects.visible_to(owner).filter(~Exists(told), owner=owner)
+    mine = Entry.objects.visible_to(owner).filter(~Exists(reminded), owner=owner)
     return mine.due(at)
 
 

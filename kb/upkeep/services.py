@@ -23,7 +23,7 @@ MAX_POSTPONE_DAYS = 365
 
 _RECKON_ENTRIES = 5_000
 # Both rows are locked, and entries first as everywhere: a verification that commits
-# meanwhile is waited for and read as it then stands.
+# meanwhile is waited for and then read.
 _RECKON = """
 WITH span AS (
     SELECT id FROM kb_entry WHERE id > %(after)s ORDER BY id LIMIT %(limit)s
@@ -85,7 +85,7 @@ def enqueue_round() -> None:
 
 
 def keep_upkeep(run: JobRun) -> dict[str, object]:
-    """Bring every entry's dates in step, then doubt what is overdue for too long.
+    """Bring every entry's dates in step, then unverify what is overdue for too long.
 
     The handler of jobs of the kind "kb.keep_upkeep". Triggers keep the dates of single
     entries; a changed interval of a knowledge base reaches its entries here.
