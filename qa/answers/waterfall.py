@@ -205,7 +205,7 @@ def _search(answer: Answer, start: float, total: float) -> Step:
     searched = [s for s in answer.signals if s["name"] == _VISIBLE]
     return Step(
         name="Search",
-        question="What is known about it?",
+        question="What does the knowledge base contain about it?",
         state="passed" if spent else "skipped",
         verdict="" if spent else "Not reached",
         signals=tuple(_signal_line(signal) for signal in searched),

@@ -95,7 +95,7 @@ SIGNALS = {
     ),
     "answer_characters": SignalWords("Characters in the draft", Kind.COUNT),
     "nearest_distance": SignalWords("Distance of the nearest entry"),
-    "visible_entries": SignalWords("Entries that you may see", Kind.COUNT),
+    "visible_entries": SignalWords("Entries that you have access to", Kind.COUNT),
     "readable": SignalWords("The model's output is readable", Kind.YES_NO),
     "verdict": SignalWords("The model says that it can answer", Kind.YES_NO),
     "verdict_probability": SignalWords(
@@ -164,7 +164,7 @@ REASONS = {
         "No entry is close enough",
         "The nearest entries are related, but none of them covers this question.",
         (
-            "Look at the related entries: one may hold what you need.",
+            "Look at the related entries: one may contain what you need.",
             _REPHRASE,
             _REPORT,
         ),
