@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qa.evaluation.metrics.intervals import Numbers, Rate, Statistic, share
-from qa.evaluation.metrics.paired import Difference, differences
+from qa.evaluation.metrics.intervals import Difference, differences
 from qa.evaluation.metrics.selective import Ranking
 from qa.evaluation.report.tables import TextTable
 

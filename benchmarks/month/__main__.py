@@ -44,10 +44,17 @@ from qa.inference.configured import load_language_model  # noqa: E402
 from qa.models import Answer, Retraining, Review, ReviewSample, Vote  # noqa: E402
 from qa.pipeline.replay import flat  # noqa: E402
 from qa.training.compare_probes import compare_probes  # noqa: E402
-from qa.training.labels import LabelledDraft, finite  # noqa: E402
+from qa.training.labels import (  # noqa: E402  # noqa: E402  # noqa: E402
+    LabelledDraft,
+    Part,
+    evidence_of,
+    finite,
+    part_of,
+    prompt_of,
+    text_of,
+)
 from qa.training.request import model_to_train_on  # noqa: E402
 from qa.training.retraining import Comparison, approve, enqueue_due  # noqa: E402
-from qa.training.stored_labels import Part, evidence_of, part_of, prompt_of, text_of  # noqa: E402  # noqa: E402
 from workers.registry import HANDLERS  # noqa: E402
 
 from .asking import asked, prepared_knowledge_base  # noqa: E402

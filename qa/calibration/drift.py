@@ -9,7 +9,7 @@ from scipy.special import chdtrc, kolmogorov
 
 from qa.calibration.thresholds.bounds import FloatArray
 from qa.evaluation.cases import LabelledAnswer
-from qa.evaluation.metrics.paired import holm
+from qa.evaluation.metrics.intervals import holm
 from qa.pipeline.gates import EARLY, SCORES, Gate
 from qa.pipeline.policy import Policy
 from qa.pipeline.replay import Signals, ends_early, replay

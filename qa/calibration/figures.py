@@ -2,19 +2,20 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from qa.answers.wording import SIGNALS, SignalWords
 from qa.evaluation.cases import LabelledAnswer
 from qa.evaluation.metrics.calibration_error import reliability
 from qa.evaluation.metrics.selective import aurc, auroc, precision_recall, risk_coverage
-from qa.evaluation.report.gates import FrozenThresholds, alpha_sweep
-from qa.evaluation.report.plots import (
-    precision_recall_svg,
-    refusals_against_alpha_svg,
-    reliability_svg,
-    risk_coverage_svg,
+from qa.evaluation.report.plots import plot_svg
+from qa.evaluation.report.signals import (
+    PROBABILITIES,
+    FrozenThresholds,
+    alpha_sweep,
+    probabilities_of,
+    scores_of,
 )
-from qa.evaluation.report.signals import PROBABILITIES, probabilities_of, scores_of
 
 from .wording import share
 
@@ -76,7 +77,8 @@ def _precision(answers: Answers, _policy: FrozenThresholds) -> Iterable[Cells]:
         curve, area = precision_recall(values, wrong), auroc(values, wrong)
         if curve is None or area is None:
             return  # all right or all wrong: nothing to tell apart
-        steps = list(zip(curve.recall, curve.precision, strict=True))
+        precision, recall = curve
+        steps = list(zip(recall, precision, strict=True))
         reached = (next(p for r, p in steps if r >= least - 1e-12) for least in _SHARES)
         yield _words(name), f"{area:.3f}", *(share(precision) for precision in reached)
 
@@ -115,7 +117,7 @@ _CURVES: Mapping[str, _Curve] = {
         "Refusals and accuracy against alpha",
         "Two curves over alpha: how many questions are refused, and the share of the "
         "answers that is right.",
-        lambda answers, policy: refusals_against_alpha_svg(answers, policy=policy),
+        partial(plot_svg, "refusals_against_alpha"),
         (
             "alpha", "refused, hard refusal alone", "right, hard refusal alone",
             "refused, all gates", "right, all gates",
@@ -126,7 +128,7 @@ _CURVES: Mapping[str, _Curve] = {
         "Risk against coverage, every signal",
         "For each signal the share of wrong answers as more are shown, the most trusted "
         "first.",
-        lambda answers, _: risk_coverage_svg(answers),
+        partial(plot_svg, "risk_coverage"),
         ("signal", "AURC", *_tenths("risk at")),
         _risk,
     ),
@@ -134,7 +136,7 @@ _CURVES: Mapping[str, _Curve] = {
         "Precision against recall, every signal",
         "For each signal the share of right answers among the shown, as more of the "
         "right ones are shown.",
-        lambda answers, _: precision_recall_svg(answers),
+        partial(plot_svg, "precision_recall"),
         ("signal", "AUROC", *_tenths("precision at recall")),
         _precision,
     ),
@@ -142,7 +144,7 @@ _CURVES: Mapping[str, _Curve] = {
         "Reliability of the probabilities",
         "How often answers are right that a verdict or a probe gives a certain "
         "probability.",
-        lambda answers, _: reliability_svg(answers),
+        partial(plot_svg, "reliability"),
         ("signal", "probability", "answers", "mean", "right"),
         _reliable,
     ),

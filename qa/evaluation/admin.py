@@ -27,7 +27,7 @@ from jobs.services import enqueue
 from kb.documents.models import KnowledgeBase
 from qa.evaluation.job import KIND
 from qa.evaluation.models import EvaluationRun
-from qa.evaluation.report import plots
+from qa.evaluation.report.plots import PLOTS, plot_svg
 from qa.evaluation.runs import judged_of
 from qa.evaluation.suites.options import find_policy
 from qa.evaluation.suites.registry import suites
@@ -107,7 +107,6 @@ class EvaluationForm(forms.Form):
 
 
 _KEY_FIGURES = ("false_answers", "false_refusals", "wrong_answers")
-_PLOTS = ("risk_coverage", "precision_recall", "reliability", "refusals_against_alpha")
 
 
 @admin.register(EvaluationRun)
@@ -214,15 +213,12 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
         if not self.has_view_permission(request):
             raise PermissionDenied
         run = get_object_or_404(EvaluationRun.objects.select_related("policy"), pk=pk)
+        if name not in PLOTS:
+            raise Http404(f"There is no curve {name!r}.")
         rows = judged_of(run)
         policy = run.policy.as_value() if run.policy else None
         try:
-            if name == "refusals_against_alpha":
-                drawn = plots.refusals_against_alpha_svg(rows, policy=policy)
-            elif name in _PLOTS:
-                drawn = getattr(plots, f"{name}_svg")(rows)
-            else:
-                raise Http404(f"There is no curve {name!r}.")
+            drawn = plot_svg(name, rows, policy)
         except EvaluationDataError as error:
             raise Http404(str(error)) from error
         return HttpResponse(drawn, content_type="image/svg+xml")
@@ -295,7 +291,7 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
                     reverse("admin:qa_evaluationrun_curve", args=[run.pk, name]),
                     name.replace("_", " "),
                 )
-                for name in _PLOTS
+                for name in PLOTS
             ),
         )
 

@@ -142,7 +142,7 @@ def finish(run: EvaluationRun) -> EvaluationRun:
 def report_of(run: EvaluationRun, rows: list[Judged]) -> dict[str, Any]:
     """Return the report on what a run has asked so far, its results by id."""
     # Statistics and plotting, which a process that only asks never pays for.
-    from .report import build_report  # noqa: PLC0415
+    from .report.build import build_report  # noqa: PLC0415
 
     policy = run.policy.as_value() if run.policy else None
     return build_report(rows, policy=policy)

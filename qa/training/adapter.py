@@ -38,7 +38,7 @@ from probes.language_model.loading import (
 )
 from qa.answers.retriever import KnowledgeRetriever, scope_of
 from qa.evaluation.knowledge import evaluation_user
-from qa.evaluation.suites.files import find_file, misread, read_json
+from qa.evaluation.suites.options import find_file, misread, read_json
 from qa.evaluation.suites.squad2 import FILES, NAME, open_squad2
 from qa.inference.evidence_text import flatten, sentence_spans
 from qa.inference.grounded_form import FORM, answer_ids, prompt_ids

@@ -15,8 +15,7 @@ from probes.language_model import WhiteBoxModel
 from probes.models import Probe
 from probes.services import load_probe
 from probes.taps import Activations
-from qa.evaluation.metrics.intervals import Numbers, Statistic, clusters_of
-from qa.evaluation.metrics.paired import differences
+from qa.evaluation.metrics.intervals import Numbers, Statistic, clusters_of, differences
 from qa.evaluation.metrics.selective import Scores, rank
 from qa.exceptions import TrainingDataError
 from qa.inference.probe_runner import CONFIDENCE_BY_KIND

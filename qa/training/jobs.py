@@ -16,7 +16,7 @@ from qa.exceptions import EvaluationDataError, TrainingDataError
 from qa.training import retraining as retrainings
 from qa.training.models import Retraining
 
-from .stored_labels import Part, drafts_of_reviews
+from .labels import Part, drafts_of_reviews
 
 if TYPE_CHECKING:
     from .request import TrainingRequest

@@ -1,21 +1,32 @@
-"""Labelled drafts: what probes are fitted on, whatever they were gathered from.
-
-A source is a function that returns drafts; finished evaluation runs and files are two,
-and what reviewers say of live answers can be one more.
-"""
+"""Labelled drafts, which probes are fitted on: of files, evaluation runs and reviews."""
 
 import hashlib
 import json
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from itertools import groupby
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
+
+from django.db.models import Prefetch
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    StringConstraints,
+    ValidationError,
+)
 
 from kb.types import Evidence
+from qa.answers.models import Answer, AnswerEvidence
 from qa.evaluation.cases import LabelledAnswer
+from qa.evaluation.models import EvaluationResult, EvaluationRun
 from qa.exceptions import TrainingDataError
 from qa.pipeline.language_model import Prompt
+from qa.pipeline.replay import flat
+from qa.reviews.models import Review
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +55,7 @@ class LabelledDraft(LabelledAnswer):
 
 
 def drawn_together(sources: Iterable[Iterable[LabelledDraft]]) -> list[LabelledDraft]:
-    """Return the drafts of several sources, each content once: the first one stands."""
+    """Return the drafts of several sources; of the same content the first one alone."""
     found: dict[str, LabelledDraft] = {}
     for drafts in sources:
         for draft in drafts:
@@ -88,115 +99,245 @@ def finite(signals: Mapping[str, object]) -> dict[str, float | None]:
     }
 
 
-# Labelled drafts of a JSON Lines file; its fields: docs/reference/labelled-
-# answers.md.
+# Labelled drafts of a JSON Lines file; its fields: docs/reference/labelled-answers.md.
+
+_MAX_FAULTS: Final = 10
+_MAX_LINE: Final = 1_000_000
+_Text = Annotated[str, StringConstraints(pattern=r"\S")]  # one that says something
 
 
-_REQUIRED: Final = frozenset({"question", "evidence", "answer", "is_right", "group"})
-_OPTIONAL: Final = frozenset({"id", "signals", "language"})
-_MOST_SHOWN: Final = 10
-_LONGEST_LINE: Final = 1_000_000
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _Piece(_Strict):
+    question: str = ""
+    text: _Text
+
+
+class _Line(_Strict):
+    question: _Text
+    evidence: Annotated[list[_Piece], Field(min_length=1)]
+    answer: _Text
+    is_right: bool
+    group: _Text
+    id: _Text = ""
+    signals: dict[str, FiniteFloat | None] = {}
+    language: _Text = "en"
 
 
 def drafts_of_file(file: Path) -> list[LabelledDraft]:
-    """Read every line of `file`; a line that can't be read makes all unreadable.
-
-    Raises:
-        TrainingDataError: The file can't be opened, or lines are none; names each.
-    """
+    """Read every line of `file`; one that can't be read makes the whole file invalid."""
     found: dict[str, LabelledDraft] = {}
     faults: list[str] = []
     try:
-        with file.open(encoding="utf-8") as stream:
-            for number, line in enumerate(stream, start=1):
-                if not line.strip():
-                    continue
-                try:
-                    draft = _draft(line, number)
-                    if draft.id in found:
-                        raise ValueError(f"the id {draft.id!r} stands twice")  # noqa: TRY301  # one place keeps the faults
-                except (RecursionError, TypeError, ValueError) as error:
-                    faults.append(f"line {number}: {error}")
-                else:
-                    found[draft.id] = draft
+        lines = file.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise TrainingDataError(f"{file} can not be read: {error}.") from error
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        if len(line) > _MAX_LINE:
+            faults.append(f"line {number}: it has {len(line):,} characters")
+            continue
+        try:
+            draft = _read_draft(_Line.model_validate_json(line), number)
+        except ValidationError as error:
+            faults.append(f"line {number}: {_describe(error)}")
+            continue
+        if draft.id in found:
+            faults.append(f"line {number}: the id {draft.id!r} is there twice")
+        found[draft.id] = draft
     if faults:
-        more = len(faults) - _MOST_SHOWN
+        more = len(faults) - _MAX_FAULTS
         rest = f"; and {more:,} more" if more > 0 else ""
         raise TrainingDataError(
             f"{file.name} holds {len(faults):,} lines that are no labelled answers: "
-            f"{'; '.join(faults[:_MOST_SHOWN])}{rest}."
+            f"{'; '.join(faults[:_MAX_FAULTS])}{rest}."
         )
     return list(found.values())
 
 
-def _draft(line: str, number: int) -> LabelledDraft:
-    if len(line) > _LONGEST_LINE:
-        msg = f"it has {len(line):,} characters"
-        raise ValueError(msg)
-    row = json.loads(line)
-    if not isinstance(row, dict):
-        msg = f"it is {type(row).__name__}, not an object"
-        raise TypeError(msg)
-    if missing := _REQUIRED - row.keys():
-        msg = f"{', '.join(sorted(missing))} missing"
-        raise ValueError(msg)
-    if unknown := row.keys() - _REQUIRED - _OPTIONAL:
-        msg = f"{', '.join(sorted(unknown))} not known"
-        raise ValueError(msg)
-    if not isinstance(row["is_right"], bool):
-        msg = f"is_right is {row['is_right']!r}, not true or false"
-        raise TypeError(msg)
+def _read_draft(line: _Line, number: int) -> LabelledDraft:
+    pieces = tuple(piece_of(piece.question, piece.text) for piece in line.evidence)
     return LabelledDraft(
-        id=_text(row.get("id", str(number)), "id"),
-        group=_text(row["group"], "group"),
-        signals=_signals(row.get("signals", {})),
+        id=line.id or str(number),
+        group=line.group,
+        signals=line.signals,
         is_answerable=None,
-        is_correct=row["is_right"],
-        prompt=Prompt(
-            _text(row["question"], "question"),
-            _pieces(row["evidence"]),
-            _text(row.get("language", "en"), "language"),
-        ),
-        answer=_text(row["answer"], "answer"),
+        is_correct=line.is_right,
+        prompt=Prompt(line.question, pieces, line.language),
+        answer=line.answer,
     )
 
 
-def _pieces(value: object) -> tuple[Evidence, ...]:
-    if not isinstance(value, list) or not value:
-        msg = "evidence is no list of pieces, or an empty one"
-        raise ValueError(msg)
-    pieces = []
-    for piece in value:
-        if not isinstance(piece, dict) or not piece.keys() <= {"question", "text"}:
-            msg = 'a piece of evidence is no {"question", "text"}'
-            raise TypeError(msg)
-        question = piece.get("question", "")
-        if not isinstance(question, str):
-            msg = f"a piece's question is {question!r}, not a text"
-            raise TypeError(msg)
-        pieces.append(piece_of(question, _text(piece.get("text"), "a piece's text")))
-    return tuple(pieces)
+def _describe(error: ValidationError) -> str:
+    """Return which fields are wrong, how, and what they hold."""
+    return ", ".join(
+        f"{'.'.join(map(str, fault['loc'])) or 'it'}: {fault['msg']}, not "
+        f"{fault['input']!r:.80}"
+        for fault in error.errors()
+    )
 
 
-def _signals(value: object) -> Mapping[str, float | None]:
-    if not isinstance(value, dict):
-        msg = "signals is no object"
-        raise TypeError(msg)
-    for name, number in value.items():
-        is_number = isinstance(number, int | float) and not isinstance(number, bool)
-        if number is not None and not (is_number and math.isfinite(number)):
-            msg = f"the signal {name} is {number!r}, not a finite number or null"
-            raise ValueError(msg)
-    return {
-        name: None if number is None else float(number)
-        for name, number in value.items()
-    }
+def evidence_of(path: str) -> "Prefetch[str]":
+    """Return what fetches the evidence of the answer at `path`, for `prompt_of`."""
+    rows = AnswerEvidence.objects.select_related("revision").order_by("rank")
+    return Prefetch(path, queryset=rows)
 
 
-def _text(value: object, name: str) -> str:
-    if not isinstance(value, str) or not value.strip():
-        msg = f"{name} is {value!r}, not a text that says something"
-        raise ValueError(msg)
-    return value
+def prompt_of(answer: Answer) -> Prompt:
+    """Return the question and the evidence as the model read them."""
+    pieces = tuple(
+        piece_of(
+            piece.revision.question,
+            piece.revision.text,
+            entry=piece.entry_id,
+            revision=piece.revision_id,
+        )
+        for piece in answer.evidence.all()
+        if piece.revision and piece.entry_id and piece.revision_id
+    )
+    return Prompt(answer.question, pieces, answer.language)
+
+
+def text_of(answer: Answer) -> str:
+    """Return the words of the draft that answer; "" where none was written."""
+    said = answer.generation
+    text: str = said.get("short_answer") or said.get("answer") or ""
+    return text if text.strip() else ""
+
+
+# Labelled drafts of live answers: what experts said of them in reviews, never votes.
+
+GOLDEN_PERCENT = 25
+_ROWS_AT_ONCE = 500
+
+
+class Part(StrEnum):
+    """What labels are used for."""
+
+    TRAINING = "training"
+    GOLDEN = "golden"
+
+
+def part_of(group: str) -> Part:
+    """Return the part that answers of this group fall into."""
+    share = int(hashlib.sha256(group.encode()).hexdigest()[:8], 16) % 100
+    return Part.GOLDEN if share < GOLDEN_PERCENT else Part.TRAINING
+
+
+def drafts_of_reviews(
+    part: Part, *, language_model: str | None = None
+) -> Iterator[LabelledDraft]:
+    """Yield every reviewed draft of one part, oldest first.
+
+    An answer is right if an expert found it wholly correct and true to its evidence. The
+    draft of a refusal is wrong if an expert said that it was rightly refused; where it
+    should have been answered nobody said whether this draft does, and it is left out. So
+    is one on which two experts do not agree.
+
+    Args:
+        language_model: Fingerprint that must have written them; None takes any.
+    """
+    rows = Review.objects.done().exclude(answer__channel=Answer.Channel.EVALUATION)
+    if language_model is not None:
+        rows = rows.filter(answer__language_model=language_model)
+    rows = rows.select_related("answer").order_by("answer_id", "pk")
+    rows = rows.prefetch_related(evidence_of("answer__evidence"))
+    for _, each in groupby(
+        rows.iterator(_ROWS_AT_ONCE), key=lambda review: review.answer_id
+    ):
+        draft = draft_of_reviews([*each])
+        if draft is not None and part_of(draft.group) is part:
+            yield draft
+
+
+def draft_of_reviews(reviews: list[Review]) -> LabelledDraft | None:
+    """Return one answer's draft as all its reviews label it; None where they do not."""
+    answer = reviews[0].answer
+    text, prompt = text_of(answer), prompt_of(answer)
+    said = {_is_right(review) for review in reviews}
+    if not text or not prompt.evidence or len(said) != 1:
+        return None
+    (is_right,) = said
+    if is_right is None:
+        return None
+    return LabelledDraft(
+        id=str(answer.pk),
+        group=f"entry {prompt.evidence[0].entry_id}",
+        signals=finite(flat(answer.signals)),
+        is_answerable=None,
+        is_correct=is_right,
+        prompt=prompt,
+        answer=text,
+    )
+
+
+def _is_right(review: Review) -> bool | None:
+    if review.answer.outcome == Answer.Outcome.ANSWERED:
+        return review.is_right_to_show
+    return False if review.should_be_answered is False else None
+
+
+# Labelled drafts of evaluation runs.
+
+
+def drafts_of_runs(
+    runs: Sequence[int], *, language_model: str | None = None
+) -> Iterator[LabelledDraft]:
+    """Yield every judged draft of these runs.
+
+    Refused ones too: a draft that a gate kept back was judged all the same. Questions
+    without a draft (hard refusals, word-for-word answers) teach nothing here.
+
+    Args:
+        runs: Ids of finished evaluation runs.
+        language_model: Fingerprint that must have written them; None takes any.
+    """
+    for run in _checked(runs, language_model):
+        rows = EvaluationResult.objects.filter(run=run, is_correct__isnull=False)
+        written = rows.exclude(answer=None).order_by("pk").select_related("answer")
+        for row in written.prefetch_related(evidence_of("answer__evidence")).iterator(
+            _ROWS_AT_ONCE
+        ):
+            if row.answer is not None and (draft := _draft(row, row.answer)):
+                yield draft
+
+
+def _checked(runs: Sequence[int], language_model: str | None) -> list[EvaluationRun]:
+    found = EvaluationRun.objects.in_bulk(list(runs))
+    for number in runs:
+        run = found.get(number)
+        if run is None:
+            latest = EvaluationRun.objects.values_list("pk", flat=True)[:10]
+            known = ", ".join(map(str, latest)) or "none yet"
+            raise TrainingDataError(f"There is no run {number}; the latest: {known}.")
+        if run.state != EvaluationRun.State.FINISHED:
+            raise TrainingDataError(
+                f"Run {number} ({run}) is not finished; go on with it first: "
+                "manage.py evaluate."
+            )
+        if language_model is not None and run.language_model != language_model:
+            raise TrainingDataError(
+                f"Run {number} was answered by the language model "
+                f"{run.language_model[:12] or 'none'} and {language_model[:12]} is "
+                "running; ask the suite again, or train on others' answers with "
+                "--any-model."
+            )
+    return [found[number] for number in dict.fromkeys(runs)]
+
+
+def _draft(row: EvaluationResult, answer: Answer) -> LabelledDraft | None:
+    text = text_of(answer)
+    if not text:
+        return None
+    return LabelledDraft(
+        id=f"{row.run_id}:{row.case_id}",
+        group=row.group,
+        signals=finite(row.signals),
+        is_answerable=row.is_answerable,
+        is_correct=row.is_correct,
+        prompt=prompt_of(answer),
+        answer=text,
+    )

@@ -39,7 +39,7 @@ from qa.pipeline.policy import RetrievalTiming
 from qa.pipeline.replay import flat
 from qa.policies.models import Policy
 from qa.reviews.models import Review
-from qa.training.stored_labels import text_of
+from qa.training.labels import text_of
 
 if TYPE_CHECKING:
     from qa.inference.closed_book_form import ClosedBookForm

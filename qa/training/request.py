@@ -20,10 +20,15 @@ from qa.inference.configured import load_language_model
 from qa.inference.white_box import default_tap, load_white_box, middle_tap
 from qa.pipeline.language_model import LanguageModel
 
-from .labels import LabelledDraft, drafts_of_file, drawn_together
+from .labels import (
+    LabelledDraft,
+    drafts_of_file,
+    drafts_of_reviews,
+    drafts_of_runs,
+    drawn_together,
+)
+from .labels import Part as ReviewPart
 from .probe import OnProgress, Outcome, Training, keep, train
-from .stored_labels import Part as ReviewPart
-from .stored_labels import drafts_of_reviews, drafts_of_runs
 
 NETWORKS: Final = {
     ProbeKind.ABSTENTION: tuple(Kind),

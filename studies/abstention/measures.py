@@ -19,7 +19,7 @@ from qa.evaluation.metrics.intervals import (
     mean,
     share,
 )
-from qa.evaluation.metrics.paired import Difference, differences
+from qa.evaluation.metrics.intervals import Difference, differences
 from qa.evaluation.metrics.selective import Ranking, least_aurc, rank
 from qa.training.cross_fitting import Scores
 from studies.figures import aurc as aurc_statistic

@@ -11,7 +11,7 @@ from qa.calibration.min_token_confidence import (
     watch,
 )
 from qa.evaluation.cases import Case, in_seeded_order
-from qa.evaluation.suites.selfaware import read_selfaware
+from qa.evaluation.suites.open_domain import read_selfaware
 from qa.exceptions import EvaluationDataError
 from qa.inference.monitored_writer import monitored_writer
 from qa.management.base import positive

@@ -16,7 +16,7 @@ from kb.embedding.embedder import Embedder
 from qa.evaluation.cases import Case, sample
 from qa.evaluation.metrics.text import contains_gold
 from qa.evaluation.report.tables import TextTable
-from qa.evaluation.suites.files import find_file, misread
+from qa.evaluation.suites.options import find_file, misread
 from qa.evaluation.suites.squad2 import FILES, NAME, article_cases, read_articles
 from qa.inference.evidence_text import flatten, sentence_spans
 from qa.inference.label_judge import LabelJudgement, LabelPair

@@ -23,7 +23,7 @@ from qa.evaluation.knowledge import (
     ensure_audience,
     ensure_knowledge,
 )
-from qa.evaluation.suites.files import digest_of
+from qa.evaluation.suites.options import digest_of
 from qa.exceptions import EvaluationDataError
 
 from .questions import ChoiceQuestion

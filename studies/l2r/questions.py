@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from kb.types import Evidence
 from qa.evaluation.cases import plain_question, question_id, read_lines
-from qa.evaluation.suites.files import digest_of, find_file, misread, read_json
+from qa.evaluation.suites.options import digest_of, find_file, misread, read_json
 from qa.exceptions import EvaluationDataError
 
 

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from accounts.roles import Role
-from qa.evaluation.report.plots import reliability_svg
+from qa.evaluation.report.plots import plot_svg
 from qa.models import Policy
 from qa.policies.services import activate, new_version
 from tests.browser.conftest import make_signed_up, violations
@@ -31,7 +31,9 @@ def path(transactional_db) -> str:
         labelled("false", measured(0.75, 0.7), answerable=False, correct=None),
     )
     make_run(*answers)
-    reliability_svg(answers)  # the drawing library takes seconds to load, once
+    plot_svg(
+        "reliability", answers, None
+    )  # the drawing library takes seconds to load, once
     make_logged(measured(0.8)).votes.create(user=first.created_by or make_signed_up(Role.SME, "berta"), is_up=False)  # fmt: skip
     activate(new_version(first, by=None, name="wider", horizon=1.4))
     return f"/admin/qa/policy/calibration/{make_knowledge_base().pk}/"

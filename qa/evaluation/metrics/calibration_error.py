@@ -19,20 +19,15 @@ BINS = 10
 
 
 class Binning(Enum):
-    """How probabilities are put into bins."""
-
     EQUAL_WIDTH = "equal_width"
     EQUAL_MASS = "equal_mass"
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Answers of similar probability.
+    """Answers whose probabilities are from `low` to `high`; at least one.
 
     Attributes:
-        low: The least probability among them.
-        high: The greatest.
-        count: How many there are, at least 1.
         probability: Their mean probability.
         accuracy: The share of them that is right.
     """
@@ -55,10 +50,6 @@ def reliability(
 
     Equal width: bin i of n is [i/n, (i+1)/n), the last one with its end. Equal mass:
     by rank; equal probabilities are never torn apart, so bins may differ in size.
-
-    Raises:
-        ValueError: A probability is outside [0, 1], there are no bins, or the lengths
-            differ.
     """
     values, labels = _checked(probabilities, right)
     if bins < 1:
@@ -99,7 +90,7 @@ def brier_score(probabilities: Sequence[float], right: Sequence[bool]) -> float 
 
 
 def _places(values: NDArray[np.float64], binning: Binning) -> NDArray[np.float64]:
-    """Return where each value stands in [0, 1], by itself or among the others."""
+    """Return the place of each value in [0, 1], by itself or among the others."""
     if binning is Binning.EQUAL_WIDTH or not len(values):
         return values
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)

@@ -1,4 +1,12 @@
-"""Rates, each with its interval."""
+"""Rates and differences with their intervals, and tests of two runs on one set.
+
+References:
+    E. B. Wilson, "Probable inference, the law of succession, and statistical inference",
+    JASA 22 (1927). McNemar, "Note on the sampling error of the difference between
+    correlated proportions or percentages", Psychometrika 12 (1947), in its exact binomial
+    form. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian
+    Journal of Statistics 6 (1979).
+"""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -8,15 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_Z_95 = 1.959963984540054  # the normal distribution's 0.975 quantile
-
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """`count` of `total`, with the Wilson 95 % interval.
-
-    `value`, `low` and `high` are None where there was nothing to count.
-    """
+    """`count` of `total`; its value and interval are None where nothing was counted."""
 
     count: int
     total: int
@@ -27,33 +30,22 @@ class Rate:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The Wilson score interval at 95 % (Wilson, 1927)."""
+        """The Wilson score interval at 95 %."""
         return wilson_interval(self.count, self.total) if self.total else None
 
 
 def wilson_interval(count: int, total: int) -> tuple[float, float]:
-    """Return the 95 % score interval of a share.
+    """Return the 95 % score interval of a share."""
+    # Pulls in pandas, which a process that counts nothing does without.
+    from statsmodels.stats.proportion import proportion_confint  # noqa: PLC0415
 
-    References:
-        E. B. Wilson, "Probable inference, the law of succession, and statistical
-        inference", JASA 22 (1927).
-
-    Raises:
-        ValueError: `total` is not positive, or `count` is outside [0, total].
-    """
     if total <= 0 or not 0 <= count <= total:
         msg = f"{count} of {total} is no share"
         raise ValueError(msg)
-    share = count / total
-    spread = _Z_95**2 / total
-    centre = (share + spread / 2) / (1 + spread)
-    half = _Z_95 * math.sqrt(share * (1 - share) / total + spread / (4 * total))
-    half /= 1 + spread
+    low, high = proportion_confint(count, total, method="wilson")
     # Rounding must not put the share itself outside its interval.
-    return max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half))
-
-
-# Bootstrap intervals: what a figure would be on other questions like these.
+    low, high = min(count / total, float(low)), max(count / total, float(high))
+    return max(0.0, low), min(1.0, high)
 
 
 Numbers = NDArray[np.floating[Any]]
@@ -92,8 +84,6 @@ def resampled(
 
     Args:
         clusters: The number of each row's cluster, from 0 on without a gap.
-        draws: How many draws in all.
-        seed: The same seed gives the same draws.
         within: Draw the rows of each drawn cluster too, as many as it has: what the
             figure would be on other questions about other articles. A little wider.
     """
@@ -149,6 +139,87 @@ def bootstrap(
     return [_percentiles(values) for values in np.concatenate(found, axis=1)]
 
 
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A figure of the second run minus the first's, on the same questions.
+
+    `interval` is at 95 %; each is None where it is not defined.
+    """
+
+    first: float | None
+    second: float | None
+    interval: Interval | None
+
+    @property
+    def value(self) -> float | None:
+        if self.first is None or self.second is None:
+            return None
+        return self.second - self.first
+
+
+def differences(
+    pairs: Sequence[tuple[Statistic, Statistic]],
+    clusters: NDArray[np.intp],
+    *,
+    draws: int = DRAWS,
+    seed: int = SEED,
+    within: bool = False,
+) -> list[Difference]:
+    """Return what two runs differ in, each draw taking the same questions of both.
+
+    Args:
+        pairs: The same statistic of the first and of the second run.
+        within: Draw the questions of each drawn cluster too.
+    """
+    once = np.ones((1, len(clusters)))
+    statistics = [_minus(*pair) for pair in pairs]
+    intervals = bootstrap(statistics, clusters, draws=draws, seed=seed, within=within)
+    return [
+        Difference(_value(first(once)), _value(second(once)), interval)
+        for (first, second), interval in zip(pairs, intervals, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class McNemar:
+    """How many questions both of two runs got right, only one of them, and neither."""
+
+    both: int
+    only_first: int
+    only_second: int
+    neither: int
+
+    @property
+    def p_value(self) -> float:
+        """Two-sided: how often chance alone would be at least as uneven; in (0, 1]."""
+        # The same: pandas.
+        from statsmodels.stats import contingency_tables  # noqa: PLC0415
+
+        table = [[self.both, self.only_first], [self.only_second, self.neither]]
+        return float(contingency_tables.mcnemar(table, exact=True).pvalue)
+
+
+def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> McNemar:
+    """Count what two runs got right, question by question."""
+    pairs = list(zip(first, second, strict=True))
+    return McNemar(
+        both=pairs.count((True, True)),
+        only_first=pairs.count((True, False)),
+        only_second=pairs.count((False, True)),
+        neither=pairs.count((False, False)),
+    )
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return the p-values adjusted by Holm's method, in the order given."""
+    # The same: pandas.
+    from statsmodels.stats.multitest import multipletests  # noqa: PLC0415
+
+    if not p_values:
+        return []
+    return [float(p) for p in multipletests(p_values, method="holm")[1]]
+
+
 def share(counted: Flags, among: Flags) -> Statistic:
     return mean(np.asarray(counted, dtype=np.float64), among)
 
@@ -157,12 +228,12 @@ def mean(values: Numbers, among: Flags) -> Statistic:
     whole = np.asarray(among, dtype=np.float32)
     summed = np.where(among, values, 0.0).astype(np.float32)
 
-    def mean_of(weights: Numbers) -> Numbers:
+    def weighted(weights: Numbers) -> Numbers:
         totals = weights @ whole
         sums = weights @ summed
         return np.where(totals > 0, sums / np.maximum(totals, 1.0), np.nan)
 
-    return mean_of
+    return weighted
 
 
 def _percentiles(values: Numbers) -> Interval | None:
@@ -171,3 +242,12 @@ def _percentiles(values: Numbers) -> Interval | None:
         return None
     low, high = np.quantile(defined, (0.025, 0.975))
     return float(low), float(high)
+
+
+def _minus(first: Statistic, second: Statistic) -> Statistic:
+    return lambda weights: second(weights) - first(weights)
+
+
+def _value(numbers: Numbers) -> float | None:
+    value = float(numbers[0])
+    return None if math.isnan(value) else value

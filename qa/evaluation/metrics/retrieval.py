@@ -13,10 +13,6 @@ def precision_at(ranked: Sequence[str], relevant: Collection[str], k: int) -> fl
     """Return the share of the first k that is relevant, in [0, 1].
 
     Of fewer than k that are ranked, the share of those.
-
-    Raises:
-        ValueError: Nothing is relevant or ranked, k is not positive, or an id is ranked
-            twice.
     """
     _check(ranked, relevant, k)
     if not ranked:

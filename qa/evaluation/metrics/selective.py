@@ -1,4 +1,4 @@
-"""Answering selectively: how risk grows as a score lets more answers through.
+"""Answering selectively: how risk grows as a score lets more answers through, and F1.
 
 A score ranks answers by trust, higher is better. Equal scores are one step: a threshold
 lets all of them through or none, so that no result depends on the order of the rows. A
@@ -12,13 +12,13 @@ References:
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .intervals import Numbers, Statistic
+
 Scores = Sequence[float | None]
-Numbers = NDArray[np.floating[Any]]
 _TINY = 1e-30  # keeps 0 / 0 a 0
 
 
@@ -106,25 +106,6 @@ class RiskCoverage:
         return max((shown for shown, wrong in pairs if wrong <= risk), default=0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class PrecisionRecall:
-    """The precision-recall curve of telling right answers, one point a step.
-
-    Attributes:
-        precision: Share of the shown that is right, in [0, 1].
-        recall: Share of the right that is shown, in [0, 1].
-    """
-
-    precision: tuple[float, ...]
-    recall: tuple[float, ...]
-
-    @property
-    def average_precision(self) -> float:
-        """Precision, weighted by the recall that each step adds; in [0, 1]."""
-        gained = np.diff(self.recall, prepend=0.0)
-        return float((gained * np.asarray(self.precision)).sum())
-
-
 def rank(scores: Scores, wrong: Sequence[bool]) -> Ranking:
     """Put answers in order by score.
 
@@ -196,15 +177,108 @@ def auroc(scores: Scores, wrong: Sequence[bool]) -> float | None:
     return None if np.isnan(area) else area
 
 
-def precision_recall(scores: Scores, wrong: Sequence[bool]) -> PrecisionRecall | None:
-    """Return precision and recall of showing; None where nothing is right."""
-    ranking = rank(scores, wrong)
-    shown, bad = ranking.steps(_once(ranking))
-    good = np.cumsum(shown[0] - bad[0])
-    if good[-1] == 0:
+def average_precision(scores: Scores, wrong: Sequence[bool]) -> float | None:
+    """Return precision, weighted by the recall that each step adds; in [0, 1].
+
+    None where nothing is right.
+    """
+    # Pulls in scipy, which a process that evaluates nothing does without.
+    from sklearn.metrics import average_precision_score  # noqa: PLC0415
+
+    right = ~np.asarray(wrong, np.bool_)
+    if not right.any():
         return None
-    precision = good / np.cumsum(shown[0])
-    return PrecisionRecall(tuple(precision.tolist()), tuple((good / good[-1]).tolist()))
+    return float(average_precision_score(right, _finite(scores)))
+
+
+def precision_recall(
+    scores: Scores, wrong: Sequence[bool]
+) -> tuple[list[float], list[float]] | None:
+    """Return precision and recall of showing, one point a step; None without any right.
+
+    Precision is the share of the shown that is right, recall that of the right that is
+    shown; recall grows.
+    """
+    from sklearn.metrics import precision_recall_curve  # noqa: PLC0415  # the same
+
+    right = ~np.asarray(wrong, np.bool_)
+    if not right.any():
+        return None
+    precision, recall, _ = precision_recall_curve(right, _finite(scores))
+    # Its last point stands for showing nothing.
+    return precision[-2::-1].tolist(), recall[-2::-1].tolist()
+
+
+@dataclass(frozen=True, slots=True)
+class TwoByTwo:
+    """Questions that should be answered or refused, and were; others are in none.
+
+    Precision, recall and F1 are of refusing, in [0, 1]; None where there is nothing to
+    divide by. `due` should be answered, `undue` refused.
+
+    References:
+        Kirichenko et al., "AbstentionBench: reasoning LLMs fail on unanswerable
+        questions", 2025.
+    """
+
+    due_answered: int
+    due_refused: int
+    undue_answered: int
+    undue_refused: int
+
+    @property
+    def precision(self) -> float | None:
+        refused = self.due_refused + self.undue_refused
+        return self.undue_refused / refused if refused else None
+
+    @property
+    def recall(self) -> float | None:
+        undue = self.undue_answered + self.undue_refused
+        return self.undue_refused / undue if undue else None
+
+    @property
+    def f1(self) -> float | None:
+        wrong = self.due_refused + self.undue_answered
+        counted = 2 * self.undue_refused + wrong
+        return 2 * self.undue_refused / counted if counted else None
+
+
+def two_by_two(
+    should_answer: Sequence[bool | None], answered: Sequence[bool]
+) -> TwoByTwo:
+    """Count the questions of which it is known whether they should be answered."""
+    pairs = list(zip(should_answer, answered, strict=True))
+    return TwoByTwo(
+        due_answered=pairs.count((True, True)),
+        due_refused=pairs.count((True, False)),
+        undue_answered=pairs.count((False, True)),
+        undue_refused=pairs.count((False, False)),
+    )
+
+
+def abstention_f1(
+    should_answer: Sequence[bool | None], answered: Sequence[bool]
+) -> Statistic:
+    """Return F1 of refusing as a statistic of resampled questions."""
+    pairs = list(zip(should_answer, answered, strict=True))
+    right = np.array([pair == (False, False) for pair in pairs], dtype=np.float32)
+    mistaken = np.array(
+        [due is not None and due != shown for due, shown in pairs], dtype=np.float32
+    )
+
+    def f1(weights: Numbers) -> Numbers:
+        hits, misses = weights @ right, weights @ mistaken
+        counted = 2 * hits + misses
+        return np.where(counted > 0, 2 * hits / np.maximum(counted, 1.0), np.nan)
+
+    return f1
+
+
+def _finite(scores: Scores) -> Numbers:
+    """Return scores of which a missing one is below all others."""
+    values = np.asarray(scores, dtype=np.float64)
+    missing = np.isnan(values)
+    return np.where(missing, values[~missing].min(initial=0.0) - 1.0, values)
 
 
 def _once(ranking: Ranking) -> Numbers:

@@ -1,16 +1,28 @@
-"""Results by id inside a report, written and read back."""
+"""The report of a run as a JSON object, and its results read back."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
-from uuid import UUID
+from json import dumps
+from typing import Any, Final
+
+from pydantic import TypeAdapter, ValidationError
 
 from qa.evaluation.judging import Judged
 from qa.exceptions import EvaluationDataError
 from qa.pipeline.gates import SCORES
 
-from . import counts, gates
+from . import counts
 from .counts import columns_of
-from .signals import signals
+from .signals import FrozenThresholds, ablations, alpha_sweep, signals
+
+_JUDGED: Final = TypeAdapter(Judged)
+# What fields are called in a report where it is not their own name.
+_NAMES: Final = {
+    "is_answerable": "should_answer",
+    "is_answered": "answered",
+    "is_correct": "correct",
+    "signals": "scores",
+    "answer_id": "answer",
+}
 
 
 def results_of(rows: Sequence[Judged]) -> dict[str, dict[str, Any]]:
@@ -34,11 +46,7 @@ def results_of(rows: Sequence[Judged]) -> dict[str, dict[str, Any]]:
 
 
 def judged_from(report: Mapping[str, Any]) -> list[Judged]:
-    """Read the rows of a report.
-
-    Raises:
-        EvaluationDataError: It holds no results by id, or one can't be read.
-    """
+    """Read the rows of a report."""
     results = report.get("results")
     if not isinstance(results, dict):
         raise EvaluationDataError(
@@ -48,39 +56,24 @@ def judged_from(report: Mapping[str, Any]) -> list[Judged]:
     return [_judged(name, row) for name, row in results.items()]
 
 
-def _judged(name: str, row: Mapping[str, Any]) -> Judged:
+def _judged(name: str, row: object) -> Judged:
     try:
-        return Judged(
-            id=name,
-            group=str(row["group"]),
-            signals=dict(row["scores"]),
-            is_answerable=_flag(row["should_answer"]),
-            is_correct=_flag(row["correct"]),
-            is_answered=bool(_flag(row["answered"])),
-            gate=str(row["gate"]),
-            reason=str(row["reason"]),
-            measures=dict(row["measures"]),
-            milliseconds=float(row["milliseconds"]),
-            model_milliseconds=float(row["model_milliseconds"]),
-            answer_id=UUID(row["answer"]) if row["answer"] else None,
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        msg = f"The result {name[:80]!r} of the report can't be read: {error!r}."
-        raise EvaluationDataError(msg) from error
-
-
-def _flag(value: object) -> bool | None:
-    if value is None or isinstance(value, bool):
-        return value
-    msg = f"{value!r} is neither true, false nor null"
-    raise ValueError(msg)
-
-
-# The report of a run, as a JSON object.
+        given = dict(row) if isinstance(row, Mapping) else {}
+        for field, written in _NAMES.items():
+            if written in given:
+                given[field] = given.pop(written)
+        return _JUDGED.validate_json(dumps({"id": name, **given}), strict=True)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        field = str(fault["loc"][0]) if fault["loc"] else ""
+        raise EvaluationDataError(
+            f"The result {name[:80]!r} of the report can't be read: "
+            f"{_NAMES.get(field, field)}: {fault['msg']}."
+        ) from error
 
 
 def build_report(
-    rows: Sequence[Judged], *, policy: gates.FrozenThresholds | None
+    rows: Sequence[Judged], *, policy: FrozenThresholds | None
 ) -> dict[str, Any]:
     """Report on what became of labelled questions.
 
@@ -97,8 +90,8 @@ def build_report(
         "two_by_two": counts.outcomes(columns),
         "abstention": counts.abstention(columns),
         "confusion": counts.confusion(columns),
-        "ablations": gates.ablations(columns, policy),
-        "alpha": gates.alpha_sweep(columns.rows, policy),
+        "ablations": ablations(columns, policy),
+        "alpha": alpha_sweep(columns.rows, policy),
         "signals": signals(columns),
         "measures": counts.measures(columns),
         "times": counts.times(columns),

@@ -7,10 +7,16 @@ from typing import Any
 import numpy as np
 
 from qa.evaluation.judging import Judged
-from qa.evaluation.metrics.abstention import abstention_f1
-from qa.evaluation.metrics.intervals import Numbers, Statistic, mean, share
-from qa.evaluation.metrics.paired import Difference, differences, mcnemar
-from qa.evaluation.metrics.selective import Scores, rank
+from qa.evaluation.metrics.intervals import (
+    Difference,
+    Numbers,
+    Statistic,
+    differences,
+    mcnemar,
+    mean,
+    share,
+)
+from qa.evaluation.metrics.selective import Scores, abstention_f1, rank
 from qa.exceptions import EvaluationDataError
 
 from .counts import Columns, Part, columns_of

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qa.evaluation.judging import Judged
-from qa.evaluation.metrics.abstention import abstention_f1, two_by_two
 from qa.evaluation.metrics.intervals import (
     Interval,
     Rate,
@@ -18,6 +17,7 @@ from qa.evaluation.metrics.intervals import (
     mean,
     share,
 )
+from qa.evaluation.metrics.selective import abstention_f1, two_by_two
 
 Flags = NDArray[np.bool_]
 

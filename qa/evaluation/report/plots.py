@@ -1,12 +1,8 @@
-"""The plots of a report, as SVG for pages and PNG for everything else.
+"""The plots of a report, as SVG for pages and PNG for everything else."""
 
-Each `*_svg` function takes labelled answers and returns a whole SVG document without an
-XML head, which a page may hold inline or serve by itself.
-"""
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -19,15 +15,20 @@ from qa.evaluation.metrics.calibration_error import (
 from qa.evaluation.metrics.selective import auroc, precision_recall
 from qa.exceptions import EvaluationDataError
 
-from .gates import FrozenThresholds, alpha_sweep
-from .signals import PROBABILITIES, probabilities_of, scores_of
+from .signals import (
+    PROBABILITIES,
+    FrozenThresholds,
+    alpha_sweep,
+    probabilities_of,
+    scores_of,
+)
 from .svg_charts import (
     INK,
     SVG,
     Description,
     Drawing,
     draw_legend,
-    draw_steps,
+    draw_scores,
     house_style,
     panels,
     percent_axis,
@@ -45,24 +46,11 @@ if TYPE_CHECKING:
 Rows = Sequence[LabelledAnswer]
 
 
-def risk_coverage_svg(rows: Rows) -> bytes:
-    """Draw the risk of each signal as it lets more through, beside the oracle's."""
-    return _svg(lambda: risk_coverage_drawing(*_scores(rows)))
-
-
-def precision_recall_svg(rows: Rows) -> bytes:
-    """Draw precision and recall of each signal, with its AUROC."""
-    return _svg(lambda: _precision_recall(rows))
-
-
-def reliability_svg(rows: Rows) -> bytes:
-    """Draw how often answers of a probability are right."""
-    return _svg(lambda: _reliability(rows))
-
-
-def refusals_against_alpha_svg(rows: Rows, *, policy: FrozenThresholds | None) -> bytes:
-    """Draw refused count and accuracy as alpha grows."""
-    return _svg(lambda: _refusals(rows, policy))
+def plot_svg(name: str, rows: Rows, policy: FrozenThresholds | None) -> bytes:
+    """Return one of `PLOTS` as a whole SVG document without an XML head."""
+    with house_style():
+        figure, description = PLOTS[name](rows, policy)
+        return saved(figure, SVG, description)
 
 
 def write_plots(
@@ -70,47 +58,35 @@ def write_plots(
 ) -> list[Path]:
     """Write every plot that these rows allow, as SVG and PNG; return the files."""
     directory.mkdir(parents=True, exist_ok=True)
-    plots: dict[str, Callable[[], Drawing]] = {
-        "risk-coverage": lambda: risk_coverage_drawing(*_scores(rows)),
-        "precision-recall": lambda: _precision_recall(rows),
-        "reliability": lambda: _reliability(rows),
-        "refusals-against-alpha": lambda: _refusals(rows, policy),
-    }
     written = []
-    for name, draw in plots.items():
+    for name, draw in PLOTS.items():
         with house_style():
             try:
-                drawing = draw()
+                drawing = draw(rows, policy)
             except EvaluationDataError:
                 continue  # these rows hold nothing of this plot
-            written += write_drawing(drawing, name, directory)
+            written += write_drawing(drawing, name.replace("_", "-"), directory)
     return written
 
 
-def _svg(draw: Callable[[], Drawing]) -> bytes:
-    with house_style():
-        figure, description = draw()
-        return saved(figure, SVG, description)
+def _risk_coverage(rows: Rows, _policy: FrozenThresholds | None) -> Drawing:
+    return risk_coverage_drawing(*_scores(rows))
 
 
-def _precision_recall(rows: Rows) -> Drawing:
+def _precision_recall(rows: Rows, _policy: FrozenThresholds | None) -> Drawing:
     scores, wrong = _scores(rows)
     figure, (axes,) = panels(width=9.0)  # with room for the legend
-    told = []
-    named = enumerate(scores.items())
-    for (place, (name, values)), style in zip(named, styles(), strict=False):
-        curve = precision_recall(values, wrong)
-        area = auroc(values, wrong)
+    curves = {}
+    for name, values in scores.items():
+        curve, area = precision_recall(values, wrong), auroc(values, wrong)
         if curve is None or area is None:
             raise EvaluationDataError(
                 "Of these answers all are right or all are wrong, so no curve tells them "
                 "apart; use labelled answers of both kinds."
             )
-        label = f"{words(name)} ({area:.3f})"
-        draw_steps(
-            axes, curve.recall, curve.precision, label=label, place=place, style=style
-        )
-        told.append(f"{words(name)} {area:.3f}")
+        precision, recall = curve
+        curves[name] = recall, precision, area
+    areas = draw_scores(axes, curves)
     share = 1 - sum(wrong) / len(wrong)
     axes.axhline(share, color=INK, linestyle=":", label="chance (0.500)")
     axes.set_xlabel("recall: share of the right that is shown")
@@ -119,12 +95,12 @@ def _precision_recall(rows: Rows) -> Drawing:
     draw_legend(axes, "signal (AUROC)")
     text = (
         f"Of {len(wrong):,} questions {share:.1%} may be shown. How well each signal tells "
-        f"them from the others, AUROC, higher is better, 0.5 is chance: {', '.join(told)}."
+        f"them from the others, AUROC, higher is better, 0.5 is chance: {areas}."
     )
     return figure, Description("Precision against recall", text)
 
 
-def _reliability(rows: Rows) -> Drawing:
+def _reliability(rows: Rows, _policy: FrozenThresholds | None) -> Drawing:
     held = {name: probabilities_of(rows, name) for name in PROBABILITIES}
     held = {name: pair for name, pair in held.items() if pair[0]}
     if not held:
@@ -133,7 +109,7 @@ def _reliability(rows: Rows) -> Drawing:
             "not tell any."
         )
     figure, (curve, counts) = panels(rows=2, height=5.4)
-    told = []
+    said = []
     for (name, (values, right)), style in zip(held.items(), styles(), strict=False):
         bins = reliability(values, right)
         error = expected_calibration_error(bins) or 0.0
@@ -147,7 +123,7 @@ def _reliability(rows: Rows) -> Drawing:
             color=style["color"],
             alpha=0.8,
         )
-        told.append(f"{words(name)}: ECE {error:.3f}, " + _told_bins(bins))
+        said.append(f"{words(name)}: ECE {error:.3f}, " + _describe_bins(bins))
     curve.plot([0, 1], [0, 1], color=INK, linestyle=":", label="as it says")
     curve.set_ylabel("share that is right")
     _counts(counts.yaxis)
@@ -158,7 +134,7 @@ def _reliability(rows: Rows) -> Drawing:
     percent_axis(curve.yaxis)
     percent_axis(counts.xaxis)
     curve.legend(loc="upper left")
-    return figure, Description("Reliability", " ".join(told))
+    return figure, Description("Reliability", " ".join(said))
 
 
 def _refusals(rows: Rows, policy: FrozenThresholds | None) -> Drawing:
@@ -170,7 +146,7 @@ def _refusals(rows: Rows, policy: FrozenThresholds | None) -> Drawing:
         )
     figure, (refused, accuracy) = panels(rows=2, height=5.4)
     alphas = [part["alpha"] for part in swept]
-    told = []
+    said = []
     names = ("hard refusal alone", "all gates")
     for name, style in zip(names, styles(), strict=False):
         refused.plot(alphas, [p[name]["refused"] for p in swept], label=name, **style)
@@ -178,9 +154,9 @@ def _refusals(rows: Rows, policy: FrozenThresholds | None) -> Drawing:
         values = [np.nan if share is None else share for share in shares]
         accuracy.plot(alphas, values, label=name, **style)
         own = next(p[name] for p in swept if p["is_own"])
-        told.append(
+        said.append(
             f"with {name} {own['refused']:,} of {len(rows):,} are refused, and "
-            + _told_accuracy(own["accuracy"])
+            + _describe_accuracy(own["accuracy"])
         )
     for axes in (refused, accuracy):
         axes.axvline(policy.alpha, color=INK, linestyle=":", label="this policy")
@@ -192,7 +168,7 @@ def _refusals(rows: Rows, policy: FrozenThresholds | None) -> Drawing:
     accuracy.set_ylim(-0.02, 1.02)
     percent_axis(accuracy.yaxis)
     refused.legend(loc="best")
-    text = f"At this policy's alpha, {policy.alpha:g}: {'; '.join(told)}."
+    text = f"At this policy's alpha, {policy.alpha:g}: {'; '.join(said)}."
     return figure, Description("Refusals and accuracy against alpha", text)
 
 
@@ -209,12 +185,20 @@ def _counts(axis: "Axis") -> None:
     axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
 
 
-def _told_bins(bins: Sequence[Bin]) -> str:
+def _describe_bins(bins: Sequence[Bin]) -> str:
     parts = (f"at {b.probability:.2f} {b.accuracy:.0%} of {b.count:,}" for b in bins)
     return f"right {', '.join(parts)}."
 
 
-def _told_accuracy(accuracy: float | None) -> str:
+def _describe_accuracy(accuracy: float | None) -> str:
     if accuracy is None:
-        return "how many answers are right can't be told"
+        return "how many answers are right is unknown"
     return f"{accuracy:.1%} of the answers are right"
+
+
+PLOTS: Final[Mapping[str, Callable[[Rows, FrozenThresholds | None], Drawing]]] = {
+    "risk_coverage": _risk_coverage,
+    "precision_recall": _precision_recall,
+    "reliability": _reliability,
+    "refusals_against_alpha": _refusals,
+}

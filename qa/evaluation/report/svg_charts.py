@@ -22,6 +22,7 @@ from qa.evaluation.metrics.selective import Scores, aurc, least_aurc, risk_cover
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 # Between black and white, so that they read on a light and on a dark page (at least 3:1
@@ -129,25 +130,17 @@ def _described(svg: bytes, description: Description) -> bytes:
     start = text.index("<svg ")  # without the XML head, so that a page may hold it
     end = text.index(">", start)
     name = description.title.lower().replace(" ", "-")  # several may stand on one page
-    told = (
+    described = (
         f' role="img" aria-labelledby="{name}-title {name}-text">\n'
         f' <title id="{name}-title">{escape(description.title)}</title>\n'
         f' <desc id="{name}-text">{escape(description.text)}</desc'
     )
-    return (text[start:end] + told + text[end:]).encode("utf-8")
+    return (text[start:end] + described + text[end:]).encode("utf-8")
 
-
-# Curves of scores over labelled answers: drawing that several reports share.
-
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
-    from matplotlib.figure import Figure
 
 Drawing = tuple["Figure", Description]
-_LEAST_SHARE = 0.01
-_MOST_POINTS = 400  # more can't be seen, and make a page heavy
+_MIN_SHARE = 0.01
+_MAX_POINTS = 400  # more can't be seen, and make a page heavy
 
 
 def risk_coverage_drawing(
@@ -158,16 +151,11 @@ def risk_coverage_drawing(
     Call it, and save what it returns, in the house's style.
     """
     figure, (axes,) = panels(width=9.0)  # with room for the legend
-    told = []
-    named = enumerate(scores.items())
-    for (place, (name, values)), style in zip(named, styles(), strict=False):
+    curves = {}
+    for name, values in scores.items():
         curve = risk_coverage(values, wrong)
-        area = aurc(values, wrong)
-        label = f"{words(name)} ({area:.3f})"
-        draw_steps(
-            axes, curve.coverage, curve.risk, label=label, place=place, style=style
-        )
-        told.append(f"{words(name)} {area:.3f}")
+        curves[name] = curve.coverage, curve.risk, aurc(values, wrong)
+    areas = draw_scores(axes, curves)
     total, bad = len(wrong), sum(wrong)
     shown = np.arange(1, total + 1)
     best = np.maximum(0, shown - (total - bad)) / shown
@@ -184,10 +172,21 @@ def risk_coverage_drawing(
     draw_legend(axes, "signal (AURC)")
     text = (
         f"Of {total:,} questions {bad / total:.1%} would be wrong if all were shown. Area "
-        f"under each signal's curve, lower is better: {', '.join(told)}; the oracle, "
+        f"under each signal's curve, lower is better: {areas}; the oracle, "
         f"{least_aurc(wrong):.3f}."
     )
     return figure, Description("Risk against coverage", text)
+
+
+def draw_scores(
+    axes: Axes, curves: Mapping[str, tuple[Sequence[float], Sequence[float], float]]
+) -> str:
+    """Draw each score's curve (across, up, and its area); return the areas in words."""
+    drawn = zip(enumerate(curves.items()), styles(), strict=False)
+    for (place, (name, (across, up, area))), style in drawn:
+        label = f"{words(name)} ({area:.3f})"
+        draw_steps(axes, across, up, label=label, place=place, style=style)
+    return ", ".join(f"{words(name)} {area:.3f}" for name, (*_, area) in curves.items())
 
 
 def write_drawing(drawing: Drawing, name: str, directory: Path) -> list[Path]:
@@ -212,8 +211,8 @@ def draw_steps(
 ) -> None:
     """Draw a curve by its steps, a marker now and then; like curves show both."""
     # The first few answers are noise that would hide what follows.
-    begin = min(int(np.searchsorted(across, _LEAST_SHARE)), len(across) - 1)
-    spread = np.linspace(begin, len(across) - 1, _MOST_POINTS).round()
+    begin = min(int(np.searchsorted(across, _MIN_SHARE)), len(across) - 1)
+    spread = np.linspace(begin, len(across) - 1, _MAX_POINTS).round()
     chosen = np.unique(spread.astype(int))
     every = max(1, len(chosen) // 9)
     axes.plot(

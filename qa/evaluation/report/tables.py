@@ -116,8 +116,8 @@ def _gates(report: Report) -> TextTable:
     rows = []
     for name, part in report["ablations"]["gates"].items():
         if part["why_not"]:
-            told = f"can't be told: {part['unknown']:,} unknown"
-            rows.append((name, told, "-", "-", "-", "-"))
+            unknown = f"{part['unknown']:,} unknown"
+            rows.append((name, unknown, "-", "-", "-", "-"))
             continue
         names = ("accuracy", "false_answers", "false_refusals")
         rates = (percent(part[rate]["rate"]) for rate in names)
@@ -199,8 +199,8 @@ def _times(report: Report) -> TextTable:
     ]
     share = report["times"]["overhead_share"]
     if share is not None:
-        told = "outside the model, looked up ahead too, of its time"
-        rows.append((told, "", "", "", "", percent(share)))
+        outside = "outside the model, looked up ahead too, of its time"
+        rows.append((outside, "", "", "", "", percent(share)))
     heads = ("time", "count", "median", "95th percentile", "mean", "in all")
     return TextTable("Time", heads, tuple(rows))
 
@@ -220,8 +220,8 @@ def _wrong(report: Report, questions: Mapping[str, str]) -> TextTable:
         for name, row in wrong[:WRONG_SHOWN]
     )
     more = f", {WRONG_SHOWN} of {len(wrong):,}" if len(wrong) > WRONG_SHOWN else ""
-    asked = ("question",) if questions else ()
-    heads = ("id", *asked, "should be", "was", "where and why")
+    question = ("question",) if questions else ()
+    heads = ("id", *question, "should be", "was", "where and why")
     return TextTable(f"Wrong{more}", heads, rows, words=5)
 
 
@@ -235,7 +235,7 @@ def _is_wrong(row: Mapping[str, Any]) -> bool:
 def _wider(
     first: Sequence[float] | None, second: Sequence[float] | None
 ) -> Sequence[float] | None:
-    """Return the interval that holds both: groups may not make a figure surer."""
+    """Return the interval that holds both: groups may not make a figure more certain."""
     if first is None or second is None:
         return first or second
     return min(first[0], second[0]), max(first[1], second[1])
@@ -253,9 +253,6 @@ def _interval_of_numbers(interval: Sequence[float] | None) -> str:
     return f"{interval[0]:.3f} to {interval[1]:.3f}" if interval else "-"
 
 
-# A report as Markdown, for a page or a pull request.
-
-
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
 
 
@@ -266,8 +263,8 @@ def as_markdown(report: Mapping[str, Any], heading: Mapping[str, object]) -> str
         report: As `build_report` returns it, with or without its results.
         heading: What was run, by name: suite, policy, models, ...; first in the text.
     """
-    told = {**heading, "questions": f"{report['questions']:,}"}
-    return markdown_of("Evaluation", told, tables(report), report["notes"])
+    shown = {**heading, "questions": f"{report['questions']:,}"}
+    return markdown_of("Evaluation", shown, tables(report), report["notes"])
 
 
 def markdown_of(
@@ -283,7 +280,7 @@ def markdown_of(
     for table in parts:
         lines += [f"## {_cell(table.title)}", "", *_lines(table), ""]
     if notes:
-        lines += ["## To be known", "", *(f"- {_cell(note)}" for note in notes), ""]
+        lines += ["## Notes", "", *(f"- {_cell(note)}" for note in notes), ""]
     return "\n".join(lines)
 
 
@@ -298,25 +295,6 @@ def _lines(table: TextTable) -> list[str]:
 def _cell(value: object) -> str:
     """Return text that can neither break the table nor become markup."""
     return _SPECIAL.sub(r"\\\1", " ".join(str(value).split()))
-
-
-# A report for people, in the terminal.
-
-
-def print_report(
-    report: Mapping[str, Any],
-    console: Console,
-    *,
-    questions: Mapping[str, str] | None = None,
-) -> None:
-    """Print every table of the report, and what has to be known to read it.
-
-    Args:
-        report: As `build_report` returns it, with or without its results.
-        console: Where to.
-        questions: The questions' texts by id, to print beside what came out wrong.
-    """
-    print_tables(tables(report, questions), report["notes"], console)
 
 
 def print_tables(

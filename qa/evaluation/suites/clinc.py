@@ -8,13 +8,19 @@ References:
 from collections.abc import Iterator, Sequence
 from typing import Unpack
 
-from qa.evaluation.cases import Case, sample
+from qa.evaluation.cases import Case
 from qa.evaluation.judging import Suite, by_label
 from qa.evaluation.knowledge import Fact, Source, ensure_knowledge
-from qa.evaluation.question_suite import AskedSuite
 
-from .files import digest_of, find_file, misread, read_json
-from .options import SuiteOptions, about, deciding_policy, refuse_others
+from .options import (
+    SuiteOptions,
+    digest_of,
+    find_file,
+    misread,
+    read_json,
+    refuse_others,
+    sampled_suite,
+)
 
 NAME = "clinc-oos"
 _FILES = ("clinc150/data_full.json",)
@@ -50,15 +56,9 @@ def open_clinc(**options: Unpack[SuiteOptions]) -> Suite:
         list(_sources(kept)),
         loading=options.get("loading"),
     )
-    seed, limit = options.get("seed", 0), options.get("limit")
-    return AskedSuite(
-        name=NAME,
-        protocol=PROTOCOL.format(dropped=len(training) - len(kept)),
-        knowledge_base=knowledge_base,
-        policy=deciding_policy(knowledge_base, options),
-        cases=sample(cases, limit, seed=seed),
-        scoring=by_label,
-        about=about(digest, options),
+    protocol = PROTOCOL.format(dropped=len(training) - len(kept))
+    return sampled_suite(
+        NAME, protocol, knowledge_base, cases, by_label, options, data=digest
     )
 
 

@@ -17,8 +17,7 @@ from qa.evaluation.knowledge import ensure_agent
 from qa.evaluation.question_suite import AskedSuite
 from qa.exceptions import EvaluationDataError, KnowledgeBaseNotFoundError
 
-from .files import digest_of
-from .options import SuiteOptions, deciding_policy, refuse_others
+from .options import SuiteOptions, deciding_policy, digest_of, refuse_others
 
 NAME = "demo"
 QUESTIONS = Path(__file__).with_name("demonstration.jsonl")

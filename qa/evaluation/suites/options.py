@@ -1,25 +1,25 @@
-"""Finding a policy version by the name that people give it."""
+"""How suites are opened: their options, their data set's file, what they have in common."""
 
-from collections.abc import Mapping
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, TypedDict, Unpack
+from typing import Any, Protocol, TypedDict, Unpack
 
 from django.contrib.auth.models import AbstractBaseUser
 
 from kb.documents.models import KnowledgeBase
-from qa.evaluation.judging import Parameter, Suite
+from qa.evaluation.cases import Case, sample
+from qa.evaluation.judging import Parameter, Scoring, Suite
 from qa.evaluation.knowledge import Loading
+from qa.evaluation.question_suite import AskedSuite
 from qa.exceptions import EvaluationDataError
 from qa.policies.models import Policy
 from qa.policies.services import CHANGEABLE, active_policy, new_version
 
 
 def find_policy(text: str) -> Policy:
-    """Return the version called "NAME:VERSION", or "KNOWLEDGE-BASE/NAME:VERSION".
-
-    Raises:
-        EvaluationDataError: There is none, or several knowledge bases have one.
-    """
+    """Return the version called "NAME:VERSION", or "KNOWLEDGE-BASE/NAME:VERSION"."""
     slug, _, rest = text.rpartition("/")
     name, _, version = rest.rpartition(":")
     if not name or not (version.isascii() and version.isdigit()):
@@ -38,9 +38,6 @@ def find_policy(text: str) -> Policy:
             f"Several knowledge bases have a policy {text}; write {first}/{text}, say."
         )
     return found[0]
-
-
-# What a suite may be opened with, and the checks that all suites have in common.
 
 
 # The gates that only measure in a run from which every ablation can be played again.
@@ -87,24 +84,14 @@ class SuiteOptions(TypedDict, total=False):
 class SuiteFactory(Protocol):
     """Opens one suite."""
 
-    def __call__(self, **options: Unpack[SuiteOptions]) -> Suite:
-        """Return the suite, ready to be asked.
-
-        Raises:
-            EvaluationDataError: It can't be asked here, or not with these options.
-        """
-        ...
+    def __call__(self, **options: Unpack[SuiteOptions]) -> Suite: ...
 
 
 COMMON = frozenset({"data", "policy", "limit", "seed", "shadow", "loading", "by"})
 
 
 def refuse_others(name: str, options: SuiteOptions, taken: frozenset[str]) -> None:
-    """Refuse an option that says something and that the suite has no use for.
-
-    Raises:
-        EvaluationDataError: Names the option.
-    """
+    """Refuse an option that says something and that the suite has no use for."""
     for option, value in options.items():
         if value and option not in taken | COMMON:
             flag = option.replace("_", "-")
@@ -114,12 +101,10 @@ def refuse_others(name: str, options: SuiteOptions, taken: frozenset[str]) -> No
 
 
 def about(data: str, options: SuiteOptions, **more: Parameter) -> dict[str, Parameter]:
-    """Return what makes two runs the same one, as far as a suite is told.
+    """Return what makes two runs the same one, as far as the options say.
 
     Args:
         data: Digest of what is asked.
-        options: How the suite was opened.
-        more: What it makes of them.
     """
     return {
         "data": data,
@@ -142,3 +127,74 @@ def deciding_policy(knowledge_base: KnowledgeBase, options: SuiteOptions) -> Pol
         return found
     base = active_policy(knowledge_base)
     return new_version(base, by=options.get("by"), **wanted)
+
+
+def sampled_suite(
+    name: str,
+    protocol: str,
+    knowledge_base: KnowledgeBase,
+    cases: Sequence[Case],
+    scoring: Scoring,
+    options: SuiteOptions,
+    **parameters: str,
+) -> AskedSuite:
+    """Return a suite of as many of the cases as the options say.
+
+    Args:
+        parameters: `data`, the digest of what is asked, and what else makes two runs the
+            same one.
+    """
+    seed, limit = options.get("seed", 0), options.get("limit")
+    return AskedSuite(
+        name=name,
+        protocol=protocol,
+        knowledge_base=knowledge_base,
+        policy=deciding_policy(knowledge_base, options),
+        cases=sample(cases, limit, seed=seed),
+        scoring=scoring,
+        about=about(parameters.pop("data"), options, **parameters),
+    )
+
+
+def find_file(suite: str, data: Path | None, *patterns: str) -> Path:
+    """Return the data set's file.
+
+    Args:
+        data: The file itself, its directory, or a directory of data sets.
+        patterns: Where it is below a directory of data sets, best first.
+    """
+    if data is None:
+        raise EvaluationDataError(
+            f"The suite {suite} needs its data set: --data PATH, the file "
+            f"{Path(patterns[0]).name} or a directory with {patterns[0]}."
+        )
+    if data.is_file():
+        return data
+    for pattern in patterns:
+        for below in (pattern, Path(pattern).name):
+            found = sorted(data.glob(below))
+            if found:
+                return found[0]
+    raise EvaluationDataError(
+        f"{data} has no {patterns[0]}; give the file itself with --data."
+    )
+
+
+def read_json(file: Path) -> Any:  # noqa: ANN401  # whatever it holds
+    try:
+        return json.loads(file.read_text(encoding="utf-8-sig"))
+    except ValueError as error:
+        raise EvaluationDataError(f"{file.name} is no JSON: {error}.") from error
+
+
+def misread(file: Path, what: str) -> EvaluationDataError:
+    """Return the error that `file` is not laid out as its data set is."""
+    return EvaluationDataError(f"{file.name} is not laid out as {what}.")
+
+
+def digest_of(*files: Path) -> str:
+    """Return 64 hex digits over the files' bytes."""
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()

@@ -7,7 +7,7 @@ from typing import Unpack
 
 from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry
-from qa.evaluation.cases import as_text, read_cases, read_lines, sample
+from qa.evaluation.cases import as_text, read_cases, read_lines
 from qa.evaluation.judging import Suite, by_expectation
 from qa.evaluation.knowledge import (
     Fact,
@@ -16,11 +16,15 @@ from qa.evaluation.knowledge import (
     evaluation_user,
     given_or_empty,
 )
-from qa.evaluation.question_suite import AskedSuite
 from qa.exceptions import EvaluationDataError
 
-from .files import digest_of, find_file
-from .options import SuiteOptions, about, deciding_policy, refuse_others
+from .options import (
+    SuiteOptions,
+    digest_of,
+    find_file,
+    refuse_others,
+    sampled_suite,
+)
 
 NAME = "own"
 _GROUPS = "+"  # between the groups of an asker
@@ -34,12 +38,7 @@ PROTOCOL = (
 
 
 def open_own(**options: Unpack[SuiteOptions]) -> Suite:
-    """Return the suite over a JSON Lines file of one's own.
-
-    Raises:
-        EvaluationDataError: A file is missing or a line can't be read, or there is no
-            such knowledge base or group, or both kinds of knowledge are given.
-    """
+    """Return the suite over a JSON Lines file of one's own."""
     refuse_others(NAME, options, frozenset({"knowledge", "knowledge_base"}))
     file = find_file(NAME, options.get("data"), "*.jsonl")
     cases = read_cases(file)
@@ -53,28 +52,24 @@ def open_own(**options: Unpack[SuiteOptions]) -> Suite:
         knowledge_base, keys = _load(knowledge, options)
     else:
         knowledge_base = given_or_empty(slug)
-    seed, limit = options.get("seed", 0), options.get("limit")
     names = {case.asker for case in cases if case.asker}
     own = set(
         Entry.objects.filter(knowledge_base=knowledge_base)
         .exclude(question="")
         .values_list("question", flat=True)
     )
-    return AskedSuite(
-        name=NAME,
-        protocol=PROTOCOL.format(
-            questions=file.name,
-            knowledge=knowledge.name if knowledge else knowledge_base.slug,
-            overlap=sum(case.question in own for case in cases),
-        ),
-        knowledge_base=knowledge_base,
-        policy=deciding_policy(knowledge_base, options),
-        cases=sample(cases, limit, seed=seed),
-        scoring=by_expectation,
-        about=about(digest_of(file), options),
-        askers={name: evaluation_user(name.split(_GROUPS)) for name in names},
-        keys=keys,
+    protocol = PROTOCOL.format(
+        questions=file.name,
+        knowledge=knowledge.name if knowledge else knowledge_base.slug,
+        overlap=sum(case.question in own for case in cases),
     )
+    data = digest_of(file)
+    suite = sampled_suite(
+        NAME, protocol, knowledge_base, cases, by_expectation, options, data=data
+    )
+    suite.askers = {name: evaluation_user(name.split(_GROUPS)) for name in names}
+    suite.keys = keys
+    return suite
 
 
 def _load(file: Path, options: SuiteOptions) -> tuple[KnowledgeBase, Mapping[int, str]]:

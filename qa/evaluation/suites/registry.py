@@ -15,11 +15,10 @@ from qa.policies.models import Policy
 
 from .clinc import open_clinc
 from .demo import open_demo
-from .open_domain import OPEN_DOMAIN
+from .open_domain import OPEN_DOMAIN, open_selfaware
 from .options import SuiteFactory, SuiteOptions
 from .own import open_own
 from .scifact import open_scifact
-from .selfaware import open_selfaware
 from .squad2 import open_squad2
 
 _SUITES: dict[str, SuiteFactory] = {

@@ -34,8 +34,7 @@ from qa.exceptions import EvaluationDataError
 from qa.policies.models import Policy
 from qa.policies.services import active_policy
 
-from .files import digest_of, find_file, misread
-from .options import SuiteOptions, refuse_others
+from .options import SuiteOptions, digest_of, find_file, misread, refuse_others
 
 NAME = "scifact"
 _DEPTH = 100  # ranks that are measured
@@ -81,7 +80,6 @@ class RetrievalSuite:
         return [case.id for case in self.cases]
 
     def judge(self, case_id: str) -> Judged:
-        """Search for one claim and measure the ranks of what is relevant."""
         began = time.perf_counter()
         case = self._by_id[case_id]
         found = search(
@@ -128,11 +126,7 @@ class RetrievalSuite:
 
 
 def open_scifact(**options: Unpack[SuiteOptions]) -> Suite:
-    """Return the suite over SciFact's test claims.
-
-    Raises:
-        EvaluationDataError: A file is missing or laid out otherwise.
-    """
+    """Return the suite over SciFact's test claims."""
     refuse_others(NAME, options, frozenset())
     data = options.get("data")
     corpus = find_file(NAME, data, "scifact/corpus.jsonl")

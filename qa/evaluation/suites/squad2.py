@@ -10,15 +10,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
-from qa.evaluation.cases import Case, sample
+from qa.evaluation.cases import Case
 from qa.evaluation.judging import Suite, by_references
 from qa.evaluation.knowledge import Fact, Source, ensure_knowledge
-from qa.evaluation.question_suite import AskedSuite
 from qa.exceptions import EvaluationDataError
 from qa.inference.evidence_text import flatten, sentence_spans
 
-from .files import digest_of, find_file, misread, read_json
-from .options import SuiteOptions, about, deciding_policy, refuse_others
+from .options import (
+    SuiteOptions,
+    digest_of,
+    find_file,
+    misread,
+    read_json,
+    refuse_others,
+    sampled_suite,
+)
 
 NAME = "squad2"
 FILES = ("squad/squad-v2*.json", "squad/dev-v2*.json", "*.json")
@@ -61,24 +67,20 @@ def open_squad2(**options: Unpack[SuiteOptions]) -> Suite:
         sources,
         loading=options.get("loading"),
     )
-    seed, limit = options.get("seed", 0), options.get("limit")
-    return AskedSuite(
-        name=NAME,
-        protocol=PROTOCOL.format(
-            articles=len(chosen), facts=f"{sum(len(s.facts) for s in sources):,}"
-        ),
-        knowledge_base=knowledge_base,
-        policy=deciding_policy(knowledge_base, options),
-        # Questions on one article share evidence, which a model then reads once.
-        cases=tuple(
-            sorted(
-                sample(cases, limit, seed=seed),
-                key=lambda case: case.group,
-            )
-        ),
-        scoring=by_references,
-        about=about(digest, options, selection=selection),
+    facts = f"{sum(len(source.facts) for source in sources):,}"
+    suite = sampled_suite(
+        NAME,
+        PROTOCOL.format(articles=len(chosen), facts=facts),
+        knowledge_base,
+        cases,
+        by_references,
+        options,
+        data=digest,
+        selection=selection,
     )
+    # Questions on one article share evidence, which a model then reads once.
+    suite.cases = sorted(suite.cases, key=lambda case: case.group)
+    return suite
 
 
 def read_articles(file: Path) -> dict[str, Sequence[Mapping[str, Any]]]:

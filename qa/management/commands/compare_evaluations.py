@@ -11,7 +11,7 @@ from rich.table import Table
 
 from qa.evaluation.judging import Judged
 from qa.evaluation.models import EvaluationRun
-from qa.evaluation.report import judged_from
+from qa.evaluation.report.build import judged_from
 from qa.evaluation.report.comparison import compare, worse
 from qa.evaluation.runs import judged_of
 from qa.exceptions import EvaluationDataError

@@ -16,7 +16,7 @@ import numpy as np
 
 from kb.embedding.embedder import Embedder
 from qa.evaluation.metrics.text import normalised
-from qa.evaluation.suites.files import digest_of, find_file, misread
+from qa.evaluation.suites.options import digest_of, find_file, misread
 from qa.evaluation.suites.squad2 import (
     FILES,
     article_cases,

@@ -17,7 +17,7 @@ from probes.cards import Json
 from probes.reranker.fitting import RerankerSettings, fit_reranker
 from probes.reranker.scoring import open_encoder, scores_of
 from qa.evaluation.metrics.intervals import clusters_of
-from qa.evaluation.metrics.paired import Difference, McNemar, mcnemar
+from qa.evaluation.metrics.intervals import Difference, McNemar, mcnemar
 from qa.evaluation.metrics.text import contains_gold
 from qa.exceptions import EvaluationDataError
 from qa.inference.closed_book_form import ClosedBookForm

@@ -7,8 +7,7 @@ import pytest
 
 from qa.exceptions import TrainingDataError
 from qa.models import EvaluationResult
-from qa.training.labels import digest_of, drafts_of_file, drawn_together
-from qa.training.stored_labels import drafts_of_runs
+from qa.training.labels import digest_of, drafts_of_file, drafts_of_runs, drawn_together
 from tests.factories import make_entry, make_user
 from tests.qa.answer_rows import make_answer
 from tests.qa.evaluated import make_run

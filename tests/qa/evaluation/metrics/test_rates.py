@@ -20,6 +20,12 @@ def test_the_interval_is_wilsons(counts):
     assert 0 <= low <= count / total <= high <= 1
 
 
+def test_the_interval_is_newcombes_example():
+    # Newcombe, Statistics in Medicine 17 (1998), table I, method 3.
+    assert wilson_interval(81, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
+    assert wilson_interval(0, 20) == pytest.approx((0.0, 0.1611), abs=5e-5)
+
+
 @pytest.mark.parametrize(("count", "total"), [(0, 0), (2, 1), (-1, 3)])
 def test_what_is_no_share_has_no_interval(count, total):
     with pytest.raises(ValueError, match="no share"):

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import average_precision_score, roc_auc_score
+from sklearn.metrics import roc_auc_score
 
 from qa.evaluation.metrics.selective import (
     aurc,
     auroc,
+    average_precision,
     excess_aurc,
     least_aurc,
     precision_recall,
@@ -88,17 +89,24 @@ def test_auroc_is_scikit_learns(answers):
 
 
 @given(_answers)
-def test_average_precision_is_scikit_learns(answers):
+def test_average_precision_sums_the_steps_of_the_curve(answers):
     scores, wrong = apart(answers)
+    steps, total = [], wrong.count(False)
+    for threshold in sorted(set(filled(scores)), reverse=True):
+        shown = [bad for score, bad in zip(filled(scores), wrong, strict=True) if score >= threshold]  # fmt: skip
+        right = shown.count(False)
+        steps.append((right / len(shown), right / total if total else 0.0))
+
     curve = precision_recall(scores, wrong)
 
-    if all(wrong):
+    if not total:
         assert curve is None
+        assert average_precision(scores, wrong) is None
     else:
-        assert curve is not None
-        reference = average_precision_score(~np.array(wrong), filled(scores))
-        assert curve.average_precision == pytest.approx(reference)
-        assert curve.recall[-1] == 1
+        assert np.transpose(curve) == pytest.approx(np.array(steps))
+        gained = np.diff([recall for _, recall in steps], prepend=0.0)
+        expected = sum(gained * [precision for precision, _ in steps])
+        assert average_precision(scores, wrong) == pytest.approx(expected)
 
 
 @given(_answers)

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from qa.evaluation.report import build_report, judged_from
-from qa.evaluation.report.gates import ABLATIONS, SWITCHES
+from qa.evaluation.report.build import build_report, judged_from
+from qa.evaluation.report.signals import ABLATIONS, SWITCHES
 from qa.exceptions import EvaluationDataError
 from qa.pipeline.gates import SCORES
 from qa.pipeline.replay import Played, replay

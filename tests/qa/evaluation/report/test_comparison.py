@@ -7,7 +7,7 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from qa.evaluation.report import build_report
+from qa.evaluation.report.build import build_report
 from qa.evaluation.report.comparison import compare, worse
 from qa.exceptions import EvaluationDataError
 from qa.models import EvaluationResult, EvaluationRun

@@ -5,7 +5,8 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from qa.evaluation.report import as_markdown, build_report, print_report
+from qa.evaluation.report.build import build_report
+from qa.evaluation.report.tables import as_markdown, print_tables, tables
 from tests.qa.evaluation.judged_rows import make_judged, make_shadow_run
 from tests.qa.pipeline.values import make_policy
 
@@ -15,7 +16,8 @@ SHADOW = make_policy(hard_refusal=False, soft_refusal=False, support_check=False
 def printed(rows, **options):
     out = StringIO()
     console = Console(file=out, width=220)
-    print_report(build_report(rows, policy=SHADOW), console, **options)
+    report = build_report(rows, policy=SHADOW)
+    print_tables(tables(report, **options), report["notes"], console)
     return out.getvalue()
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kb.embedding.embedder import load_embedder
-from qa.evaluation.metrics.paired import mcnemar
+from qa.evaluation.metrics.intervals import mcnemar
 from qa.exceptions import EvaluationDataError
 from studies.cbdr.reranker import study as module
 from studies.cbdr.reranker.command import NOTES

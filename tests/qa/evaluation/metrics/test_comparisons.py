@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from qa.evaluation.metrics.intervals import share
-from qa.evaluation.metrics.paired import McNemar, differences, holm, mcnemar
+from qa.evaluation.metrics.intervals import McNemar, differences, holm, mcnemar, share
 
 
 def test_the_table_counts_each_question_once():
@@ -26,6 +25,12 @@ def test_the_p_value_is_the_exact_binomial_tests(only_first, only_second):
 
     reference = binomtest(only_first, differing).pvalue if differing else 1.0
     assert found == pytest.approx(reference, rel=1e-8)
+
+
+def test_the_p_value_is_the_one_counted_by_hand():
+    # Six fair coins, at most one or at least five heads: 2 * (1 + 6) / 64.
+    assert McNemar(9, 1, 5, 4).p_value == pytest.approx(14 / 64)
+    assert McNemar(9, 0, 0, 4).p_value == 1.0
 
 
 def test_many_differing_questions_have_a_p_value_too():

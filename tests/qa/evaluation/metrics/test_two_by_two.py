@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score, precision_score, recall_score
 
-from qa.evaluation.metrics.abstention import TwoByTwo, abstention_f1, two_by_two
+from qa.evaluation.metrics.selective import TwoByTwo, abstention_f1, two_by_two
 
 _questions = st.lists(
     st.tuples(st.none() | st.booleans(), st.booleans()), min_size=1, max_size=30
