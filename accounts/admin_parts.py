@@ -131,6 +131,14 @@ class ReadOnlyAdmin(FixedRowsAdmin):
     ) -> bool:
         return False
 
+    def get_readonly_fields(
+        self,
+        request: HttpRequest,
+        obj: Any = None,  # noqa: ANN401  # a row of the admin's model
+    ) -> list[str]:
+        """Return what the sections name: fields and methods of the admin alike."""
+        return [name for _, part in self.fieldsets or () for name in part["fields"]]
+
 
 _COUNTED = 1_000
 

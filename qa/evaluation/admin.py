@@ -25,10 +25,9 @@ from accounts.exceptions import NescioError
 from accounts.roles import caller
 from jobs.services import enqueue
 from kb.documents.models import KnowledgeBase
-from qa.evaluation.job import KIND
 from qa.evaluation.models import EvaluationRun
 from qa.evaluation.report.plots import PLOTS, plot_svg
-from qa.evaluation.runs import judged_of
+from qa.evaluation.runs import KIND, judged_of
 from qa.evaluation.suites.options import find_policy
 from qa.evaluation.suites.registry import suites
 from qa.exceptions import EvaluationDataError
@@ -142,11 +141,6 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
         rows: QuerySet[EvaluationRun] = super().get_queryset(request)
         return rows.annotate(results_count=Count("results"))
 
-    def get_readonly_fields(
-        self, request: HttpRequest, obj: EvaluationRun | None = None
-    ) -> list[str]:
-        return [name for _, options in self.fieldsets for name in options["fields"]]
-
     def get_urls(self) -> list[URLPattern]:
         wrap = self.admin_site.admin_view
         own = [
@@ -173,11 +167,9 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
 
     @action(description="Start a run", permissions=["start"])  # type: ignore[untyped-decorator]  # unfold ships no types
     def start(self, request: HttpRequest) -> HttpResponse:
-        """Open the form of a new run."""
         return redirect("admin:qa_evaluationrun_start_form")
 
     def start_form(self, request: HttpRequest) -> HttpResponse:
-        """Ask what to run, and enqueue it."""
         if not self.has_start_permission(request):
             raise PermissionDenied
         form = EvaluationForm(request.POST or None)
@@ -227,17 +219,14 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
         description="state", label={"running": "warning", "finished": "success"}
     )
     def shown_state(self, run: EvaluationRun) -> str:
-        """Show how far it is as a badge."""
         return run.state
 
     @admin.display(description="progress")
     def progress(self, run: EvaluationRun) -> str:
-        """Show how many questions were asked."""
         return f"{getattr(run, 'results_count', 0):,} of {run.total:,}"
 
     @admin.display(description="key figures")
     def key_figures(self, run: EvaluationRun) -> str:
-        """Show the rates that a run is judged by first."""
         rates: dict[str, Any] = run.report.get("rates", {})
         shown = [
             f"{name.replace('_', ' ')} {rates[name]['rate']:.1%}"
@@ -248,7 +237,6 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
 
     @admin.display(description="rates")
     def rates(self, run: EvaluationRun) -> SafeString:
-        """Show every rate with its interval."""
         rows = [
             (name.replace("_", " "), *_cells(rate))
             for name, rate in run.report.get("rates", {}).items()
@@ -257,7 +245,6 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
 
     @admin.display(description="measures")
     def measures(self, run: EvaluationRun) -> SafeString:
-        """Show the means of the further measures."""
         found: dict[str, Any] = run.report.get("measures", {})
         rows = [
             (name.replace("_", " "), _number(value)) for name, value in found.items()
@@ -266,12 +253,10 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
 
     @admin.display(description="notes")
     def notes(self, run: EvaluationRun) -> str:
-        """Show what a reader has to know."""
         return "\n".join(run.report.get("notes", ()))
 
     @admin.display(description="thresholds")
     def try_thresholds(self, run: EvaluationRun) -> SafeString | str:
-        """Lead to the page where thresholds are tried on this run."""
         if run.state != EvaluationRun.State.FINISHED or run.policy_id is None:
             return "They can be tried once a run that a policy decides is finished."
         page = reverse("admin:qa_policy_calibrate", args=[run.knowledge_base_id])

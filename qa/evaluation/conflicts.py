@@ -81,11 +81,7 @@ class Quality:
 
 
 def read_pairs(path: Path, embedder: Embedder) -> tuple[LabelledPair, ...]:
-    """Read labelled pairs (JSON Lines) and measure their distances.
-
-    Raises:
-        EvaluationDataError: A line is no labelled pair.
-    """
+    """Read labelled pairs (JSON Lines) and measure their distances."""
     rows = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:
@@ -127,13 +123,7 @@ def fit_model(
 
 def qualities(pairs: Sequence[LabelledPair], model: Model) -> dict[Kind, Quality]:
     """Return precision and recall of duplicates and contradictions, by the signals."""
-    return qualities_of(
-        pairs,
-        [
-            judge(pair.first, pair.second, distance=pair.distance, model=model).kind
-            for pair in pairs
-        ],
-    )
+    return qualities_of(pairs, [_judge(pair, model).kind for pair in pairs])
 
 
 def qualities_of(
@@ -154,24 +144,20 @@ def qualities_of(
 def tables_of(pairs: Sequence[LabelledPair]) -> tuple[TextTable, ...]:
     """Return the tables that are published: the shipped model, ablations, types."""
     halves = {half: [p for p in pairs if p.half == half] for half in HALVES}
-    quality = [
-        (half, kind, each)
-        for half in HALVES
-        for kind, each in qualities(halves[half], MODEL).items()
-    ]
     return (
         TextTable(
             "Precision and recall, Wilson 95 % intervals",
             ("half", "kind", "pairs", "precision", "recall"),
             tuple(
                 (
-                    h.replace("_", " "),
-                    k.value,
-                    str(q.recall.total),
-                    told(q.precision),
-                    told(q.recall),
+                    half.replace("_", " "),
+                    kind.value,
+                    str(found.recall.total),
+                    told(found.precision),
+                    told(found.recall),
                 )
-                for h, k, q in quality
+                for half in HALVES
+                for kind, found in qualities(halves[half], MODEL).items()
             ),
             words=2,
         ),
@@ -188,6 +174,10 @@ def tables_of(pairs: Sequence[LabelledPair]) -> tuple[TextTable, ...]:
             words=2,
         ),
     )
+
+
+def _judge(pair: LabelledPair, model: Model = MODEL) -> Judgement:
+    return judge(pair.first, pair.second, distance=pair.distance, model=model)
 
 
 def _numbers(pair: LabelledPair, left_out: frozenset[str]) -> Mapping[str, float]:
@@ -237,10 +227,7 @@ def _type_rows(
         cells = []
         for half in HALVES:
             own = [p for p in halves[half] if (p.kind.value, p.type) == (kind, name)]
-            right = sum(
-                judge(p.first, p.second, distance=p.distance).kind is p.kind
-                for p in own
-            )
+            right = sum(_judge(p).kind is p.kind for p in own)
             cells.append(f"{right} of {len(own)}")
         yield kind, name.replace("_", " "), *cells
 
@@ -257,10 +244,6 @@ def _share(rate: Rate) -> str:
     return "-" if rate.value is None else f"{rate.value:.2f}"
 
 
-# What a language model as judge adds to the judgement by the signals, on labelled
-# pairs.
-
-
 def judge_tables_of(
     pairs: Sequence[LabelledPair], language_judge: Judge
 ) -> tuple[TextTable, ...]:
@@ -268,7 +251,7 @@ def judge_tables_of(
     rows, asked = [], []
     for half in HALVES:
         own = [pair for pair in pairs if pair.half == half]
-        alone = [judge(p.first, p.second, distance=p.distance) for p in own]
+        alone = [_judge(pair) for pair in own]
         unsure = [at for at, each in enumerate(alone) if is_unsure(each)]
         opinions = language_judge.weigh([(own[a].first, own[a].second) for a in unsure])
         both: list[Judgement] = list(alone)

@@ -1,8 +1,8 @@
 """What became of one labelled question, whatever suite it is of."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
 from uuid import UUID
 
 from kb.documents.models import KnowledgeBase
@@ -78,6 +78,16 @@ class Suite(Protocol):
             UnavailableError: A model is down; the run goes on later from here.
         """
         ...
+
+
+def thresholds_of(policy: Policy | None) -> dict[str, Any] | None:
+    """Return what a policy says, whatever it is called; None for none."""
+    if policy is None:
+        return None
+    values = asdict(policy.as_value())
+    return {
+        name: value for name, value in values.items() if name not in ("name", "version")
+    }
 
 
 # Whether a draft is right: by references, by a label, or by what a case asks for.

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from django.contrib.auth.models import User
 from django.db import connection
@@ -24,7 +24,7 @@ from qa.pipeline.values import Outcome, Trace
 from qa.policies.models import Policy
 
 from .cases import Case
-from .judging import Judged, Parameter, Scoring, draft_of
+from .judging import Judged, Parameter, Scoring, Suite, draft_of
 from .knowledge import asked_of, evaluation_user
 
 Item = TypeVar("Item")
@@ -102,26 +102,18 @@ class _Begun:
 
 
 @dataclass(kw_only=True, eq=False)
-class AskedSuite:
-    """`judged.Suite` over a knowledge base.
+class CaseSuite:
+    """Cases about what a knowledge base holds.
 
     Attributes:
         about: What makes two runs the same one beside knowledge, policy and models.
-        askers: Users by the name that cases give.
-        keys: The suite's key of an entry by what it says; others have their id.
-        language_model: Loads the model; the configured one if None.
     """
 
     name: str
     protocol: str
     knowledge_base: KnowledgeBase
-    policy: Policy
     cases: Sequence[Case]
-    scoring: Scoring
     about: Mapping[str, Parameter]
-    askers: Mapping[str, User] = field(default_factory=dict)
-    keys: Mapping[int, str] = field(default_factory=dict)
-    language_model: Callable[[], LanguageModel] | None = None
 
     @cached_property
     def parameters(self) -> Mapping[str, Parameter]:
@@ -130,8 +122,28 @@ class AskedSuite:
 
     @property
     def case_ids(self) -> Sequence[str]:
-        """The ids in the order in which the questions are asked."""
         return [case.id for case in self.cases]
+
+    @cached_property
+    def cases_by_id(self) -> Mapping[str, Case]:
+        return {case.id: case for case in self.cases}
+
+
+@dataclass(kw_only=True, eq=False)
+class AskedSuite(CaseSuite):
+    """`judging.Suite` of questions that are asked as everybody's are.
+
+    Attributes:
+        askers: Users by the name that cases give.
+        keys: The suite's key of an entry by what it says; others have their id.
+        language_model: Loads the model; the configured one if None.
+    """
+
+    policy: Policy
+    scoring: Scoring
+    askers: Mapping[str, User] = field(default_factory=dict)
+    keys: Mapping[int, str] = field(default_factory=dict)
+    language_model: Callable[[], LanguageModel] | None = None
 
     def judge(self, case_id: str) -> Judged:
         """Ask one question, write its answer and judge it."""
@@ -144,13 +156,9 @@ class AskedSuite:
 
         The evidence of the next ones is looked for while the model works on this one.
         """
-        cases = (self._by_id[case_id] for case_id in case_ids)
+        cases = (self.cases_by_id[case_id] for case_id in case_ids)
         for begun in prepared_ahead(self._begin, cases):
             yield self._conclude(begun)
-
-    @cached_property
-    def _by_id(self) -> Mapping[str, Case]:
-        return {case.id: case for case in self.cases}
 
     @cached_property
     def _asker(self) -> User:
@@ -238,3 +246,21 @@ def _unaskable(begun: _Begun) -> Judged:
 
 def _nothing() -> None:
     """There is no answer to write."""
+
+
+@runtime_checkable
+class ConsideringSuite(Protocol):
+    """A suite that leaves it to the run when its answers are written."""
+
+    def consider(self, case_ids: Iterable[str]) -> Iterator[Considered]:
+        """Ask questions and judge them, writing nothing."""
+        ...
+
+
+def considered_of(suite: Suite, case_ids: list[str]) -> Iterator[Considered]:
+    """Ask questions of any suite; one that judges at once has written what it writes."""
+    if isinstance(suite, ConsideringSuite):
+        yield from suite.consider(case_ids)
+        return
+    for case_id in case_ids:
+        yield Considered(suite.judge(case_id), lambda: None)

@@ -7,28 +7,31 @@ data's digest among them), the policy's thresholds and the models' fingerprints.
 import hashlib
 import json
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict
-from typing import Any, Protocol, runtime_checkable
+from pathlib import Path
+from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser, User
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils import timezone
 
+from jobs.run import JobRun
 from kb.embedding.services import active_model
 from kb.search import METHOD
 from qa.evaluation.models import EvaluationResult, EvaluationRun
 from qa.exceptions import EvaluationBusyError, EvaluationDataError
 from qa.inference.active_probes import active_probes
-from qa.policies.models import Policy
 
 from .cases import LabelledAnswer
-from .judging import Judged, Suite
-from .question_suite import Considered
+from .judging import Judged, Suite, thresholds_of
+from .question_suite import considered_of
+from .suites.options import SuiteOptions, find_policy
+from .suites.registry import open_suite
 
-_NAMES = ("name", "version")  # of a policy: what decides is what it says
+KIND = "qa.evaluate"
+
 _LOCKS = 0x4E455343  # the class of this module's advisory locks
 _PATIENCE_SECONDS = 10.0
 # Columns, in the order of the values' own fields.
@@ -37,15 +40,6 @@ _DECIDED = (
     "is_answered", "gate", "reason", "measures", "milliseconds", "model_milliseconds",
     "answer_id",
 )  # fmt: skip
-
-
-@runtime_checkable
-class ConsideringSuite(Protocol):
-    """A suite that leaves it to the run when its answers are written."""
-
-    def consider(self, case_ids: Iterable[str]) -> Iterator[Considered]:
-        """Ask questions and judge them, writing nothing."""
-        ...
 
 
 def begin(
@@ -117,13 +111,7 @@ def go_on(
 
 
 def finish(run: EvaluationRun) -> EvaluationRun:
-    """Store the report of a run that has asked everything.
-
-    Its results stand in rows of their own, and are not repeated in the stored report.
-
-    Raises:
-        EvaluationDataError: Some questions have no result yet.
-    """
+    """Store the report of a run that has asked everything, without its single results."""
     rows = judged_of(run)
     if len(rows) < run.total:
         raise EvaluationDataError(
@@ -141,7 +129,7 @@ def finish(run: EvaluationRun) -> EvaluationRun:
 
 def report_of(run: EvaluationRun, rows: list[Judged]) -> dict[str, Any]:
     """Return the report on what a run has asked so far, its results by id."""
-    # Statistics and plotting, which a process that only asks never pays for.
+    # Statistics, which a process that only asks does without.
     from .report.build import build_report  # noqa: PLC0415
 
     policy = run.policy.as_value() if run.policy else None
@@ -158,23 +146,6 @@ def labelled_of(run: EvaluationRun) -> list[LabelledAnswer]:
     """Return what a run has measured so far, by id (one query)."""
     rows = run.results.order_by("case_id").values_list(*_LABELLED)
     return [LabelledAnswer(*row) for row in rows]
-
-
-def thresholds_of(policy: Policy | None) -> dict[str, Any] | None:
-    """Return what a policy says, whatever it is called; None for none."""
-    if policy is None:
-        return None
-    values = asdict(policy.as_value())
-    return {name: value for name, value in values.items() if name not in _NAMES}
-
-
-def considered_of(suite: Suite, case_ids: list[str]) -> Iterator[Considered]:
-    """Ask questions of any suite; one that judges at once has written what it writes."""
-    if isinstance(suite, ConsideringSuite):
-        yield from suite.consider(case_ids)
-        return
-    for case_id in case_ids:
-        yield Considered(suite.judge(case_id), lambda: None)
 
 
 def _store(run: EvaluationRun, judged: Judged) -> None:
@@ -199,7 +170,7 @@ def _models_of(suite: Suite) -> tuple[str, str]:
     """Return the fingerprints of the model and of its probes; "" where none is asked."""
     if suite.policy is None:
         return "", ""
-    # Pulls in torch, which a suite that asks no model never pays for.
+    # Pulls in torch, which a suite that asks no model does without.
     from qa.inference.configured import load_language_model  # noqa: PLC0415
 
     model = load_language_model()
@@ -236,3 +207,76 @@ def _lock(held: BaseDatabaseWrapper, run: EvaluationRun) -> None:
                     f"at {run.started_at:%H:%M}; wait for it or stop it."
                 )
             time.sleep(0.1)
+
+
+# The background job.
+
+
+def evaluate_in_background(run: JobRun) -> dict[str, object]:
+    """Ask a suite's questions and return the report, without its single results.
+
+    The parameters are `suite`, and as for the command `data`, `limit`, `seed`, `shadow`,
+    `policy` and `knowledge_base`. Each question's rows and the job's progress are written
+    in one step: whatever happens, the run goes on behind the last of them.
+    """
+    owner = User.objects.filter(pk=run.owner_id).first() if run.owner_id else None
+    suite = _suite(run, owner)
+    evaluation = _evaluation(run, suite, owner)
+    done = evaluation.results.count()
+
+    @contextmanager
+    def writing() -> Iterator[None]:
+        nonlocal done
+        with run.step() as step:
+            yield
+            done += 1
+            step.advance(done=done, total=evaluation.total)
+
+    for _ in go_on(evaluation, suite, writing=writing):
+        pass
+    with run.step() as step:
+        step.advance(done=evaluation.total, total=evaluation.total)
+        finished = finish(evaluation)
+    return {"run": finished.pk, "suite": finished.suite, **finished.report}
+
+
+def _evaluation(run: JobRun, suite: Suite, owner: User | None) -> EvaluationRun:
+    """Return the run that an earlier attempt of this job began, or begin one."""
+    found = EvaluationRun.objects.filter(
+        pk=run.cursor.get("run", 0), state=EvaluationRun.State.RUNNING
+    ).first()
+    if found:
+        return found
+    with run.step() as step:
+        begun = begin(suite, by=owner)
+        step.advance(total=begun.total, cursor={"run": begun.pk})
+    return begun
+
+
+def _suite(run: JobRun, owner: User | None) -> Suite:
+    def loading(done: int, total: int) -> None:
+        # Stops here if that was asked for; what is loaded stays.
+        with run.step():
+            pass
+
+    given = run.parameters
+    options = SuiteOptions(
+        limit=_limit(given.get("limit")),
+        seed=int(given.get("seed") or 0),
+        shadow=given.get("shadow") is True,
+        loading=loading,
+        by=owner,
+    )
+    if data := str(given.get("data") or ""):
+        options["data"] = Path(data)
+    if slug := str(given.get("knowledge_base") or ""):
+        options["knowledge_base"] = slug
+    if policy := str(given.get("policy") or ""):
+        options["policy"] = find_policy(policy)
+    return open_suite(str(given.get("suite", "")), **options)
+
+
+def _limit(limit: object) -> int | None:
+    if limit is not None and (not isinstance(limit, int) or limit < 1):
+        raise EvaluationDataError(f"limit {limit!r} is not a positive number.")
+    return limit

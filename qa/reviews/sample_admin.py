@@ -122,11 +122,6 @@ class ReviewSampleAdmin(ReadOnlyAdmin):
             done_count=Count("strata__reviews", filter=done),
         )
 
-    def get_readonly_fields(
-        self, request: HttpRequest, obj: ReviewSample | None = None
-    ) -> list[str]:
-        return [name for _, options in self.fieldsets for name in options["fields"]]
-
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.draw_form)
         own = [path("draw/", view, name="qa_reviewsample_draw_form")]

@@ -46,6 +46,8 @@ from qa.pipeline.language_model import Prompt
 from qa.pipeline.policy import Policy
 from qa.pipeline.values import clean_text
 
+logger = logging.getLogger(__name__)
+
 # Mostly what a policy hands over, and now and then another number of notes.
 _PIECES = (4, 4, 4, 4, 4, 2, 3, 6)
 # Of the answerable questions whose note was not found, the share that is shown it.
@@ -83,12 +85,7 @@ class Lessoned:
 def read_lessons(
     data: Path | None, articles: Sequence[str], excluded: Sequence[str]
 ) -> list[Lesson]:
-    """Return the questions of a file like SQuAD 2.0.
-
-    Args:
-        articles: On these alone; empty for all.
-        excluded: On all but these.
-    """
+    """Return a file's questions on `articles` (all if empty) that are not excluded."""
     file = find_file(NAME, data, *FILES)
     try:
         return [
@@ -127,11 +124,7 @@ def with_notes(
 def balanced(
     lessoned: Sequence[Lessoned], *, answerable: float, seed: int
 ) -> list[Lessoned]:
-    """Return as many as can be had with this share of them answerable.
-
-    Args:
-        answerable: In (0, 1).
-    """
+    """Return as many as there are with this share, in (0, 1), of them answerable."""
     chance = random.Random(seed)  # noqa: S311  # nothing secret
     with_answer = [row for row in lessoned if row.answer]
     without = [row for row in lessoned if not row.answer]
@@ -177,17 +170,14 @@ def _lessoned(
         holding = [shown]
     if holding:
         answer = _answer(lesson, holding)
-        return (
-            Lessoned(lesson.article, _prompt(lesson, pieces), answer)
-            if answer
-            else None
-        )
-    stands = any(
+        prompt = _prompt(lesson, pieces)
+        return Lessoned(lesson.article, prompt, answer) if answer else None
+    is_there = any(
         answer.casefold() in piece.text.casefold()
         for answer in lesson.answers
         for piece in pieces
     )
-    return None if stands else Lessoned(lesson.article, _prompt(lesson, pieces), "")
+    return None if is_there else Lessoned(lesson.article, _prompt(lesson, pieces), "")
 
 
 def _answer(lesson: Lesson, holding: Sequence[Evidence]) -> str:
@@ -205,13 +195,8 @@ def _prompt(lesson: Lesson, pieces: Sequence[Evidence]) -> Prompt:
     return Prompt(lesson.question, tuple(pieces), "en")
 
 
-# Training the adapter: from labelled questions to files that a model is loaded with.
-
-
-logger = logging.getLogger(__name__)
-
 OnProgress = Callable[[str, int, int], None]
-"""Told what is done, how much of it, of how much, and the loss where there is one."""
+"""Called with what is done, how much of it, and of how much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +260,6 @@ def train_adapter(
 
 
 def lessons_of(training: AdapterTraining, on_progress: OnProgress) -> list[Lessoned]:
-    """Return what an adapter is fitted on, with the notes that the retriever found."""
     suite = open_squad2(
         data=training.data,
         articles=training.articles,

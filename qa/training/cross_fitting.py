@@ -183,7 +183,7 @@ def on_some(fit_on: Fit, count: int, seed: int) -> Fit:
 
 
 Signals = Mapping[str, float | None]
-# Stored with answers; confidences that a probe in force stored are not among them, for
+# Stored with answers; confidences that an active probe stored are not among them, for
 # it may have been fitted on these very answers.
 MEASURED: Final = (
     "log_probability", "least_token_probability", "mean_entropy",

@@ -22,7 +22,7 @@ class RetrainingQuerySet(models.QuerySet["Retraining"]):
 
 
 class Retraining(models.Model):
-    """One new probe from reviews, held against the one in force, and what became of it."""
+    """One new probe from reviews, compared with the active one, and its result."""
 
     class State(models.TextChoices):
         """Where it stands; each change is a step on record."""

@@ -65,7 +65,7 @@ def find_out_what_is_known(run: JobRun) -> int:
     )
     if settings.LANGUAGE_SERVER_URL or not wanted.exists():
         return 0
-    # Pulls in torch, which a worker without such a policy never pays for.
+    # Pulls in torch, which a worker without such a policy does without.
     from qa.inference.policy_models import load_closed_book_form  # noqa: PLC0415
 
     form, asked = load_closed_book_form(), 0
@@ -139,11 +139,8 @@ def _references_of(row: PastQuestion) -> list[str]:
     return [text for text in texts if normalised(text)]
 
 
-# Keeping past questions in step with what experts say of their answers.
-
-
 KIND = "qa.keep_past_questions"
-_AT_ONCE_PAST_QUESTIONS = 500
+_ROWS_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +199,7 @@ def _next_labels(place: str | None) -> list[_Label]:
     found = _labels().order_by("answer_id")
     if place is not None:
         found = found.filter(answer_id__gt=place)
-    rows = found[:_AT_ONCE_PAST_QUESTIONS]
+    rows = found[:_ROWS_AT_ONCE]
     return [_Label(answer, bool(least), at) for answer, least, at in rows]
 
 

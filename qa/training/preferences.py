@@ -126,7 +126,7 @@ def train_reranker(
 ) -> RerankerCard:
     """Fit a reranker and write its files.
 
-    The preferences must be those of the boundary probe in force, whose fingerprint and
+    The preferences must be those of the active boundary probe, whose fingerprint and
     language model its card names.
 
     Args:
@@ -164,16 +164,12 @@ def base_of(name: str) -> str:
 
 
 def form_and_probe() -> tuple[ClosedBookForm, BoundaryProbe]:
-    """Return the configured model's form and the boundary probe in force for it.
-
-    Raises:
-        TrainingDataError: None is in force.
-    """
+    """Return the configured model's form and its active boundary probe."""
     form = load_closed_book_form()
     held = active_boundary_probe(form)
     if held is None:
         raise TrainingDataError(
-            "No boundary probe is in force for this language model. Train one: manage.py "
+            "No boundary probe is active for this language model. Train one: manage.py "
             "train boundary_probe FILE ... --promote"
         )
     return form, held

@@ -1,10 +1,12 @@
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
-from django.urls import reverse
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from unfold.decorators import action, display
@@ -17,9 +19,21 @@ from probes.joint import joint_from
 from probes.models import Probe
 from probes.services import promote, retire
 from qa.calibration.forms import author_of
+from qa.evaluation.report.svg_charts import (
+    INK,
+    SVG,
+    Description,
+    draw_legend,
+    draw_steps,
+    house_style,
+    panels,
+    saved,
+    share_axes,
+    styles,
+)
 from qa.training.held_out import FIGURES, as_text, rows_of
 
-from .probe_pages import ProbePages, curve_names
+from .probe_pages import ProbePages
 
 _COLOURS = {
     Probe.State.ACTIVE: "success",
@@ -30,7 +44,7 @@ _COLOURS = {
 
 @admin.register(Probe)
 class ProbeAdmin(ProbePages):
-    """Probes: trained or uploaded here, tried in shadow, put in force, retired."""
+    """Probes: trained or uploaded here, tried in shadow, activated, retired."""
 
     list_display: ClassVar = [
         "__str__", "shown_state", "kind", "reads", "auroc", "ece", "answers",
@@ -43,7 +57,7 @@ class ProbeAdmin(ProbePages):
     actions_detail: ClassVar = ["activate_this", "shadow_this", "retire_this", "export"]
     fieldsets: ClassVar = [
         (None, {"fields": ["kind", "shown_state", "reads", "note"]}),
-        ("What it is worth", {"fields": ["figures", "curves"]}),
+        ("Quality", {"fields": ["figures", "curves"]}),
         ("History", {"fields": ["history"]}),
         (
             "Record",
@@ -61,34 +75,41 @@ class ProbeAdmin(ProbePages):
         rows: QuerySet[Probe] = super().get_queryset(request)
         return rows.defer("weights")
 
-    def get_readonly_fields(
-        self, request: HttpRequest, obj: Probe | None = None
-    ) -> list[str]:
-        return [name for _, options in self.fieldsets for name in options["fields"]]
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.curve)
+        name = "probes_probe_curve"
+        urls: list[URLPattern] = super().get_urls()
+        return [path("<int:pk>/curves/<slug:name>.svg", view, name=name), *urls]
 
-    @action(description="Put in force", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    def curve(self, request: HttpRequest, pk: int, name: str) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        probe = get_object_or_404(Probe.objects.light(), pk=pk)
+        drawn = curve_svg(name, probe.metrics)
+        if drawn is None:
+            raise Http404(f"There is no curve {name!r}.")
+        return HttpResponse(drawn, content_type="image/svg+xml")
+
+    @action(description="Activate", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed(
-        "Put this probe in force for its language model, in place of the one of its kind "
-        "that is? What a policy was calibrated to belongs to that one."
+        "Activate this probe for its language model? It replaces the active probe of its "
+        "kind; thresholds that were calibrated with that one no longer apply."
     )
     def activate_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Put the probe in force."""
         return self._move(request, object_id, Probe.State.ACTIVE)
 
     @action(description="Run in shadow", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
-    @confirmed("Ask this probe about every answer, and let it refuse none?")
+    @confirmed("Run this probe on every answer without letting it refuse any?")
     def shadow_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Let the probe run in shadow."""
         return self._move(request, object_id, Probe.State.SHADOW)
 
     @action(description="Retire", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
-    @confirmed("Ask this probe no more? It is kept, and can be promoted again.")
+    @confirmed("Stop using this probe? It is kept, and can be activated again.")
     def retire_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._move(request, object_id, Probe.State.RETIRED)
 
     @display(description="state", ordering="state", label=_COLOURS)  # type: ignore[untyped-decorator]  # unfold ships no types
     def shown_state(self, probe: Probe) -> str:
-        """Show what it is used for, as a badge."""
         return probe.state
 
     @admin.display(description="reads")
@@ -98,23 +119,19 @@ class ProbeAdmin(ProbePages):
 
     @admin.display(description="AUROC")
     def auroc(self, probe: Probe) -> str:
-        """Show how well it tells right answers from wrong ones."""
         return as_text(probe.metrics.get("auroc"))
 
     @admin.display(description="ECE")
     def ece(self, probe: Probe) -> str:
-        """Show how far its confidence is off."""
         return as_text(probe.metrics.get("ece"))
 
     @admin.display(description="answers")
     def answers(self, probe: Probe) -> str:
-        """Show on how many answers it was fitted."""
         count = probe.sizes.get("answers")
         return f"{count:,}" if isinstance(count, int) else ""
 
     @admin.display(description="figures")
     def figures(self, probe: Probe) -> SafeString | str:
-        """Show its figures beside what it is compared with."""
         rows = rows_of("this probe", probe.metrics)
         if not any(rows[0][1:]):
             return "Nothing was measured."
@@ -129,7 +146,6 @@ class ProbeAdmin(ProbePages):
 
     @admin.display(description="curves")
     def curves(self, probe: Probe) -> SafeString | str:
-        """Show its reliability, and its risk against coverage."""
         names = curve_names(probe.metrics)
         images = (
             (
@@ -146,7 +162,6 @@ class ProbeAdmin(ProbePages):
 
     @admin.display(description="history")
     def history(self, probe: Probe) -> SafeString:
-        """Show who brought it into which state, and when."""
         changes = probe.changes.select_related("by", "replaced")
         rows = [
             (
@@ -173,7 +188,6 @@ class ProbeAdmin(ProbePages):
 
     @admin.display(description="weights of the signals")
     def weighed(self, probe: Probe) -> SafeString | str:
-        """Show what a joint probe makes of each signal."""
         if probe.kind != ProbeKind.JOINT:
             return ""
         try:
@@ -201,3 +215,74 @@ class ProbeAdmin(ProbePages):
             message = f"{probe} is {probe.get_state_display()} from the next answer on."
             self.message_user(request, message, messages.SUCCESS)
         return redirect("admin:probes_probe_change", object_id)
+
+
+# The curves, drawn from the numbers of a card: one that was uploaded is checked.
+
+Points = list[tuple[float, float]]
+
+
+def curve_names(metrics: Mapping[str, Any]) -> list[str]:
+    """Return the names of the curves that these metrics hold."""
+    return [name for name, read in _READ.items() if read(metrics)]
+
+
+def curve_svg(name: str, metrics: Mapping[str, Any]) -> bytes | None:
+    """Draw one of them; None where there is no such curve."""
+    points = _READ[name](metrics) if name in _READ else []
+    if not points:
+        return None
+    across, up = zip(*points, strict=True)
+    with house_style():
+        figure, (axes,) = panels()
+        style = next(styles())
+        if name == "reliability":
+            axes.plot(across, up, label="this probe", **style)
+            axes.plot((0, 1), (0, 1), color=INK, linestyle=":", label="exact")
+            axes.set_xlabel("confidence")
+            axes.set_ylabel("share that is right")
+            title = "Reliability"
+            text = "; ".join(
+                f"at {x:.2f} confidence {y:.0%} are right" for x, y in points
+            )
+        else:
+            draw_steps(axes, across, up, label="this probe", place=0, style=style)
+            axes.set_xlabel("coverage: share of the answers that is shown")
+            axes.set_ylabel("risk: share of the shown that is wrong")
+            title = "Risk against coverage"
+            text = f"Showing all, {up[-1]:.0%} are wrong."
+        share_axes(axes, top=max(0.05, *up))
+        draw_legend(axes, "")
+        return saved(figure, SVG, Description(title, text))
+
+
+def _risk_coverage(metrics: Mapping[str, Any]) -> Points:
+    return _shares(metrics.get("risk_coverage"), lambda row: row)
+
+
+def _reliability(metrics: Mapping[str, Any]) -> Points:
+    def point(row: Any) -> Any:  # noqa: ANN401  # whatever JSON holds
+        return (
+            [row.get("probability"), row.get("accuracy")] if _is_object(row) else None
+        )
+
+    return _shares(metrics.get("reliability"), point)
+
+
+def _shares(rows: object, point: Any) -> Points:  # noqa: ANN401  # from JSON to JSON
+    found: Points = []
+    for row in rows if isinstance(rows, Sequence) and not isinstance(rows, str) else ():
+        pair = point(row)
+        if not isinstance(pair, Sequence) or len(pair) != 2:
+            return []
+        if not all(isinstance(v, int | float) and 0 <= v <= 1 for v in pair):
+            return []
+        found.append((float(pair[0]), float(pair[1])))
+    return found
+
+
+def _is_object(row: object) -> bool:
+    return isinstance(row, Mapping)
+
+
+_READ = {"reliability": _reliability, "risk_coverage": _risk_coverage}

@@ -1,112 +1,145 @@
-"""The curves of a probe, drawn from the numbers that its card keeps.
-
-A card may have been uploaded: what it says is checked before it is drawn.
-"""
+"""Where a probe is trained, uploaded and downloaded in the admin."""
 
 import io
 import json
 import zipfile
-from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from unfold.decorators import action
+from unfold.widgets import (
+    UnfoldAdminFileFieldWidget,
+    UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminSelectMultipleWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextInputWidget,
+    UnfoldBooleanSwitchWidget,
+)
 
 from accounts.admin_parts import ReadOnlyAdmin
 from accounts.exceptions import NescioError
 from jobs.services import enqueue
-from probes.cards import CARD, ProbeKind
+from probes.cards import (
+    CARD,
+    MAX_CARD_BYTES,
+    MAX_WEIGHTS_BYTES,
+    ProbeFiles,
+    ProbeKind,
+)
 from probes.models import Probe
 from probes.services import register
 from qa.calibration.forms import author_of
-from qa.evaluation.report.svg_charts import (
-    INK,
-    SVG,
-    Description,
-    draw_legend,
-    draw_steps,
-    house_style,
-    panels,
-    saved,
-    share_axes,
-    styles,
-)
+from qa.evaluation.models import EvaluationRun
 from qa.training.jobs import KIND
 
-from .forms import TrainingForm, UploadForm
-
-Points = list[tuple[float, float]]
-
-
-def curve_names(metrics: Mapping[str, Any]) -> list[str]:
-    """Return the names of the curves that these metrics hold."""
-    return [name for name, read in _READ.items() if read(metrics)]
+_KINDS = (
+    (ProbeKind.ABSTENTION.value, "abstention: from the answer's own tokens"),
+    (ProbeKind.EARLY.value, "early: from the prompt, before any answer"),
+    (ProbeKind.JOINT.value, "joint: from all signals together"),
+)
 
 
-def curve_svg(name: str, metrics: Mapping[str, Any]) -> bytes | None:
-    """Draw one of them; None where there is no such curve."""
-    points = _READ[name](metrics) if name in _READ else []
-    if not points:
-        return None
-    across, up = zip(*points, strict=True)
-    with house_style():
-        figure, (axes,) = panels()
-        style = next(styles())
-        if name == "reliability":
-            axes.plot(across, up, label="this probe", **style)
-            axes.plot((0, 1), (0, 1), color=INK, linestyle=":", label="exact")
-            axes.set_xlabel("confidence")
-            axes.set_ylabel("share that is right")
-            title = "Reliability"
-            text = "; ".join(
-                f"at {x:.2f} confidence {y:.0%} are right" for x, y in points
+class TrainingForm(forms.Form):
+    """What is trained, on which runs."""
+
+    kind = forms.ChoiceField(choices=_KINDS, widget=UnfoldAdminSelectWidget)
+    runs = forms.ModelMultipleChoiceField(
+        EvaluationRun.objects.filter(state=EvaluationRun.State.FINISHED),
+        widget=UnfoldAdminSelectMultipleWidget,
+        help_text="Finished evaluations whose answers are taken; run them in shadow, so "
+        "that every question has a draft.",
+    )
+    any_model = forms.BooleanField(
+        required=False,
+        widget=UnfoldBooleanSwitchWidget,
+        help_text="Take runs that another language model answered, too.",
+    )
+    layer = forms.IntegerField(
+        required=False,
+        min_value=0,
+        widget=UnfoldAdminIntegerFieldWidget,
+        help_text="0-based block; empty for the middle one. A joint probe needs none.",
+    )
+    part = forms.ChoiceField(
+        choices=(
+            ("block", "the block's output"),
+            ("ffn", "inside its feed-forward part"),
+        ),
+        widget=UnfoldAdminSelectWidget,
+    )
+    network = forms.ChoiceField(
+        required=False,
+        choices=(
+            ("", "as its kind is by default"),
+            ("lstm", "LSTM"),
+            ("linear", "linear"),
+            ("mlp", "one hidden layer"),
+        ),
+        widget=UnfoldAdminSelectWidget,
+    )
+    folds = forms.IntegerField(
+        initial=5, min_value=2, max_value=20, widget=UnfoldAdminIntegerFieldWidget
+    )
+    seed = forms.IntegerField(
+        initial=0, min_value=0, widget=UnfoldAdminIntegerFieldWidget
+    )
+    note = forms.CharField(
+        required=False, max_length=300, widget=UnfoldAdminTextInputWidget
+    )
+    promote = forms.BooleanField(
+        required=False,
+        widget=UnfoldBooleanSwitchWidget,
+        help_text="Activate the probe at once, whatever its quality.",
+    )
+
+    def parameters(self) -> dict[str, object]:
+        """Return the parameters of the job, without those that say nothing."""
+        chosen = dict(self.cleaned_data)
+        chosen["runs"] = sorted(run.pk for run in chosen["runs"])
+        said = {n: v for n, v in chosen.items() if v is not None and v is not False}
+        return {name: value for name, value in said.items() if value != ""}
+
+
+class UploadForm(forms.Form):
+    """The two files of a probe."""
+
+    card = forms.FileField(
+        widget=UnfoldAdminFileFieldWidget, help_text="probe.json, as it was exported."
+    )
+    weights = forms.FileField(
+        widget=UnfoldAdminFileFieldWidget,
+        help_text="probe.safetensors, or weights.json of a joint probe.",
+    )
+    note = forms.CharField(
+        required=False, max_length=300, widget=UnfoldAdminTextInputWidget
+    )
+
+    def clean_card(self) -> bytes:
+        return self._read("card", MAX_CARD_BYTES)
+
+    def clean_weights(self) -> bytes:
+        return self._read("weights", MAX_WEIGHTS_BYTES)
+
+    def probe_files(self) -> ProbeFiles:
+        chosen: dict[str, Any] = self.cleaned_data
+        return ProbeFiles("the upload", chosen["card"], chosen["weights"])
+
+    def _read(self, name: str, most: int) -> bytes:
+        file = self.cleaned_data[name]
+        if file.size > most:
+            raise forms.ValidationError(
+                f"It has {file.size:,} bytes and may have {most:,}."
             )
-        else:
-            draw_steps(axes, across, up, label="this probe", place=0, style=style)
-            axes.set_xlabel("coverage: share of the answers that is shown")
-            axes.set_ylabel("risk: share of the shown that is wrong")
-            title = "Risk against coverage"
-            text = f"Showing all, {up[-1]:.0%} are wrong."
-        share_axes(axes, top=max(0.05, *up))
-        draw_legend(axes, "")
-        return saved(figure, SVG, Description(title, text))
+        content: bytes = file.read()
+        return content
 
 
-def _risk_coverage(metrics: Mapping[str, Any]) -> Points:
-    return _shares(metrics.get("risk_coverage"), lambda row: row)
-
-
-def _reliability(metrics: Mapping[str, Any]) -> Points:
-    def point(row: Any) -> Any:  # noqa: ANN401  # whatever JSON holds
-        return (
-            [row.get("probability"), row.get("accuracy")] if _is_object(row) else None
-        )
-
-    return _shares(metrics.get("reliability"), point)
-
-
-def _shares(rows: object, point: Any) -> Points:  # noqa: ANN401  # from JSON to JSON
-    found: Points = []
-    for row in rows if isinstance(rows, Sequence) and not isinstance(rows, str) else ():
-        pair = point(row)
-        if not isinstance(pair, Sequence) or len(pair) != 2:
-            return []
-        if not all(isinstance(v, int | float) and 0 <= v <= 1 for v in pair):
-            return []
-        found.append((float(pair[0]), float(pair[1])))
-    return found
-
-
-def _is_object(row: object) -> bool:
-    return isinstance(row, Mapping)
-
-
-_READ = {"reliability": _reliability, "risk_coverage": _risk_coverage}
 _FORM = "admin/form_page.html"
 
 
@@ -118,11 +151,6 @@ class ProbePages(ReadOnlyAdmin):
         own = [
             path("train/", wrap(self.train_form), name="probes_probe_train_form"),
             path("upload/", wrap(self.upload_form), name="probes_probe_upload_form"),
-            path(
-                "<int:pk>/curves/<slug:name>.svg",
-                wrap(self.curve),
-                name="probes_probe_curve",
-            ),
         ]
         urls: list[URLPattern] = super().get_urls()
         return [*own, *urls]
@@ -135,17 +163,14 @@ class ProbePages(ReadOnlyAdmin):
 
     @action(description="Train a probe", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
     def train(self, request: HttpRequest) -> HttpResponse:
-        """Open the form of a new training."""
         return redirect("admin:probes_probe_train_form")
 
     @action(description="Upload a probe", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
     def upload(self, request: HttpRequest) -> HttpResponse:
-        """Open the form that takes a probe's files."""
         return redirect("admin:probes_probe_upload_form")
 
     @action(description="Download its files", permissions=["view"])  # type: ignore[untyped-decorator]  # unfold ships no types
     def export(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Hand out the probe's two files."""
         probe = get_object_or_404(Probe, pk=object_id)
         held = io.BytesIO()
         with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -158,7 +183,6 @@ class ProbePages(ReadOnlyAdmin):
         return response
 
     def train_form(self, request: HttpRequest) -> HttpResponse:
-        """Ask what to train, and enqueue it."""
         self._require_steer(request)
         form = TrainingForm(request.POST or None)
         if request.method == "POST" and form.is_valid():
@@ -172,8 +196,8 @@ class ProbePages(ReadOnlyAdmin):
                 ],
             )
             message = format_html(
-                'The probe is being trained; <a href="{}">the job</a> shows how far it '
-                "is, and what it is worth.",
+                'The probe is being trained; <a href="{}">the job</a> shows the progress '
+                "and the result.",
                 reverse("admin:jobs_job_change", args=[job.pk]),
             )
             self.message_user(request, message, messages.SUCCESS)
@@ -187,7 +211,6 @@ class ProbePages(ReadOnlyAdmin):
         )
 
     def upload_form(self, request: HttpRequest) -> HttpResponse:
-        """Take a probe's files, and register it."""
         self._require_steer(request)
         form = UploadForm(request.POST or None, request.FILES or None)
         if request.method == "POST" and form.is_valid():
@@ -210,15 +233,6 @@ class ProbePages(ReadOnlyAdmin):
             "A probe's card and its weights, as they are downloaded here or written by "
             "train probe. It is kept as a candidate.",
         )
-
-    def curve(self, request: HttpRequest, pk: int, name: str) -> HttpResponse:
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        probe = get_object_or_404(Probe.objects.light(), pk=pk)
-        drawn = curve_svg(name, probe.metrics)
-        if drawn is None:
-            raise Http404(f"There is no curve {name!r}.")
-        return HttpResponse(drawn, content_type="image/svg+xml")
 
     def _require_steer(self, request: HttpRequest) -> None:
         if not self.has_steer_permission(request):

@@ -1,7 +1,7 @@
 """The steps of a retraining: begun, compared, approved or declined, taken back.
 
 Nothing that reviews teach decides about answers by itself: a challenger is asked in shadow
-until an administrator has approved it, and the former probe can be put in force again.
+until an administrator has approved it, and the former probe can be activated again.
 """
 
 from collections.abc import Iterable
@@ -58,7 +58,7 @@ def reviewed_answers() -> int:
 
 
 def enqueue_due(*, reviewed: int | None = None) -> list[Job]:
-    """Begin the retrainings that enough new reviews have come for.
+    """Begin the retrainings that there are enough new reviews for.
 
     Kind by kind, once there are `MIN_REVIEWED` reviews and `RETRAIN_AFTER` more than
     when the kind was retrained last. Nothing where that setting is 0.
@@ -141,27 +141,24 @@ def conclude(
 
 @transaction.atomic
 def approve(retraining_id: int, *, by: User | None) -> Retraining:
-    """Put a better challenger in force.
+    """Activate a better challenger.
 
-    A joint probe that reads the former one's confidence is trained anew by itself.
-
-    Raises:
-        RetrainingStateError: It does not wait for approval, or another probe came into
-            force since: it was compared with one that decides no more.
+    A joint probe that reads the former one's confidence is retrained automatically. One
+    that was compared with a probe that is no longer active can't be approved.
     """
     retraining = _locked(retraining_id)
     _require(retraining, (State.WAITING,), "approved")
     challenger = _challenger(retraining)
-    in_force = (
+    active = (
         Probe.objects.active_for(challenger.language_model)
         .light()
         .filter(kind=retraining.kind)
         .first()
     )
-    if in_force != retraining.champion:
+    if active != retraining.champion:
         raise RetrainingStateError(
             f"{retraining} was compared with {retraining.champion or 'no probe'} and "
-            f"{in_force or 'no probe'} is in force now; train again."
+            f"{active or 'no probe'} is active now; train again."
         )
     promote(challenger.pk, Probe.State.ACTIVE, by=by)
     _move(retraining, State.PROMOTED, by=by)
@@ -180,11 +177,7 @@ def decline(retraining_id: int, *, by: User | None, note: str = "") -> Retrainin
 
 @transaction.atomic
 def take_back(retraining_id: int, *, by: User | None, note: str = "") -> Retraining:
-    """Put the former probe in force again, and the challenger back into shadow.
-
-    Raises:
-        RetrainingStateError: Its challenger is not in force.
-    """
+    """Activate the former probe again, and put the challenger back into shadow."""
     retraining = _locked(retraining_id)
     _require(retraining, (State.PROMOTED,), "taken back")
     challenger = _challenger(retraining)
@@ -212,8 +205,7 @@ def _is_due(kind: ProbeKind, reviewed: int, wanted: int) -> bool:
 def _renew_joint(kind: str, by: User | None) -> None:
     if kind == ProbeKind.JOINT:
         return
-    in_force = Probe.objects.filter(kind=ProbeKind.JOINT, state=Probe.State.ACTIVE)
-    if in_force.exists():
+    if Probe.objects.filter(kind=ProbeKind.JOINT, state=Probe.State.ACTIVE).exists():
         enqueue_retraining(ProbeKind.JOINT, by=by)
 
 

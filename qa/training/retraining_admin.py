@@ -76,11 +76,6 @@ class RetrainingAdmin(ReadOnlyAdmin):
         ]
         return rows.select_related("champion", "challenger").defer(*heavy)
 
-    def get_readonly_fields(
-        self, request: HttpRequest, obj: Retraining | None = None
-    ) -> list[str]:
-        return [name for _, options in self.fieldsets for name in options["fields"]]
-
     def has_steer_permission(
         self, request: HttpRequest, object_id: str | None = None
     ) -> bool:
@@ -90,7 +85,6 @@ class RetrainingAdmin(ReadOnlyAdmin):
     def get_actions_detail(
         self, request: HttpRequest, object_id: int
     ) -> list[UnfoldAction]:
-        """Offer what can be done as it stands."""
         state = Retraining.objects.values_list("state", flat=True).filter(pk=object_id)
         offered = _STEPS.get(State(state[0]), set()) if state else set()
         found = super().get_actions_detail(request, object_id)
@@ -98,9 +92,8 @@ class RetrainingAdmin(ReadOnlyAdmin):
 
     @action(description="Retrain now", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed(
-        "Train all kinds of probes on what experts have said so far, and compare each "
-        "with the one in force? It takes minutes; none decides anything before you "
-        "approve it."
+        "Train all kinds of probes on the reviews so far, and compare each with the "
+        "active one? It takes minutes; no new probe decides anything before you approve it."
     )
     def retrain(self, request: HttpRequest) -> HttpResponse:
         """Begin without waiting for enough new reviews."""
@@ -118,46 +111,39 @@ class RetrainingAdmin(ReadOnlyAdmin):
             self.message_user(request, message, messages.SUCCESS)
         return redirect("admin:qa_retraining_changelist")
 
-    @action(description="Approve: put in force", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Approve and activate", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed(
-        "Let the new probe tell how sure every answer is, in place of the former one? "
-        "Least confidences that a policy was calibrated to belong to that one. It can be "
-        "taken back."
+        "Let the new probe rate the confidence of every answer instead of the former "
+        "one? Minimum confidences that were calibrated with the former probe no longer "
+        "apply. You can take it back."
     )
     def approve_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Put a better probe in force."""
         return self._carry_out(request, object_id, approve)
 
     @action(description="Decline", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Leave the new probe in shadow?")
     def decline_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Leave a better probe in shadow."""
         return self._carry_out(request, object_id, decline)
 
     @action(description="Take back", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
-    @confirmed("Put the former probe in force again, and this one back into shadow?")
+    @confirmed("Activate the former probe again, and run this one in shadow?")
     def take_this_back(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Undo the promotion."""
         return self._carry_out(request, object_id, take_back)
 
     @display(description="state", ordering="state", label=_COLOURS)  # type: ignore[untyped-decorator]  # unfold ships no types
     def shown_state(self, retraining: Retraining) -> str:
-        """Show where it stands, as a badge."""
         return retraining.get_state_display()
 
     @admin.display(description="AUROC before")
     def before(self, retraining: Retraining) -> str:
-        """Show what the former probe was worth."""
         return _number(retraining.champion_auroc)
 
     @admin.display(description="after")
     def after(self, retraining: Retraining) -> str:
-        """Show what the new one is worth."""
         return _number(retraining.challenger_auroc)
 
     @admin.display(description="difference [95 %]")
     def gain(self, retraining: Retraining) -> str:
-        """Show by how much the new one is better, and how sure that is."""
         before, after = retraining.champion_auroc, retraining.challenger_auroc
         if before is None or after is None:
             return ""
@@ -167,22 +153,18 @@ class RetrainingAdmin(ReadOnlyAdmin):
 
     @admin.display(description="answers")
     def golden_said(self, retraining: Retraining) -> str:
-        """Show on how many answers both were compared."""
         return f"{retraining.golden:,}, {retraining.golden_right:,} of them right"
 
     @admin.display(description="answers")
     def labels_said(self, retraining: Retraining) -> str:
-        """Show on how many answers the new one was fitted."""
         return f"{retraining.labels:,}, {retraining.labels_right:,} of them right"
 
     @admin.display(description="former probe")
     def champion_link(self, retraining: Retraining) -> SafeString | str:
-        """Show the former probe and its AUROC."""
         return _link(retraining.champion, retraining.champion_auroc)
 
     @admin.display(description="new probe")
     def challenger_link(self, retraining: Retraining) -> SafeString | str:
-        """Show the new probe and its AUROC."""
         return _link(retraining.challenger, retraining.challenger_auroc)
 
     @admin.display(description="job")
@@ -194,7 +176,6 @@ class RetrainingAdmin(ReadOnlyAdmin):
 
     @admin.display(description="what was done")
     def history(self, retraining: Retraining) -> SafeString:
-        """Show each step: when, what, whose word it was."""
         rows = [
             (
                 f"{step.at:%Y-%m-%d %H:%M}",

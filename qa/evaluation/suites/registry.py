@@ -7,9 +7,8 @@ from itertools import groupby
 from typing import Unpack
 
 from kb.documents.models import KnowledgeBase
-from qa.evaluation.judging import Judged, Parameter, Suite
-from qa.evaluation.question_suite import Considered
-from qa.evaluation.runs import considered_of, thresholds_of
+from qa.evaluation.judging import Judged, Parameter, Suite, thresholds_of
+from qa.evaluation.question_suite import Considered, considered_of
 from qa.exceptions import EvaluationDataError
 from qa.policies.models import Policy
 

@@ -7,7 +7,7 @@ References:
 
 import csv
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,21 +15,20 @@ from typing import Unpack
 
 from django.contrib.auth.models import User
 
-from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry
 from kb.search import embed_question, search
 from kb.types import Scope
 from qa.answers.retriever import scope_of
 from qa.evaluation.cases import Case, as_text, read_lines, sample
-from qa.evaluation.judging import Judged, Parameter, Suite
+from qa.evaluation.judging import Judged, Suite
 from qa.evaluation.knowledge import (
     Fact,
     Source,
-    asked_of,
     ensure_knowledge,
     evaluation_user,
 )
 from qa.evaluation.metrics.retrieval import ndcg_at, recall_at, reciprocal_rank
+from qa.evaluation.question_suite import CaseSuite
 from qa.exceptions import EvaluationDataError
 from qa.policies.models import Policy
 from qa.policies.services import active_policy
@@ -52,36 +51,21 @@ PROTOCOL = (
 
 
 @dataclass(kw_only=True, eq=False)
-class RetrievalSuite:
-    """`judged.Suite` of queries with the documents that are relevant to them.
+class RetrievalSuite(CaseSuite):
+    """`judging.Suite` of queries with the documents that are relevant to them.
 
     Attributes:
         gains: By case id, the relevance of documents.
         documents: What document an entry is, by the entry's id.
     """
 
-    name: str
-    protocol: str
-    knowledge_base: KnowledgeBase
-    cases: Sequence[Case]
     gains: Mapping[str, Mapping[str, float]]
     documents: Mapping[int, str]
-    about: Mapping[str, Parameter]
     policy: Policy | None = field(default=None, init=False)
-
-    @cached_property
-    def parameters(self) -> Mapping[str, Parameter]:
-        """What makes two runs the same one, with what the knowledge base holds."""
-        return {**self.about, **asked_of(self.knowledge_base)}
-
-    @property
-    def case_ids(self) -> Sequence[str]:
-        """The queries' ids in the order in which they are searched for."""
-        return [case.id for case in self.cases]
 
     def judge(self, case_id: str) -> Judged:
         began = time.perf_counter()
-        case = self._by_id[case_id]
+        case = self.cases_by_id[case_id]
         found = search(
             embed_question(case.question),
             case.question,
@@ -110,10 +94,6 @@ class RetrievalSuite:
             model_milliseconds=0.0,
             answer_id=None,
         )
-
-    @cached_property
-    def _by_id(self) -> Mapping[str, Case]:
-        return {case.id: case for case in self.cases}
 
     @cached_property
     def _asker(self) -> User:

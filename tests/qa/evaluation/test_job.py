@@ -6,7 +6,7 @@ from jobs.models import Job
 from jobs.run import run_job
 from jobs.services import enqueue
 from kb.demonstration import load_demonstration
-from qa.evaluation.job import evaluate_in_background
+from qa.evaluation.runs import evaluate_in_background
 from qa.exceptions import EvaluationDataError
 from qa.models import Answer, EvaluationResult, EvaluationRun
 from tests.factories import make_curator

@@ -262,9 +262,9 @@ class TestThePage:
         approve(retraining.pk, by=admin)
         promoted = page.get(address).content.decode()
 
-        assert "Approve: put in force" in waiting
+        assert "Approve and activate" in waiting
         assert "Take back" not in waiting
-        assert "Approve: put in force" not in promoted
+        assert "Approve and activate" not in promoted
         assert "Take back" in promoted
 
     def test_approves_after_asking(self, page, champion, challenger):

@@ -103,6 +103,7 @@ def test_average_precision_sums_the_steps_of_the_curve(answers):
         assert curve is None
         assert average_precision(scores, wrong) is None
     else:
+        assert curve is not None
         assert np.transpose(curve) == pytest.approx(np.array(steps))
         gained = np.diff([recall for _, recall in steps], prepend=0.0)
         expected = sum(gained * [precision for precision, _ in steps])

@@ -66,9 +66,9 @@ def test_every_plot_is_written_as_svg_and_png(tmp_path):
 
 def test_plots_that_the_rows_do_not_allow_are_left_out(tmp_path):
     assert write_plots([make_judged("a", signals={})], tmp_path, policy=None) == []
-    for draw in PLOTS.values():
+    for name in PLOTS.values():
         with pytest.raises(EvaluationDataError):
-            draw([make_judged("a", signals={})])
+            plot_svg(name, [make_judged("a", signals={})], SHADOW)
 
 
 def test_answers_that_are_all_right_have_no_precision_recall_curve():
