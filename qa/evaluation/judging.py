@@ -44,40 +44,29 @@ class Suite(Protocol):
     @property
     def name(self) -> str:
         """The suite's name on the command line."""
-        ...
 
     @property
     def protocol(self) -> str:
         """What is asked against what, in sentences; says what is known to leak."""
-        ...
 
     @property
     def parameters(self) -> Mapping[str, Parameter]:
         """All that makes two runs the same one: data digest, limit, seed, ratio, ..."""
-        ...
 
     @property
     def knowledge_base(self) -> KnowledgeBase | None:
         """What is asked, if anything is."""
-        ...
 
     @property
     def policy(self) -> Policy | None:
         """What decides, if anything does."""
-        ...
 
     @property
     def case_ids(self) -> Sequence[str]:
         """The questions' ids, in the order in which they are asked; unique."""
-        ...
 
     def judge(self, case_id: str) -> Judged:
-        """Ask one question, wait for its outcome and judge it.
-
-        Raises:
-            UnavailableError: A model is down; the run goes on later from here.
-        """
-        ...
+        """Ask one question, wait for its outcome and judge it."""
 
 
 def thresholds_of(policy: Policy | None) -> dict[str, Any] | None:
@@ -99,7 +88,7 @@ class Draft:
 
     Attributes:
         cited: The suite's keys of the entries that it rests on.
-        short: The words of it that answer; "" where they are not told from the rest.
+        short: The words of it that answer; "" where they are not known apart.
     """
 
     text: str

@@ -254,7 +254,6 @@ class ConsideringSuite(Protocol):
 
     def consider(self, case_ids: Iterable[str]) -> Iterator[Considered]:
         """Ask questions and judge them, writing nothing."""
-        ...
 
 
 def considered_of(suite: Suite, case_ids: list[str]) -> Iterator[Considered]:

@@ -49,14 +49,18 @@ class Command(base.Command):
             add(kinds.add_parser(name, help=about, description=about))
 
     def run_from_argv(self, argv: list[str]) -> None:
-        """Take `calibrate --run ID`, as it was called, for `calibrate thresholds`."""
-        if len(argv) > 2 and argv[2] not in {*KINDS, "-h", "--help"}:
-            argv = [*argv[:2], "thresholds", *argv[2:]]
-        super().run_from_argv(argv)
+        super().run_from_argv(with_default(argv))
 
     def handle(self, *, what: str, **options: Any) -> None:  # noqa: ANN401  # as declared
         _, calibrate, _ = KINDS[what]
         calibrate(self, options)
+
+
+def with_default(argv: list[str]) -> list[str]:
+    """Return `calibrate --run ID`, as it was called, as `calibrate thresholds --run ID`."""
+    if len(argv) < 3 or argv[2] in {*KINDS, "-h", "--help"}:
+        return argv
+    return [*argv[:2], "thresholds", *argv[2:]]
 
 
 def _add_thresholds(parser: Parser) -> None:

@@ -5,6 +5,7 @@ import json
 import pytest
 from django.core.management import CommandError, call_command
 
+from qa.management.commands.calibrate import with_default
 from qa.models import Certificate, Policy
 from qa.policies.services import active_policy, ensure_default_policy, new_version
 from tests.factories import make_knowledge_base
@@ -110,6 +111,22 @@ def test_what_can_not_be_tried_is_exit_code_2(policy, options, said):
         call_command("calibrate", "thresholds", **{"run": run.pk, **options})
 
     assert raised.value.returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        (["--run", "3"], ["thresholds", "--run", "3"]),
+        (["thresholds", "--run", "3"], ["thresholds", "--run", "3"]),
+        (["monitor", "questions.jsonl"], ["monitor", "questions.jsonl"]),
+        (["--help"], ["--help"]),
+        ([], []),
+    ],
+)
+def test_without_what_it_is_thresholds(given, meant):
+    argv = ["manage.py", "calibrate"]
+
+    assert with_default([*argv, *given]) == [*argv, *meant]
 
 
 def test_another_version_may_be_the_base(policy):
