@@ -6,8 +6,14 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from qa.evaluation.metrics.intervals import Numbers, Rate, Statistic, share
-from qa.evaluation.metrics.intervals import Difference, differences
+from qa.evaluation.metrics.intervals import (
+    Difference,
+    Numbers,
+    Rate,
+    Statistic,
+    differences,
+    share,
+)
 from qa.evaluation.metrics.selective import Ranking
 from qa.evaluation.report.tables import TextTable
 

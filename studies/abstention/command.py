@@ -19,8 +19,7 @@ from qa.exceptions import EvaluationDataError
 from qa.inference.configured import load_language_model
 from qa.inference.white_box import load_white_box
 from qa.management.fitting_arguments import add_probe_fitting, probe_fitting
-from qa.training.labels import LabelledDraft, drawn_together
-from qa.training.labels import drafts_of_runs
+from qa.training.labels import LabelledDraft, drafts_of_runs, drawn_together
 from studies.study import OnProgress, Outcome, Study
 
 from .build import Built, Options, build_report, fits_planned, places_of

@@ -12,14 +12,15 @@ from qa.evaluation.metrics.calibration_error import (
     reliability,
 )
 from qa.evaluation.metrics.intervals import (
+    Difference,
     Interval,
     Numbers,
     Statistic,
     bootstrap,
+    differences,
     mean,
     share,
 )
-from qa.evaluation.metrics.intervals import Difference, differences
 from qa.evaluation.metrics.selective import Ranking, least_aurc, rank
 from qa.training.cross_fitting import Scores
 from studies.figures import aurc as aurc_statistic

@@ -19,8 +19,7 @@ import numpy as np
 
 from probes.directions.sets import DirectionSet
 from probes.language_model import WhiteBoxModel
-from qa.evaluation.metrics.intervals import Rate
-from qa.evaluation.metrics.intervals import Difference, mcnemar
+from qa.evaluation.metrics.intervals import Difference, Rate, mcnemar
 from qa.evaluation.report.tables import TextTable, percent
 from qa.inference.closed_book_form import ClosedBookForm
 from qa.inference.monitored_writer import monitored_writer

@@ -6,8 +6,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from qa.evaluation.metrics.intervals import Numbers, Rate, Statistic, bootstrap
-from qa.evaluation.metrics.intervals import differences, mcnemar
+from qa.evaluation.metrics.intervals import (
+    Numbers,
+    Rate,
+    Statistic,
+    bootstrap,
+    differences,
+    mcnemar,
+)
 from qa.evaluation.metrics.selective import auroc, rank
 from qa.evaluation.report.tables import TextTable
 from qa.inference.label_judge import LabelPair

@@ -12,9 +12,9 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from accounts.exceptions import UnavailableError
-from qa.evaluation.judging import Judged, Suite
+from qa.evaluation.judging import Suite
 from qa.evaluation.models import EvaluationRun
-from qa.evaluation.report.plots import precision_recall_svg, refusals_against_alpha_svg
+from qa.evaluation.report.plots import plot_svg
 from qa.evaluation.runs import begin, finish, go_on, judged_of
 from qa.evaluation.suites.options import SuiteOptions
 from qa.exceptions import EvaluationDataError
@@ -203,14 +203,11 @@ def _knowledge(run: EvaluationRun) -> str:
 
 
 def _draw(rows: Runs, directory: Path) -> None:
-    drawings: Mapping[int, Callable[[Sequence[Judged]], bytes]] = {
-        5: partial(refusals_against_alpha_svg, policy=L2R),
-        6: precision_recall_svg,
-    }
+    drawings = {5: "refusals_against_alpha", 6: "precision_recall"}
     for suite in (MC1, MC2):
-        for number, draw in drawings.items() if (suite, 1.0) in rows else ():
+        for number, name in drawings.items() if (suite, 1.0) in rows else ():
             with suppress(EvaluationDataError):  # rows that hold nothing of this plot
-                svg = draw(rows[suite, 1.0])
+                svg = plot_svg(name, rows[suite, 1.0], L2R)
                 (directory / f"figure-{number}-{suite}.svg").write_bytes(svg)
 
 

@@ -16,8 +16,7 @@ from probes.abstention.probe import AbstentionProbe
 from probes.cards import Json
 from probes.reranker.fitting import RerankerSettings, fit_reranker
 from probes.reranker.scoring import open_encoder, scores_of
-from qa.evaluation.metrics.intervals import clusters_of
-from qa.evaluation.metrics.intervals import Difference, McNemar, mcnemar
+from qa.evaluation.metrics.intervals import Difference, McNemar, clusters_of, mcnemar
 from qa.evaluation.metrics.text import contains_gold
 from qa.exceptions import EvaluationDataError
 from qa.inference.closed_book_form import ClosedBookForm

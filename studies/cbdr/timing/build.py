@@ -7,8 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from qa.evaluation.metrics.intervals import Rate, Statistic, bootstrap
-from qa.evaluation.metrics.intervals import holm, mcnemar
+from qa.evaluation.metrics.intervals import Rate, Statistic, bootstrap, holm, mcnemar
 from qa.evaluation.metrics.selective import auroc
 from qa.exceptions import EvaluationDataError
 from studies.figures import share_difference
