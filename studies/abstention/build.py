@@ -58,7 +58,7 @@ def goals(report: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _goal(what: str, value: float | None, *, least: float) -> dict[str, Any]:
-    # Nothing gained is not above.
+    # No gain is not a gain of at least 0.
     is_met = None if value is None else value > 0 and value >= least
     return {"what": what, "value": value, "least": least, "is_met": is_met}
 
@@ -272,7 +272,7 @@ def _pairs(
 def _early(
     fits: _Fits, asked: Sequence[Activations], place: Tap, score: Scores
 ) -> dict[str, Any]:
-    """Return what the prompt alone tells: of right and wrong, and of having an answer."""
+    """Return how the prompt alone predicts right answers, and answerable questions."""
     examined = fits.examined
     deeper = default_tap(fits.insides.blocks)
     fit = fits.of(fits.insides.of_prompts(deeper), deeper, names.EARLY)
@@ -291,7 +291,7 @@ def _early(
 
 
 def _variants(fits: _Fits, own: Scores) -> list[dict[str, Any]]:
-    """Return the LSTM in each variant; the first is the one that stands above."""
+    """Return the LSTM in each variant; the first is that of the other tables."""
     first, *others = variants_of(fits.insides.blocks)
     parts = [variant_part(fits.examined, first, own)]
     for variant in others:

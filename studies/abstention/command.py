@@ -36,8 +36,8 @@ class Command(Study):
     """`python -m studies abstention --runs ID...`."""
 
     help = (
-        "Print how well the language model's activations, and every other score, tell "
-        "right answers from wrong ones: out of fold by article, with bootstrap 95 % "
+        "Print how well the language model's activations, and every other score, "
+        "separate right answers from wrong ones: out of fold by article, with bootstrap 95 % "
         "intervals. Takes finished evaluation runs in shadow. What is read from the "
         "model is kept, so that an interrupted report continues from there. Exit code: "
         "0, or 2 if it can't be made."

@@ -1,4 +1,4 @@
-"""How well each score tells right answers from wrong ones (the paper's table 1)."""
+"""How well each score separates right answers from wrong ones (the paper's table 1)."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence

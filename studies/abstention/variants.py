@@ -46,7 +46,7 @@ def variants_of(blocks: int) -> list[Variant]:
 def variant_part(
     examined: Examined, variant: Variant, scores: Scores
 ) -> dict[str, Any]:
-    """Return how a variant tells right from wrong, and what it masks at 0.5."""
+    """Return how a variant separates right from wrong, and what it masks at 0.5."""
     (masked,) = masking(examined, scores, (_THRESHOLD,))
     return {
         "layer": variant.place.layer,

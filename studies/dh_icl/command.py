@@ -32,7 +32,7 @@ _NOTES = (
 )
 _NOTES_ON_EVIDENCE = (
     "SQuAD 2.0: the evidence is the sentence of the question's paragraph that is nearest "
-    "to it, and answers where a marked answer stands in it; history is of other articles.",
+    "to it, and answers if it contains a marked answer; history is of other articles.",
     _INTERVALS,
 )
 
@@ -41,8 +41,8 @@ class Command(Study):
     """`python -m studies dh_icl --data DIR`."""
 
     help = (
-        "Print how well the language model tells which questions it answers rightly by "
-        "itself: without examples, with fixed ones and with past questions, with and "
+        "Print how well the language model predicts which questions it answers correctly "
+        "closed-book: without examples, with fixed ones and with past questions, with and "
         "without the correction, for each pair of labels, with paired intervals; or, with "
         "--evidence, whether evidence answers a question. Needs no database. Exit code: "
         "0, or 2 if it can't be made."
@@ -60,14 +60,20 @@ class Command(Study):
             help="Judge whether evidence answers instead of whether the model knows.",
         )  # fmt: skip
         parser.add_argument(
-            "--questions", type=positive, default=100, help="Of each set, asked."
+            "--questions",
+            type=positive,
+            default=100,
+            help="To judge, of each set (default 100).",
         )
         parser.add_argument(
             "--balanced", action="store_true",
             help="Judge of each set those that the model knows, and as many others.",
         )  # fmt: skip
         parser.add_argument(
-            "--history", type=positive, default=400, help="Of each source, past."
+            "--history",
+            type=positive,
+            default=400,
+            help="Past questions of each source (default 400).",
         )
         parser.add_argument(
             "--labels", nargs="+", default=["true/false", "yes/no", "A/B"],

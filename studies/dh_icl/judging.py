@@ -25,7 +25,7 @@ from studies.study import OnProgress
 SETS: Final = (
     "triviaqa", "nq-open", "webquestions", "popqa", "freshqa", "selfaware",
 )  # fmt: skip
-# Splits that nothing else is asked of, by the layout that they share.
+# Splits that no question to judge comes from, by the layout that they share.
 _ELSEWHERE: Final = {
     "webquestions": "webquestions/trainmodel.json",
     "nq-open": "nq_open/NQ-open.efficientqa.dev.1.1.jsonl",
@@ -40,7 +40,7 @@ class Answered:
     """A question that the model answered closed-book.
 
     Attributes:
-        is_known: Whether it answered rightly.
+        is_known: Whether it answered correctly.
         log_probability: Mean natural log of its answer's tokens, in [-inf, 0].
     """
 

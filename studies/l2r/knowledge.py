@@ -138,7 +138,7 @@ def enriched_knowledge(
 ) -> KnowledgeBase:
     """Return the knowledge base that `writer` wrote from the questions alone.
 
-    Writing takes a second a question on one core. Broken off it goes on.
+    Writing takes a second per question on one core; an interrupted run continues.
 
     Args:
         digest: Of the data; names the knowledge base with the writer.

@@ -36,7 +36,7 @@ class ChoiceQuestion:
     scored: tuple[str, ...]
 
     def share_right(self, chosen: Sequence[int]) -> float:
-        """Return the share in [0, 1] of the options that `chosen` labels rightly."""
+        """Return the share in [0, 1] of the options that `chosen` labels correctly."""
         right = sum(
             (index in chosen) == (index in self.correct)
             for index in range(len(self.options))
@@ -172,7 +172,7 @@ def read_medqa(data: Path | None, *, seed: int) -> ChoiceData:
 
     def read(row: Mapping[str, Any]) -> ChoiceQuestion:
         question = str(row["question"])
-        # The same words are asked with other options: both make the id.
+        # The same question comes with other options: both make the id.
         name = question_id("\n".join([question, *map(str, row["options"].values())]))
         return _one_right(name, "", question, row["options"], row["answer_idx"], seed)
 

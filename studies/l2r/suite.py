@@ -131,7 +131,7 @@ def is_right(question: ChoiceQuestion, choice: Choice) -> bool | None:
     """Tell whether a choice is right; None where nothing was chosen.
 
     One right option: it is the chosen one. Several: more than half of all options are
-    labelled rightly. The paper scores each option and has no such bound; the share
+    labelled correctly. The paper scores each option and has no such bound; the share
     itself is the measure "accuracy".
     """
     if not choice.chosen:
@@ -142,7 +142,7 @@ def is_right(question: ChoiceQuestion, choice: Choice) -> bool | None:
 
 
 def _accuracy(question: ChoiceQuestion, choice: Choice) -> float:
-    """Return 0 or 1 for one right option, the share labelled rightly for several.
+    """Return 0 or 1 for one right option, the share labelled correctly for several.
 
     What can't be read labels nothing.
     """
@@ -156,12 +156,12 @@ def _accuracy(question: ChoiceQuestion, choice: Choice) -> float:
 def _measures(
     question: ChoiceQuestion, choice: Choice | None, closed: Choice | None
 ) -> dict[str, float]:
-    """Return the accuracies by how the question was asked, and what chance would give."""
+    """Return the accuracies with and without evidence, and what chance would give."""
     count = len(question.options)
     right = len(question.correct)
     measures = {
         "options": float(count),
-        # A coin for each option labels half of them rightly, whatever their number.
+        # A coin for each option labels half of them correctly, whatever their number.
         "chance_accuracy": 0.5 if question.several else right / count,
     }
     if choice:

@@ -62,7 +62,7 @@ _CORPUS = (
     "paper used (sentences of MedRAG's textbooks) is not distributed with its release."
 )
 _SEVERAL = (
-    "accuracy is the share of the question's options that are labelled rightly, and a "
+    "accuracy is the share of the question's options that are labelled correctly, and a "
     "choice counts as right where that is more than half."
 )
 _ONE = "A choice is right if it is the one right option."

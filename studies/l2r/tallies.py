@@ -131,7 +131,7 @@ class Tally:
     Attributes:
         answered: How many of `asked` were answered.
         accuracy: Over the answered ones, in [0, 1]: the share that is right, or for
-            several right options the mean share of options labelled rightly. None where
+            several right options the mean share of options labelled correctly. None where
             none was answered.
         interval: 95 %: Wilson's for right or wrong, else bootstrapped over questions;
             None where it is undefined.

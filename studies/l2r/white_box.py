@@ -28,7 +28,7 @@ from qa.inference.guided import GuidedLanguageModel
 from .questions import Choice, ChoiceQuestion
 
 _ANSWER: Final = "Answer:"
-# Beyond these nothing is read: time and memory stay bounded whatever is asked.
+# Longer texts are cut, so that time and memory stay bounded.
 _MAX_QUESTION_TOKENS: Final = 512
 _MAX_OPTION_TOKENS: Final = 128
 # Floats: a few MB, and as many as all questions at all shares of knowledge.

@@ -105,7 +105,7 @@ class Command(Study):
 def tables(results: Results) -> Iterator[TextTable]:
     """Yield the tables, the probe's first."""
     yield TextTable(
-        "What was asked",
+        "Counts",
         ("", "count"),
         tuple((name, f"{count:,}") for name, count in results.counts.items()),
     )

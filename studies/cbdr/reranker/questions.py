@@ -1,8 +1,8 @@
-"""Questions with sentences that may answer them, parted by article.
+"""Questions with sentences that may answer them, split by article.
 
-SQuAD's answerable questions find the nearest sentences of their part's articles; questions
-of other files are asked of the same sentences, which hardly ever answer them: these are
-what a model had better answer by itself.
+SQuAD's answerable questions retrieve the nearest sentences of their part's articles.
+Questions of other files retrieve from the same sentences, which hardly ever answer them:
+closed-book is better there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ class Part(StrEnum):
     TEST = "test"
 
 
-# Shares of the articles, and of the questions that are asked.
+# Shares of the articles, and of the questions.
 _SHARES: Final[Mapping[Part, float]] = {
     Part.BOUNDARY: 0.4,
     Part.PREFERENCES: 0.25,
@@ -47,7 +47,7 @@ _SHARES: Final[Mapping[Part, float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much is asked.
+    """How many questions and notes.
 
     Attributes:
         questions: Of SQuAD in all parts together, and as many of the other files.

@@ -84,7 +84,7 @@ class Results:
             best accuracy, and of equal ones the fewest retrievals; None retrieves always.
         counts: How many of what, by name.
         by_shift: Orders against the found one, relevant being what moves the model up.
-        by_reference: The same, relevant being what a reference stands in.
+        by_reference: The same, relevant being what contains a reference.
         ways: Of answering, the first always retrieving as found.
     """
 
@@ -281,7 +281,7 @@ def _ways(test: Answers, min_known: Mapping[str, float | None]) -> list[Way]:
 def _rights(
     test: Answers, min_known: Mapping[str, float | None]
 ) -> list[tuple[str, list[bool], float]]:
-    """Return each way, what it answers rightly, and how often it retrieves."""
+    """Return each way, which answers are right, and how often it retrieves."""
     rows = [
         (f"always retrieve, {order}", list(noted), 1.0)
         for order, noted in test.noted.items()

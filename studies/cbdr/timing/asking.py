@@ -97,7 +97,7 @@ class Record:
         other = [name for name in self.bound if found.get(name) != self.bound[name]]
         if other:
             raise EvaluationDataError(
-                f"{self._path} was asked with another {', '.join(other)}; name another "
+                f"{self._path} was made with another {', '.join(other)}; name another "
                 "file with --record, or remove it to ask everything again."
             )
 
@@ -106,7 +106,7 @@ class Record:
 
 
 # Chosen on questions for teaching: with its entry among three notes, best first, the bundled
-# model answers 2 % of them rightly, best last 40 %, and with the best alone 50 %.
+# model answers 2 % of them correctly, best last 40 %, and with the best alone 50 %.
 TOP_K: Final = 1
 _AT_ONCE: Final = 16
 _ALONE: Final = "alone"
@@ -148,7 +148,7 @@ class Asker:
     def __init__(
         self, form: ClosedBookForm, record: Record, on_progress: OnProgress
     ) -> None:
-        """Take over the form that questions are asked in."""
+        """Take over the closed-book form."""
         self._form, self._record, self._tell = form, record, on_progress
 
     def alone(self, questions: Sequence[TimedQuestion]) -> Mapping[str, Row]:

@@ -33,7 +33,7 @@ from .questions import TimedQuestion
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JustRead:
-    """`qa.pipeline.self_knowledge.KnowledgeEstimate` by nobody: what answering takes by itself."""
+    """`KnowledgeEstimate` without an estimate: what just answering costs."""
 
     form: ClosedBookForm
     context: Context
@@ -47,10 +47,10 @@ class JustRead:
 
 
 class Undecided:
-    """`qa.pipeline.self_knowledge.SelfKnowledge` that tells nothing and just answers."""
+    """`SelfKnowledge` that estimates nothing and just answers."""
 
     def __init__(self, form: ClosedBookForm) -> None:
-        """Take over the form that questions are asked in."""
+        """Take over the closed-book form."""
         self._form = form
 
     @property
@@ -185,7 +185,7 @@ def taught_probe(
 
 
 class TaughtHistory:
-    """`qa.pipeline.history.History` of questions that were asked for it, held in memory."""
+    """`qa.pipeline.history.History` of training questions, held in memory."""
 
     def __init__(
         self,

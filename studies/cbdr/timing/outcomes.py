@@ -78,7 +78,7 @@ def as_published(row: Outcome) -> bool:
 
 
 def behind_the_gates(row: Outcome) -> bool:
-    """Answer word for word where an entry is asked, and refuse where the hard gate does.
+    """Answer word for word if an entry matches, and refuse if the hard gate does.
 
     A refusal is right where nobody can answer.
     """

@@ -1,4 +1,4 @@
-"""The questions of the comparison: which are asked, for what, and which can be helped.
+"""The questions of the comparison: which are drawn, for what, and which have an entry.
 
 References:
     Vu et al., "FreshLLMs" (Findings of ACL 2024): FreshQA. Lin et al., "TruthfulQA" (ACL
@@ -92,7 +92,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much is asked.
+    """How many questions.
 
     Attributes:
         asked: Questions of each set, half of them to choose thresholds by.
@@ -171,7 +171,7 @@ _READERS: Final[Mapping[str, Callable[[Path], Read]]] = {
     _TRUTHFULQA: _truthfulqa,
 }
 SETS: Final = tuple(_READERS)
-# Nothing may be trained on SelfAware, whose sources tell the label; the last two are
+# Nothing may be trained on SelfAware, whose sources reveal the label; the last two are
 # small, and what was learnt elsewhere is to hold for them too.
 TEACHING: Final = ("nq-open", "triviaqa", "popqa", "webquestions")
 
@@ -206,7 +206,7 @@ def _named(name: str, rows: Iterable[TimedQuestion]) -> list[TimedQuestion]:
     """Return the questions that can be judged, their ids with the set's name."""
     named = []
     for one in rows:
-        # A reference of signs alone stands in every answer, or in none.
+        # A reference of punctuation alone is in every answer, or in none.
         references = tuple(r for r in one.case.references if normalised(r))
         if references or one.case.is_answerable is False:
             case = replace(one.case, id=f"{name}:{one.case.id}", references=references)

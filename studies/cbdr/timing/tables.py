@@ -148,7 +148,7 @@ def _beaten(pairs: Sequence[Figures], name: str) -> str:
         for pair in pairs
         if pair["ahead"] == name
     ]
-    return ", ".join(beaten) or "nobody"
+    return ", ".join(beaten) or "none"
 
 
 def _sets(account: Figures, title: str) -> TextTable:
@@ -224,12 +224,12 @@ def _drawing(account: Mapping[str, Any], name: str, questions: int) -> Drawing:
     axes.set_xlabel(
         "retrieval rate: share of the questions that evidence is looked for"
     )
-    axes.set_ylabel("accuracy: share of all questions answered rightly")
+    axes.set_ylabel("accuracy: share of all questions answered correctly")
     highest = max(max(c["accuracy"]) for c in account["curves"].values())
     share_axes(axes, top=min(1.0, 1.15 * max(highest, always, 0.05)))
     draw_legend(axes, "decider (mean accuracy)")
     text = (
-        f"{questions:,} questions, {name}. Never retrieving answers {never:.1%} rightly, "
+        f"{questions:,} questions, {name}. Never retrieving answers {never:.1%} correctly, "
         f"always {always:.1%}. Mean accuracy over all retrieval rates, higher is better: "
         f"{'; '.join(summaries)}; chance {by_chance:.3f}."
     )
