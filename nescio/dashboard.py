@@ -18,8 +18,8 @@ from django.utils import timezone
 from jobs.models import Job
 from kb.entries.models import Entry
 from qa.answers.models import Answer
-from qa.answers.wording import REASONS
 from qa.pipeline.gates import Reason
+from qa.policies.wording import REASONS
 
 DUE = timedelta(days=30)
 PERIOD = timedelta(days=7)

@@ -14,6 +14,7 @@ from qa.answers.models import Answer, AnswerEvidence
 from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.policy import Policy
 from qa.pipeline.values import Calibration
+from qa.policies.wording import REASONS, ReasonWords
 
 from . import wording
 from .view import AnswerView, ShownConfidence, ShownPiece, view
@@ -93,7 +94,7 @@ class AnswerPage:
     recorded: tuple[SignalLine, ...]  # measured and compared with nothing
     times: tuple[StageTimeLine, ...]
     total_time: str
-    reason: wording.ReasonWords | None
+    reason: ReasonWords | None
     rests_on_unreviewed: bool
     is_stale: bool
     is_hand_set: bool
@@ -113,9 +114,7 @@ def present(answer: Answer, *, at: datetime) -> AnswerPage:
     answered = answer.outcome == Answer.Outcome.ANSWERED
     unused = [piece for piece in shown.evidence if not piece.row.is_cited and answered]
     cards = _cards(shown.citations, policy, at)
-    reason = (
-        wording.REASONS[Reason(answer.shown_reason)] if answer.shown_reason else None
-    )
+    reason = REASONS[Reason(answer.shown_reason)] if answer.shown_reason else None
     is_verbatim = answered and answer.gate == Gate.VERBATIM
     marked = _answer_pieces(
         shown.text,
@@ -143,9 +142,7 @@ def present(answer: Answer, *, at: datetime) -> AnswerPage:
     )
 
 
-def _announcement(
-    answer: Answer, reason: wording.ReasonWords | None, citations: int
-) -> str:
+def _announcement(answer: Answer, reason: ReasonWords | None, citations: int) -> str:
     match answer.outcome:
         case Answer.Outcome.ANSWERED if answer.is_unsourced:
             return f"Answered without a source. {answer.shown_text}"

@@ -2,27 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from qa.answers.models import Answer
-from qa.pipeline.agree import DISAGREEING
-from qa.pipeline.gates import CONFIDENCES, Gate
+from qa.pipeline.gates import CONFIDENCES, GATES, SIGNALS, Gate, find_row, switches
 from qa.pipeline.policy import Policy
 from qa.pipeline.replay import flat, replay
+from qa.pipeline.rules import Kind
 
 from . import wording
-
-# The policy's switches of a gate, with the signals that each one judges by.
-_SWITCHES: Mapping[Gate, Mapping[str, tuple[str, ...]]] = {
-    Gate.HARD_REFUSAL: {"hard_refusal": ("distance_over_confidence",)},
-    Gate.SOFT_REFUSAL: {
-        "soft_refusal": ("verdict", "verdict_probability", "not_a_refusal_in_prose"),
-        "support_check": ("citations_verified", "unsupported_facts"),
-    },
-    Gate.ABSTENTION: {"abstention": tuple(CONFIDENCES)},
-    Gate.AGREEMENT: {"sources_must_agree": (DISAGREEING,)},
-}
-# Recorded beside a probability, the model's word decides nothing.
-_BESIDE = {"verdict": "verdict_probability"}
 
 
 def shadow_verdict(gate: Gate, answer: Answer) -> bool | None:
@@ -33,49 +21,34 @@ def shadow_verdict(gate: Gate, answer: Answer) -> bool | None:
     if answer.policy is None:
         return None
     policy = answer.policy.as_value()
-    switches = _SWITCHES.get(gate, {})
-    off = [switch for switch in switches if not getattr(policy, switch)]
+    enforcing = switches(gate)
+    off = [switch for switch in enforcing if not getattr(policy, switch)]
     if not off:
         return None
     refused = replay(flat(answer.signals), _alone(gate, policy)).gate is gate
     if refused:
         return False
-    return True if len(off) == len(switches) else None
+    return True if len(off) == len(enforcing) else None
 
 
 def in_shadow(answer: Answer) -> frozenset[str]:
     """Return the names of the signals that a gate in shadow would have judged by."""
     if answer.policy is None:
         return frozenset()
-    names = {
-        name
-        for switches in _SWITCHES.values()
-        for switch, signals in switches.items()
-        if not getattr(answer.policy, switch)
-        for name in signals
-        # A least confidence of 0 is none.
-        if name not in CONFIDENCES or getattr(answer.policy, CONFIDENCES[name]) > 0
-    }
-    measured = flat(answer.signals)
+    policy, measured = answer.policy.as_value(), flat(answer.signals)
     return frozenset(
         name
-        for name in names
-        if measured.get(name) is not None
-        and measured.get(_BESIDE.get(name, "")) is None
+        for name, row in SIGNALS.items()
+        if row.is_shown and row.is_held(policy) and not row.is_enforced(policy)
+        if measured.get(name) is not None and measured.get(row.unless) is None
     )
 
 
 def _alone(gate: Gate, policy: Policy) -> Policy:
     """Return the policy with this gate enforced and the others in shadow."""
-    is_soft = gate is Gate.SOFT_REFUSAL
-    return replace(
-        policy,
-        hard_refusal=gate is Gate.HARD_REFUSAL,
-        soft_refusal=is_soft,
-        support_check=is_soft,
-        abstention=gate is Gate.ABSTENTION,
-        sources_must_agree=gate is Gate.AGREEMENT,
-    )
+    mine = switches(gate)
+    changes: dict[str, Any] = {name: name in mine for name in switches()}
+    return replace(policy, **changes)
 
 
 # The search and the gates of an answer, one after another, with what each measured.
@@ -131,29 +104,9 @@ class StageTimeLine:
     bar: Bar
 
 
-# The stages whose time a gate takes: what it waits for and its own judgement.
-_STAGES_OF_GATE = {
-    Gate.BOUNDARY: ("boundary_load", "boundary", "recall", "monitored"),
-    Gate.VERBATIM: ("verbatim",),
-    Gate.HARD_REFUSAL: ("hard_refusal",),
-    Gate.SOFT_REFUSAL: (
-        "rerank",
-        "load",
-        "generate",
-        "debias",
-        "support",
-        "soft_refusal",
-    ),
-    Gate.ABSTENTION: ("abstention",),
-    Gate.AGREEMENT: ("agreement",),
-}
 # An answer that was ended before it began was judged by nothing else.
 _STAGES_OF_ENDING = ("load", "generate", "abstention")
 _SEARCH_STAGES = ("question", "retrieve")
-# Gates that stand only where they measured something.
-_ONLY_WHERE_MEASURED = (Gate.BOUNDARY, Gate.AGREEMENT)
-# Gates that answer, or let the question go on.
-_ANSWERING = (Gate.BOUNDARY, Gate.VERBATIM)
 # The one signal that belongs to the search; it refuses nothing.
 _VISIBLE = "visible_entries"
 
@@ -164,14 +117,14 @@ def waterfall(answer: Answer) -> tuple[Step, ...]:
     steps: list[Step] = []
     start = 0.0
     shadow = in_shadow(answer)
-    for gate in Gate:
+    for gate, words in GATES.items():
         if gate is Gate.VERBATIM:  # the first that looks at what was found
             steps.append(_search(answer, start, total))
             start += _spent(answer, _SEARCH_STAGES)
         signals = [s for s in answer.signals if s["gate"] == gate]
         if gate is Gate.ABSTENTION and not _has_probes(answer):
             continue
-        if gate in _ONLY_WHERE_MEASURED and not signals:
+        if words.is_optional and not signals:
             continue
         spent = _spent(answer, _stages_of(gate, answer))
         state, verdict = _gate_state(gate, answer, bool(signals))
@@ -185,8 +138,8 @@ def waterfall(answer: Answer) -> tuple[Step, ...]:
         reached = state != "skipped" and spent > 0
         steps.append(
             Step(
-                name=wording.GATES[gate].name,
-                question=wording.GATES[gate].question,
+                name=words.name,
+                question=words.question,
                 state=state,
                 verdict=verdict,
                 signals=tuple(_signal_line(signal, shadow) for signal in judged),
@@ -225,9 +178,9 @@ def _has_probes(answer: Answer) -> bool:
 
 def _stages_of(gate: Gate, answer: Answer) -> tuple[str, ...]:
     if "soft_refusal" in answer.milliseconds or "abstention" not in answer.milliseconds:
-        return _STAGES_OF_GATE[gate]
+        return GATES[gate].stages
     late = {Gate.SOFT_REFUSAL: (), Gate.ABSTENTION: _STAGES_OF_ENDING}
-    return late.get(gate, _STAGES_OF_GATE[gate])
+    return late.get(gate, GATES[gate].stages)
 
 
 def _spent(answer: Answer, stages: tuple[str, ...]) -> float:
@@ -246,7 +199,7 @@ def _gate_state(gate: Gate, answer: Answer, measured: bool) -> tuple[str, str]:
         return "answered", "Answered here"
     if not measured:
         return "skipped", "Not reached"
-    if gate in _ANSWERING:
+    if GATES[gate].answers:
         is_first = gate is Gate.BOUNDARY
         return "none", f"{'Not known' if is_first else 'No exact answer'}, continued"
     if gate is Gate.ABSTENTION and not _has_least(answer):
@@ -272,23 +225,25 @@ def _signal_line(
 ) -> SignalLine:
     value, threshold, passed = signal["value"], signal["threshold"], signal["passed"]
     name = str(signal["name"])
-    words = wording.SIGNALS.get(name) or wording.SignalWords(name.replace("_", " "))
+    row = find_row(name)
     number = float(value) if isinstance(value, int | float) else None
     limit = float(threshold) if isinstance(threshold, int | float) else None
     is_shadow = name in shadow and passed is None
     if is_shadow:
-        passed = wording.meets(number, limit, words)
+        passed = row.meets(number, limit)
     is_judged = isinstance(passed, bool)
-    shows_limit = is_judged and bool(words.rule)
+    shows_limit = is_judged and bool(row.rule)
+    rule = ""
+    if shows_limit and number is not None and limit is not None:
+        bound = wording.number_in_words(limit, row.kind)
+        rule = f"{row.in_words(number, limit)} {bound}"
     return SignalLine(
-        label=words.label,
-        value=wording.number_in_words(number, words.kind),
-        rule=wording.limit_in_words(number, limit, words)
-        if shows_limit and number is not None and limit is not None
-        else "",
+        label=row.label,
+        value=wording.number_in_words(number, row.kind),
+        rule=rule,
         passed=passed if isinstance(passed, bool) else None,
         bar=_signal_bar(number, limit)
-        if shows_limit and words.kind is wording.Kind.NUMBER
+        if shows_limit and row.kind is Kind.NUMBER
         else None,
         is_shadow=is_shadow,
     )

@@ -1,4 +1,4 @@
-"""What runs now, as far as it is told without loading a model."""
+"""What runs now, as far as that is known without loading a model."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ class Running:
         language_model: Of the one that wrote the last answer: loading one takes seconds
             and hundreds of megabytes, which a page does not wait for.
 
-        probes: Those in force when it wrote, separated by spaces; "" for none, None where
+        probes: Those active when it wrote, separated by spaces; "" for none, None where
             nothing was written.
     """
 

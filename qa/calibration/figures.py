@@ -4,18 +4,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from qa.answers.wording import SIGNALS, SignalWords
 from qa.evaluation.cases import LabelledAnswer
 from qa.evaluation.metrics.calibration_error import reliability
 from qa.evaluation.metrics.selective import aurc, auroc, precision_recall, risk_coverage
 from qa.evaluation.report.plots import plot_svg
 from qa.evaluation.report.signals import (
     PROBABILITIES,
-    FrozenThresholds,
     alpha_sweep,
     probabilities_of,
     scores_of,
 )
+from qa.pipeline.gates import find_row
+from qa.pipeline.policy import Policy
 
 from .wording import share
 
@@ -40,12 +40,12 @@ class Figure:
 class _Curve:
     title: str
     alternative: str
-    draw: Callable[[Answers, FrozenThresholds], bytes]
+    draw: Callable[[Answers, Policy], bytes]
     heads: Cells
-    tabulate: Callable[[Answers, FrozenThresholds], Iterable[Cells]]
+    tabulate: Callable[[Answers, Policy], Iterable[Cells]]
 
 
-def figures(answers: Answers, policy: FrozenThresholds) -> tuple[Figure, ...]:
+def figures(answers: Answers, policy: Policy) -> tuple[Figure, ...]:
     """Return the figures that these answers have numbers for."""
     found = []
     for name, curve in _CURVES.items():
@@ -56,13 +56,13 @@ def figures(answers: Answers, policy: FrozenThresholds) -> tuple[Figure, ...]:
     return tuple(found)
 
 
-def draw(name: str, answers: Answers, policy: FrozenThresholds) -> bytes | None:
+def draw(name: str, answers: Answers, policy: Policy) -> bytes | None:
     """Return the drawing as SVG; None if there is no such one."""
     curve = _CURVES.get(name)
     return curve.draw(answers, policy) if curve else None
 
 
-def _refusals(answers: Answers, policy: FrozenThresholds) -> Iterable[Cells]:
+def _refusals(answers: Answers, policy: Policy) -> Iterable[Cells]:
     for part in alpha_sweep(answers, policy):
         own = " (own)" if part["is_own"] else ""
         cells = [f"{part['alpha']:g}{own}"]
@@ -71,7 +71,7 @@ def _refusals(answers: Answers, policy: FrozenThresholds) -> Iterable[Cells]:
         yield tuple(cells)
 
 
-def _precision(answers: Answers, _policy: FrozenThresholds) -> Iterable[Cells]:
+def _precision(answers: Answers, _policy: Policy) -> Iterable[Cells]:
     wrong = [answer.is_wrong_if_shown for answer in answers]
     for name, values in scores_of(answers).items():
         curve, area = precision_recall(values, wrong), auroc(values, wrong)
@@ -83,7 +83,7 @@ def _precision(answers: Answers, _policy: FrozenThresholds) -> Iterable[Cells]:
         yield _words(name), f"{area:.3f}", *(share(precision) for precision in reached)
 
 
-def _risk(answers: Answers, _policy: FrozenThresholds) -> Iterable[Cells]:
+def _risk(answers: Answers, _policy: Policy) -> Iterable[Cells]:
     wrong = [answer.is_wrong_if_shown for answer in answers]
     for name, values in scores_of(answers).items():
         curve = risk_coverage(values, wrong)
@@ -91,7 +91,7 @@ def _risk(answers: Answers, _policy: FrozenThresholds) -> Iterable[Cells]:
         yield _words(name), f"{aurc(values, wrong):.3f}", *risks
 
 
-def _reliable(answers: Answers, _policy: FrozenThresholds) -> Iterable[Cells]:
+def _reliable(answers: Answers, _policy: Policy) -> Iterable[Cells]:
     for name in PROBABILITIES:
         values, right = probabilities_of(answers, name)
         for one in reliability(values, right) if values else ():
@@ -105,7 +105,7 @@ def _reliable(answers: Answers, _policy: FrozenThresholds) -> Iterable[Cells]:
 
 
 def _words(name: str) -> str:
-    return SIGNALS.get(name, SignalWords(name.replace("_", " "))).label
+    return find_row(name).label
 
 
 def _tenths(of: str) -> Cells:

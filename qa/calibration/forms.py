@@ -15,89 +15,44 @@ from qa.calibration.threshold_effects import Labelled, has_drifted, runs_of
 from qa.evaluation.cases import LabelledAnswer
 from qa.evaluation.models import EvaluationRun
 from qa.evaluation.runs import labelled_of
+from qa.pipeline.gates import THRESHOLDED, switches
+from qa.pipeline.policy import DECLARED
 from qa.pipeline.policy import Policy as PolicyValue
 from qa.policies.models import Policy
-from qa.policies.services import PolicyChanges, active_policy
+from qa.policies.services import active_policy
 
-_BOUND = 2.0  # the greatest distance of two unit vectors
-_SLIDERS = (
-    "alpha", "alpha_unverified", "min_verdict", "min_confidence",
-    "min_early_confidence", "min_joint_confidence",
-)  # fmt: skip
+# The thresholds that can be tried, and the switches of their gates.
+_SLIDERS = tuple(row.threshold for row in THRESHOLDED.values())
+_SWITCHES = frozenset().union(*(switches(row.gate) for row in THRESHOLDED.values()))
 # A field of the form: the policy's switch that it is the opposite of.
 _SHADOWS = {
-    "hard_shadow": "hard_refusal",
-    "soft_shadow": "soft_refusal",
-    "support_shadow": "support_check",
-    "abstention_shadow": "abstention",
+    f"{name.split('_')[0]}_shadow": name for name in DECLARED if name in _SWITCHES
 }
 
 
-def _slider(label: str, help_text: str, *, most: float) -> forms.FloatField:
-    # Any step: a certificate's threshold has more places than a slider.
-    widget = forms.NumberInput(attrs={"step": "any"})
+def _slider(field: str) -> forms.FloatField:
+    declared = DECLARED[field]
+    low, high = declared.limits or (None, None)
     return forms.FloatField(
-        label=label, help_text=help_text, min_value=0.0, max_value=most, widget=widget
+        label=declared.label,
+        help_text=declared.described,
+        min_value=low,
+        max_value=high,
+        # Any step: a certificate's threshold has more places than a slider.
+        widget=forms.NumberInput(attrs={"step": "any"}),
+    )
+
+
+def _shadow(switch: str) -> forms.BooleanField:
+    return forms.BooleanField(
+        label=f"{DECLARED[switch].label.capitalize()} in shadow",
+        help_text="It is measured and refuses nothing.",
+        required=False,
     )
 
 
 class ThresholdsForm(forms.Form):
     """Thresholds to try, and which gates are in shadow; starts from a version."""
-
-    alpha = _slider(
-        "alpha",
-        "Refused unless the best distance / confidence is below it. Smaller refuses "
-        "more.",
-        most=_BOUND,
-    )
-    alpha_unverified = _slider(
-        "alpha for unverified evidence",
-        "The same for evidence that nobody verified, where it is the lower one.",
-        most=_BOUND,
-    )
-    min_verdict = _slider(
-        "least verdict",
-        "Refused unless the model is this sure that the evidence answers. Greater "
-        "refuses more.",
-        most=1.0,
-    )
-    min_confidence = _slider(
-        "least confidence by activations",
-        "Refused unless the probe that reads the answer's activations is this sure.",
-        most=1.0,
-    )
-    min_early_confidence = _slider(
-        "least early confidence",
-        "Ended before the first word unless the probe that reads question and evidence "
-        "is this sure.",
-        most=1.0,
-    )
-    min_joint_confidence = _slider(
-        "least joint confidence",
-        "Refused unless the probe that weighs all signals is this sure.",
-        most=1.0,
-    )
-    hard_shadow = forms.BooleanField(
-        label="Hard refusal in shadow",
-        help_text="The distance is measured and refuses nothing.",
-        required=False,
-    )
-    soft_shadow = forms.BooleanField(
-        label="Soft refusal in shadow",
-        help_text="The model's verdict is measured and refuses nothing.",
-        required=False,
-    )
-    support_shadow = forms.BooleanField(
-        label="Support check in shadow",
-        help_text="What the evidence does not carry is found and shown all the same.",
-        required=False,
-    )
-
-    abstention_shadow = forms.BooleanField(
-        label="Abstention in shadow",
-        help_text="The confidences are measured and refuse nothing.",
-        required=False,
-    )
 
     def __init__(self, data: Any, *, base: Policy) -> None:  # noqa: ANN401  # a QueryDict
         # Nothing tried yet: the version as it is.
@@ -106,6 +61,8 @@ class ThresholdsForm(forms.Form):
             for name in _SLIDERS:  # an address kept from before has fewer
                 tried.setdefault(name, getattr(base, name))
         super().__init__(tried, initial=_initial(base))
+        self.fields |= {name: _slider(name) for name in _SLIDERS}
+        self.fields |= {name: _shadow(switch) for name, switch in _SHADOWS.items()}
         # What is near enough to answer may not count as unrelated.
         field = self.fields["alpha"]
         field.widget.attrs["max"] = field.max_value = base.horizon  # type: ignore[attr-defined]
@@ -133,7 +90,7 @@ class ThresholdsForm(forms.Form):
             raise forms.ValidationError(msg)
         return alpha
 
-    def tried(self) -> PolicyChanges | None:
+    def tried(self) -> dict[str, Any] | None:
         """Return what is tried, or None where it makes no sense."""
         if not self.is_bound:
             values = dict(self.initial)
@@ -141,34 +98,26 @@ class ThresholdsForm(forms.Form):
             values = self.cleaned_data
         else:
             return None
-        return PolicyChanges(
-            alpha=values["alpha"],
-            alpha_unverified=values["alpha_unverified"],
-            min_verdict=values["min_verdict"],
-            min_confidence=values["min_confidence"],
-            min_early_confidence=values["min_early_confidence"],
-            min_joint_confidence=values["min_joint_confidence"],
-            hard_refusal=not values["hard_shadow"],
-            soft_refusal=not values["soft_shadow"],
-            support_check=not values["support_shadow"],
-            abstention=not values["abstention_shadow"],
-        )
+        shadows = {name: not values[field] for field, name in _SHADOWS.items()}
+        return {name: values[name] for name in _SLIDERS} | shadows
 
 
 class PromiseForm(forms.Form):
     """A promise: at most this share wrong, with this certainty."""
 
     epsilon = forms.FloatField(
-        label="Wrong answers, at most (epsilon)",
-        help_text="Share of the shown answers: 0.05 is one in twenty.",
+        label="Wrong answers, at most",
+        help_text="Share of the shown answers: 0.05 is one in twenty. In the paper: "
+        "epsilon.",
         min_value=0.001,
         max_value=0.5,
         initial=0.05,
         widget=forms.NumberInput(attrs={"step": "any"}),
     )
     delta = forms.FloatField(
-        label="Doubt (delta)",
-        help_text="How often such a promise may fail: 0.05 is 95 % certainty.",
+        label="Failure probability",
+        help_text="How often such a promise may fail: 0.05 is 95 % certainty. In the "
+        "paper: delta.",
         min_value=0.001,
         max_value=0.5,
         initial=0.05,
@@ -215,7 +164,7 @@ class Desk:
         """The same as columns; None without any."""
         return Labelled(self.answers) if self.answers else None
 
-    def changes(self) -> PolicyChanges | None:
+    def changes(self) -> dict[str, Any] | None:
         """Return what a version of the tried thresholds sets otherwise than the base.
 
         They hold for the models that measured what they were tried on.

@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
@@ -29,7 +28,7 @@ from qa.pipeline.gates import CONFIDENCES
 from qa.pipeline.policy import Policy as PolicyValue
 from qa.pipeline.policy import Scope
 from qa.policies.models import Policy
-from qa.policies.services import CHANGEABLE, PolicyChanges, new_version
+from qa.policies.services import CHANGEABLE, new_version
 
 from .current_fingerprints import current_fingerprints
 
@@ -50,7 +49,7 @@ class Labels:
         embedder: Fingerprint.
         language_model: Fingerprint; several are separated by spaces.
         retrieval: The way of searching, and its metric.
-        probes: Fingerprints of those in force, separated by spaces; "" for none.
+        probes: Fingerprints of the active ones, separated by spaces; "" for none.
         run: The evaluation, where they are of one.
     """
 
@@ -182,7 +181,7 @@ def _version(
         "is_calibrated": True,
         "name": name or policy.name,
     }
-    return new_version(policy, by=by, **cast(PolicyChanges, changes))
+    return new_version(policy, by=by, **changes)
 
 
 def _certificate(policy: Policy, labels: Labels, found: Certified) -> Certificate:
@@ -244,7 +243,7 @@ def _check(policy: Policy, labels: Labels, signals: Sequence[str]) -> None:
     if is_by_probes and not set(labels.probes.split()) <= set(in_force.split()):
         raise CalibrationError(
             f"The labelled answers' confidences are of the probes {labels.probes}, and "
-            f"{in_force or 'none'} are in force now; evaluate the suite again and "
+            f"{in_force or 'none'} are active now; evaluate the suite again and "
             "calibrate on that run."
         )
     for field in _MEASURED_UNDER:

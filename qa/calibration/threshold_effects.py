@@ -1,6 +1,6 @@
 """What thresholds do to answers that were measured before: labelled ones and logged ones.
 
-Nothing is asked again. What a gate in force kept from the language model can not be told,
+Nothing is asked again. What an enforced gate kept from the language model is unknown,
 and is counted as that.
 """
 
@@ -23,7 +23,7 @@ from qa.evaluation.decisions import BoolArray, Table, table_of
 from qa.evaluation.models import EvaluationRun
 from qa.pipeline.gates import CONFIDENCES, Reason
 from qa.pipeline.policy import Policy
-from qa.pipeline.replay import Played, Signals, Thresholds, replay
+from qa.pipeline.replay import Played, Signals, replay
 from qa.votes.models import Vote
 
 CERTAINTY = 0.95
@@ -38,7 +38,7 @@ class LabelledEffect:
 
     Attributes:
         questions: All of them.
-        unknown: Those whose outcome can't be told; in none of the other counts.
+        unknown: Those whose outcome is unknown; in none of the other counts.
         shown: Answered.
         wrong: Of the shown, wrong.
         due_shown: To be answered, and answered.
@@ -128,7 +128,7 @@ class LoggedEffect:
         more_refused_down: Of these, with a thumb down.
         more_answered: Were refused and would be answered.
         more_answered_down: Of these, with a thumb down: their askers wanted an answer.
-        unknown: Can't be told: a gate in force kept them from the model.
+        unknown: An enforced gate kept them from the model.
     """
 
     questions: int
@@ -156,7 +156,7 @@ class Labelled:
     def __len__(self) -> int:
         return len(self._table)
 
-    def effect(self, policy: Thresholds) -> LabelledEffect:
+    def effect(self, policy: Policy) -> LabelledEffect:
         """Return what these thresholds do."""
         decided = self._table.decide(policy)
         shown, refused = decided.answered, ~decided.answered & ~decided.unknown
@@ -179,7 +179,7 @@ class Labelled:
         )
 
     def by_min_verdict(self, policy: Policy) -> tuple[ThresholdRow, ...]:
-        """Return a row for each least verdict from 0.0 to 0.9 and for the policy's own."""
+        """Return a row for each minimum verdict from 0.0 to 0.9 and for the policy's own."""
         return self._by_least(policy, "min_verdict")
 
     def by_confidence(self, policy: Policy, name: str) -> tuple[ThresholdRow, ...]:
@@ -220,7 +220,7 @@ class Labelled:
         )
 
 
-def logged_effect(answers: Iterable[LoggedAnswer], policy: Thresholds) -> LoggedEffect:
+def logged_effect(answers: Iterable[LoggedAnswer], policy: Policy) -> LoggedEffect:
     """Play logged questions again and count what would come out otherwise."""
     counts = dict.fromkeys(LoggedEffect.__slots__, 0)
     for answer in answers:

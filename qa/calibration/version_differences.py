@@ -1,4 +1,4 @@
-"""Versions of thresholds in words: what they hold, where they stand, what they promise."""
+"""Versions of thresholds in words: their values, where they come from, what they promise."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,15 +6,19 @@ from dataclasses import dataclass
 from qa.calibration.current_fingerprints import Running, calibration_state
 from qa.calibration.models import Certificate
 from qa.calibration.wording import FIELDS, Row, part, share
+from qa.pipeline.gates import CONFIDENCES, THRESHOLDED, switches
+from qa.pipeline.policy import DECLARED
 from qa.pipeline.values import Calibration
 from qa.policies.models import Policy
 
-_GATES = ("hard_refusal", "soft_refusal", "support_check", "abstention")
-# The parts of the three numbers that abstention holds confidences against.
-_LEAST = {
-    "min_confidence": "activations",
-    "min_early_confidence": "early",
-    "min_joint_confidence": "joint",
+_GATES = tuple(
+    name
+    for name in DECLARED
+    if any(name in switches(row.gate) for row in THRESHOLDED.values())
+)
+# Each confidence that abstention holds, in a word.
+_CONFIDENCES = {
+    field: name.removesuffix("_confidence") for name, field in CONFIDENCES.items()
 }
 _FINGERPRINT = 12
 
@@ -86,13 +90,13 @@ def version(policy: Policy, running: Running) -> Version:
         alpha=f"{policy.alpha:g}",
         alpha_unverified=f"{policy.alpha_unverified:g}",
         min_verdict=f"{policy.min_verdict:g}",
-        confidences=least_confidences(policy),
+        confidences=min_confidences(policy),
     )
 
 
-def least_confidences(policy: Policy) -> str:
+def min_confidences(policy: Policy) -> str:
     """Say which confidences are held against what, if any is."""
-    held = {word: getattr(policy, field) for field, word in _LEAST.items()}
+    held = {word: getattr(policy, field) for field, word in _CONFIDENCES.items()}
     parts = (f"{value:g} {word}" for word, value in held.items() if value)
     return ", ".join(parts) or "none"
 
@@ -116,7 +120,7 @@ def shadow_gates(policy: Policy) -> tuple[str, ...]:
     Abstention without anything to hold a confidence against is none.
     """
     words = dict(FIELDS)
-    judges = any(getattr(policy, field) for field in _LEAST)
+    judges = any(getattr(policy, field) for field in _CONFIDENCES)
     return tuple(
         words[gate]
         for gate in _GATES

@@ -13,35 +13,11 @@ from qa.calibration.threshold_effects import (
     ThresholdRow,
 )
 from qa.pipeline.gates import CONFIDENCES
+from qa.pipeline.policy import DECLARED
 from qa.pipeline.policy import Policy as PolicyValue
 
 # Field of a policy, and what the pages call it; in the order of comparing.
-FIELDS = (
-    ("alpha", "alpha"),
-    ("alpha_unverified", "alpha for unverified evidence"),
-    ("horizon", "horizon"),
-    ("top_k", "pieces of evidence"),
-    ("unverified_floor", "least confidence of unverified evidence"),
-    ("answer_from_enriched", "answers from what a model proposed"),
-    ("enriched_floor", "least confidence of what a model proposed"),
-    ("verbatim_distance", "largest distance of a word-for-word answer"),
-    ("min_verdict", "least verdict"),
-    ("min_confidence", "least confidence by activations"),
-    ("min_early_confidence", "least early confidence"),
-    ("min_joint_confidence", "least joint confidence"),
-    ("hard_refusal", "hard refusal"),
-    ("soft_refusal", "soft refusal"),
-    ("support_check", "support check"),
-    ("abstention", "abstention"),
-    ("answer_without_probe", "answers without a probe"),
-    ("sources_must_agree", "refuses where sources disagree"),
-    ("reveal_not_entitled", "tells of knowledge that the asker may not see"),
-    ("refuse_when_stale", "refuses while stale"),
-    ("calibrated_embedder", "set for the embedding model"),
-    ("calibrated_language_model", "set for the language model"),
-    ("calibrated_retrieval", "set for the way of searching"),
-    ("calibrated_probes", "set for the probes"),
-)
+FIELDS = tuple((name, declared.label) for name, declared in DECLARED.items())
 _SPACE = "\u00a0"  # keeps a number and its sign on one line
 
 
@@ -125,12 +101,16 @@ def labelled_rows(effects: Sequence[LabelledEffect]) -> tuple[Row, ...]:
             "of the questions to be answered",
             [part(e.due_refused, e.due) for e in effects],
         ),
-        ("can't be told", "a gate was in force", [f"{e.unknown:,}" for e in effects]),
+        (
+            "unknown",
+            "an enforced gate refused them first",
+            [f"{e.unknown:,}" for e in effects],
+        ),
     )
     return tuple(
         Row(name, tuple(cells), len(set(cells)) > 1, note)
         for name, note, cells in rows
-        if name != "can't be told" or any(e.unknown for e in effects)
+        if name != "unknown" or any(e.unknown for e in effects)
     )
 
 
@@ -153,7 +133,7 @@ def logged_rows(effects: Sequence[LoggedEffect]) -> tuple[Row, ...]:
             "more answered",
             [_thumbs(e.more_answered, e.more_answered_down) for e in effects],
         ),
-        ("can't be told", [f"{e.unknown:,}" for e in effects]),
+        ("unknown", [f"{e.unknown:,}" for e in effects]),
         ("as it was", [f"{e.same:,}" for e in effects]),
     )
     return tuple(Row(name, tuple(cells), len(set(cells)) > 1) for name, cells in rows)
@@ -161,11 +141,11 @@ def logged_rows(effects: Sequence[LoggedEffect]) -> tuple[Row, ...]:
 
 def logged_sentences(effect: LoggedEffect) -> tuple[str, ...]:
     """Say what thresholds would have changed, one sentence each."""
-    kept = "because the gate in force kept them from the model"
+    kept = "because an enforced gate kept them from the model"
     return (
         f"{_thumbs(effect.more_refused, effect.more_refused_down, 'more refused')}",
         f"{_thumbs(effect.more_answered, effect.more_answered_down, 'more answered')}",
-        f"{effect.unknown:,} can't be told, {kept}" if effect.unknown else "",
+        f"{effect.unknown:,} are unknown, {kept}" if effect.unknown else "",
         f"{effect.same:,} would come out as they did",
     )
 

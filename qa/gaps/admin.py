@@ -24,7 +24,6 @@ from qa.answers.admin import (
     rounded,
     shortened,
 )
-from qa.answers.wording import REASONS
 from qa.gaps.escalation_models import Escalation
 from qa.gaps.escalations import assign as assign_escalation
 from qa.gaps.models import TREND_PERIOD, Gap, impact
@@ -37,6 +36,7 @@ from qa.gaps.services import (
     reopen,
 )
 from qa.pipeline.gates import Reason
+from qa.policies.wording import REASONS
 
 from .forms import GapForm, ReplyForm
 

@@ -8,11 +8,9 @@ from collections.abc import Sequence
 
 from kb.types import Contradiction, Evidence
 
-from .gates import Decision, Gate, Reason, Signal
+from .gates import DISAGREEING, Decision, Gate, judge
 from .policy import Policy
 from .values import Retriever
-
-DISAGREEING = "disagreeing_sources"
 
 
 def judge_agreement(
@@ -34,10 +32,8 @@ def judge_agreement(
     # A single piece of evidence has nothing to disagree with.
     found = retriever.contradictions(tuple(pieces)) if used and len(pieces) > 1 else ()
     standing = tuple(each for each in found if _counts(each, used, pieces))
-    passed = not standing if policy.sources_must_agree else None
-    signal = Signal(Gate.AGREEMENT, DISAGREEING, float(len(standing)), 0.0, passed)
-    reason = Reason.SOURCES_DISAGREE if passed is False else None
-    return standing, Decision(Gate.AGREEMENT, reason, reason, (signal,))
+    values = {DISAGREEING: float(len(standing))}
+    return standing, judge(Gate.AGREEMENT, values, policy)
 
 
 def _counts(

@@ -50,6 +50,6 @@ def answer_closed_book(
     estimate, boundary = clock.time(
         "boundary", consider, question, own=own, policy=policy
     )
-    draft, boundary = clock.time("recall", recall, estimate, boundary)
+    draft, boundary = clock.time("recall", recall, estimate, boundary, policy=policy)
     yield boundary
     return replace(trace, boundary=boundary, generation=draft)

@@ -1,12 +1,19 @@
-"""The gates, what they measure and what one of them decided."""
+"""The table of gates: what each one measures, and what of the policy that is held against.
+
+Live decisions, `replay`, the columns that thresholds are calibrated on, gates in shadow
+and the pages all read this table; whatever they need to know of a signal is in its row.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum, StrEnum
+from enum import StrEnum
+
+from .policy import Policy
+from .rules import Comparison, Kind, Missing, SignalRow, Trust, Values
 
 
 class Gate(StrEnum):
-    """Where a question was decided, in the order in which the gates stand.
+    """Where a question was decided, in the order of the gates.
 
     BOUNDARY and VERBATIM answer, or let the question go on. Only what was watched while
     it was written can be refused at BOUNDARY.
@@ -74,68 +81,328 @@ class Decision:
         return self.reason is not None
 
 
-# The signals that rank answers: which way each one points, and which gate holds it.
-
-
-class Trust(Enum):
-    """Which values of a signal speak for an answer."""
-
-    LOW = "low"
-    HIGH = "high"
-
-
 @dataclass(frozen=True, slots=True)
-class Score:
-    """How a signal is read.
+class GateWords:
+    """What pages call a gate.
 
     Attributes:
-        gate: The gate that measures it.
-        trust: Which values speak for the answer.
-        threshold: The policy's field that it is held against; "" for none, in which
-            case it is recorded and can be evaluated, but no policy enforces it.
-        limits: What the threshold may be, both ends included.
+        question: What it answers.
+        doing: Shown while it decides.
+        done: Shown once it has decided.
+        stages: Whose time it takes: what it waits for and its own.
+        answers: Whether it answers, or lets the question go on.
+        is_optional: Whether it is shown only where it measured something.
     """
 
-    gate: Gate
-    trust: Trust
-    threshold: str = ""
-    limits: tuple[float, float] = (0.0, 1.0)
+    name: str
+    question: str
+    doing: str
+    done: str
+    stages: tuple[str, ...]
+    answers: bool = False
+    is_optional: bool = False
 
-    def oriented(self, value: float) -> float:
-        """Return the value so that higher is always better."""
-        return value if self.trust is Trust.HIGH else -value
-
-    def holds(self, value: float, threshold: float) -> bool:
-        """Tell whether the gate lets `value` pass: L2R's strict <, and >= otherwise."""
-        return value < threshold if self.trust is Trust.LOW else value >= threshold
+    @property
+    def stage_words(self) -> tuple[str, str]:
+        return (self.doing, self.done)
 
 
-# By the name under which answers store them.
-SCORES: Mapping[str, Score] = {
-    "distance_over_confidence": Score(Gate.HARD_REFUSAL, Trust.LOW),
-    "verified_ratio": Score(Gate.HARD_REFUSAL, Trust.LOW, "alpha", (0.0, 2.0)),
-    "unverified_ratio": Score(
-        Gate.HARD_REFUSAL, Trust.LOW, "alpha_unverified", (0.0, 2.0)
+GATES: Mapping[Gate, GateWords] = {
+    Gate.BOUNDARY: GateWords(
+        "Own knowledge",
+        "Does the language model know the answer without searching?",
+        "Checking what the model knows itself",
+        "Own knowledge checked",
+        ("boundary_load", "boundary", "recall", "monitored"),
+        answers=True,
+        is_optional=True,
     ),
-    "nearest_distance": Score(Gate.HARD_REFUSAL, Trust.LOW),
-    "verdict_probability": Score(Gate.SOFT_REFUSAL, Trust.HIGH, "min_verdict"),
-    "answer_in_evidence": Score(Gate.SOFT_REFUSAL, Trust.HIGH),
-    "question_in_evidence": Score(Gate.SOFT_REFUSAL, Trust.HIGH),
-    "log_probability": Score(Gate.SOFT_REFUSAL, Trust.HIGH),
-    "least_token_probability": Score(Gate.ABSTENTION, Trust.HIGH),
-    "mean_entropy": Score(Gate.ABSTENTION, Trust.LOW),
-    "willingness": Score(Gate.ABSTENTION, Trust.HIGH),
-    "answer_confidence": Score(Gate.ABSTENTION, Trust.HIGH, "min_confidence"),
-    "early_confidence": Score(Gate.ABSTENTION, Trust.HIGH, "min_early_confidence"),
-    "joint_confidence": Score(Gate.ABSTENTION, Trust.HIGH, "min_joint_confidence"),
+    Gate.VERBATIM: GateWords(
+        "Word for word",
+        "Has an expert already answered exactly this question?",
+        "Looking for an exact answer",
+        "Exact answers compared",
+        ("verbatim",),
+        answers=True,
+    ),
+    Gate.HARD_REFUSAL: GateWords(
+        "Hard refusal",
+        "Is any entry close enough to the question?",
+        "Checking how close the evidence is",
+        "Distance checked",
+        ("hard_refusal",),
+    ),
+    Gate.SOFT_REFUSAL: GateWords(
+        "Soft refusal",
+        "Does the evidence really answer the question?",
+        "Checking the draft",
+        "Draft checked",
+        ("rerank", "load", "generate", "debias", "support", "soft_refusal"),
+    ),
+    Gate.ABSTENTION: GateWords(
+        "Abstention",
+        "Is the answer reliable enough?",
+        "Checking the confidence",
+        "Confidence checked",
+        ("abstention",),
+    ),
+    Gate.AGREEMENT: GateWords(
+        "Agreement",
+        "Do the sources agree with each other?",
+        "Comparing the sources",
+        "Sources compared",
+        ("agreement",),
+        is_optional=True,
+    ),
 }
-THRESHOLDED: Mapping[str, Score] = {
-    name: score for name, score in SCORES.items() if score.threshold
-}
-# What the probes in force say: held against a least confidence each, where that is not 0.
-CONFIDENCES: Mapping[str, str] = {
-    name: score.threshold
-    for name, score in THRESHOLDED.items()
-    if score.gate is Gate.ABSTENTION
-}
+
+
+DISAGREEING = "disagreeing_sources"
 EARLY = "early_confidence"
+_RATIOS = (0.0, 2.0)
+_IS, _AT_LEAST, _AT_MOST = Comparison.IS, Comparison.AT_LEAST, Comparison.AT_MOST
+
+# By the name under which answers store them, in the order of the gates.
+SIGNALS: Mapping[str, SignalRow] = {
+    "own_sureness": SignalRow(
+        Gate.BOUNDARY, "Probability that the model knows the answer itself",
+        comparison=_AT_LEAST, threshold="min_known", missing=Missing.FAILS,
+    ),
+    "boundary_confidence": SignalRow(
+        Gate.BOUNDARY, "Probability by the probe on the question's activations"
+    ),
+    "history_known": SignalRow(
+        Gate.BOUNDARY, "Probability by similar past questions, debiased"
+    ),
+    "history_uncorrected": SignalRow(
+        Gate.BOUNDARY, "Probability by similar past questions, before debiasing"
+    ),
+    "history_examples": SignalRow(
+        Gate.BOUNDARY, "Past questions used as examples", Kind.COUNT
+    ),
+    "own_log_probability": SignalRow(
+        Gate.BOUNDARY, "Mean log-probability of its own draft"
+    ),
+    "least_token_confidence": SignalRow(
+        Gate.BOUNDARY, "Lowest confidence in a new word"
+    ),
+    "monitored_segments": SignalRow(
+        Gate.BOUNDARY, "Sentences monitored", Kind.COUNT
+    ),
+    "monitored_rounds": SignalRow(
+        Gate.BOUNDARY, "Searches for evidence while writing", Kind.COUNT
+    ),
+    "monitored_sourced": SignalRow(
+        Gate.BOUNDARY, "Sentences supported by an entry", Kind.COUNT
+    ),
+    "own_answer_stands": SignalRow(
+        Gate.BOUNDARY, "The model wrote an answer without evidence", Kind.YES_NO,
+        comparison=_IS, limit=1.0,
+    ),
+    "monitored_added_facts": SignalRow(
+        Gate.BOUNDARY, "Facts that its evidence does not contain", Kind.COUNT,
+        comparison=_AT_MOST, limit=0.0, switch="support_check",
+        reason=Reason.UNSUPPORTED,
+    ),
+    "question_distance": SignalRow(
+        Gate.VERBATIM, "Distance to the nearest answered question",
+        comparison=_AT_MOST, threshold="verbatim_distance", missing=Missing.FAILS,
+    ),
+    "same_words": SignalRow(
+        Gate.VERBATIM, "Same question, word for word", Kind.YES_NO,
+        comparison=_IS, limit=1.0, missing=Missing.FAILS,
+    ),
+    "distance_over_confidence": SignalRow(
+        Gate.HARD_REFUSAL, "Best evidence: distance ÷ confidence",
+        comparison=Comparison.BELOW, switch="hard_refusal", trust=Trust.LOW,
+    ),
+    "verified_ratio": SignalRow(
+        Gate.HARD_REFUSAL, "Best verified evidence: distance ÷ confidence",
+        comparison=Comparison.BELOW, threshold="alpha", switch="hard_refusal",
+        missing=Missing.FAILS, is_shown=False, trust=Trust.LOW, limits=_RATIOS,
+    ),
+    "unverified_ratio": SignalRow(
+        Gate.HARD_REFUSAL, "Best unverified evidence: distance ÷ confidence",
+        comparison=Comparison.BELOW, threshold="alpha_unverified", cap="alpha",
+        switch="hard_refusal", missing=Missing.FAILS, is_shown=False, trust=Trust.LOW,
+        limits=_RATIOS,
+    ),
+    "nearest_distance": SignalRow(
+        Gate.HARD_REFUSAL, "Distance of the nearest entry", trust=Trust.LOW
+    ),
+    "visible_entries": SignalRow(
+        Gate.HARD_REFUSAL, "Entries that you have access to", Kind.COUNT
+    ),
+    "ratio_if_not_expired": SignalRow(
+        Gate.HARD_REFUSAL, "Distance ÷ confidence, if the entry had not expired"
+    ),
+    "ratio_if_verified": SignalRow(
+        Gate.HARD_REFUSAL, "Distance ÷ confidence, if the entry were verified"
+    ),
+    "ratio_if_entitled": SignalRow(
+        Gate.HARD_REFUSAL, "Distance ÷ confidence, if you had access to the entry"
+    ),
+    "readable": SignalRow(
+        Gate.SOFT_REFUSAL, "The model's output is readable", Kind.YES_NO,
+        comparison=_IS, limit=1.0, reason=Reason.MALFORMED_OUTPUT,
+    ),
+    # An empty answer is refused whatever is in shadow.
+    "answer_characters": SignalRow(
+        Gate.SOFT_REFUSAL, "Characters in the draft", Kind.COUNT,
+        comparison=_AT_LEAST, limit=1.0, reason=Reason.MODEL_DECLINED, is_shown=False,
+    ),
+    "verdict": SignalRow(
+        Gate.SOFT_REFUSAL, "The model says that it can answer", Kind.YES_NO,
+        comparison=_IS, limit=1.0, switch="soft_refusal", missing=Missing.FAILS,
+        reason=Reason.MODEL_DECLINED, unless="verdict_probability",
+    ),
+    "verdict_probability": SignalRow(
+        Gate.SOFT_REFUSAL, "Probability that the model can answer",
+        comparison=_AT_LEAST, threshold="min_verdict", switch="soft_refusal",
+        reason=Reason.MODEL_DECLINED, trust=Trust.HIGH,
+    ),
+    "debiased_verdict": SignalRow(
+        Gate.SOFT_REFUSAL, "The same, corrected by past verdicts"
+    ),
+    "uncorrected_verdict": SignalRow(
+        Gate.SOFT_REFUSAL, "The same beside past verdicts, not corrected"
+    ),
+    "own_verdict": SignalRow(Gate.SOFT_REFUSAL, "The same, as the model gave it"),
+    "not_a_refusal_in_prose": SignalRow(
+        Gate.SOFT_REFUSAL, "The answer is more than “I don't know”", Kind.YES_NO,
+        comparison=_IS, limit=1.0, switch="soft_refusal", reason=Reason.MODEL_DECLINED,
+    ),
+    "citations_verified": SignalRow(
+        Gate.SOFT_REFUSAL, "Citations found in their entries", Kind.COUNT,
+        comparison=_AT_LEAST, limit=1.0, switch="support_check", missing=Missing.FAILS,
+        reason=Reason.UNSUPPORTED,
+    ),
+    "citations_dropped": SignalRow(
+        Gate.SOFT_REFUSAL, "Citations not found in their entries", Kind.COUNT
+    ),
+    "unsupported_facts": SignalRow(
+        Gate.SOFT_REFUSAL, "Facts that no cited entry supports", Kind.COUNT,
+        comparison=_AT_MOST, limit=0.0, switch="support_check",
+        reason=Reason.UNSUPPORTED,
+    ),
+    "answer_in_evidence": SignalRow(
+        Gate.SOFT_REFUSAL, "Share of the answer's words found in the evidence",
+        trust=Trust.HIGH,
+    ),
+    "question_in_evidence": SignalRow(
+        Gate.SOFT_REFUSAL, "Share of the question's words found in the evidence",
+        trust=Trust.HIGH,
+    ),
+    "log_probability": SignalRow(
+        Gate.SOFT_REFUSAL, "Mean log-probability of the answer's tokens", trust=Trust.HIGH
+    ),
+    "least_token_probability": SignalRow(
+        Gate.ABSTENTION, "Probability of the least likely token", trust=Trust.HIGH
+    ),
+    "mean_entropy": SignalRow(
+        Gate.ABSTENTION, "Mean entropy of the token choices",
+        trust=Trust.LOW,
+    ),
+    "willingness": SignalRow(
+        Gate.ABSTENTION, "Probability of writing an answer at all", trust=Trust.HIGH
+    ),
+    "answer_confidence": SignalRow(
+        Gate.ABSTENTION, "Confidence by the model's activations while it wrote",
+        comparison=_AT_LEAST, threshold="min_confidence", switch="abstention",
+        reason=Reason.LOW_CONFIDENCE, missing=Missing.NO_PROBE, trust=Trust.HIGH,
+    ),
+    EARLY: SignalRow(
+        Gate.ABSTENTION, "Confidence before the first word, by question and evidence",
+        comparison=_AT_LEAST, threshold="min_early_confidence", switch="abstention",
+        reason=Reason.LOW_CONFIDENCE, missing=Missing.NO_PROBE, trust=Trust.HIGH,
+    ),
+    "joint_confidence": SignalRow(
+        Gate.ABSTENTION, "Confidence by all signals together",
+        comparison=_AT_LEAST, threshold="min_joint_confidence", switch="abstention",
+        reason=Reason.LOW_CONFIDENCE, missing=Missing.NO_PROBE, trust=Trust.HIGH,
+    ),
+    DISAGREEING: SignalRow(
+        Gate.AGREEMENT, "Entries that contradict what the answer rests on", Kind.COUNT,
+        comparison=_AT_MOST, limit=0.0, switch="sources_must_agree",
+        reason=Reason.SOURCES_DISAGREE,
+    ),
+}  # fmt: skip
+# The signals that rank answers, and of these the ones that a threshold can be chosen for.
+SCORES: Mapping[str, SignalRow] = {
+    name: row for name, row in SIGNALS.items() if row.trust
+}
+THRESHOLDED: Mapping[str, SignalRow] = {
+    name: row for name, row in SCORES.items() if row.threshold
+}
+# What the active probes say, with the policy's field that each is held against.
+CONFIDENCES: Mapping[str, str] = {
+    name: row.threshold
+    for name, row in SIGNALS.items()
+    if row.missing is Missing.NO_PROBE
+}
+
+
+def find_row(name: str) -> SignalRow:
+    """Return a signal's row; of one that is no longer measured, a row with its name."""
+    return SIGNALS.get(name) or SignalRow(Gate.ABSTENTION, name.replace("_", " "))
+
+
+def rows_of(gate: Gate) -> dict[str, SignalRow]:
+    """Return the signals that a gate decides by."""
+    return {
+        name: row
+        for name, row in SIGNALS.items()
+        if row.gate is gate and row.comparison
+    }
+
+
+def switches(gate: Gate | None = None) -> frozenset[str]:
+    """Return the policy's fields that enforce a gate, or any of them."""
+    rows = (row for row in SIGNALS.values() if gate in (None, row.gate))
+    return frozenset(row.switch for row in rows if row.switch)
+
+
+def judge(
+    gate: Gate,
+    values: Mapping[str, float | None],
+    policy: Policy,
+    *,
+    first: Reason | None = None,
+) -> Decision:
+    """Hold what a gate measured against a policy.
+
+    Args:
+        values: By the signal's name, in the order of storing; what the table does not
+            name is recorded alone.
+        first: A reason that comes before all others.
+    """
+    measured = Values(values)
+    known = {name: SIGNALS[name] for name in values if name in SIGNALS}
+    reasons = [
+        *(
+            row.reason
+            for name, row in known.items()
+            if row.is_low(name, measured, policy)
+        ),
+        *(
+            Reason.NO_PROBE if row.missing is Missing.NO_PROBE else row.reason
+            for name, row in known.items()
+            if row.is_lacking(name, measured, policy)
+        ),
+    ]
+    reason = first or next(iter(reasons), None)
+    signals = tuple(_signal(gate, name, measured, policy) for name in values)
+    return Decision(gate, reason, reason, signals)
+
+
+def _signal(gate: Gate, name: str, measured: Values, policy: Policy) -> Signal:
+    value, row = measured.signals[name], SIGNALS.get(name)
+    if row is None or row.comparison is None or not row.is_shown:
+        return Signal(gate, name, value, None, None)
+    passed: bool | None = None
+    is_beside = bool(row.unless) and measured.signals.get(row.unless) is not None
+    if row.is_enforced(policy) and not is_beside:
+        passed = not row.fails(name, measured, policy)
+        if value is None and passed:
+            passed = None
+    return Signal(gate, name, value, row.limit_in(policy), passed)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from kb.types import Evidence, Excluded, Exclusion
 
-from .gates import Decision, Gate, Reason, Signal
+from .gates import SIGNALS, Decision, Gate, Reason, Signal
 from .policy import Policy
 from .staleness import calibration_of
 from .values import Calibration, Question, Retrieval, Retriever
@@ -32,7 +32,18 @@ _PRECEDENCE = (Reason.EXPIRED_ONLY, Reason.UNVERIFIED_ONLY, Reason.NOT_ENTITLED)
 
 def passes(retrieval: Retrieval, policy: Policy) -> bool:
     """Tell whether the evidence covers the question: monotone in alpha."""
-    return any(piece.ratio < policy.alpha_of(piece) for piece in retrieval.evidence)
+    return any(covers(piece, policy) for piece in retrieval.evidence)
+
+
+def covers(piece: Evidence, policy: Policy) -> bool:
+    """Tell whether a piece is near and certain enough to answer from."""
+    return piece.ratio < bound(piece, policy)
+
+
+def bound(piece: Evidence, policy: Policy) -> float:
+    """Return what a piece's distance / confidence is held against."""
+    name = "verified_ratio" if piece.is_verified else "unverified_ratio"
+    return SIGNALS[name].limit_in(policy) or 0.0
 
 
 def judge_coverage(
@@ -110,12 +121,12 @@ def _signals(retrieval: Retrieval, policy: Policy) -> tuple[Signal, ...]:
     best = min(evidence, key=lambda piece: _share(piece, policy), default=None)
     passed = passes(retrieval, policy) if policy.hard_refusal else None
     ratio = best.ratio if best else None
-    bound = policy.alpha_of(best) if best else policy.alpha
+    limit = bound(best, policy) if best else policy.alpha
     nearest = min((piece.distance for piece in evidence), default=None)
     verified = min((p.ratio for p in evidence if p.is_verified), default=None)
     unverified = min((p.ratio for p in evidence if not p.is_verified), default=None)
     return (
-        Signal(gate, "distance_over_confidence", ratio, bound, passed),
+        Signal(gate, "distance_over_confidence", ratio, limit, passed),
         Signal(gate, "verified_ratio", verified, policy.alpha, None),
         Signal(gate, "unverified_ratio", unverified, policy.alpha_unverified, None),
         Signal(gate, "nearest_distance", nearest, policy.horizon, None),
@@ -125,5 +136,5 @@ def _signals(retrieval: Retrieval, policy: Policy) -> tuple[Signal, ...]:
 
 def _share(piece: Evidence, policy: Policy) -> float:
     """Return the ratio as a share of its bound; a bound of 0 lets nothing pass."""
-    bound = policy.alpha_of(piece)
-    return piece.ratio / bound if bound > 0 else float("inf")
+    limit = bound(piece, policy)
+    return piece.ratio / limit if limit > 0 else float("inf")

@@ -24,6 +24,7 @@ from typing import Final, Protocol
 from kb.types import Evidence
 
 from .gates import Reason
+from .hard_gate import covers
 from .monitored_words import (
     Word,
     augmented_query,
@@ -296,4 +297,4 @@ class _Settling:
         )
         if not self._policy.hard_refusal:
             return found.evidence
-        return [p for p in found.evidence if p.ratio < self._policy.alpha_of(p)]
+        return [p for p in found.evidence if covers(p, self._policy)]

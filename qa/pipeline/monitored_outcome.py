@@ -6,7 +6,7 @@ from kb.text.terms import terms
 from kb.types import Evidence
 
 from .agree import judge_agreement
-from .gates import Decision, Gate, Reason, Signal
+from .gates import Decision, Gate, Reason, Signal, judge
 from .language_model import Citation
 from .monitored import Monitored
 from .policy import Policy
@@ -72,20 +72,16 @@ def judge_monitored(
 def _signals(
     monitored: Monitored, added: tuple[str, ...], policy: Policy, *, is_answered: bool
 ) -> tuple[Signal, ...]:
-    gate = Gate.BOUNDARY
     (name, weakest), *others = monitored.signals
+    values = {
+        **dict(others),
+        HAS_DRAFT: float(is_answered),
+        "monitored_added_facts": float(len(added)),
+    }
     return (
         # Below its threshold evidence was looked for: nothing was refused by it yet.
-        Signal(gate, name, weakest, policy.min_token_confidence, None),
-        *(Signal(gate, other, value, None, None) for other, value in others),
-        Signal(gate, HAS_DRAFT, float(is_answered), 1.0, is_answered),
-        Signal(
-            gate,
-            "monitored_added_facts",
-            float(len(added)),
-            0.0,
-            not added if policy.support_check else None,
-        ),
+        Signal(Gate.BOUNDARY, name, weakest, policy.min_token_confidence, None),
+        *judge(Gate.BOUNDARY, values, policy).signals,
     )
 
 

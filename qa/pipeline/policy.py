@@ -1,9 +1,9 @@
 """Every threshold and switch of one answer."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
-
-from kb.types import Evidence
+from typing import Any
 
 # As the CBDR paper: so many times the pieces that are kept are ranked anew.
 CANDIDATES_A_PIECE = 3
@@ -38,115 +38,248 @@ class RetrievalTiming(StrEnum):
     MONITORED = "monitored"
 
 
+class Section(StrEnum):
+    """Which part of a form a field belongs to."""
+
+    HARD_REFUSAL = "Hard refusal"
+    VERBATIM = "Word-for-word answers"
+    SOFT_REFUSAL = "Soft refusal"
+    ABSTENTION = "Abstention"
+    AGREEMENT = "Agreement"
+    SHOWN = "What is shown, and when"
+    TIMING = "When evidence is looked for"
+    RECORD = "Record"
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What there is to say of a policy's field: model, forms, REST and tables read this.
+
+    Attributes:
+        label: What pages call it.
+        help: What it does, in a sentence or two.
+        limits: What it may be, both ends included; None for what is no number.
+        symbol: What papers call it.
+    """
+
+    section: Section
+    label: str
+    help: str = ""
+    limits: tuple[float, float] | None = None
+    symbol: str = ""
+
+    @property
+    def described(self) -> str:
+        """What it does, with the paper's symbol."""
+        symbol = f"In the paper: {self.symbol}." if self.symbol else ""
+        return f"{self.help} {symbol}".strip()
+
+
+def _field(
+    default: object,
+    section: Section,
+    label: str,
+    help_text: str = "",
+    *,
+    limits: tuple[float, float] | None = None,
+    symbol: str = "",
+) -> Any:  # noqa: ANN401  # a dataclass field of the annotated type
+    return field(
+        default=default,
+        metadata=_metadata(section, label, help_text, limits, symbol),
+    )
+
+
+def _metadata(
+    section: Section,
+    label: str,
+    help_text: str,
+    limits: tuple[float, float] | None = None,
+    symbol: str = "",
+) -> dict[str, Declared]:
+    return {"declared": Declared(section, label, help_text, limits, symbol)}
+
+
+_DISTANCE, _SHARE, _FLOOR = (0.0, 2.0), (0.0, 1.0), (0.01, 1.0)
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """Every threshold and switch of one answer; versioned and stored with it.
 
-    Attributes:
-        alpha: Hard refusal unless some verified piece of evidence has distance /
-            confidence < alpha (L2R eq. 2, on Euclidean L2 of unit vectors), or some
-            unverified piece has it < alpha_unverified too.
-        alpha_unverified: The bound for evidence that nobody verified, where it is the
-            lower one.
-        horizon: Distance beyond which an entry counts as unrelated ("nothing known"
-            instead of "too far"; no near miss).
-        top_k: Pieces of evidence handed to the language model.
-        verbatim_distance: Largest distance of the verbatim tier; 0 switches it off.
-        unverified_floor: Least confidence of unverified evidence; 1 admits verified
-            evidence alone.
-        answer_from_enriched: Whether what a language model proposed may be evidence
-            before a curator has reviewed it.
-        enriched_floor: Least confidence of such evidence.
-        hard_refusal: Whether the distance may refuse; if not, it is measured and
-            stored (shadow). Without any evidence there is nothing to answer from.
-        soft_refusal: Whether the model's own verdict may refuse, or is in shadow.
-        support_check: Whether an answer that its evidence does not carry is refused, or
-            the check is in shadow.
-        min_verdict: Least probability of "can answer" in [0, 1] where the language
-            model gives one.
-        abstention: Whether too little confidence may refuse, or is in shadow.
-        min_confidence: Least confidence in [0, 1] by the answer's own activations; 0
-            lets all pass, and so do the next two.
-        min_early_confidence: The same from the prompt alone; below it no answer is
-            written.
-        min_joint_confidence: The same from all signals together.
-        answer_without_probe: Whether an answer is shown whose confidence abstention
-            enforces and nothing in force can tell.
-        sources_must_agree: Whether an answer is refused whose evidence another piece of
-            evidence contradicts, or is shown with a notice.
-        reveal_not_entitled: Whether a refusal may tell that knowledge exists which the
-            asker may not see.
-        refuse_when_stale: Whether a stale policy refuses everything or answers with a
-            warning.
-        scope: What may be answered from.
-        retrieval_timing: When evidence is looked for.
-        min_known: Least known_probability in [0, 1] at which the model answers by itself; CBDR's
-            beta. Above 1 it never does.
-        steering: How strongly activations are moved towards honesty while a monitored
-            answer is written; 1 is half of what both instructions of the fit differ by.
-        min_token_confidence: Least confidence of a monitored word, in the same unit; it
-            holds for one model and its directions.
-        rerank: Whether what was found is put in the order in which it helps the model.
-        debias_verdict: Whether the model's verdict is corrected by what it says of past
-            questions whose answer is known.
-        calibrated_embedder: Fingerprint that alpha was set for.
-        calibrated_language_model: Fingerprint that min_verdict was set for; several are
-            separated by spaces.
-        calibrated_retrieval: Way of searching, and its metric, that alpha was set for.
-        calibrated_probes: Fingerprints, separated by spaces, of the probes that the
-            least confidences were set for; such sets of several language models are
-            separated by "|".
-        calibrated_own_knowledge: Fingerprint of what tells whether the model knows, that
-            min_known was set for; where another runs, evidence is always looked for.
-        is_calibrated: Whether the thresholds come from labelled answers.
+    A gate that is switched off is measured and stored all the same (shadow). Without any
+    evidence there is nothing to answer from, whatever is switched off.
     """
 
-    name: str
-    version: int
-    alpha: float
-    alpha_unverified: float
-    horizon: float
-    top_k: int
-    verbatim_distance: float
-    unverified_floor: float
-    answer_from_enriched: bool
-    enriched_floor: float
-    hard_refusal: bool
-    soft_refusal: bool
-    support_check: bool
-    min_verdict: float
-    abstention: bool
-    min_confidence: float
-    min_early_confidence: float
-    min_joint_confidence: float
-    answer_without_probe: bool
-    sources_must_agree: bool
-    reveal_not_entitled: bool
-    refuse_when_stale: bool
-    scope: Scope
-    retrieval_timing: RetrievalTiming
-    min_known: float
-    steering: float
-    min_token_confidence: float
-    rerank: bool
-    debias_verdict: bool
-    calibrated_embedder: str
-    calibrated_language_model: str
-    calibrated_retrieval: str
-    calibrated_probes: str
-    calibrated_own_knowledge: str
-    is_calibrated: bool
+    name: str = "default"
+    version: int = 1
+    hard_refusal: bool = _field(
+        True, Section.HARD_REFUSAL, "hard refusal",
+        "May the distance refuse? If not it is measured, stored and not "
+        "enforced (shadow).",
+    )  # fmt: skip
+    # The defaults were chosen on the bundled models and the demonstration questions as a
+    # whole: what the knowledge base answers lies at ratios from 0 to 0.84, what it only
+    # touches from 0.91 (one at 0.85), what it knows nothing of from 1.24; the same
+    # question in other words lies below 0.2, and other questions' words must agree too.
+    # Of 52 verdicts behind that alpha, those on right answers are at 0.63 and above (one
+    # at 0.41), the others at 0.49 and below (one at 0.92). That is how they were found,
+    # not how well they generalise: labelled answers of one's own calibrate better ones.
+    alpha: float = _field(
+        0.85, Section.HARD_REFUSAL, "maximum distance",
+        "Hard refusal unless the least distance / confidence is below it "
+        "(Euclidean distance of unit vectors, 0 to 2).",
+        limits=_DISTANCE, symbol="alpha (Learn to Refuse, equation 2)",
+    )  # fmt: skip
+    alpha_unverified: float = _field(
+        2.0, Section.HARD_REFUSAL, "maximum distance of unverified evidence",
+        "A lower bound than alpha for evidence that nobody verified; anything "
+        "above alpha sets none.",
+        limits=_DISTANCE,
+    )  # fmt: skip
+    horizon: float = _field(
+        1.2, Section.HARD_REFUSAL, "horizon",
+        "Distance beyond which an entry counts as unrelated.",
+        limits=_DISTANCE,
+    )  # fmt: skip
+    top_k: int = _field(
+        4, Section.HARD_REFUSAL, "pieces of evidence", limits=(1, 20)
+    )  # fmt: skip
+    verbatim_distance: float = _field(
+        0.35, Section.VERBATIM, "maximum distance of a word-for-word answer",
+        "Largest distance of a word-for-word answer; 0 switches it off.",
+        limits=_DISTANCE,
+    )  # fmt: skip
+    unverified_floor: float = _field(
+        0.75, Section.HARD_REFUSAL, "minimum confidence of unverified evidence",
+        "Least confidence of unverified evidence; 1 admits verified only.",
+        limits=_FLOOR,
+    )  # fmt: skip
+    answer_from_enriched: bool = _field(
+        False, Section.HARD_REFUSAL, "answers from what a model proposed",
+        "May what a language model proposed be evidence before a curator has "
+        "reviewed it? The answer then says so.",
+    )  # fmt: skip
+    enriched_floor: float = _field(
+        0.4, Section.HARD_REFUSAL, "minimum confidence of what a model proposed",
+        "Least confidence of evidence that a language model proposed and "
+        "nobody reviewed.",
+        limits=_FLOOR,
+    )  # fmt: skip
+    soft_refusal: bool = _field(
+        True, Section.SOFT_REFUSAL, "soft refusal",
+        "May the model's verdict refuse, or is it in shadow?",
+    )  # fmt: skip
+    min_verdict: float = _field(
+        0.6, Section.SOFT_REFUSAL, "minimum verdict",
+        "Least probability of the model's verdict that the evidence answers.",
+        limits=_SHARE,
+    )  # fmt: skip
+    support_check: bool = _field(
+        True, Section.SOFT_REFUSAL, "support check",
+        "Is an answer refused that its evidence does not carry, or is the "
+        "check in shadow?",
+    )  # fmt: skip
+    abstention: bool = _field(
+        False, Section.ABSTENTION, "abstention",
+        "May too little confidence refuse, or is it in shadow?",
+    )  # fmt: skip
+    min_confidence: float = _field(
+        0.0, Section.ABSTENTION, "minimum confidence by activations",
+        "Least confidence of the probe that reads the answer's activations; 0 "
+        "lets all pass.",
+        limits=_SHARE,
+    )  # fmt: skip
+    min_early_confidence: float = _field(
+        0.0, Section.ABSTENTION, "minimum early confidence",
+        "Least confidence of the probe that reads question and evidence; below "
+        "it nothing is written. 0 lets all pass.",
+        limits=_SHARE,
+    )  # fmt: skip
+    min_joint_confidence: float = _field(
+        0.0, Section.ABSTENTION, "minimum joint confidence",
+        "Least confidence of the probe that weighs all signals; 0 lets all "
+        "pass.",
+        limits=_SHARE,
+    )  # fmt: skip
+    answer_without_probe: bool = _field(
+        True, Section.ABSTENTION, "answers without a probe",
+        "Is an answer shown whose confidence is enforced and can't be told, "
+        "for no probe fits the language model?",
+    )  # fmt: skip
+    sources_must_agree: bool = _field(
+        True, Section.AGREEMENT, "refuses where sources disagree",
+        "Is an answer refused that another entry contradicts, as long as "
+        "curators have not settled which is right? Off, it is shown with a notice.",
+    )  # fmt: skip
+    reveal_not_entitled: bool = _field(
+        False, Section.SHOWN, "tells of knowledge that the asker may not see",
+        "May a refusal tell that there is knowledge the asker may not see?",
+    )  # fmt: skip
+    refuse_when_stale: bool = _field(
+        False, Section.SHOWN, "refuses while stale",
+        "Refuse everything while the thresholds belong to other models.",
+    )  # fmt: skip
+    scope: Scope = field(default=Scope.KNOWLEDGE_BASE, metadata=_metadata(
+        Section.TIMING, "scope",
+        "knowledge_base answers from evidence alone; adaptive also from what "
+        "the language model knows by itself, and says that no source carries it.",
+    ))  # fmt: skip
+    retrieval_timing: RetrievalTiming = field(default=RetrievalTiming.ALWAYS, metadata=_metadata(
+        Section.TIMING, "retrieval timing",
+        "When evidence is looked for. All but always need the adaptive scope: "
+        "boundary (a probe of the question), history (past questions like it), "
+        "log_probability (of the draft), monitored (while it is written).",
+    ))  # fmt: skip
+    min_known: float = _field(
+        0.95, Section.TIMING, "minimum known probability",
+        "Least sureness at which the language model answers by itself; above "
+        "1 it never does. Set it from a risk-coverage curve.",
+        limits=(0.0, 1.01), symbol="beta (CBDR)",
+    )  # fmt: skip
+    steering: float = _field(
+        0.3, Section.TIMING, "steering",
+        "How strongly a monitored answer is moved towards honesty: 1 is half of "
+        "the way between untruthful and honest, 0 not at all.",
+        limits=(-20.0, 20.0),
+    )  # fmt: skip
+    min_token_confidence: float = _field(
+        0.0, Section.TIMING, "minimum confidence of a word",
+        "Least confidence of a word of a monitored answer; below it evidence is "
+        "looked for. 1 is as a confident person, -1 as an unconfident one.",
+        limits=(-1000.0, 1000.0),
+    )  # fmt: skip
+    rerank: bool = _field(
+        False, Section.TIMING, "reranking",
+        "Is what was found put in the order in which it helps the model? "
+        "Needs a reranker.",
+    )  # fmt: skip
+    debias_verdict: bool = _field(
+        False, Section.SOFT_REFUSAL, "verdict corrected by past ones",
+        "Is the model's verdict corrected by what it says of past questions "
+        "that experts judged?",
+    )  # fmt: skip
+    # Fingerprints, several separated by spaces: what the thresholds were set for.
+    calibrated_embedder: str = _field(
+        "", Section.RECORD, "set for the embedding model"
+    )  # fmt: skip
+    calibrated_language_model: str = _field(
+        "", Section.RECORD, "set for the language model"
+    )  # fmt: skip
+    calibrated_retrieval: str = _field(
+        "", Section.RECORD, "set for the way of searching"
+    )  # fmt: skip
+    # Such sets of several language models are separated by "|".
+    calibrated_probes: str = _field("", Section.RECORD, "set for the probes")
+    calibrated_own_knowledge: str = _field(
+        "", Section.RECORD, "set for the closed-book model"
+    )  # fmt: skip
+    is_calibrated: bool = _field(False, Section.RECORD, "from labelled answers")
 
     @property
     def candidates(self) -> int:
         """How many pieces are looked for."""
         return self.top_k * (CANDIDATES_A_PIECE if self.rerank else 1)
-
-    def alpha_of(self, piece: Evidence) -> float:
-        """Return the bound that this piece's distance / confidence is held against."""
-        if piece.is_verified:
-            return self.alpha
-        return min(self.alpha, self.alpha_unverified)
 
     @property
     def least_enriched(self) -> float | None:
@@ -158,3 +291,23 @@ class Policy:
         """The early confidence below which no answer is written; None for no such one."""
         is_enforced = self.abstention and self.min_early_confidence > 0
         return self.min_early_confidence if is_enforced else None
+
+
+# By field, in the order of showing.
+DECLARED: Mapping[str, Declared] = {
+    each.name: each.metadata["declared"]
+    for each in fields(Policy)
+    if "declared" in each.metadata
+}
+# What a person sets; the rest says what thresholds were set for.
+CHOSEN = tuple(
+    name for name, each in DECLARED.items() if each.section is not Section.RECORD
+)
+
+
+def default(name: str) -> Any:  # noqa: ANN401  # of the field's own type
+    """Return a field's default."""
+    return getattr(_DEFAULTS, name)
+
+
+_DEFAULTS = Policy()

@@ -1,110 +1,29 @@
-"""What a policy would make of signals that were measured before: the gates, played again.
+"""What a policy would make of signals that were measured before: the gates, replayed.
 
 Thresholds can be compared on logged answers without asking any model. Only what was
 measured can be judged: where a gate was enforced and refused, nothing behind it is known.
+The same steps decide one question's numbers and columns of many.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
 
-from .agree import DISAGREEING
-from .gates import CONFIDENCES, EARLY, Gate
-from .policy import RetrievalTiming, Scope
+from .gates import EARLY, SIGNALS, Gate, rows_of
+from .policy import Policy, RetrievalTiming, Scope
+from .rules import Mask, Measured, Values
 from .self_knowledge import HAS_DRAFT, KNOWN_PROBABILITY, SIGNAL_BY_TIMING
 
 Signals = Mapping[str, float | None]
+RATIO = "distance_over_confidence"
+RATIOS = ("verified_ratio", "unverified_ratio")
+EVIDENCE = (*RATIOS, RATIO)
 # Measured of an answer that was watched while it was written, and of no other.
 _WATCHED = "least_token_confidence"
 
 
-class Thresholds(Protocol):
-    """What of a policy decides on signals: `types.Policy`, or the row that it is of."""
-
-    @property
-    def scope(self) -> str:
-        """What may be answered from; a `Scope`."""
-        ...
-
-    @property
-    def retrieval_timing(self) -> str:
-        """When evidence is looked for; a `RetrievalTiming`."""
-        ...
-
-    @property
-    def min_known(self) -> float:
-        """Least known probability at which the model answers by itself."""
-        ...
-
-    @property
-    def alpha(self) -> float:
-        """Bound of distance / confidence, in [0, 2]."""
-        ...
-
-    @property
-    def alpha_unverified(self) -> float:
-        """The same for unverified evidence, where it is the lower one."""
-        ...
-
-    @property
-    def verbatim_distance(self) -> float:
-        """Largest distance of a verbatim answer; 0 for none."""
-        ...
-
-    @property
-    def min_verdict(self) -> float:
-        """Least probability of the verdict "can answer"."""
-        ...
-
-    @property
-    def hard_refusal(self) -> bool:
-        """Whether the distance may refuse."""
-        ...
-
-    @property
-    def soft_refusal(self) -> bool:
-        """Whether the verdict may refuse."""
-        ...
-
-    @property
-    def support_check(self) -> bool:
-        """Whether a lack of support may refuse."""
-        ...
-
-    @property
-    def abstention(self) -> bool:
-        """Whether too little confidence may refuse."""
-        ...
-
-    @property
-    def min_confidence(self) -> float:
-        """Least confidence by the answer's activations; 0 for none, as the next two."""
-        ...
-
-    @property
-    def min_early_confidence(self) -> float:
-        """The same before any answer token."""
-        ...
-
-    @property
-    def min_joint_confidence(self) -> float:
-        """The same by all signals together."""
-        ...
-
-    @property
-    def answer_without_probe(self) -> bool:
-        """Whether an answer is shown whose confidence nothing can tell."""
-        ...
-
-    @property
-    def sources_must_agree(self) -> bool:
-        """Whether an answer is refused that other evidence contradicts."""
-        ...
-
-
 class Played(StrEnum):
-    """What became of a question that was played again."""
+    """What became of a question that was replayed."""
 
     ANSWERED = "answered"
     REFUSED = "refused"
@@ -119,43 +38,69 @@ class Replay:
     gate: Gate | None = None
 
 
-def replay(signals: Signals, policy: Thresholds) -> Replay:
+def replay(signals: Signals, policy: Policy) -> Replay:
     """Decide by stored signals, as the gates would with this policy's thresholds.
 
-    Staleness is not played again. An answer that its early confidence would end is
-    refused before the verdict on it, as by a language model that can be stopped.
+    Staleness is not replayed. An answer that its early confidence would end is refused
+    before the verdict on it, as by a language model that can be stopped.
 
     Args:
         signals: By name, as `flat` returns them.
         policy: The thresholds, and which gates are in shadow.
     """
-    known = _by_own_knowledge(signals, policy)
+    known = _by_self_knowledge(signals, policy)
     if known is not None:
         return known
-    if not _has_evidence(signals):
+    if not signals.keys() & set(RATIOS):  # stored before the two were told apart
+        signals = {**signals, RATIOS[0]: signals.get(RATIO)}
+    measured = Values(signals)
+    if not passes_hard_gate(measured, policy):
         return Replay(Played.REFUSED, Gate.HARD_REFUSAL)
-    if policy.hard_refusal and not _is_covered(signals, policy):
-        return Replay(Played.REFUSED, Gate.HARD_REFUSAL)
-    is_unread = signals.get("readable") is None
-    if is_unread and _is_verbatim(signals, policy):
-        return _by_agreement(signals, policy)
-    if ends_early(signals, policy):
-        return Replay(Played.REFUSED, Gate.ABSTENTION)
-    if is_unread:
-        return Replay(Played.UNKNOWN)
-    if _is_refused_softly(signals, policy):
-        return Replay(Played.REFUSED, Gate.SOFT_REFUSAL)
-    trusted = _by_confidence(signals, policy)
-    if trusted.outcome is not Played.ANSWERED:
-        return trusted
-    return _by_agreement(signals, policy)
+    for gate, stops in steps_behind_hard_gate(measured, policy):
+        if stops:
+            return Replay(Played.REFUSED if gate else Played.UNKNOWN, gate)
+    return Replay(Played.ANSWERED)
 
 
-def ends_early(signals: Signals, policy: Thresholds) -> bool:
+def passes_hard_gate(measured: Measured, policy: Policy) -> Mask:
+    """Tell whether there is evidence, and any of it is near enough."""
+    found = covered = False
+    for name in EVIDENCE:
+        found = found | is_measured(measured, name)
+    for name in RATIOS:
+        covered = covered | (SIGNALS[name].fails(name, measured, policy) ^ True)
+    return found & covered
+
+
+def steps_behind_hard_gate(
+    measured: Measured, policy: Policy
+) -> Iterator[tuple[Gate | None, Mask]]:
+    """Yield in order which gate ends a question; None where nothing more is known.
+
+    The first that ends it counts. What nothing ends is answered.
+    """
+    unread = is_measured(measured, "readable") ^ True
+    verbatim = unread & _is_verbatim(measured, policy)
+    written = verbatim ^ True
+    yield Gate.ABSTENTION, written & SIGNALS[EARLY].is_low(EARLY, measured, policy)
+    yield None, written & unread
+    for gate in (Gate.SOFT_REFUSAL, Gate.ABSTENTION):
+        yield gate, written & _fails(gate, measured, policy)
+    unknown: Mask = False
+    for name, row in rows_of(Gate.ABSTENTION).items():
+        unknown = unknown | row.is_unknown(name, measured, policy)
+    yield None, written & unknown
+    yield Gate.AGREEMENT, _fails(Gate.AGREEMENT, measured, policy)
+
+
+def is_measured(measured: Measured, name: str) -> Mask:
+    value = measured.value(name)
+    return value == value
+
+
+def ends_early(signals: Signals, policy: Policy) -> bool:
     """Tell whether the answer ends before it begins, for too little early confidence."""
-    early = signals.get(EARLY)
-    is_low = early is not None and early < policy.min_early_confidence
-    return policy.abstention and is_low
+    return bool(SIGNALS[EARLY].is_low(EARLY, Values(signals), policy))
 
 
 def flat(signals: object) -> dict[str, float | None]:
@@ -164,95 +109,39 @@ def flat(signals: object) -> dict[str, float | None]:
     return {str(row["name"]): row["value"] for row in rows}
 
 
-def _by_confidence(signals: Signals, policy: Thresholds) -> Replay:
-    """Hold what the probes said; what they were not asked, the gate before prevented."""
-    held = [
-        (name, least)
-        for name, field in CONFIDENCES.items()
-        if policy.abstention and (least := getattr(policy, field)) > 0
-    ]
-    for name, least in held:
-        value = signals.get(name)
-        is_wanting = value is None and name in signals
-        is_low = value is not None and value < least
-        if is_low or (is_wanting and not policy.answer_without_probe):
-            return Replay(Played.REFUSED, Gate.ABSTENTION)
-    unknown = any(name not in signals for name, _ in held)
-    return Replay(Played.UNKNOWN if unknown else Played.ANSWERED)
+def _fails(gate: Gate, measured: Measured, policy: Policy) -> Mask:
+    fails: Mask = False
+    for name, row in rows_of(gate).items():
+        fails = fails | row.fails(name, measured, policy)
+    return fails
 
 
-def _by_agreement(signals: Signals, policy: Thresholds) -> Replay:
-    """Refuse what other evidence contradicts; where it was not asked, none is known."""
-    if policy.sources_must_agree and signals.get(DISAGREEING):
-        return Replay(Played.REFUSED, Gate.AGREEMENT)
-    return Replay(Played.ANSWERED)
+def _is_verbatim(measured: Measured, policy: Policy) -> Mask:
+    """Tell what a verified entry answers word for word; its distance is its ratio."""
+    is_near = measured.value("question_distance") < policy.alpha
+    is_on = policy.verbatim_distance > 0
+    return is_on & is_near & (_fails(Gate.VERBATIM, measured, policy) ^ True)
 
 
-def _by_own_knowledge(signals: Signals, policy: Thresholds) -> Replay | None:
+def _by_self_knowledge(signals: Signals, policy: Policy) -> Replay | None:
     """Decide what the model answers by itself; None where evidence is looked for.
 
-    A known_probability is held against a threshold of its own timing alone, and what was watched
-    while it was written can't be played again.
+    A known probability is held against a threshold of its own timing alone, and what
+    was watched while it was written can't be replayed.
     """
-    stands = signals.get(HAS_DRAFT)
+    has_draft = signals.get(HAS_DRAFT)
     if _WATCHED in signals:
         return Replay(Played.UNKNOWN)
     if policy.scope == Scope.ADAPTIVE:
-        told_by = SIGNAL_BY_TIMING.get(RetrievalTiming(policy.retrieval_timing))
-        if told_by not in signals:
-            return Replay(Played.UNKNOWN)
-        known_probability = signals.get(KNOWN_PROBABILITY)
         if (
-            known_probability is not None
-            and known_probability >= policy.min_known
-            and stands != 0.0
+            SIGNAL_BY_TIMING.get(RetrievalTiming(policy.retrieval_timing))
+            not in signals
         ):
-            return Replay(Played.UNKNOWN if stands is None else Played.ANSWERED)
-    if stands == 1.0 and not _has_evidence(signals):
+            return Replay(Played.UNKNOWN)
+        row = SIGNALS[KNOWN_PROBABILITY]
+        is_known = not row.fails(KNOWN_PROBABILITY, Values(signals), policy)
+        if is_known and has_draft != 0.0:
+            return Replay(Played.UNKNOWN if has_draft is None else Played.ANSWERED)
+    if has_draft == 1.0 and all(signals.get(name) is None for name in EVIDENCE):
         return Replay(Played.UNKNOWN)  # it was answered before anything was looked for
     return None
-
-
-def _has_evidence(signals: Signals) -> bool:
-    return any(
-        signals.get(name) is not None
-        for name in ("verified_ratio", "unverified_ratio", "distance_over_confidence")
-    )
-
-
-def _is_covered(signals: Signals, policy: Thresholds) -> bool:
-    bounds = (
-        ("verified_ratio", policy.alpha),
-        ("unverified_ratio", min(policy.alpha, policy.alpha_unverified)),
-    )
-    ratios = [(signals[name], bound) for name, bound in bounds if name in signals]
-    if not ratios:  # stored before the two were told apart
-        ratios = [(signals.get("distance_over_confidence"), policy.alpha)]
-    return any(ratio is not None and ratio < bound for ratio, bound in ratios)
-
-
-def _is_verbatim(signals: Signals, policy: Thresholds) -> bool:
-    # Of a verified entry, whose distance is its ratio.
-    distance = signals.get("question_distance")
-    is_near = distance is not None and 0 < policy.verbatim_distance >= distance
-    is_covered = distance is not None and distance < policy.alpha
-    return is_near and is_covered and signals.get("same_words") == 1.0
-
-
-def _is_refused_softly(signals: Signals, policy: Thresholds) -> bool:
-    if signals["readable"] == 0.0 or signals.get("answer_characters") == 0.0:
-        return True
-    if policy.soft_refusal and not _is_willing(signals, policy):
-        return True
-    return policy.support_check and (
-        not signals.get("citations_verified") or bool(signals.get("unsupported_facts"))
-    )
-
-
-def _is_willing(signals: Signals, policy: Thresholds) -> bool:
-    probability = signals.get("verdict_probability")
-    if signals.get("not_a_refusal_in_prose") == 0.0:
-        return False
-    if probability is None:
-        return signals.get("verdict") == 1.0
-    return probability >= policy.min_verdict

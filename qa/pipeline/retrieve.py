@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from .hard_gate import passes
+from .hard_gate import covers, passes
 from .policy import Policy
 from .values import Question, Retrieval, Retriever
 
@@ -75,7 +75,7 @@ def rerank(
         ranked = [piece for _, piece in sorted(pairs, key=lambda pair: -pair[0])]
         fingerprint = by.fingerprint
     kept = ranked[: policy.top_k]
-    covering = [piece for piece in ranked if piece.ratio < policy.alpha_of(piece)]
+    covering = [piece for piece in ranked if covers(piece, policy)]
     if covering and not any(piece in covering for piece in kept):
         kept = [*kept[:-1], covering[0]]
     return replace(found, evidence=tuple(kept)), fingerprint

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Protocol
 
-from .gates import Gate, Signal
+from .gates import Gate, judge
 from .language_model import Generation
 from .policy import Policy, RetrievalTiming
 from .refusal_detector import is_refusal
@@ -82,17 +82,14 @@ def consider(
     considered = own.consider(question)
     holds = holds_for(own.fingerprint, policy)
     known_probability = considered.known_probability if holds else None
-    is_known = known_probability is not None and known_probability >= policy.min_known
-    gate = Gate.BOUNDARY
-    signals = (
-        Signal(gate, KNOWN_PROBABILITY, known_probability, policy.min_known, is_known),
-        *(Signal(gate, name, value, None, None) for name, value in considered.signals),
-    )
+    values = {KNOWN_PROBABILITY: known_probability, **dict(considered.signals)}
+    signals = judge(Gate.BOUNDARY, values, policy).signals
+    is_known = signals[0].passed is True
     return considered, Boundary(is_known, own.fingerprint, considered.examples, signals)
 
 
 def recall(
-    considered: KnowledgeEstimate, boundary: Boundary
+    considered: KnowledgeEstimate, boundary: Boundary, *, policy: Policy
 ) -> tuple[Generation | None, Boundary]:
     """Let the model answer by itself, where it knows.
 
@@ -102,6 +99,6 @@ def recall(
         return None, boundary
     draft = considered.answer()
     says = bool(draft.answer.strip()) and not is_refusal(draft.answer)
-    said = Signal(Gate.BOUNDARY, HAS_DRAFT, float(says), 1.0, says)
-    signals = (*boundary.signals, said)
+    said = judge(Gate.BOUNDARY, {HAS_DRAFT: float(says)}, policy)
+    signals = (*boundary.signals, *said.signals)
     return draft if says else None, replace(boundary, signals=signals, is_answered=says)

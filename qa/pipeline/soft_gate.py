@@ -8,7 +8,7 @@ from kb.text.terms import Terms, is_month, terms
 from kb.text.words import sentences
 from kb.types import Evidence
 
-from .gates import Decision, Gate, Reason, Signal
+from .gates import Decision, Gate, Reason, judge
 from .language_model import Citation, Generation
 from .policy import Policy
 from .refusal_detector import is_refusal
@@ -174,87 +174,24 @@ def judge_generation(
     """
     calibration = calibration_of(policy, retrieval, language_model)
     is_stale = calibration is Calibration.STALE and policy.refuse_when_stale
-    doubts = (
-        (is_stale, Reason.POLICY_STALE),
-        (generation.malformed, Reason.MALFORMED_OUTPUT),
-        (not generation.answer.strip(), Reason.MODEL_DECLINED),
-        (policy.soft_refusal and _declined(generation, policy), Reason.MODEL_DECLINED),
-        (policy.support_check and not _is_supported(support), Reason.UNSUPPORTED),
-    )
-    reason = next((reason for holds, reason in doubts if holds), None)
-    signals = _signals(generation, support, policy)
-    return Decision(Gate.SOFT_REFUSAL, reason, reason, signals)
-
-
-def _declined(generation: Generation, policy: Policy) -> bool:
-    return not _is_willing(generation, policy) or is_refusal(generation.answer)
-
-
-def _is_supported(support: Support) -> bool:
-    return bool(support.citations) and not support.unsupported
-
-
-def _is_willing(generation: Generation, policy: Policy) -> bool:
-    """Hold the verdict's probability against the policy; without one, take its word."""
-    if generation.deciding_verdict is None:
-        return generation.can_answer
-    return generation.deciding_verdict >= policy.min_verdict
-
-
-def _signals(
-    generation: Generation, support: Support, policy: Policy
-) -> tuple[Signal, ...]:
-    gate = Gate.SOFT_REFUSAL
-    probability = generation.deciding_verdict
-    is_willing = _is_willing(generation, policy)
-    speaks = not is_refusal(generation.answer)
-    held, unsupported = len(support.citations), len(support.unsupported)
-
-    def judged(passed: bool, *, applies: bool = True) -> bool | None:
-        return passed if policy.soft_refusal and applies else None
-
-    def checked(passed: bool) -> bool | None:
-        return passed if policy.support_check else None
-
-    word = judged(generation.can_answer, applies=probability is None)
-    likely = judged(is_willing, applies=probability is not None)
-    return (
-        Signal(
-            gate,
-            "readable",
-            float(not generation.malformed),
-            1.0,
-            not generation.malformed,
-        ),
-        # An empty answer is refused whatever is in shadow.
-        Signal(
-            gate, "answer_characters", float(len(generation.answer.strip())), None, None
-        ),
-        Signal(gate, "verdict", float(generation.can_answer), 1.0, word),
-        Signal(gate, "verdict_probability", probability, policy.min_verdict, likely),
-        *_before_debiasing(generation),
-        Signal(gate, "not_a_refusal_in_prose", float(speaks), 1.0, judged(speaks)),
-        Signal(gate, "citations_verified", float(held), 1.0, checked(held > 0)),
-        Signal(gate, "citations_dropped", float(support.dropped), None, None),
-        Signal(
-            gate, "unsupported_facts", float(unsupported), 0.0, checked(not unsupported)
-        ),
-        Signal(gate, "answer_in_evidence", support.answer_overlap, None, None),
-        Signal(gate, "question_in_evidence", support.question_overlap, None, None),
-        Signal(gate, "log_probability", generation.log_probability, None, None),
-    )
-
-
-def _before_debiasing(generation: Generation) -> tuple[Signal, ...]:
-    """Return what stood in the deciding verdict's place, where past ones corrected it."""
     debiased = generation.debiased
-    if debiased is None:
-        return ()
-    return tuple(
-        Signal(Gate.SOFT_REFUSAL, name, value, None, None)
-        for name, value in (
-            ("debiased_verdict", debiased.probability),
-            ("uncorrected_verdict", debiased.uncorrected),
-            ("own_verdict", generation.verdict_probability),
-        )
-    )
+    values = {
+        "readable": float(not generation.malformed),
+        "answer_characters": float(len(generation.answer.strip())),
+        "verdict": float(generation.can_answer),
+        "verdict_probability": generation.deciding_verdict,
+        **({} if debiased is None else {
+            "debiased_verdict": debiased.probability,
+            "uncorrected_verdict": debiased.uncorrected,
+            "own_verdict": generation.verdict_probability,
+        }),
+        "not_a_refusal_in_prose": float(not is_refusal(generation.answer)),
+        "citations_verified": float(len(support.citations)),
+        "citations_dropped": float(support.dropped),
+        "unsupported_facts": float(len(support.unsupported)),
+        "answer_in_evidence": support.answer_overlap,
+        "question_in_evidence": support.question_overlap,
+        "log_probability": generation.log_probability,
+    }  # fmt: skip
+    first = Reason.POLICY_STALE if is_stale else None
+    return judge(Gate.SOFT_REFUSAL, values, policy, first=first)

@@ -8,7 +8,7 @@ from kb.text.terms import Terms, question_kind, terms
 from kb.text.vocabulary import OPPOSITES, ORDERING
 from kb.types import Evidence
 
-from .gates import Gate, Signal
+from .gates import Gate, judge
 from .policy import Policy
 from .values import Question, Retrieval, VerbatimMatch
 
@@ -30,23 +30,13 @@ def match_verbatim(
     nearest = next(iter(pairs), None)
     match = next((p for p in pairs if _may_match(question.text, p, policy)), None)
     shown = match or nearest
-    signals = (
-        Signal(
-            Gate.VERBATIM,
-            "question_distance",
-            shown.distance if shown else None,
-            policy.verbatim_distance,
-            bool(shown and shown.distance <= policy.verbatim_distance),
-        ),
-        Signal(
-            Gate.VERBATIM,
-            "same_words",
-            float(asks_the_same(question.text, shown.question)) if shown else None,
-            1.0,
-            bool(shown and asks_the_same(question.text, shown.question)),
-        ),
-    )
-    return VerbatimMatch(match, signals)
+    values = {
+        "question_distance": shown.distance if shown else None,
+        "same_words": float(asks_the_same(question.text, shown.question))
+        if shown
+        else None,
+    }
+    return VerbatimMatch(match, judge(Gate.VERBATIM, values, policy).signals)
 
 
 def asks_the_same(asked: str, known: str) -> bool:

@@ -19,7 +19,13 @@ from qa.calibration.current_fingerprints import Running, current_fingerprints
 from qa.calibration.forms import author_of
 from qa.calibration.pages import CalibrationPages
 from qa.calibration.threshold_effects import has_drifted
-from qa.pipeline.policy import RetrievalTiming, Scope
+from qa.pipeline.policy import (
+    CHOSEN,
+    DECLARED,
+    RetrievalTiming,
+    Scope,
+    Section,
+)
 from qa.policies.models import Policy, RefusalWording
 from qa.policies.services import (
     SCOPE_REMEDY,
@@ -33,7 +39,7 @@ from qa.policies.services import (
 
 @admin.register(RefusalWording)
 class RefusalWordingAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
-    """What a refusal says; without a row here the built-in words stand."""
+    """What a refusal says; without a row here the built-in words are used."""
 
     list_display = ["knowledge_base", "language", "shown_reason", "text"]
     list_filter = ["knowledge_base", "language", "reason"]
@@ -42,19 +48,11 @@ class RefusalWordingAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no 
 
     @admin.display(description="reason", ordering="reason")
     def shown_reason(self, wording: RefusalWording) -> str:
-        """Show what an empty reason stands for."""
+        """Show what an empty reason means."""
         return wording.get_reason_display() if wording.reason else "every other reason"
 
 
-_CHOSEN = (
-    "knowledge_base", "name", "scope", "retrieval_timing", "min_known", "steering",
-    "min_token_confidence", "rerank", "debias_verdict", "hard_refusal", "alpha", "alpha_unverified", "horizon",
-    "top_k", "verbatim_distance", "unverified_floor", "answer_from_enriched",
-    "enriched_floor", "soft_refusal", "min_verdict",
-    "support_check", "abstention", "min_confidence", "min_early_confidence",
-    "min_joint_confidence", "answer_without_probe", "sources_must_agree", "reveal_not_entitled",
-    "refuse_when_stale",
-)  # fmt: skip
+_CHOSEN = ("knowledge_base", "name", *CHOSEN)
 
 
 class PolicyForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable when it runs
@@ -63,6 +61,8 @@ class PolicyForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptabl
     class Meta:
         model = Policy
         fields = _CHOSEN
+        labels: ClassVar = {name: DECLARED[name].label for name in CHOSEN}
+        help_texts: ClassVar = {name: DECLARED[name].described for name in CHOSEN}
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
@@ -99,64 +99,15 @@ class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     list_select_related = ["knowledge_base", "created_by", "certificate"]
     actions_detail = ["try_this", "make_new_version", "activate_this"]
     actions_list = ["open_calibration", "evaluate"]
-    fieldsets = [
+    fieldsets: ClassVar = [
         (None, {"fields": ["knowledge_base", "name"]}),
-        (
-            "Hard refusal",
-            {
-                "fields": [
-                    "hard_refusal",
-                    "alpha",
-                    "alpha_unverified",
-                    "horizon",
-                    "top_k",
-                    "unverified_floor",
-                    "answer_from_enriched",
-                    "enriched_floor",
-                ]
-            },
-        ),
-        (
-            "When evidence is looked for",
-            {
-                "fields": [
-                    "scope",
-                    "retrieval_timing",
-                    "min_known",
-                    "steering",
-                    "min_token_confidence",
-                    "rerank",
-                ]
-            },
-        ),
-        ("Word-for-word answers", {"fields": ["verbatim_distance"]}),
-        (
-            "Soft refusal",
-            {
-                "fields": [
-                    "soft_refusal",
-                    "min_verdict",
-                    "debias_verdict",
-                    "support_check",
-                ]
-            },
-        ),
-        (
-            "Abstention",
-            {
-                "fields": [
-                    "abstention",
-                    "min_confidence",
-                    "min_early_confidence",
-                    "min_joint_confidence",
-                    "answer_without_probe",
-                ]
-            },
-        ),
-        ("Agreement", {"fields": ["sources_must_agree"]}),
-        (
-            "What is told and when",
-            {"fields": ["reveal_not_entitled", "refuse_when_stale"]},
+        *(
+            (
+                section.value,
+                {"fields": [f for f in CHOSEN if DECLARED[f].section is section]},
+            )
+            for section in Section
+            if section is not Section.RECORD
         ),
     ]
     _made_by_machine: ClassVar = [

@@ -21,6 +21,7 @@ from qa.calibration.current_fingerprints import (
 )
 from qa.calibration.models import Certificate, DriftReading
 from qa.exceptions import PolicyNotFoundError
+from qa.pipeline.policy import DECLARED
 from qa.pipeline.values import Calibration
 from qa.policies.models import Policy
 
@@ -62,14 +63,7 @@ class PolicySerializer(serializers.ModelSerializer[Policy]):
     class Meta:
         model = Policy
         fields = [
-            "id", "knowledge_base", "name", "version", "is_active", "hard_refusal",
-            "alpha", "alpha_unverified", "horizon", "top_k", "verbatim_distance",
-            "unverified_floor", "answer_from_enriched", "enriched_floor", "soft_refusal", "min_verdict", "support_check",
-            "abstention", "min_confidence", "min_early_confidence",
-            "min_joint_confidence", "answer_without_probe", "sources_must_agree", "reveal_not_entitled",
-            "refuse_when_stale", "scope", "retrieval_timing", "min_known", "steering",
-            "min_token_confidence", "rerank", "debias_verdict", "calibrated_embedder", "calibrated_language_model",
-            "calibrated_retrieval", "calibrated_probes", "calibrated_own_knowledge", "is_calibrated",
+            "id", "knowledge_base", "name", "version", "is_active", *DECLARED,
             "calibration", "certificate", "created_at",
         ]  # fmt: skip
         read_only_fields = fields

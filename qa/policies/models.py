@@ -1,4 +1,6 @@
-from typing import Self
+from dataclasses import fields
+from enum import StrEnum
+from typing import Any, Self
 
 from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
@@ -7,8 +9,20 @@ from django.db.models import Q
 
 from kb.documents.models import KnowledgeBase
 from qa.pipeline.gates import Reason
+from qa.pipeline.policy import DECLARED, RetrievalTiming, Scope, default
 from qa.pipeline.policy import Policy as PolicyValue
-from qa.pipeline.policy import RetrievalTiming, Scope
+
+
+def _declared(name: str) -> dict[str, Any]:
+    """Return default, range and help of a field, as the pipeline declares them."""
+    declared, value = DECLARED[name], default(name)
+    options: dict[str, Any] = {"help_text": declared.help, "default": value}
+    if isinstance(value, StrEnum):
+        options["default"] = value.value
+    if declared.limits:
+        low, high = declared.limits
+        options["validators"] = [MinValueValidator(low), MaxValueValidator(high)]
+    return options
 
 
 class Policy(models.Model):
@@ -23,155 +37,42 @@ class Policy(models.Model):
     name = models.CharField(max_length=100, default="default")
     version = models.PositiveIntegerField(help_text="1-based, within name.")
     is_active = models.BooleanField(default=False)
-    # The defaults were chosen on the bundled models and the demonstration questions as a
-    # whole: what the knowledge base answers lies at ratios from 0 to 0.84, what it only
-    # touches from 0.91 (one at 0.85), what it knows nothing of from 1.24; the same
-    # question in other words lies below 0.2, and other questions' words must agree too.
-    # Of 52 verdicts behind that alpha, those on right answers are at 0.63 and above (one at
-    # 0.41), the others at 0.49 and below (one at 0.92). That is how they were found, not how well they generalise:
-    # labelled answers of one's own calibrate better ones.
-    alpha = models.FloatField(
-        default=0.85,
-        validators=[MinValueValidator(0.0), MaxValueValidator(2.0)],
-        help_text="Hard refusal unless the least distance / confidence is below it "
-        "(Euclidean distance of unit vectors, 0 to 2).",
-    )
-    alpha_unverified = models.FloatField(
-        default=2.0,
-        validators=[MinValueValidator(0.0), MaxValueValidator(2.0)],
-        help_text="A lower bound than alpha for evidence that nobody verified; anything "
-        "above alpha sets none.",
-    )
-    horizon = models.FloatField(
-        default=1.2,
-        validators=[MinValueValidator(0.0), MaxValueValidator(2.0)],
-        help_text="Distance beyond which an entry counts as unrelated.",
-    )
-    top_k = models.PositiveSmallIntegerField(
-        default=4, validators=[MinValueValidator(1), MaxValueValidator(20)]
-    )
-    verbatim_distance = models.FloatField(
-        default=0.35,
-        validators=[MinValueValidator(0.0), MaxValueValidator(2.0)],
-        help_text="Largest distance of a word-for-word answer; 0 switches it off.",
-    )
-    unverified_floor = models.FloatField(
-        default=0.75,
-        validators=[MinValueValidator(0.01), MaxValueValidator(1.0)],
-        help_text="Least confidence of unverified evidence; 1 admits verified only.",
-    )
-    answer_from_enriched = models.BooleanField(
-        default=False,
-        help_text="May what a language model proposed be evidence before a curator has "
-        "reviewed it? The answer then says so.",
-    )
-    enriched_floor = models.FloatField(
-        default=0.4,
-        validators=[MinValueValidator(0.01), MaxValueValidator(1.0)],
-        help_text="Least confidence of evidence that a language model proposed and "
-        "nobody reviewed.",
-    )
-    hard_refusal = models.BooleanField(
-        default=True,
-        help_text="May the distance refuse? If not it is measured, stored and not "
-        "enforced (shadow).",
-    )
-    soft_refusal = models.BooleanField(
-        default=True, help_text="May the model's verdict refuse, or is it in shadow?"
-    )
-    support_check = models.BooleanField(
-        default=True,
-        help_text="Is an answer refused that its evidence does not carry, or is the "
-        "check in shadow?",
-    )
-    min_verdict = models.FloatField(
-        default=0.6,
-        validators=[MinValueValidator(0.0), MaxValueValidator(1.0)],
-        help_text="Least probability of the model's verdict that the evidence answers.",
-    )
-    abstention = models.BooleanField(
-        default=False,
-        help_text="May too little confidence refuse, or is it in shadow?",
-    )
-    min_confidence = models.FloatField(
-        default=0.0,
-        validators=[MinValueValidator(0.0), MaxValueValidator(1.0)],
-        help_text="Least confidence of the probe that reads the answer's activations; 0 "
-        "lets all pass.",
-    )
-    min_early_confidence = models.FloatField(
-        default=0.0,
-        validators=[MinValueValidator(0.0), MaxValueValidator(1.0)],
-        help_text="Least confidence of the probe that reads question and evidence; below "
-        "it nothing is written. 0 lets all pass.",
-    )
-    min_joint_confidence = models.FloatField(
-        default=0.0,
-        validators=[MinValueValidator(0.0), MaxValueValidator(1.0)],
-        help_text="Least confidence of the probe that weighs all signals; 0 lets all "
-        "pass.",
-    )
-    answer_without_probe = models.BooleanField(
-        default=True,
-        help_text="Is an answer shown whose confidence is enforced and can't be told, "
-        "for no probe fits the language model?",
-    )
-    sources_must_agree = models.BooleanField(
-        default=True,
-        help_text="Is an answer refused that another entry contradicts, as long as "
-        "curators have not settled which is right? Off, it is shown with a notice.",
-    )
-    reveal_not_entitled = models.BooleanField(
-        default=False,
-        help_text="May a refusal tell that there is knowledge the asker may not see?",
-    )
-    refuse_when_stale = models.BooleanField(
-        default=False,
-        help_text="Refuse everything while the thresholds belong to other models.",
-    )
+    # Defaults, ranges and help are declared in qa.pipeline.policy.
+    alpha = models.FloatField(**_declared("alpha"))
+    alpha_unverified = models.FloatField(**_declared("alpha_unverified"))
+    horizon = models.FloatField(**_declared("horizon"))
+    top_k = models.PositiveSmallIntegerField(**_declared("top_k"))
+    verbatim_distance = models.FloatField(**_declared("verbatim_distance"))
+    unverified_floor = models.FloatField(**_declared("unverified_floor"))
+    answer_from_enriched = models.BooleanField(**_declared("answer_from_enriched"))
+    enriched_floor = models.FloatField(**_declared("enriched_floor"))
+    hard_refusal = models.BooleanField(**_declared("hard_refusal"))
+    soft_refusal = models.BooleanField(**_declared("soft_refusal"))
+    support_check = models.BooleanField(**_declared("support_check"))
+    min_verdict = models.FloatField(**_declared("min_verdict"))
+    abstention = models.BooleanField(**_declared("abstention"))
+    min_confidence = models.FloatField(**_declared("min_confidence"))
+    min_early_confidence = models.FloatField(**_declared("min_early_confidence"))
+    min_joint_confidence = models.FloatField(**_declared("min_joint_confidence"))
+    answer_without_probe = models.BooleanField(**_declared("answer_without_probe"))
+    sources_must_agree = models.BooleanField(**_declared("sources_must_agree"))
+    reveal_not_entitled = models.BooleanField(**_declared("reveal_not_entitled"))
+    refuse_when_stale = models.BooleanField(**_declared("refuse_when_stale"))
     scope = models.CharField(
         max_length=14,
         choices=[(each.value, each.value) for each in Scope],
-        default=Scope.KNOWLEDGE_BASE.value,
-        help_text="knowledge_base answers from evidence alone; adaptive also from what "
-        "the language model knows by itself, and says that no source carries it.",
+        **_declared("scope"),
     )
     retrieval_timing = models.CharField(
         max_length=15,
         choices=[(each.value, each.value) for each in RetrievalTiming],
-        default=RetrievalTiming.ALWAYS.value,
-        help_text="When evidence is looked for. All but always need the adaptive scope: "
-        "boundary (a probe of the question), history (past questions like it), "
-        "log_probability (of the draft), monitored (while it is written).",
+        **_declared("retrieval_timing"),
     )
-    min_known = models.FloatField(
-        default=0.95,
-        validators=[MinValueValidator(0.0), MaxValueValidator(1.01)],
-        help_text="Least sureness at which the language model answers by itself; above "
-        "1 it never does. Set it from a risk-coverage curve.",
-    )
-    steering = models.FloatField(
-        default=0.3,
-        validators=[MinValueValidator(-20.0), MaxValueValidator(20.0)],
-        help_text="How strongly a monitored answer is moved towards honesty: 1 is half of "
-        "the way between untruthful and honest, 0 not at all.",
-    )
-    min_token_confidence = models.FloatField(
-        default=0.0,
-        validators=[MinValueValidator(-1000.0), MaxValueValidator(1000.0)],
-        help_text="Least confidence of a word of a monitored answer; below it evidence is "
-        "looked for. 1 is as a confident person, -1 as an unconfident one.",
-    )
-    rerank = models.BooleanField(
-        default=False,
-        help_text="Is what was found put in the order in which it helps the model? "
-        "Needs a reranker.",
-    )
-    debias_verdict = models.BooleanField(
-        default=False,
-        help_text="Is the model's verdict corrected by what it says of past questions "
-        "that experts judged?",
-    )
+    min_known = models.FloatField(**_declared("min_known"))
+    steering = models.FloatField(**_declared("steering"))
+    min_token_confidence = models.FloatField(**_declared("min_token_confidence"))
+    rerank = models.BooleanField(**_declared("rerank"))
+    debias_verdict = models.BooleanField(**_declared("debias_verdict"))
     calibrated_embedder = models.CharField(max_length=64, blank=True)
     calibrated_language_model = models.CharField(max_length=200, blank=True)
     calibrated_retrieval = models.CharField(max_length=100, blank=True)
@@ -211,43 +112,10 @@ class Policy(models.Model):
 
     def as_value(self) -> PolicyValue:
         """Return the frozen value that the pipeline decides by."""
-        return PolicyValue(
-            name=self.name,
-            version=self.version,
-            alpha=self.alpha,
-            alpha_unverified=self.alpha_unverified,
-            horizon=self.horizon,
-            top_k=self.top_k,
-            verbatim_distance=self.verbatim_distance,
-            unverified_floor=self.unverified_floor,
-            answer_from_enriched=self.answer_from_enriched,
-            enriched_floor=self.enriched_floor,
-            hard_refusal=self.hard_refusal,
-            soft_refusal=self.soft_refusal,
-            support_check=self.support_check,
-            min_verdict=self.min_verdict,
-            abstention=self.abstention,
-            min_confidence=self.min_confidence,
-            min_early_confidence=self.min_early_confidence,
-            min_joint_confidence=self.min_joint_confidence,
-            answer_without_probe=self.answer_without_probe,
-            sources_must_agree=self.sources_must_agree,
-            reveal_not_entitled=self.reveal_not_entitled,
-            refuse_when_stale=self.refuse_when_stale,
-            scope=Scope(self.scope),
-            retrieval_timing=RetrievalTiming(self.retrieval_timing),
-            min_known=self.min_known,
-            steering=self.steering,
-            min_token_confidence=self.min_token_confidence,
-            rerank=self.rerank,
-            debias_verdict=self.debias_verdict,
-            calibrated_embedder=self.calibrated_embedder,
-            calibrated_language_model=self.calibrated_language_model,
-            calibrated_retrieval=self.calibrated_retrieval,
-            calibrated_probes=self.calibrated_probes,
-            calibrated_own_knowledge=self.calibrated_own_knowledge,
-            is_calibrated=self.is_calibrated,
-        )
+        values = {each.name: getattr(self, each.name) for each in fields(PolicyValue)}
+        values["scope"] = Scope(self.scope)
+        values["retrieval_timing"] = RetrievalTiming(self.retrieval_timing)
+        return PolicyValue(**values)
 
 
 class RefusalWording(models.Model):

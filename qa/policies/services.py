@@ -1,6 +1,6 @@
 """Versions of a knowledge base's thresholds: made, activated, never changed."""
 
-from typing import TypedDict, Unpack
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, User
@@ -12,7 +12,7 @@ from kb.documents.models import KnowledgeBase
 from probes.cards import ProbeKind
 from probes.models import Probe
 from qa.exceptions import PolicyError
-from qa.pipeline.policy import RetrievalTiming, Scope
+from qa.pipeline.policy import DECLARED, RetrievalTiming, Scope
 from qa.policies.models import Policy, PolicyActivation
 
 from .ask_prefetch import prefetched
@@ -32,45 +32,6 @@ SCOPE_REMEDY = (
 )
 
 
-class PolicyChanges(TypedDict, total=False):
-    """What a new version may set otherwise than the version it is made from."""
-
-    name: str
-    alpha: float
-    alpha_unverified: float
-    horizon: float
-    top_k: int
-    verbatim_distance: float
-    unverified_floor: float
-    answer_from_enriched: bool
-    enriched_floor: float
-    hard_refusal: bool
-    soft_refusal: bool
-    support_check: bool
-    min_verdict: float
-    abstention: bool
-    min_confidence: float
-    min_early_confidence: float
-    min_joint_confidence: float
-    answer_without_probe: bool
-    sources_must_agree: bool
-    reveal_not_entitled: bool
-    refuse_when_stale: bool
-    scope: Scope
-    retrieval_timing: RetrievalTiming
-    min_known: float
-    steering: float
-    min_token_confidence: float
-    rerank: bool
-    debias_verdict: bool
-    calibrated_embedder: str
-    calibrated_language_model: str
-    calibrated_retrieval: str
-    calibrated_probes: str
-    calibrated_own_knowledge: str
-    is_calibrated: bool
-
-
 # What a timing reads activations by, and what there is without it.
 _READ_BY = {
     RetrievalTiming.BOUNDARY: (
@@ -82,7 +43,7 @@ _READ_BY = {
         "questions are kept and not answered. Fit some: manage.py train directions.",
     ),
 }
-CHANGEABLE = frozenset(PolicyChanges.__annotations__)
+CHANGEABLE = frozenset(DECLARED) | {"name"}
 # That thresholds come from labelled answers is said of those very ones, never inherited.
 _COPIED = CHANGEABLE - {"is_calibrated"}
 
@@ -125,14 +86,14 @@ def ensure_default_policy(knowledge_base: KnowledgeBase) -> Policy:
 
 
 def new_version(
-    policy: Policy, *, by: AbstractBaseUser | None, **changes: Unpack[PolicyChanges]
+    policy: Policy, *, by: AbstractBaseUser | None, **changes: object
 ) -> Policy:
     """Make an inactive version from `policy` with some values set otherwise.
 
     It is not calibrated unless the changes say so, and a certificate stays with the
     version that earned it.
     """
-    fields = {name: getattr(policy, name) for name in _COPIED} | dict(changes)
+    fields: dict[str, Any] = {name: getattr(policy, name) for name in _COPIED} | changes
     name = str(fields["name"])
     author = by if isinstance(by, User) else None
     with transaction.atomic():
@@ -179,7 +140,7 @@ def activate(
 def lacking(policy: Policy) -> str:
     """Return what a policy asks for and is not there, in words; "" where all is.
 
-    It is no error: what can't be told is looked for, and what can't be watched is kept
+    It is no error: what is not known is looked for, and what can't be monitored is kept
     and answered later. Whether what is there fits the language model, only loading it
     tells.
     """
@@ -196,7 +157,7 @@ def lacking(policy: Policy) -> str:
     in_force = Probe.objects.filter(kind=kind, state=Probe.State.ACTIVE)
     if kind is None or in_force.exists():
         return ""
-    return f"No {kind.value} probe is in force: {remedy}"
+    return f"No {kind.value} probe is active: {remedy}"
 
 
 def _next_version(knowledge_base: KnowledgeBase, name: str) -> int:

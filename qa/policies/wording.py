@@ -1,6 +1,7 @@
-"""What a refusal says: one function for every path that shows one."""
+"""What is said of each reason for a refusal: to its asker, and on pages."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from qa.pipeline.gates import Reason
 
@@ -85,13 +86,115 @@ def refusal_text(
     """Return what is shown for `reason` in `language` (two letters).
 
     Args:
-        reason: The reason that the asker may be told (`Outcome.shown_reason`).
+        reason: The reason that the asker may see (`Outcome.shown_reason`).
         language: A language without texts of its own is answered in English.
         overrides: The knowledge base's own texts by (language, reason); the reason ""
-            stands for every reason without one.
+            covers every reason without one.
     """
     own = overrides or {}
     for key in ((language, reason.value), (language, "")):
         if key in own:
             return own[key]
     return _DEFAULTS.get(language, _DEFAULTS["en"])[reason]
+
+
+# Why a question was refused, and what to do now, as pages say it.
+
+
+_RETURN_TO_PERSON = "Ask a colleague who knows the subject."
+_REPHRASE = "Name the product, fee or process in the words that a document would use."
+_REPORT = (
+    "If this should be known, press “No, we should know this” and say what is missing: "
+    "the knowledge team reads it."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonWords:
+    """Why a question was refused, and what its asker can do now."""
+
+    title: str
+    why: str
+    next_steps: tuple[str, ...]
+
+
+REASONS = {
+    Reason.NOTHING_KNOWN: ReasonWords(
+        "Nothing is known about this",
+        "No entry of the knowledge base is related to the question.",
+        (_RETURN_TO_PERSON, _REPORT),
+    ),
+    Reason.TOO_FAR: ReasonWords(
+        "No entry is close enough",
+        "The nearest entries are related, but none of them covers this question.",
+        (
+            "Look at the related entries: one may contain what you need.",
+            _REPHRASE,
+            _REPORT,
+        ),
+    ),
+    Reason.UNVERIFIED_ONLY: ReasonWords(
+        "The matching entry is not verified",
+        "An entry matches, but nobody has verified it yet.",
+        (
+            "Do not pass on an unverified entry as a fact.",
+            "Ask the knowledge team to verify the entry.",
+        ),
+    ),
+    Reason.EXPIRED_ONLY: ReasonWords(
+        "The matching entry has expired",
+        "An entry matches, but it was valid only until a date that has passed.",
+        (
+            "Do not use the old rule: it may have changed.",
+            "Ask the knowledge team to renew the entry.",
+        ),
+    ),
+    Reason.NOT_ENTITLED: ReasonWords(
+        "You do not have access to this knowledge",
+        "There is an entry about this for another audience.",
+        ("Hand the case to a colleague of the team in charge.",),
+    ),
+    Reason.MODEL_DECLINED: ReasonWords(
+        "The evidence does not answer the question",
+        "Entries on the subject were found and read, but they do not contain the answer.",
+        ("Read the related entries yourself.", _REPHRASE, _REPORT),
+    ),
+    Reason.MALFORMED_OUTPUT: ReasonWords(
+        "The language model's output could not be read",
+        "Entries were found, but the model's output could not be checked.",
+        ("Read the related entries yourself.", "Ask again in other words."),
+    ),
+    Reason.UNSUPPORTED: ReasonWords(
+        "The answer was not supported by the evidence",
+        "A draft was written and withheld, because no entry supports what it says.",
+        ("Read the related entries yourself.", _RETURN_TO_PERSON, _REPORT),
+    ),
+    Reason.LOW_CONFIDENCE: ReasonWords(
+        "Confidence is too low",
+        "The language model's activations did not look as they do when its answers are "
+        "right.",
+        ("Read the related entries yourself.", _RETURN_TO_PERSON, _REPORT),
+    ),
+    Reason.NO_PROBE: ReasonWords(
+        "Answer confidence unavailable",
+        "The policy requires a confidence for every answer, and no probe fits the "
+        "language model that is running.",
+        ("Tell your administrator.", "Read the related entries yourself."),
+    ),
+    Reason.SOURCES_DISAGREE: ReasonWords(
+        "The sources disagree",
+        "Two entries that the answer would rest on contradict each other, and nobody has "
+        "decided yet which one is right.",
+        (
+            "Read both entries below; present neither to the customer as certain.",
+            "Ask a colleague who knows which one is right.",
+            "The conflict is on the knowledge team's list.",
+        ),
+    ),
+    Reason.POLICY_STALE: ReasonWords(
+        "The thresholds must be recalibrated",
+        "The models have changed since the thresholds were set, and the policy does not "
+        "answer until they are recalibrated.",
+        ("Tell your administrator.", _RETURN_TO_PERSON),
+    ),
+}

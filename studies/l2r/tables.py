@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from qa.evaluation.judging import Judged
 from qa.evaluation.report.tables import TextTable, percent
+from qa.pipeline.policy import Policy
 from studies.figures import bounds
 
 from .knowledge import Confidence
@@ -26,7 +27,6 @@ from .tallies import (
     TABLE_3,
     TABLE_4,
     WITHOUT_STEPS,
-    Gates,
     Tally,
     alpha_sweep,
     plain_tally,
@@ -36,7 +36,7 @@ from .tallies import (
 
 RATIOS: Final = (1.0, 0.75, 0.5, 0.25, 0.0)
 _ALPHAS: Final = tuple(step / 20 for step in range(1, 29))  # Euclidean, .05 to 1.4
-_GATES: Final[Mapping[str, Gates]] = {
+_GATES: Final[Mapping[str, Policy]] = {
     "L2R": L2R,
     "without soft refusal": NO_SOFT,
     "without hard refusal": NO_HARD,

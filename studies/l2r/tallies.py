@@ -21,7 +21,7 @@ from qa.evaluation.metrics.intervals import (
     mean,
     wilson_interval,
 )
-from qa.pipeline.policy import RetrievalTiming, Scope
+from qa.pipeline.policy import Policy
 from qa.pipeline.replay import Played, replay
 
 # By suite's name: (questions answered, accuracy in per cent).
@@ -91,34 +91,16 @@ EUCLIDEAN_ALPHA: Final = ALPHA_SQUARED**0.5
 # Counts and accuracies under any thresholds, played again on one run in shadow.
 
 
-@dataclass(frozen=True, slots=True)
-class Gates:
-    """`replay.Thresholds`: Learn to Refuse's two gates.
-
-    Attributes:
-        alpha: Bound of the Euclidean distance over confidence; the release's .75 on the
-            squared distance is its square root here, exactly so at confidence 1.
-    """
-
-    scope: str = Scope.KNOWLEDGE_BASE
-    retrieval_timing: str = RetrievalTiming.ALWAYS
-    min_known: float = 1.01
-    alpha: float = EUCLIDEAN_ALPHA
-    alpha_unverified: float = 2.0
-    verbatim_distance: float = 0.0
-    min_verdict: float = 0.5
-    hard_refusal: bool = True
-    soft_refusal: bool = True
-    support_check: bool = False
-    abstention: bool = False
-    min_confidence: float = 0.0
-    min_early_confidence: float = 0.0
-    min_joint_confidence: float = 0.0
-    answer_without_probe: bool = True
-    sources_must_agree: bool = False
-
-
-L2R = Gates()
+# Learn to Refuse's two gates. Its bound of .75 on the squared distance is the square root
+# of that on the Euclidean one, exactly so at confidence 1.
+L2R = Policy(
+    name="Learn to Refuse",
+    alpha=EUCLIDEAN_ALPHA,
+    verbatim_distance=0.0,
+    min_verdict=0.5,
+    support_check=False,
+    sources_must_agree=False,
+)
 NO_HARD = replace(L2R, hard_refusal=False)
 NO_SOFT = replace(L2R, soft_refusal=False)
 NO_GATE = replace(L2R, hard_refusal=False, soft_refusal=False)
@@ -161,7 +143,7 @@ def ungated_tally(rows: Sequence[Judged]) -> Tally:
     return _tally(len(rows), values)
 
 
-def tally(rows: Sequence[Judged], gates: Gates) -> Tally:
+def tally(rows: Sequence[Judged], gates: Policy) -> Tally:
     """Return how it does under these gates, played again on signals from shadow."""
     answered = [row for row in rows if _is_answered(row, gates)]
     ids = {row.id for row in answered}
@@ -183,11 +165,11 @@ def alpha_sweep(
 ) -> list[tuple[float, Tally]]:
     """Return the tally at each Euclidean alpha; refusals can only fall as it grows."""
     return [
-        (alpha, tally(rows, Gates(alpha=alpha, soft_refusal=soft))) for alpha in alphas
+        (alpha, tally(rows, Policy(alpha=alpha, soft_refusal=soft))) for alpha in alphas
     ]
 
 
-def _is_answered(row: Judged, gates: Gates) -> bool:
+def _is_answered(row: Judged, gates: Policy) -> bool:
     return (
         "accuracy" in row.measures
         and replay(row.signals, gates).outcome is Played.ANSWERED

@@ -9,8 +9,9 @@ import numpy as np
 
 from qa.evaluation.decisions import FloatArray, IntArray, Table
 from qa.exceptions import CalibrationError
-from qa.pipeline.gates import THRESHOLDED, Gate, Score, Trust
+from qa.pipeline.gates import THRESHOLDED
 from qa.pipeline.policy import Policy
+from qa.pipeline.rules import SignalRow, Trust
 
 from .bounds import p_values
 
@@ -21,7 +22,7 @@ _MOST_FINE = 3  # signals whose grid is fine enough
 _DECIMALS = 6
 
 
-def chosen_scores(table: Table, signals: Sequence[str]) -> dict[str, Score]:
+def chosen_scores(table: Table, signals: Sequence[str]) -> dict[str, SignalRow]:
     """Return how the named signals are read, those that were measured at all.
 
     Raises:
@@ -44,7 +45,9 @@ def chosen_scores(table: Table, signals: Sequence[str]) -> dict[str, Score]:
     return measured
 
 
-def candidates(table: Table, base: Policy, scores: Mapping[str, Score]) -> list[Policy]:
+def candidates(
+    table: Table, base: Policy, scores: Mapping[str, SignalRow]
+) -> list[Policy]:
     """Return `base` with every combination of thresholds that is worth trying.
 
     The thresholds lie at quantiles of the signals in `table` and at the ends of what is
@@ -75,23 +78,17 @@ def candidates(table: Table, base: Policy, scores: Mapping[str, Score]) -> list[
 
 
 def with_thresholds(
-    base: Policy, thresholds: Mapping[str, float], scores: Mapping[str, Score]
+    base: Policy, thresholds: Mapping[str, float], scores: Mapping[str, SignalRow]
 ) -> Policy:
     """Return `base` with these thresholds, and with the gates of `scores` switched on."""
     changes: dict[str, Any] = dict(thresholds)
-    gates = {score.gate for score in scores.values()}
-    if Gate.HARD_REFUSAL in gates:
-        changes["hard_refusal"] = True
-    if Gate.SOFT_REFUSAL in gates:
-        changes["soft_refusal"] = True
-    if Gate.ABSTENTION in gates:
-        changes["abstention"] = True
+    changes |= {score.switch: True for score in scores.values()}
     # What is near enough to answer may not count as unrelated.
     changes["horizon"] = max(base.horizon, thresholds.get("alpha", base.alpha))
     return replace(base, **changes)
 
 
-def thresholds_of(column: FloatArray, score: Score, size: int) -> list[float]:
+def thresholds_of(column: FloatArray, score: SignalRow, size: int) -> list[float]:
     """Return at most `size` thresholds, the strictest first."""
     low, high = score.limits
     measured = column[~np.isnan(column)]

@@ -15,8 +15,9 @@ from qa.evaluation.decisions import (
     was_measured,
 )
 from qa.exceptions import CalibrationError
-from qa.pipeline.gates import THRESHOLDED, Score
+from qa.pipeline.gates import THRESHOLDED
 from qa.pipeline.policy import Policy
+from qa.pipeline.rules import SignalRow
 
 from .bounds import least_shown, shown_needed
 from .candidates import chosen_scores
@@ -86,7 +87,7 @@ CALIBRATABLE = tuple(THRESHOLDED)
 class _Asked:
     base: Policy
     signals: tuple[str, ...]
-    scores: Mapping[str, Score]
+    scores: Mapping[str, SignalRow]
     epsilon: float
     delta: float
     seed: int

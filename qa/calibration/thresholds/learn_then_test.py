@@ -12,8 +12,8 @@ import numpy as np
 
 from qa.evaluation.decisions import FloatArray, Table
 from qa.exceptions import CalibrationError
-from qa.pipeline.gates import Score
 from qa.pipeline.policy import Policy
+from qa.pipeline.rules import SignalRow
 
 from .bounds import upper_bound, upper_bounds
 from .candidates import candidates, testing_order
@@ -23,7 +23,7 @@ _RIDGE = 1.0
 _STEPS = 25
 
 
-def smoothed_errors(table: Table, scores: Mapping[str, Score]) -> FloatArray:
+def smoothed_errors(table: Table, scores: Mapping[str, SignalRow]) -> FloatArray:
     """Return for each row the mean of its label (1 is wrong) and what its signals say.
 
     The latter is a logistic regression on the standardised signals, with a ridge (Hoerl
@@ -45,7 +45,7 @@ def smoothed_errors(table: Table, scores: Mapping[str, Score]) -> FloatArray:
     return (wrong + _logistic(features @ weights)) / 2
 
 
-def _features(table: Table, scores: Mapping[str, Score]) -> list[FloatArray]:
+def _features(table: Table, scores: Mapping[str, SignalRow]) -> list[FloatArray]:
     columns = []
     for name in scores:
         values = table.values[name]
@@ -95,7 +95,7 @@ def learn_then_test(
     test: Table,
     *,
     base: Policy,
-    scores: Mapping[str, Score],
+    scores: Mapping[str, SignalRow],
     epsilon: float,
     delta: float,
 ) -> Course:
@@ -124,7 +124,7 @@ def learn_then_test(
     )
 
 
-def thresholds_in(policy: Policy, scores: Mapping[str, Score]) -> dict[str, float]:
+def thresholds_in(policy: Policy, scores: Mapping[str, SignalRow]) -> dict[str, float]:
     """Return the policy's thresholds of these signals, by field."""
     fields = (score.threshold for score in scores.values())
     return {field: getattr(policy, field) for field in fields}
@@ -133,7 +133,7 @@ def thresholds_in(policy: Policy, scores: Mapping[str, Score]) -> dict[str, floa
 def tested(
     table: Table,
     policy: Policy,
-    scores: Mapping[str, Score],
+    scores: Mapping[str, SignalRow],
     epsilon: float,
     delta: float,
 ) -> Tested:
@@ -153,7 +153,7 @@ def tested(
 def best_possible(
     table: Table,
     policies: Sequence[Policy],
-    scores: Mapping[str, Score],
+    scores: Mapping[str, SignalRow],
     epsilon: float,
     delta: float,
 ) -> Tested:
@@ -172,7 +172,7 @@ def select_with_guaranteed_risk(
     table: Table,
     *,
     base: Policy,
-    scores: Mapping[str, Score],
+    scores: Mapping[str, SignalRow],
     epsilon: float,
     delta: float,
 ) -> Course:

@@ -9,10 +9,11 @@ from pydantic import TypeAdapter, ValidationError
 from qa.evaluation.judging import Judged
 from qa.exceptions import EvaluationDataError
 from qa.pipeline.gates import SCORES
+from qa.pipeline.policy import Policy
 
 from . import counts
 from .counts import columns_of
-from .signals import FrozenThresholds, ablations, alpha_sweep, signals
+from .signals import ablations, alpha_sweep, signals
 
 _JUDGED: Final = TypeAdapter(Judged)
 # What fields are called in a report where it is not their own name.
@@ -72,9 +73,7 @@ def _judged(name: str, row: object) -> Judged:
         ) from error
 
 
-def build_report(
-    rows: Sequence[Judged], *, policy: FrozenThresholds | None
-) -> dict[str, Any]:
+def build_report(rows: Sequence[Judged], *, policy: Policy | None) -> dict[str, Any]:
     """Report on what became of labelled questions.
 
     Args:

@@ -14,10 +14,10 @@ from qa.evaluation.metrics.calibration_error import (
 )
 from qa.evaluation.metrics.selective import auroc, precision_recall
 from qa.exceptions import EvaluationDataError
+from qa.pipeline.policy import Policy
 
 from .signals import (
     PROBABILITIES,
-    FrozenThresholds,
     alpha_sweep,
     probabilities_of,
     scores_of,
@@ -46,16 +46,14 @@ if TYPE_CHECKING:
 Rows = Sequence[LabelledAnswer]
 
 
-def plot_svg(name: str, rows: Rows, policy: FrozenThresholds | None) -> bytes:
+def plot_svg(name: str, rows: Rows, policy: Policy | None) -> bytes:
     """Return one of `PLOTS` as a whole SVG document without an XML head."""
     with house_style():
         figure, description = PLOTS[name](rows, policy)
         return saved(figure, SVG, description)
 
 
-def write_plots(
-    rows: Rows, directory: Path, *, policy: FrozenThresholds | None
-) -> list[Path]:
+def write_plots(rows: Rows, directory: Path, *, policy: Policy | None) -> list[Path]:
     """Write every plot that these rows allow, as SVG and PNG; return the files."""
     directory.mkdir(parents=True, exist_ok=True)
     written = []
@@ -69,11 +67,11 @@ def write_plots(
     return written
 
 
-def _risk_coverage(rows: Rows, _policy: FrozenThresholds | None) -> Drawing:
+def _risk_coverage(rows: Rows, _policy: Policy | None) -> Drawing:
     return risk_coverage_drawing(*_scores(rows))
 
 
-def _precision_recall(rows: Rows, _policy: FrozenThresholds | None) -> Drawing:
+def _precision_recall(rows: Rows, _policy: Policy | None) -> Drawing:
     scores, wrong = _scores(rows)
     figure, (axes,) = panels(width=9.0)  # with room for the legend
     curves = {}
@@ -100,7 +98,7 @@ def _precision_recall(rows: Rows, _policy: FrozenThresholds | None) -> Drawing:
     return figure, Description("Precision against recall", text)
 
 
-def _reliability(rows: Rows, _policy: FrozenThresholds | None) -> Drawing:
+def _reliability(rows: Rows, _policy: Policy | None) -> Drawing:
     held = {name: probabilities_of(rows, name) for name in PROBABILITIES}
     held = {name: pair for name, pair in held.items() if pair[0]}
     if not held:
@@ -137,7 +135,7 @@ def _reliability(rows: Rows, _policy: FrozenThresholds | None) -> Drawing:
     return figure, Description("Reliability", " ".join(said))
 
 
-def _refusals(rows: Rows, policy: FrozenThresholds | None) -> Drawing:
+def _refusals(rows: Rows, policy: Policy | None) -> Drawing:
     swept = alpha_sweep(rows, policy)
     if not swept or policy is None:
         raise EvaluationDataError(
@@ -196,7 +194,7 @@ def _describe_accuracy(accuracy: float | None) -> str:
     return f"{accuracy:.1%} of the answers are right"
 
 
-PLOTS: Final[Mapping[str, Callable[[Rows, FrozenThresholds | None], Drawing]]] = {
+PLOTS: Final[Mapping[str, Callable[[Rows, Policy | None], Drawing]]] = {
     "risk_coverage": _risk_coverage,
     "precision_recall": _precision_recall,
     "reliability": _reliability,

@@ -6,7 +6,7 @@ run the suite with every gate in shadow to know.
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from qa.evaluation.metrics.selective import (
     two_by_two,
 )
 from qa.pipeline.gates import CONFIDENCES, SCORES
-from qa.pipeline.replay import Thresholds
+from qa.pipeline.policy import Policy
 
 from .counts import Columns, Flags, Part, rate
 
@@ -145,13 +145,7 @@ ABLATIONS = {
 ALPHAS = tuple(round(0.1 * step, 1) for step in range(1, 21))
 
 
-class FrozenThresholds(Thresholds, Protocol):
-    """Thresholds that are a dataclass, so that other switches can be replaced in them."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-
-def ablations(columns: Columns, policy: FrozenThresholds | None) -> Part:
+def ablations(columns: Columns, policy: Policy | None) -> Part:
     """Return the figures of each choice of gates, at this policy's thresholds."""
     why = _why_not(columns.rows, policy)
     if why or policy is None:
@@ -161,15 +155,13 @@ def ablations(columns: Columns, policy: FrozenThresholds | None) -> Part:
     differing = int((own.answered != columns.answered)[~own.unknown].sum())
     parts = {}
     for name, switches in ABLATIONS.items():
-        chosen = replace(policy, **dict(zip(SWITCHES, switches, strict=True)))
+        chosen = replace(policy, **dict[str, Any](zip(SWITCHES, switches, strict=True)))
         decided = table.decide(chosen)
         parts[name] = _ablation(columns, decided.answered, decided.unknown)
     return {"why_not": "", "replayed_otherwise": differing, "gates": parts}
 
 
-def alpha_sweep(
-    rows: Sequence[LabelledAnswer], policy: FrozenThresholds | None
-) -> list[Part]:
+def alpha_sweep(rows: Sequence[LabelledAnswer], policy: Policy | None) -> list[Part]:
     """Return refused count and accuracy for growing alpha: hard refusal alone, all gates.
 
     Empty where it is unknown; `ablations` says why.
@@ -184,7 +176,7 @@ def alpha_sweep(
     for alpha in sorted({*ALPHAS, policy.alpha}):
         part: Part = {"alpha": alpha, "is_own": alpha == policy.alpha}
         for name in ("hard refusal alone", "all gates"):
-            switches = dict(zip(SWITCHES, ABLATIONS[name], strict=True))
+            switches: dict[str, Any] = dict(zip(SWITCHES, ABLATIONS[name], strict=True))
             decided = table.decide(replace(policy, alpha=alpha, **switches))
             shown = int(decided.answered.sum())
             wrong = int((decided.answered & table.wrong).sum())
@@ -199,7 +191,7 @@ def alpha_sweep(
     return swept
 
 
-def _why_not(rows: Sequence[LabelledAnswer], policy: FrozenThresholds | None) -> str:
+def _why_not(rows: Sequence[LabelledAnswer], policy: Policy | None) -> str:
     if policy is None:
         return "No policy decided this run, so there are no gates to leave out."
     if not any(row.signals for row in rows):

@@ -21,9 +21,8 @@ from qa.answers.models import Answer, fetch_evidence
 from qa.answers.serializers import as_json
 from qa.answers.view import ShownPiece, shown_pieces
 from qa.answers.waterfall import in_shadow
-from qa.answers.wording import SIGNALS, meets
 from qa.management.base import find_asker
-from qa.pipeline.gates import Gate
+from qa.pipeline.gates import Gate, find_row
 
 ANSWERED, REFUSED, BAD_INPUT, UNAVAILABLE = range(4)
 _VERDICTS = {True: "pass", False: "stop", None: "recorded"}
@@ -178,8 +177,8 @@ def _verdict(gate: str, passed: bool | None) -> Text:
 
 
 def _shadowed(signal: Mapping[str, Any]) -> Text:
-    words = SIGNALS[signal["name"]]
-    would = _VERDICTS[meets(signal["value"], signal["threshold"], words)]
+    row = find_row(signal["name"])
+    would = _VERDICTS[row.meets(signal["value"], signal["threshold"])]
     return Text(f"would {would} (shadow)", style="yellow")
 
 

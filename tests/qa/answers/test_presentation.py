@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from qa.answers import wording
 from qa.answers.presentation import _answer_pieces, _emphasised, _quoted, present
 from qa.desk.ask_pages import _event
-from qa.pipeline.gates import Gate, Reason, Signal
+from qa.pipeline.gates import GATES, Gate, Reason, Signal
 from qa.pipeline.values import stage_of
+from qa.policies.wording import REASONS
 from tests.factories import make_entry, make_user
 from tests.qa.answer_rows import make_answer
 
@@ -66,8 +67,8 @@ def test_an_event_is_one_event_whatever_it_carries(text):
 
 
 def test_every_reason_gate_and_stage_has_words():
-    assert set(wording.REASONS) == set(Reason)
-    assert set(wording.GATES) == set(Gate)
+    assert set(REASONS) == set(Reason)
+    assert set(GATES) == set(Gate)
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def _gate_of(name: str) -> str:
 
 def shadowed(*switches: str) -> Policy:
     base = ensure_default_policy(make_knowledge_base())
-    return new_version(base, by=None, **dict.fromkeys(switches, False))  # type: ignore[arg-type]
+    return new_version(base, by=None, **dict.fromkeys(switches, False))
 
 
 def steps(policy: Policy, **measured: float | None) -> dict[str, Step]:

@@ -174,7 +174,7 @@ def test_the_effect_on_traffic_is_told_in_sentences(enter, policy):
 
     assert "2 more refused, 1 of them had thumbs down" in strict
     assert "1 more answered, 0 of them had thumbs down" in strict
-    assert "1 can't be told, because the gate in force kept them" in lax.replace("&#x27;", "'")  # fmt: skip
+    assert "1 are unknown, because an enforced gate kept them" in lax.replace("&#x27;", "'")  # fmt: skip
     assert "4 questions of the last 30 days, evaluations left out." in strict
 
 
@@ -245,8 +245,8 @@ def test_confidences_are_tried_and_saved_with_the_probes_that_gave_them(enter, p
     shadow = text_of(client.get(address("try_on_labelled", **query, abstention_shadow="on")))  # fmt: skip
     client.post(address("save_tried"), query)
 
-    assert "By least confidence by activations" in page
-    assert "By least joint confidence" not in page
+    assert "By minimum confidence by activations" in page
+    assert "By minimum joint confidence" not in page
     assert "Of 2 labelled questions 1 are answered, 0 of them wrongly" in tried
     assert "Of 2 labelled questions 2 are answered, 1 of them wrongly" in shadow
     made = Policy.objects.get(version=2)
@@ -321,10 +321,10 @@ def test_two_versions_are_compared_value_by_value_and_by_effect(enter, policy, r
 
     rows = {row.name: row for row in response.context["values"]}
     assert [name for name, row in rows.items() if row.differs] == [
-        "alpha",
+        "maximum distance",
         "soft refusal",
     ]
-    assert rows["alpha"].cells == ("0.85", "0.6")
+    assert rows["maximum distance"].cells == ("0.85", "0.6")
     assert "3 of 3 (100.0 %) 1 of 3 (33.3 %)" in page
     assert "1, 0 of them had thumbs down" in page
     assert "soft refusal in shadow" in page

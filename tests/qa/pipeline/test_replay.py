@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qa.pipeline.gates import SCORES, Gate
+from qa.pipeline.gates import SCORES, THRESHOLDED, Gate
 from qa.pipeline.language_model import Confidence, Generation, NoProbes
 from qa.pipeline.policy import Policy
 from qa.pipeline.replay import Played, flat, replay
@@ -197,9 +197,9 @@ def test_every_score_that_has_a_threshold_names_a_field_of_the_policy() -> None:
 def test_a_score_that_holds_is_on_the_trusted_side(
     value: float, threshold: float
 ) -> None:
-    for score in SCORES.values():
+    for score in THRESHOLDED.values():
         better = score.oriented(value) > score.oriented(threshold)
         if better:
-            assert score.holds(value, threshold)
+            assert score.meets(value, threshold)
         elif value != threshold:
-            assert not score.holds(value, threshold)
+            assert not score.meets(value, threshold)

@@ -23,8 +23,9 @@ from qa.calibration.thresholds.learn_then_test import smoothed_errors
 from qa.evaluation.cases import LabelledAnswer
 from qa.evaluation.decisions import table_of
 from qa.exceptions import CalibrationError
-from qa.pipeline.gates import CONFIDENCES, SCORES, THRESHOLDED, Trust
+from qa.pipeline.gates import CONFIDENCES, SCORES, THRESHOLDED
 from qa.pipeline.replay import Played, replay
+from qa.pipeline.rules import Trust
 from tests.qa.calibration.labelled_answers import draw, make_labelled
 from tests.qa.pipeline.values import make_policy
 
@@ -275,7 +276,7 @@ def test_thresholds_go_from_the_strictest_to_the_laxest_within_limits(
         low, high = score.limits
         assert len(found) <= size
         assert all(low <= each <= high for each in found)
-        passing = [sum(score.holds(v, t) for v in values) for t in found]
+        passing = [sum(bool(score.meets(v, t)) for v in values) for t in found]
         assert passing == sorted(passing)
 
 
