@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtrc, kolmogorov
 
-from qa.calibration.thresholds.bounds import FloatArray
+from qa.calibration.thresholds.values import FloatArray
 from qa.evaluation.cases import LabelledAnswer
 from qa.evaluation.metrics.intervals import holm
 from qa.pipeline.gates import EARLY, SCORES, Gate

@@ -9,7 +9,7 @@ References:
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from qa.calibration.thresholds.bounds import upper_bounds
+from qa.calibration.thresholds.values import upper_bounds
 from qa.evaluation.metrics.selective import Scores, risk_coverage
 
 

@@ -14,16 +14,16 @@ from django.views.decorators.http import require_GET, require_POST
 
 from accounts.exceptions import NescioError
 from kb.documents.models import KnowledgeBase
-from qa.calibration.current_fingerprints import current_fingerprints
 from qa.calibration.services import certify, labels_of_run
 from qa.calibration.threshold_effects import logged_effect, logged_of
 from qa.calibration.thresholds import NotCertified
+from qa.calibration.versions import current_fingerprints
 from qa.evaluation.models import EvaluationRun
 from qa.exceptions import EvaluationDataError
 from qa.policies.models import Policy, PolicyActivation
 from qa.policies.services import new_version, version_before
 
-from . import version_differences as version_words
+from . import versions as version_words
 from . import wording as words
 from .figures import draw, figures
 from .forms import Desk, PromiseForm, author_of, chosen_of, read_desk

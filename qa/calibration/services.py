@@ -30,7 +30,7 @@ from qa.pipeline.policy import Scope
 from qa.policies.models import Policy
 from qa.policies.services import CHANGEABLE, new_version
 
-from .current_fingerprints import current_fingerprints
+from .versions import current_fingerprints
 
 # What stored signals were measured under, and no replay can change.
 _MEASURED_UNDER = (

@@ -17,7 +17,7 @@ from django.utils import timezone
 from kb.documents.models import KnowledgeBase
 from qa.answers.models import Answer
 from qa.calibration.models import DriftReading
-from qa.calibration.thresholds.bounds import upper_bound
+from qa.calibration.thresholds.values import upper_bound
 from qa.evaluation.cases import LabelledAnswer
 from qa.evaluation.decisions import BoolArray, Table, table_of
 from qa.evaluation.models import EvaluationRun

@@ -12,13 +12,12 @@ from .abstain import abstain
 from .agree import judge_agreement
 from .closed_book import ClosedBookModels, answer_closed_book
 from .conclude import conclude
-from .generate import debias, generate
 from .hard_gate import judge_coverage
 from .history import VerdictDebiaser
 from .language_model import LanguageModel, Probes
 from .policy import Policy, Scope
 from .retrieve import Reranker, rerank, retrieve
-from .soft_gate import judge_generation, verify_support
+from .soft_gate import debias, generate, judge_generation, verify_support
 from .values import Clock, Retriever, StageValue, Trace, clean_question
 from .verbatim import match_verbatim
 

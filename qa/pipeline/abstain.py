@@ -9,8 +9,8 @@ import math
 from dataclasses import replace
 
 from .gates import EARLY, Decision, Gate, Reason, judge
-from .generate import prompt_of
 from .language_model import Confidence, Generation, Probes
+from .soft_gate import prompt_of
 from .staleness import calibration_of
 from .values import Calibration, Trace
 

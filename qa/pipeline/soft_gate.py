@@ -3,13 +3,15 @@
 import re
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import replace
 
 from kb.text.terms import Terms, is_month, terms
 from kb.text.words import sentences
 from kb.types import Evidence
 
 from .gates import Decision, Gate, Reason, judge
-from .language_model import Citation, Generation
+from .history import VerdictDebiaser
+from .language_model import Citation, Generation, LanguageModel, Probes, Prompt
 from .policy import Policy
 from .refusal_detector import is_refusal
 from .staleness import calibration_of
@@ -195,3 +197,45 @@ def judge_generation(
     }  # fmt: skip
     first = Reason.POLICY_STALE if is_stale else None
     return judge(Gate.SOFT_REFUSAL, values, policy, first=first)
+
+
+# Stage 5: a language model answers from the evidence alone.
+
+
+def generate(
+    question: Question,
+    retrieval: Retrieval,
+    *,
+    language_model: LanguageModel,
+    probes: Probes,
+    policy: Policy,
+) -> Generation:
+    """Let the model read the question and its evidence and nothing else.
+
+    What the probes need of its insides is kept on the way. Where the policy enforces a
+    least early confidence, the answer may end before it begins.
+    """
+    capture = probes.capture(least_early=policy.least_early)
+    return language_model.generate(prompt_of(question, retrieval), capture)
+
+
+def prompt_of(question: Question, retrieval: Retrieval) -> Prompt:
+    """Return what the model reads."""
+    return Prompt(question.text, retrieval.evidence, question.language)
+
+
+# Stage: the verdict without the model's leaning, where the policy wants that.
+
+
+def debias(
+    question: Question,
+    retrieval: Retrieval,
+    generation: Generation,
+    *,
+    debiaser: VerdictDebiaser,
+    language_model: str,
+) -> Generation:
+    """Return the generation with the verdict that soft refusal is to go by."""
+    prompt = prompt_of(question, retrieval)
+    verdict = debiaser.debias(prompt, generation, language_model=language_model)
+    return replace(generation, debiased=verdict)

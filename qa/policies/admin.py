@@ -14,18 +14,12 @@ from unfold.decorators import action, display
 from accounts.admin_parts import confirmed
 from accounts.exceptions import NescioError
 from jobs.services import enqueue
-from qa.calibration import version_differences as words
-from qa.calibration.current_fingerprints import Running, current_fingerprints
+from qa.calibration import versions as words
 from qa.calibration.forms import author_of
 from qa.calibration.pages import CalibrationPages
 from qa.calibration.threshold_effects import has_drifted
-from qa.pipeline.policy import (
-    CHOSEN,
-    DECLARED,
-    RetrievalTiming,
-    Scope,
-    Section,
-)
+from qa.calibration.versions import Running, current_fingerprints
+from qa.pipeline.policy import CHOSEN, DECLARED, RetrievalTiming, Scope, Section
 from qa.policies.models import Policy, RefusalWording
 from qa.policies.services import (
     SCOPE_REMEDY,

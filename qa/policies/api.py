@@ -14,12 +14,8 @@ from rest_framework.response import Response
 from accounts.filters import BooleanFilter, StrictFilterSet
 from accounts.pagination import NewestFirstPagination
 from accounts.roles import IsAdmin, IsAgent
-from qa.calibration.current_fingerprints import (
-    Running,
-    calibration_state,
-    current_fingerprints,
-)
 from qa.calibration.models import Certificate, DriftReading
+from qa.calibration.versions import Running, calibration_state, current_fingerprints
 from qa.exceptions import PolicyNotFoundError
 from qa.pipeline.policy import DECLARED
 from qa.pipeline.values import Calibration

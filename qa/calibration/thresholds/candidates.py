@@ -13,7 +13,7 @@ from qa.pipeline.gates import THRESHOLDED
 from qa.pipeline.policy import Policy
 from qa.pipeline.rules import SignalRow, Trust
 
-from .bounds import p_values
+from .values import p_values
 
 # Learning from more combinations takes longer and finds no better ones.
 _MOST_COMBINATIONS = 8_000

@@ -19,7 +19,6 @@ from qa.pipeline.gates import THRESHOLDED
 from qa.pipeline.policy import Policy
 from qa.pipeline.rules import SignalRow
 
-from .bounds import least_shown, shown_needed
 from .candidates import chosen_scores
 from .learn_then_test import (
     LEARN_SHARE,
@@ -27,7 +26,7 @@ from .learn_then_test import (
     learn_then_test,
     select_with_guaranteed_risk,
 )
-from .values import Certified, Method, NotCertified
+from .values import Certified, Method, NotCertified, least_shown, shown_needed
 
 _RESAMPLES = 2_000
 

@@ -15,9 +15,8 @@ from qa.exceptions import CalibrationError
 from qa.pipeline.policy import Policy
 from qa.pipeline.rules import SignalRow
 
-from .bounds import upper_bound, upper_bounds
 from .candidates import candidates, testing_order
-from .values import Tested
+from .values import Tested, upper_bound, upper_bounds
 
 _RIDGE = 1.0
 _STEPS = 25

@@ -5,7 +5,7 @@ from django.urls import reverse
 from rest_framework.test import APIClient
 
 from qa.answers.asking import ask
-from qa.calibration.current_fingerprints import current_fingerprints
+from qa.calibration.versions import current_fingerprints
 from qa.evaluation.cases import Case
 from qa.evaluation.judging import by_label
 from qa.evaluation.question_suite import AskedSuite

@@ -6,13 +6,9 @@ import pytest
 
 from kb.embedding.services import active_model
 from kb.search import METHOD
-from qa.calibration.current_fingerprints import (
-    Running,
-    calibration_state,
-    current_fingerprints,
-)
 from qa.calibration.services import certify, labels_of_run, make_by_cost
 from qa.calibration.thresholds import NotCertified
+from qa.calibration.versions import Running, calibration_state, current_fingerprints
 from qa.exceptions import CalibrationError, PolicyError
 from qa.models import Certificate, EvaluationRun, Policy
 from qa.pipeline.policy import RetrievalTiming, Scope

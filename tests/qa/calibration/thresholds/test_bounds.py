@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from qa.calibration.thresholds.bounds import (
+from qa.calibration.thresholds.values import (
     least_shown,
     p_value,
     shown_needed,

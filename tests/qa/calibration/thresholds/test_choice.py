@@ -15,11 +15,11 @@ from qa.calibration.thresholds import (
     calibrate,
     choose_by_cost,
 )
-from qa.calibration.thresholds.bounds import upper_bound
 from qa.calibration.thresholds.candidates import candidates, thresholds_of
 from qa.calibration.thresholds.candidates import testing_order as order_of
 from qa.calibration.thresholds.choice import group_bound, split
 from qa.calibration.thresholds.learn_then_test import smoothed_errors
+from qa.calibration.thresholds.values import upper_bound
 from qa.evaluation.cases import LabelledAnswer
 from qa.evaluation.decisions import table_of
 from qa.exceptions import CalibrationError

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from qa.calibration.thresholds import Certified, Method, NotCertified, calibrate
-from qa.calibration.thresholds.bounds import p_values
 from qa.calibration.thresholds.candidates import candidates
+from qa.calibration.thresholds.values import p_values
 from qa.evaluation.decisions import table_of
 from qa.pipeline.gates import SCORES
 from tests.qa.calibration.labelled_answers import draw, risk_of
