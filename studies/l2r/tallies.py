@@ -165,7 +165,8 @@ def alpha_sweep(
 ) -> list[tuple[float, Tally]]:
     """Return the tally at each Euclidean alpha; refusals can only fall as it grows."""
     return [
-        (alpha, tally(rows, Policy(alpha=alpha, soft_refusal=soft))) for alpha in alphas
+        (alpha, tally(rows, replace(L2R, alpha=alpha, soft_refusal=soft)))
+        for alpha in alphas
     ]
 
 

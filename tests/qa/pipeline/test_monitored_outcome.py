@@ -274,7 +274,7 @@ def test_it_is_stored_and_shown_sentence_by_sentence(client):
     client.force_login(agent)
     page = client.get(reverse("answer", args=[stored.pk])).content.decode()
     for shown in (
-        "Sentence by sentence", "Uncertain: 99, dollars", "not every sentence stands",
+        "Sentence by sentence", "Uncertain: 99, dollars", "not every sentence is supported",
         "supported by an entry",
     ):  # fmt: skip
         assert shown in page, shown
