@@ -33,7 +33,7 @@ def _in_less_time(monkeypatch):
     package = "qa.calibration.thresholds"
     monkeypatch.setattr(f"{package}.candidates._MOST_COMBINATIONS", 400)
     monkeypatch.setattr(f"{package}.candidates._MOST_OF_ONE", 100)
-    monkeypatch.setattr(f"{package}.groups._RESAMPLES", 20)
+    monkeypatch.setattr(f"{package}.choice._RESAMPLES", 20)
 
 
 def broken(policies) -> int:
