@@ -21,7 +21,9 @@ def shares(model, ids, words):
     # A word is a space and its letters, each of them a token of this tokenizer.
     context = model.read(ids)
     options = [model.tokens.encode_text(f" {word}") for word in words]
-    return np.array(model.choose(options, context).probabilities)
+    scored = model.score_all(options, context)
+    likely = np.exp([each.total for each in scored])
+    return likely / likely.sum()
 
 
 def test_both_are_what_the_model_gives_to_the_words_after_the_whole_text(assessor):
