@@ -1,11 +1,20 @@
-"""What REST views of all apps share: rows by id, and what is done to one of them."""
+"""Parts that the REST interfaces of all apps share: strict fields, filters, view sets.
 
-from collections.abc import Iterable
+A strict field takes the JSON type it names and nothing that could be turned into it. The
+library reads "5", 5.0 and true as the integer 5 and writes the number 7 as the text "7": a
+caller's mistake would be kept as knowledge.
+"""
+
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
+import django_filters
+from django import forms
 from django.contrib.auth.models import User
+from django.db import models
 from django.db.models import Model
 from django.http import StreamingHttpResponse
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.mixins import ListModelMixin
 from rest_framework.response import Response
@@ -14,6 +23,151 @@ from rest_framework.viewsets import GenericViewSet
 from accounts.exceptions import NotFoundError
 from accounts.pagination import NewestFirstPagination
 from accounts.roles import caller
+
+
+class StrictCharField(serializers.CharField):
+    def to_internal_value(self, data: object) -> str:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class StrictIntegerField(serializers.IntegerField):
+    def to_internal_value(self, data: object) -> int:
+        if isinstance(data, bool) or not isinstance(data, int):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class StrictFloatField(serializers.FloatField):
+    def to_internal_value(self, data: object) -> float:
+        if isinstance(data, bool) or not isinstance(data, int | float):
+            self.fail("invalid")
+        try:
+            return super().to_internal_value(data)
+        except OverflowError:  # an integer beyond every float
+            self.fail("invalid")
+
+
+class StrictBooleanField(serializers.BooleanField):
+    def to_internal_value(self, data: object) -> bool:
+        if not isinstance(data, bool):
+            self.fail("invalid", input=data)
+        return data
+
+
+class StrictPrimaryKeyField(serializers.PrimaryKeyRelatedField[Any]):
+    """A row by its integer key."""
+
+    def to_internal_value(self, data: object) -> Any:  # noqa: ANN401  # a row of any model
+        if isinstance(data, bool) or not isinstance(data, int):
+            self.fail("incorrect_type", data_type=type(data).__name__)
+        return super().to_internal_value(data)
+
+
+class StrictSlugField(serializers.SlugRelatedField[Any]):
+    """A row by its unique name."""
+
+    def to_internal_value(self, data: object) -> Any:  # noqa: ANN401  # a row of any model
+        if not isinstance(data, str):
+            self.fail("invalid")
+        if "\0" in data:
+            self.fail("does_not_exist", slug_name=self.slug_field, value=ascii(data))
+        return super().to_internal_value(data)
+
+
+class StrictSerializer(serializers.Serializer[Any]):
+    """A JSON object whose every key is known: a misspelt key is no silent nothing."""
+
+    def to_internal_value(self, data: object) -> Any:  # noqa: ANN401  # the library's
+        """Return the values.
+
+        Raises:
+            ValidationError: Also when a key is unknown.
+        """
+        if isinstance(data, Mapping):
+            unknown = sorted(str(key) for key in data.keys() - self.fields.keys())
+            if unknown:
+                known = ", ".join(sorted(self.fields))
+                raise serializers.ValidationError(
+                    {
+                        key[:100]: [f"There is no such field; there are: {known}."]
+                        for key in unknown
+                    }
+                )
+        return super().to_internal_value(data)
+
+
+class StrictModelSerializer(StrictSerializer, serializers.ModelSerializer[Any]):
+    """A JSON object of a model's fields, each strictly of its type."""
+
+    serializer_field_mapping = {
+        **serializers.ModelSerializer.serializer_field_mapping,
+        models.CharField: StrictCharField,
+        models.TextField: StrictCharField,
+        models.PositiveIntegerField: StrictIntegerField,
+        models.FloatField: StrictFloatField,
+        models.BooleanField: StrictBooleanField,
+    }
+
+    def build_standard_field(
+        self,
+        field_name: str,
+        model_field: Any,  # noqa: ANN401  # the library's
+    ) -> Any:  # noqa: ANN401  # the library's
+        made, options = super().build_standard_field(field_name, model_field)
+        options.pop("label", None)
+        return made, options
+
+
+# Filters of lists over REST; one that can't be read is refused, never ignored.
+
+
+_BOOLEANS = [("true", "true"), ("false", "false")]
+
+
+class NonEmptyForm(forms.Form):
+    """Refuses filters that are named without a value."""
+
+    def clean(self) -> dict[str, Any]:
+        for name in self.fields:
+            if self.data.get(name) == "":
+                self.add_error(name, "This filter is empty; leave it out.")
+        return self.cleaned_data
+
+
+class StrictFilterSet(django_filters.FilterSet):
+    """The declared filters of a list, each refused where it is empty or can't be read."""
+
+    class Meta:
+        form = NonEmptyForm
+
+
+@extend_schema_field({"type": "boolean"})
+class BooleanFilter(django_filters.TypedChoiceFilter):
+    """true or false; the library's own takes anything and ignores what it can't read."""
+
+    def __init__(self, field_name: str | None = None, **options: Any) -> None:  # noqa: ANN401  # the library's
+        options.setdefault("coerce", lambda value: value == "true")
+        super().__init__(field_name, choices=_BOOLEANS, **options)
+
+
+class IsSetFilter(BooleanFilter):
+    """Whether a nullable field has a value."""
+
+    def __init__(self, field_name: str) -> None:
+        super().__init__(
+            field_name, lookup_expr="isnull", coerce=lambda value: value != "true"
+        )
+
+
+@extend_schema_field({"type": "string", "minLength": 1})
+class SlugFilter(django_filters.CharFilter):
+    """A row by its slug or name."""
+
+
+# What REST views of all apps share: rows by id, and what is done to one of them.
+
 
 _Row = TypeVar("_Row", bound=Model)
 

@@ -27,10 +27,7 @@ from django.conf import settings  # noqa: E402
 from benchmarks.abstention import QUESTIONS, SUBJECTS, Compared, compared  # noqa: E402
 from probes.directions.sets import DirectionSet  # noqa: E402
 from qa.inference.closed_book_form import ClosedBookForm  # noqa: E402
-from qa.inference.monitored_writer import (  # noqa: E402
-    SteeredWriter,
-    monitored_writer,
-)
+from qa.inference.monitored_writer import SteeredWriter, monitored_writer  # noqa: E402
 from qa.pipeline.monitored_words import keys_of, new_words, unconfident  # noqa: E402
 
 LIMIT = 1.05

@@ -21,7 +21,7 @@ from django.db.models.functions import Now
 
 from accounts.acting import unrestricted
 from accounts.exceptions import UnavailableError
-from jobs import notify
+from jobs import services as notify
 from jobs.exceptions import (
     JobCancelledError,
     JobInterruptedError,

@@ -15,10 +15,9 @@ from celery.signals import worker_init, worker_ready, worker_shutting_down
 from django.conf import settings
 
 from accounts.acting import unrestricted
-from jobs.notify import RUN_TASK
-from jobs.notify import sweep as notify_overdue
 from jobs.run import run_job as run
-from jobs.services import enqueue, prune_finished
+from jobs.services import RUN_TASK, enqueue, prune_finished
+from jobs.services import sweep as notify_overdue
 from kb.archive.exports import prune_exports
 from kb.embedding import vector_index
 from kb.embedding.services import active_model

@@ -36,10 +36,7 @@ from jobs.run import run_job  # noqa: E402
 from nescio.embedded import postgres  # noqa: E402
 from probes.cards import ProbeKind  # noqa: E402
 from probes.models import Probe  # noqa: E402
-from probes.services import (  # noqa: E402
-    NOTE,
-    promote,
-)
+from probes.services import NOTE, promote  # noqa: E402
 from qa.inference.configured import load_language_model  # noqa: E402
 from qa.models import Answer, Retraining, Review, ReviewSample, Vote  # noqa: E402
 from qa.pipeline.replay import flat  # noqa: E402

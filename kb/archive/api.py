@@ -12,9 +12,8 @@ from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.rest import ResourceViewSet
+from accounts.rest import ResourceViewSet, StrictBooleanField, StrictSerializer
 from accounts.roles import IsCurator, caller
-from accounts.strict_fields import StrictBooleanField, StrictSerializer
 from jobs.api import JobSerializer
 from jobs.models import Job, JobQuerySet
 from kb.archive.exports import csv_response, exported_file, get_exports, request_export

@@ -30,7 +30,7 @@ from kb.exceptions import (
     InvalidKnowledgeError,
 )
 from kb.interface.api import NAMED_BY
-from kb.text import spreadsheet_cells
+from kb.text import cleaning as spreadsheet_cells
 
 from .writing import Contents, write_archive
 

@@ -7,9 +7,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.pagination import NewestFirstPagination
-from accounts.rest import ResourceViewSet
+from accounts.rest import ResourceViewSet, StrictCharField, StrictModelSerializer
 from accounts.roles import Role, has_role
-from accounts.strict_fields import StrictCharField, StrictModelSerializer
 from kb.audiences.models import Audience, AudienceQuerySet
 from kb.audiences.services import SLUG_LIMIT, create_audience, edit_audience
 from kb.exceptions import AudienceNotFoundError

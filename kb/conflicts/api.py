@@ -8,9 +8,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.pagination import NewestFirstPagination
-from accounts.rest import ResourceViewSet
+from accounts.rest import (
+    ResourceViewSet,
+    StrictCharField,
+    StrictIntegerField,
+    StrictSerializer,
+)
 from accounts.roles import IsCurator, caller
-from accounts.strict_fields import StrictCharField, StrictIntegerField, StrictSerializer
 from kb.conflicts.models import Conflict, ConflictQuerySet
 from kb.entries.models import Entry
 from kb.entries.values import REASON_LIMIT

@@ -7,14 +7,14 @@ from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.rest import ResourceViewSet
-from accounts.roles import caller
-from accounts.strict_fields import (
+from accounts.rest import (
+    ResourceViewSet,
     StrictBooleanField,
     StrictCharField,
     StrictIntegerField,
     StrictSerializer,
 )
+from accounts.roles import caller
 from kb.documents import services as documents
 from kb.documents.models import Document, DocumentQuerySet
 from kb.documents.services import create_document, edit_document

@@ -15,28 +15,23 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
-from accounts.rest import ResourceViewSet
+from accounts.rest import (
+    ResourceViewSet,
+    StrictCharField,
+    StrictIntegerField,
+    StrictSerializer,
+)
 from accounts.roles import IsCurator, caller
-from accounts.strict_fields import StrictCharField, StrictIntegerField, StrictSerializer
 from jobs.api import JobSerializer
 from kb.enrichment.agents import SAMPLES
 from kb.enrichment.background import SEED_LIMIT, make_plan, start_enrichment
 from kb.enrichment.models import Proposal, ProposalQuerySet
 from kb.enrichment.proposals import decide
-from kb.enrichment.services import (
-    MAX_PER_SEED,
-    MAX_PROPOSALS,
-    MAX_SAMPLES,
-    MAX_SEEDS,
-)
+from kb.enrichment.services import MAX_PER_SEED, MAX_PROPOSALS, MAX_SAMPLES, MAX_SEEDS
 from kb.entries.models import Entry
 from kb.entries.values import REASON_LIMIT, TEXT_LIMIT
 from kb.exceptions import ProposalNotFoundError
-from kb.interface.api import (
-    AudienceField,
-    KnowledgeBaseField,
-    KnowledgeBaseFilter,
-)
+from kb.interface.api import AudienceField, KnowledgeBaseField, KnowledgeBaseFilter
 
 DECISIONS = ("approve", "verify", "reject")
 _MAX_AT_ONCE = 100

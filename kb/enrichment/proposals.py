@@ -16,10 +16,9 @@ from django.db import connection, transaction
 
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
-from kb.enrichment.agents import SAMPLES, Draft
+from kb.enrichment.agents import SAMPLES, Draft, normalised
 from kb.enrichment.forms import PROMPT_VERSION, Writer
 from kb.enrichment.models import Proposal
-from kb.enrichment.signals import normalised
 from kb.entries.models import Entry
 from kb.entries.services import create_entries, edit_entry
 from kb.entries.states import retire_entry, verify_entry

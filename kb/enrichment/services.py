@@ -2,7 +2,7 @@
 
 With enough decisions, a logistic curve over the three signals, fitted on whether a
 curator let the proposal in unchanged. Before that, the least of the signals, held down:
-see `kb.enrichment.signals.unreviewed_confidence`.
+see `kb.enrichment.agents.unreviewed_confidence`.
 """
 
 import time
@@ -20,24 +20,21 @@ from kb.audiences.models import Audience
 from kb.embedding.embedder import get_embedder
 from kb.embedding.models import EntryEmbedding
 from kb.embedding.services import active_model
-from kb.enrichment.agents import Draft, SeededQuestion, answer, generate_questions
-from kb.enrichment.forms import PROMPT_VERSION, Writer
-from kb.enrichment.models import Proposal
-from kb.enrichment.signals import (
+from kb.enrichment.agents import (
     MIN_CONFIDENCE,
+    Draft,
+    SeededQuestion,
     Signals,
+    answer,
+    generate_questions,
     same_numbers_and_denial,
     unreviewed_confidence,
 )
+from kb.enrichment.forms import PROMPT_VERSION, Writer
+from kb.enrichment.models import Proposal
 from kb.entries.models import Entry
 
-from .proposals import (
-    NewProposal,
-    Plan,
-    create_proposals,
-    proposed_keys,
-    question_key,
-)
+from .proposals import NewProposal, Plan, create_proposals, proposed_keys, question_key
 
 MIN_DECISIONS: Final = 50
 """So many decisions, and of either kind a fifth of that, before they count."""

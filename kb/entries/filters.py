@@ -5,7 +5,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from accounts.admin_parts import ListFilter
-from accounts.filters import BooleanFilter
+from accounts.rest import BooleanFilter
 from kb.audiences.models import Audience
 from kb.entries.due import LABELS, REASON_CHOICES, Reason
 from kb.entries.models import Entry, EntryQuerySet

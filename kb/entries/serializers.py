@@ -4,7 +4,7 @@ from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from accounts.strict_fields import (
+from accounts.rest import (
     StrictBooleanField,
     StrictCharField,
     StrictFloatField,

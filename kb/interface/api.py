@@ -14,12 +14,8 @@ from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from accounts.rest import StrictModelSerializer, StrictPrimaryKeyField, StrictSlugField
 from accounts.roles import Role, has_role
-from accounts.strict_fields import (
-    StrictModelSerializer,
-    StrictPrimaryKeyField,
-    StrictSlugField,
-)
 from kb.audiences.models import Audience
 from kb.conflicts.models import Conflict, ConflictQuerySet
 from kb.documents.models import Document, KnowledgeBase, Section

@@ -8,8 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.status import HTTP_200_OK, HTTP_201_CREATED
 
-from accounts.rest import ResourceViewSet
-from accounts.strict_fields import StrictCharField, StrictModelSerializer
+from accounts.rest import ResourceViewSet, StrictCharField, StrictModelSerializer
 from kb.interface.api import AgentReadsCuratorWrites, UserField
 from kb.tags.models import Tag
 from kb.tags.services import create_tag, edit_tag

@@ -1,7 +1,9 @@
 """What people write, made safe to keep: NFC, trimmed, bounded, no control characters."""
 
+import csv
 import re
 import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
 
 from kb.exceptions import InvalidKnowledgeError
 
@@ -59,3 +61,39 @@ def _too_long(field: str, length: int, limit: int) -> InvalidKnowledgeError:
     return InvalidKnowledgeError(
         field, f"{field} has {length} characters and may have {limit}; shorten it."
     )
+
+
+# Cells of CSV and TSV files that a spreadsheet shows and never runs.
+
+
+# Blanks before the sign do not hold every spreadsheet off; the wide forms of the signs
+# are folded into the plain ones by some.
+_FORMULA = re.compile(r"'*(?:[\t\r\n]|\s*[=+\-@\uff1d\uff0b\uff0d\uff20])")
+
+
+class _Line:
+    """What the csv module writes into: keeps the line that was written last."""
+
+    text = ""
+
+    def write(self, text: str) -> None:
+        self.text = text
+
+
+def csv_lines(rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield each row as a line of CSV, its cells written by `inert`."""
+    line = _Line()
+    writer = csv.writer(line, lineterminator="\r\n")
+    for row in rows:
+        writer.writerow([inert(cell) for cell in row])
+        yield line.text
+
+
+def inert(text: str) -> str:
+    """Return the cell to write for `text`: with an apostrophe before a formula."""
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def original(cell: str) -> str:
+    """Return the text that `inert` made the cell of; another cell comes back as it is."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell

@@ -10,9 +10,8 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.rest import ResourceViewSet
+from accounts.rest import ResourceViewSet, StrictIntegerField, StrictSerializer
 from accounts.roles import IsSME, caller
-from accounts.strict_fields import StrictIntegerField, StrictSerializer
 from kb.entries.due import REASON_CHOICES, Place, Reason
 from kb.entries.models import Entry, EntryQuerySet
 from kb.entries.serializers import DueEntrySerializer

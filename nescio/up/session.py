@@ -19,8 +19,9 @@ from rich.console import Console
 
 from nescio import fitness
 from nescio.embedded.places import Places
-from nescio.up import UpError, lock, report
+from nescio.up import UpError, lock
 from nescio.up import processes as orphans
+from nescio.up import questions as report
 from nescio.up.address import Address
 from nescio.up.credentials import Credentials, ensure_credentials, write_private
 from nescio.up.embedded import EmbeddedDatabase, stop_left_over_database

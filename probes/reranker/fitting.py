@@ -45,9 +45,8 @@ from probes.adapter.fitting import forget_path
 from probes.cards import sha256_of
 from probes.exceptions import TooFewLabelsError
 
-from .card import CARD, WEIGHTS, RerankerCard, write_card
 from .preferences import Preference
-from .scoring import open_encoder
+from .scoring import CARD, WEIGHTS, RerankerCard, open_encoder, write_card
 
 _MIN: Final = 20
 _MIN_HELD_OUT: Final = 10

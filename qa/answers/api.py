@@ -13,10 +13,14 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.filters import StrictFilterSet
-from accounts.rest import RowViewSet
+from accounts.rest import (
+    RowViewSet,
+    StrictCharField,
+    StrictFilterSet,
+    StrictSerializer,
+    StrictSlugField,
+)
 from accounts.roles import IsAgent
-from accounts.strict_fields import StrictCharField, StrictSerializer, StrictSlugField
 from jobs.api import EVENT_SCHEMA, EventStreamRenderer
 from kb.documents.models import KnowledgeBase
 from kb.interface.api import TagFilter

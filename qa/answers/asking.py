@@ -33,15 +33,17 @@ from qa.policies.ask_prefetch import prefetch
 from qa.policies.models import Policy
 from qa.policies.services import active_policy
 
-from .model_loading import (
+from .recording import record_failure, record_outcome
+from .sources import (
+    KnowledgeRetriever,
+    PastExamples,
     closed_book_models_for,
     configured_model,
     configured_reranker,
     release_connection,
+    scope_of,
     verdict_debiaser,
 )
-from .recording import record_failure, record_outcome
-from .retriever import KnowledgeRetriever, PastExamples, scope_of
 
 logger = logging.getLogger(__name__)
 

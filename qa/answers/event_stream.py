@@ -20,7 +20,7 @@ from rest_framework.renderers import JSONRenderer
 
 from accounts.exceptions import NescioError, error_envelope
 from qa.answers import asking
-from qa.answers import model_loading as loading
+from qa.answers import sources as loading
 from qa.answers.models import Answer, fetch_evidence
 from qa.answers.recording import record_failure
 from qa.answers.serializers import as_json

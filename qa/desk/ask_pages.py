@@ -26,14 +26,7 @@ from qa.pipeline.gates import Decision
 from qa.pipeline.language_model import Confidence
 from qa.pipeline.values import Boundary, Outcome, Retrieval, StageValue, stage_of
 
-from .parts import (
-    agents_only,
-    answer_part,
-    box_part,
-    find_answer,
-    is_live,
-    recent_part,
-)
+from .parts import agents_only, answer_part, box_part, find_answer, is_live, recent_part
 
 logger = logging.getLogger(__name__)
 

@@ -14,9 +14,9 @@ from django.db import connection
 
 from kb.documents.models import KnowledgeBase
 from qa.answers.asking import look, new_question, sources_for
-from qa.answers.model_loading import release_connection
 from qa.answers.models import Answer
 from qa.answers.recording import record_outcome
+from qa.answers.sources import release_connection
 from qa.exceptions import InvalidQuestionError
 from qa.pipeline import Sources, conclude, finish, write
 from qa.pipeline.language_model import LanguageModel

@@ -21,14 +21,14 @@ from jobs.run import JobRun
 from kb.embedding.services import active_model
 from kb.search import METHOD
 from qa.evaluation.models import EvaluationResult, EvaluationRun
+from qa.evaluation.suites.options import SuiteOptions, find_policy
+from qa.evaluation.suites.registry import open_suite
 from qa.exceptions import EvaluationBusyError, EvaluationDataError
 from qa.inference.active_probes import active_probes
 
 from .cases import LabelledAnswer
 from .judging import Judged, Suite, thresholds_of
 from .question_suite import considered_of
-from .suites.options import SuiteOptions, find_policy
-from .suites.registry import open_suite
 
 KIND = "qa.evaluate"
 
@@ -130,7 +130,7 @@ def finish(run: EvaluationRun) -> EvaluationRun:
 def report_of(run: EvaluationRun, rows: list[Judged]) -> dict[str, Any]:
     """Return the report on what a run has asked so far, its results by id."""
     # Statistics, which a process that only asks does without.
-    from .report.build import build_report  # noqa: PLC0415
+    from qa.evaluation.report.build import build_report  # noqa: PLC0415
 
     policy = run.policy.as_value() if run.policy else None
     return build_report(rows, policy=policy)

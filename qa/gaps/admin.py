@@ -10,31 +10,13 @@ from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
 from unfold.decorators import display
 
-from accounts.admin_parts import (
-    EstimatingPaginator,
-    QueueFormAdmin,
-    change_each,
-    table,
-)
+from accounts.admin_parts import EstimatingPaginator, QueueFormAdmin, change_each, table
 from accounts.roles import Role, caller, has_role
-from qa.answers.admin import (
-    AnswerColumns,
-    link_to,
-    link_to_entry,
-    rounded,
-    shortened,
-)
+from qa.answers.admin import AnswerColumns, link_to, link_to_entry, rounded, shortened
 from qa.gaps.escalation_models import Escalation
 from qa.gaps.escalations import assign as assign_escalation
 from qa.gaps.models import TREND_PERIOD, Gap, impact
-from qa.gaps.services import (
-    SHOWN,
-    Tried,
-    assign,
-    count_reasons,
-    fetch_shown,
-    reopen,
-)
+from qa.gaps.services import SHOWN, Tried, assign, count_reasons, fetch_shown, reopen
 from qa.pipeline.gates import Reason
 from qa.policies.wording import REASONS
 

@@ -11,16 +11,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.status import HTTP_201_CREATED
 
-from accounts.filters import IsSetFilter, SlugFilter, StrictFilterSet
 from accounts.pagination import NewestFirstPagination
-from accounts.rest import RowViewSet
+from accounts.rest import IsSetFilter, RowViewSet, SlugFilter, StrictFilterSet
 from accounts.roles import IsAgent, IsSME
 from qa.answers.submitted_text import EntryOptions
-from qa.exceptions import (
-    EscalationNotFoundError,
-    GapNotFoundError,
-    NoticeNotFoundError,
-)
+from qa.exceptions import EscalationNotFoundError, GapNotFoundError, NoticeNotFoundError
 from qa.gaps import escalations, services
 from qa.gaps.escalation_models import Escalation, Notice
 from qa.gaps.models import Gap

@@ -8,11 +8,7 @@ from django.utils import timezone
 
 from accounts.roles import Role, has_role
 from qa.answers.models import Answer
-from qa.answers.submitted_text import (
-    EntryOptions,
-    checked_text,
-    create_reviewed_entry,
-)
+from qa.answers.submitted_text import EntryOptions, checked_text, create_reviewed_entry
 from qa.exceptions import (
     AnswerNotFoundError,
     EscalationClosedError,

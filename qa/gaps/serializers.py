@@ -3,12 +3,12 @@
 from django.utils import timezone
 from rest_framework import serializers
 
-from accounts.rest import username_field
-from accounts.strict_fields import (
+from accounts.rest import (
     StrictBooleanField,
     StrictCharField,
     StrictIntegerField,
     StrictSerializer,
+    username_field,
 )
 from kb.interface.api import AudienceField, UserField
 from kb.types import Evidence

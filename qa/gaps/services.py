@@ -17,11 +17,7 @@ from kb.entries.models import Entry
 from kb.search import search
 from kb.types import Evidence, QuestionVector, Scope
 from qa.answers.models import Answer
-from qa.answers.submitted_text import (
-    EntryOptions,
-    checked_text,
-    create_reviewed_entry,
-)
+from qa.answers.submitted_text import EntryOptions, checked_text, create_reviewed_entry
 from qa.exceptions import GapClosedError, GapNotFoundError, InvalidGapError
 from qa.gaps.models import Gap, GapQuestion, Repeat
 from qa.votes.models import Vote

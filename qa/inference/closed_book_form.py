@@ -19,11 +19,7 @@ from typing import Final
 from probes.language_model import Context, Generated, WhiteBoxModel
 from probes.language_model.batch import Written
 from probes.taps import Tap
-from qa.inference.evidence_text import (
-    MAX_ENTRY_TOKENS,
-    MAX_QUESTION_TOKENS,
-    flatten,
-)
+from qa.inference.evidence_text import MAX_ENTRY_TOKENS, MAX_QUESTION_TOKENS, flatten
 from qa.inference.white_box import bounded_mean
 from qa.pipeline.language_model import Generation
 from qa.pipeline.values import Question

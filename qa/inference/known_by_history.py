@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kb.text.time_sensitive import asks_about_now
+from kb.text.terms import asks_about_now
 from probes.language_model import Tokens, WhiteBoxModel
 from probes.language_model.scoring import Example
 from qa.inference.closed_book_form import ClosedBookForm, write_draft

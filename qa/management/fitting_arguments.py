@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from probes.reranker.card import MAX_TOKENS, MIN_TOKENS
+from probes.reranker.scoring import MAX_TOKENS, MIN_TOKENS
 from qa.management.base import above_zero, find_asker, positive, share, whole
 from qa.training.labelled_questions import Questions
 

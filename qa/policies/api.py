@@ -11,8 +11,8 @@ from rest_framework.generics import GenericAPIView, ListAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.filters import BooleanFilter, StrictFilterSet
 from accounts.pagination import NewestFirstPagination
+from accounts.rest import BooleanFilter, StrictFilterSet
 from accounts.roles import IsAdmin, IsAgent
 from qa.calibration.models import Certificate, DriftReading
 from qa.calibration.versions import Running, calibration_state, current_fingerprints

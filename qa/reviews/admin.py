@@ -12,12 +12,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 from unfold.decorators import display
 
-from accounts.admin_parts import (
-    EstimatingPaginator,
-    ListFilter,
-    QueueAdmin,
-    written,
-)
+from accounts.admin_parts import EstimatingPaginator, ListFilter, QueueAdmin, written
 from accounts.exceptions import NescioError
 from accounts.roles import caller
 from kb.tags.models import Tag

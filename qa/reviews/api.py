@@ -13,9 +13,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.status import HTTP_202_ACCEPTED, HTTP_204_NO_CONTENT
 
-from accounts.filters import SlugFilter, StrictFilterSet
 from accounts.pagination import NewestFirstPagination
-from accounts.rest import RowViewSet, csv_download
+from accounts.rest import RowViewSet, SlugFilter, StrictFilterSet, csv_download
 from accounts.roles import IsCurator, IsSME
 from jobs.api import JobSerializer
 from qa.answers.models import Answer, fetch_evidence

@@ -10,13 +10,7 @@ from kb.audiences.models import Audience
 from kb.entries.models import Entry
 from qa.answers.models import Answer
 from qa.answers.submitted_text import EntryOptions
-from qa.reviews.judgements import (
-    GRADES,
-    IDEAL_LIMIT,
-    NOTE_LIMIT,
-    Correction,
-    Judgement,
-)
+from qa.reviews.judgements import GRADES, IDEAL_LIMIT, NOTE_LIMIT, Correction, Judgement
 from qa.reviews.models import Review
 
 _QUESTIONS = {

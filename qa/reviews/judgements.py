@@ -12,13 +12,9 @@ from django.db.models import QuerySet
 from accounts.roles import Role, has_role
 from kb.entries.models import Entry
 from kb.entries.services import edit_entry
-from kb.text import spreadsheet_cells
+from kb.text import cleaning as spreadsheet_cells
 from qa.answers.models import Answer, AnswerEvidence
-from qa.answers.submitted_text import (
-    EntryOptions,
-    checked_text,
-    create_reviewed_entry,
-)
+from qa.answers.submitted_text import EntryOptions, checked_text, create_reviewed_entry
 from qa.exceptions import InvalidReviewError
 from qa.reviews.models import Review
 from qa.votes.services import newest

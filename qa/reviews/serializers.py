@@ -5,13 +5,13 @@ from typing import Any
 from django.conf import settings
 from rest_framework import serializers
 
-from accounts.rest import username_field
-from accounts.strict_fields import (
+from accounts.rest import (
     StrictBooleanField,
     StrictCharField,
     StrictFloatField,
     StrictIntegerField,
     StrictSerializer,
+    username_field,
 )
 from kb.entries.values import TEXT_LIMIT
 from kb.interface.api import AudienceField, KnowledgeBaseField

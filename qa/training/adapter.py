@@ -36,7 +36,7 @@ from probes.language_model.loading import (
     load_network,
     weights_sha256,
 )
-from qa.answers.retriever import KnowledgeRetriever, scope_of
+from qa.answers.sources import KnowledgeRetriever, scope_of
 from qa.evaluation.knowledge import evaluation_user
 from qa.evaluation.suites.options import find_file, misread, read_json
 from qa.evaluation.suites.squad2 import FILES, NAME, open_squad2

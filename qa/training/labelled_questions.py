@@ -9,7 +9,7 @@ from typing import Any, Self
 from django.contrib.auth.models import AbstractBaseUser
 
 from qa.answers.asking import find_knowledge_base
-from qa.answers.retriever import KnowledgeRetriever, scope_of
+from qa.answers.sources import KnowledgeRetriever, scope_of
 from qa.evaluation.cases import as_text, as_texts, read_lines
 from qa.evaluation.metrics.text import normalised
 from qa.exceptions import EvaluationDataError, TrainingDataError

@@ -31,7 +31,7 @@ from jobs.run import JobRun
 from kb.embedding.embedder import get_embedder
 from kb.embedding.models import EmbeddingModel
 from kb.embedding.services import active_model
-from kb.text.time_sensitive import asks_about_now
+from kb.text.terms import asks_about_now
 from qa.answers.models import Answer
 from qa.answers.past_question_models import PastQuestion
 from qa.evaluation.metrics.text import contains_gold, normalised

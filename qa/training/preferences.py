@@ -14,9 +14,9 @@ from django.conf import settings
 
 from kb.embedding.embedder import BUNDLED, bundled_directory
 from probes.abstention.probe import AbstentionProbe
-from probes.reranker.card import RerankerCard
 from probes.reranker.fitting import RerankerSettings, Step, fit_reranker, save_reranker
 from probes.reranker.preferences import Preference, digest_of, parted_by_query
+from probes.reranker.scoring import RerankerCard
 from qa.exceptions import TrainingDataError
 from qa.inference.closed_book_form import ClosedBookForm
 from qa.inference.known_by_probe import BoundaryProbe, active_boundary_probe

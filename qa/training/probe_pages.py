@@ -25,13 +25,7 @@ from unfold.widgets import (
 from accounts.admin_parts import ReadOnlyAdmin
 from accounts.exceptions import NescioError
 from jobs.services import enqueue
-from probes.cards import (
-    CARD,
-    MAX_CARD_BYTES,
-    MAX_WEIGHTS_BYTES,
-    ProbeFiles,
-    ProbeKind,
-)
+from probes.cards import CARD, MAX_CARD_BYTES, MAX_WEIGHTS_BYTES, ProbeFiles, ProbeKind
 from probes.models import Probe
 from probes.services import register
 from qa.calibration.forms import author_of

@@ -16,10 +16,7 @@ from accounts.admin_parts import (
 from accounts.rest import csv_download
 from accounts.roles import Role, caller, has_role
 from kb.entries.models import Entry
-from qa.answers.admin import (
-    AnswerColumns,
-    link_to_entry,
-)
+from qa.answers.admin import AnswerColumns, link_to_entry
 from qa.answers.models import Answer
 from qa.votes.entry_confidence import undo_moves
 from qa.votes.models import ConfidenceMove, Vote, VoteQuerySet

@@ -14,10 +14,16 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.filters import IsSetFilter, SlugFilter, StrictFilterSet
-from accounts.rest import RowViewSet, csv_download
+from accounts.rest import (
+    IsSetFilter,
+    RowViewSet,
+    SlugFilter,
+    StrictCharField,
+    StrictFilterSet,
+    StrictSerializer,
+    csv_download,
+)
 from accounts.roles import IsAgent, IsSME, caller
-from accounts.strict_fields import StrictCharField, StrictSerializer
 from qa.answers.models import Answer
 from qa.exceptions import VoteNotFoundError
 from qa.pipeline.gates import Gate, Reason

@@ -11,7 +11,7 @@ from django.db.models import Model, QuerySet
 from django.utils import timezone
 
 from accounts.roles import Role, has_role
-from kb.text import spreadsheet_cells
+from kb.text import cleaning as spreadsheet_cells
 from qa.answers.models import Answer
 from qa.answers.submitted_text import checked_text
 from qa.exceptions import AnswerNotFoundError, AnswerPendingError, InvalidVoteError

@@ -5,13 +5,7 @@ from functools import partial
 from typing import Any, Final
 
 from qa.evaluation.report.tables import TextTable, percent
-from studies.figures import (
-    number,
-    percent_with_interval,
-    points,
-    table,
-    with_interval,
-)
+from studies.figures import number, percent_with_interval, points, table, with_interval
 
 from .scores import JOINT, LSTM, TITLES
 

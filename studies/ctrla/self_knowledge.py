@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from qa.calibration.min_token_confidence import (
+from qa.calibration.adaptive_thresholds import (
     self_knowledge_row,
     self_knowledge_table,
     watch,

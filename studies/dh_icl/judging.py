@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kb.text.time_sensitive import asks_about_now
+from kb.text.terms import asks_about_now
 from probes.language_model import WhiteBoxModel
 from qa.evaluation.cases import sample
 from qa.evaluation.metrics.text import normalised

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from kb.documents.models import KnowledgeBase
-from qa.answers.retriever import KnowledgeRetriever, scope_of
+from qa.answers.sources import KnowledgeRetriever, scope_of
 from qa.evaluation.judging import Judged, Parameter
 from qa.evaluation.knowledge import asked_of, evaluation_user
 from qa.pipeline.gates import Decision

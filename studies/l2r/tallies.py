@@ -15,12 +15,7 @@ from typing import Final
 import numpy as np
 
 from qa.evaluation.judging import Judged
-from qa.evaluation.metrics.intervals import (
-    Interval,
-    bootstrap,
-    mean,
-    wilson_interval,
-)
+from qa.evaluation.metrics.intervals import Interval, bootstrap, mean, wilson_interval
 from qa.pipeline.policy import Policy
 from qa.pipeline.replay import Played, replay
 

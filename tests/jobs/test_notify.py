@@ -7,7 +7,7 @@ from django.db import connection
 from django.utils import timezone
 
 from jobs.models import Job
-from jobs.notify import sweep
+from jobs.services import sweep
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -20,7 +20,7 @@ def notified(monkeypatch) -> list[uuid.UUID]:
         ids.append(job_id)
         return True
 
-    monkeypatch.setattr("jobs.notify.notify_worker", notify_worker)
+    monkeypatch.setattr("jobs.services.notify_worker", notify_worker)
     return ids
 
 
@@ -103,7 +103,7 @@ def test_a_broker_that_is_away_is_asked_once_and_the_jobs_stay_due(monkeypatch):
         asked.append(job_id)
         return False
 
-    monkeypatch.setattr("jobs.notify.notify_worker", notify_worker)
+    monkeypatch.setattr("jobs.services.notify_worker", notify_worker)
     make_job()
     make_job()
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def _no_notification(monkeypatch):
-    for place in ("jobs.services.notify_worker", "jobs.notify.notify_worker"):
+    for place in ("jobs.services.notify_worker", "jobs.services.notify_worker"):
         monkeypatch.setattr(place, lambda job_id: True)
 
 

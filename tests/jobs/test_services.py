@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from accounts.exceptions import ConflictError
 from accounts.roles import Role
-from jobs import notify
+from jobs import services as notify
 from jobs.exceptions import JobNotFoundError, JobStateError
 from jobs.models import Job
 from jobs.services import enqueue, prune_finished, request_cancel, retry

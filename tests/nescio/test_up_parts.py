@@ -16,7 +16,8 @@ from django.contrib.auth.models import User
 from rich.console import Console
 
 from accounts.models import ApiToken
-from nescio.up import UpError, lock, report
+from nescio.up import UpError, lock
+from nescio.up import questions as report
 from nescio.up.address import Address
 from nescio.up.credentials import Credentials, ensure_credentials
 from nescio.up.questions import Asked, ask, choose, health

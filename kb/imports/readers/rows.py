@@ -14,8 +14,7 @@ from typing import IO
 from kb.documents.services import SOURCE_LIMIT, TITLE_LIMIT
 from kb.entries.values import clean_said
 from kb.exceptions import InvalidKnowledgeError
-from kb.text.cleaning import clean_line
-from kb.text.spreadsheet_cells import original
+from kb.text.cleaning import clean_line, original
 
 from .formats import BadRow, Fact, FileItem, ImportFileError, SourceDocument
 from .html import read_html

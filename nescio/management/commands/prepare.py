@@ -29,10 +29,7 @@ class Command(BaseCommand):
 
     def handle(self, *_args: object, **options: Any) -> None:  # noqa: ANN401  # Django's signature
         # Heavy parts are not needed to show the help.
-        from nescio.up import (  # noqa: PLC0415
-            UpError,
-            preparation,
-        )
+        from nescio.up import UpError, preparation  # noqa: PLC0415
 
         # What is going on is printed; the log tells what is wrong.
         logging.getLogger().setLevel(logging.WARNING)

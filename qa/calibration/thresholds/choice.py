@@ -19,14 +19,22 @@ from qa.pipeline.gates import THRESHOLDED
 from qa.pipeline.policy import Policy
 from qa.pipeline.rules import SignalRow
 
-from .candidates import chosen_scores
+from .candidates import candidates, chosen_scores
 from .learn_then_test import (
     LEARN_SHARE,
     Course,
     learn_then_test,
     select_with_guaranteed_risk,
+    thresholds_in,
 )
-from .values import Certified, Method, NotCertified, least_shown, shown_needed
+from .values import (
+    Certified,
+    CostChoice,
+    Method,
+    NotCertified,
+    least_shown,
+    shown_needed,
+)
 
 _RESAMPLES = 2_000
 
@@ -250,3 +258,79 @@ def _warnings(
             "enforced gate and count as wrong; measure with every gate in shadow."
         )
     return found
+
+
+# Thresholds by what mistakes cost: a choice without a guarantee.
+
+
+_RESAMPLES_COST = 500
+
+
+def choose_by_cost(
+    labelled: Sequence[LabelledAnswer],
+    *,
+    base: Policy,
+    wrong_cost: float,
+    refused_cost: float,
+    signals: Sequence[str] = CALIBRATABLE,
+    seed: int = 0,
+) -> CostChoice:
+    """Choose the thresholds of `signals` whose mean cost on these answers is least.
+
+    Args:
+        labelled: Best measured with every gate in shadow.
+        base: All that is not chosen.
+        wrong_cost: Of showing a wrong answer; in any unit, not negative.
+        refused_cost: Of refusing where the draft was right; not negative.
+        signals: By the name of `SCORES`.
+        seed: Of the resampling.
+
+    Raises:
+        CalibrationError: A cost is negative or both are 0, a signal has no threshold, or
+            nothing was measured.
+    """
+    if min(wrong_cost, refused_cost) < 0 or wrong_cost == refused_cost == 0:
+        msg = f"The costs {wrong_cost} and {refused_cost} are no costs; give positive ones."
+        raise CalibrationError(msg)
+    measured = measured_of(labelled)
+    table = table_of(measured)
+    scores = chosen_scores(table, signals)
+    policies = candidates(table, base, scores)
+    by_group = np.stack(
+        [
+            np.bincount(table.groups, _costs(table, policy, wrong_cost, refused_cost))
+            for policy in policies
+        ]
+    )
+    best = int(by_group.sum(axis=1).argmin())
+    weights = resampled_groups(by_group.shape[1], seed=seed, resamples=_RESAMPLES_COST)
+    sizes = weights @ np.bincount(table.groups)
+    resampled = (by_group @ weights.T) / sizes  # policies x resamples
+    low, high = np.quantile(resampled[best], (0.025, 0.975))
+    costs = by_group.sum(axis=1) / len(table)
+    rechosen = resampled.argmin(axis=0)
+    optimism = costs[rechosen] - resampled[rechosen, np.arange(_RESAMPLES_COST)]
+    shown, wrong = table.outcomes(policies[best])
+    return CostChoice(
+        policy=policies[best],
+        signals=tuple(signals),
+        wrong_cost=wrong_cost,
+        refused_cost=refused_cost,
+        thresholds=thresholds_in(policies[best], scores),
+        cost=float(costs[best]),
+        low=float(low),
+        high=float(high),
+        optimism=float(optimism.mean()),
+        labelled=len(table),
+        shown=int(shown.sum()),
+        wrong=int(wrong.sum()),
+        refused_right=int((~shown & ~table.wrong).sum()),
+        unmeasured=len(labelled) - len(measured),
+    )
+
+
+def _costs(
+    table: Table, policy: Policy, wrong_cost: float, refused_cost: float
+) -> FloatArray:
+    shown, wrong = table.outcomes(policy)
+    return wrong_cost * wrong + refused_cost * (~shown & ~table.wrong)

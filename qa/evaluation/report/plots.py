@@ -16,12 +16,7 @@ from qa.evaluation.metrics.selective import auroc, precision_recall
 from qa.exceptions import EvaluationDataError
 from qa.pipeline.policy import Policy
 
-from .signals import (
-    PROBABILITIES,
-    alpha_sweep,
-    probabilities_of,
-    scores_of,
-)
+from .signals import PROBABILITIES, alpha_sweep, probabilities_of, scores_of
 from .svg_charts import (
     INK,
     SVG,

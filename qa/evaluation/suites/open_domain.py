@@ -1,22 +1,20 @@
-"""The open-domain sets and SelfAware: questions about the world, asked of what is known.
+"""The suite "clinc-oos": what is asked for, among intents and outside of them all.
 
 References:
-    Joshi et al., TriviaQA (ACL 2017). Kwiatkowski et al., Natural Questions (TACL 2019),
-    and Lee et al. (ACL 2019) for its open form. Mallen et al., PopQA (ACL 2023). Berant
-    et al., WebQuestions (EMNLP 2013). Yin et al., "Do Large Language Models Know What They
-    Don't Know?" (Findings of ACL 2023): SelfAware.
+    Larson et al., "An Evaluation Dataset for Intent Classification and Out-of-Scope
+    Prediction" (EMNLP 2019).
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
 from qa.evaluation.cases import Case, read_lines
-from qa.evaluation.judging import Suite, by_references
-from qa.evaluation.knowledge import given_or_empty
+from qa.evaluation.judging import Suite, by_label, by_references
+from qa.evaluation.knowledge import Fact, Source, ensure_knowledge, given_or_empty
 
 from .options import (
     SuiteFactory,
@@ -28,6 +26,75 @@ from .options import (
     refuse_others,
     sampled_suite,
 )
+
+NAME = "clinc-oos"
+_FILES = ("clinc150/data_full.json",)
+_NO_INTENT = "no intent"
+Pairs = Sequence[tuple[str, str]]
+
+PROTOCOL = (
+    "The knowledge base holds the training utterances of the in-scope intents as verified "
+    "questions, each with its intent's name as the answer; {dropped} of them that are "
+    "test utterances word for word are left out. The test utterances and those outside "
+    "of all intents are asked; an answer is right if it is the intent's name, and every "
+    "answer to an utterance outside of them is false. Known to leak: training and test "
+    "utterances were written by people for the same prompts and resemble each other."
+)
+
+
+def open_clinc(**options: Unpack[SuiteOptions]) -> Suite:
+    """Return the suite over CLINC150 with its out-of-scope utterances."""
+    refuse_others(NAME, options, frozenset())
+    file = find_file(NAME, options.get("data"), *_FILES)
+    content = read_json(file)
+    try:
+        training: Pairs = [(text, intent) for text, intent in content["train"]]
+        cases = [*_cases("test", content["test"]), *_cases("oos", content["oos_test"])]
+    except (KeyError, TypeError, ValueError) as error:
+        raise misread(file, "CLINC150") from error
+    asked = {_plain(case.question) for case in cases}
+    kept = [(text, intent) for text, intent in training if _plain(text) not in asked]
+    digest = digest_of(file)
+    knowledge_base = ensure_knowledge(
+        f"eval-clinc-{digest[:8]}",
+        "Evaluation: CLINC150",
+        list(_sources(kept)),
+        loading=options.get("loading"),
+    )
+    protocol = PROTOCOL.format(dropped=len(training) - len(kept))
+    return sampled_suite(
+        NAME, protocol, knowledge_base, cases, by_label, options, data=digest
+    )
+
+
+def _cases(split: str, pairs: Pairs) -> Iterator[Case]:
+    is_answerable = split == "test"
+    for number, (text, intent) in enumerate(pairs, start=1):
+        yield Case(
+            id=f"{split}-{number}",
+            question=text,
+            is_answerable=is_answerable,
+            references=(intent,) if is_answerable else (),
+            # An utterance outside of all intents is like no other.
+            group=intent if is_answerable else f"{_NO_INTENT} {number}",
+        )
+
+
+def _sources(pairs: Pairs) -> Iterator[Source]:
+    intents: dict[str, list[Fact]] = {}
+    for text, intent in pairs:
+        intents.setdefault(intent, []).append(Fact(intent, question=text))
+    for intent, facts in intents.items():
+        yield Source(key=intent, title=intent.replace("_", " "), facts=facts)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+# The open-domain sets and SelfAware: questions about the world, asked of what is
+# known.
+
 
 GIVEN = (
     "The questions are asked against the knowledge base {slug} as it is. Whether it "

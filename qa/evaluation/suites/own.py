@@ -18,13 +18,7 @@ from qa.evaluation.knowledge import (
 )
 from qa.exceptions import EvaluationDataError
 
-from .options import (
-    SuiteOptions,
-    digest_of,
-    find_file,
-    refuse_others,
-    sampled_suite,
-)
+from .options import SuiteOptions, digest_of, find_file, refuse_others, sampled_suite
 
 NAME = "own"
 _GROUPS = "+"  # between the groups of an asker

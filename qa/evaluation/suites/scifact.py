@@ -1,13 +1,14 @@
-"""The suite "scifact": whether what speaks to a claim is found; no model is asked.
+"""How well a search ranks what is relevant.
 
 References:
-    Wadden et al., "Fact or Fiction: Verifying Scientific Claims" (EMNLP 2020), in the
-    layout and with the measures of Thakur et al., BEIR (NeurIPS 2021).
+    Järvelin and Kekäläinen, "Cumulated gain-based evaluation of IR techniques", ACM
+    TOIS 20 (2002): nDCG; here with linear gains, as trec_eval and BEIR have it.
 """
 
 import csv
+import math
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -18,22 +19,73 @@ from django.contrib.auth.models import User
 from kb.entries.models import Entry
 from kb.search import embed_question, search
 from kb.types import Scope
-from qa.answers.retriever import scope_of
+from qa.answers.sources import scope_of
 from qa.evaluation.cases import Case, as_text, read_lines, sample
 from qa.evaluation.judging import Judged, Suite
-from qa.evaluation.knowledge import (
-    Fact,
-    Source,
-    ensure_knowledge,
-    evaluation_user,
-)
-from qa.evaluation.metrics.retrieval import ndcg_at, recall_at, reciprocal_rank
+from qa.evaluation.knowledge import Fact, Source, ensure_knowledge, evaluation_user
 from qa.evaluation.question_suite import CaseSuite
 from qa.exceptions import EvaluationDataError
 from qa.policies.models import Policy
 from qa.policies.services import active_policy
 
 from .options import SuiteOptions, digest_of, find_file, misread, refuse_others
+
+
+def precision_at(ranked: Sequence[str], relevant: Collection[str], k: int) -> float:
+    """Return the share of the first k that is relevant, in [0, 1].
+
+    Of fewer than k that are ranked, the share of those.
+    """
+    _check(ranked, relevant, k)
+    if not ranked:
+        raise ValueError("nothing is ranked")
+    return len(set(ranked[:k]) & set(relevant)) / min(k, len(ranked))
+
+
+def recall_at(ranked: Sequence[str], relevant: Collection[str], k: int) -> float:
+    """Return the share of the relevant that stands among the first k, in [0, 1]."""
+    _check(ranked, relevant, k)
+    return len(set(ranked[:k]) & set(relevant)) / len(set(relevant))
+
+
+def ndcg_at(ranked: Sequence[str], gains: Mapping[str, float], k: int) -> float:
+    """Return the discounted gain of the first k over the best possible, in [0, 1].
+
+    Args:
+        ranked: Ids, best first.
+        gains: What each relevant id is worth, above 0; all others are worth nothing.
+        k: How many places count.
+    """
+    _check(ranked, [name for name, gain in gains.items() if gain > 0], k)
+    got = _discounted([gains.get(name, 0.0) for name in ranked[:k]])
+    return got / _discounted(sorted(gains.values(), reverse=True)[:k])
+
+
+def reciprocal_rank(ranked: Sequence[str], relevant: Collection[str]) -> float:
+    """Return 1 / the place of the first relevant id, 0 if none is ranked.
+
+    Its mean over questions is MRR.
+    """
+    _check(ranked, relevant, 1)
+    wanted = set(relevant)
+    places = (place for place, name in enumerate(ranked, 1) if name in wanted)
+    return 1 / next(places, math.inf)
+
+
+def _discounted(gains: Sequence[float]) -> float:
+    return sum(gain / math.log2(place + 1) for place, gain in enumerate(gains, 1))
+
+
+def _check(ranked: Sequence[str], relevant: Collection[str], k: int) -> None:
+    if not relevant or k < 1:
+        msg = f"{len(relevant)} relevant ids and k {k} give no measure"
+        raise ValueError(msg)
+    if len(set(ranked)) != len(ranked):
+        raise ValueError("an id is ranked twice")
+
+
+# The suite "scifact": whether what speaks to a claim is found; no model is asked.
+
 
 NAME = "scifact"
 _DEPTH = 100  # ranks that are measured

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from django.core.management.base import CommandError
 
-from qa.calibration.min_known import Proposal, Threshold, propose_min_known
+from qa.calibration.adaptive_thresholds import Proposal, Threshold, propose_min_known
 from qa.calibration.services import Labels, certify, labels_of_run, make_by_cost
 from qa.calibration.thresholds import CALIBRATABLE, Method, NotCertified
 from qa.evaluation.models import EvaluationRun
@@ -220,7 +220,7 @@ def _add_monitor(parser: Parser) -> None:
 
 def _calibrate_monitor(command: Command, options: Options) -> None:
     # Pulls in torch, which the help does without.
-    from qa.calibration.min_token_confidence import (  # noqa: PLC0415
+    from qa.calibration.adaptive_thresholds import (  # noqa: PLC0415
         self_knowledge_row,
         self_knowledge_table,
         watch,

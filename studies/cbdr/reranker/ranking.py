@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qa.evaluation.metrics.intervals import Difference, differences, mean
-from qa.evaluation.metrics.retrieval import precision_at, recall_at, reciprocal_rank
+from qa.evaluation.suites.scifact import precision_at, recall_at, reciprocal_rank
 
 PLACES: Final = (1, 3, 5)
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from django.conf import settings
 
 from kb.embedding.embedder import load_embedder
-from qa.answers.retriever import KnowledgeRetriever, scope_of
+from qa.answers.sources import KnowledgeRetriever, scope_of
 from qa.evaluation.knowledge import asked_of, evaluation_user
 from qa.inference.closed_book_form import ClosedBookForm, SelfKnowledgeByDraft
 from qa.inference.known_by_history import SelfKnowledgeByHistory

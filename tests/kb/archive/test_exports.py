@@ -16,7 +16,7 @@ from jobs.models import Job
 from jobs.run import run_job
 from kb.archive.exports import COLUMNS, KIND, export_in_background, prune_exports
 from kb.models import Entry
-from kb.text.spreadsheet_cells import original
+from kb.text.cleaning import original
 from nescio.embedded.places import Places
 from tests.factories import (
     make_audience,

@@ -7,10 +7,10 @@ from accounts.roles import Role
 from jobs.models import Job
 from jobs.run import run_job
 from jobs.services import enqueue
+from kb.enrichment.agents import Signals
 from kb.enrichment.background import KIND, enrich_in_background, make_plan
 from kb.enrichment.proposals import decide
 from kb.enrichment.services import MIN_DECISIONS, enrich, fit_trust
-from kb.enrichment.signals import Signals
 from kb.entries.states import restore_entry, retire_entry, verify_entry
 from kb.entries.values import UNVERIFIED_CONFIDENCE
 from kb.exceptions import InvalidKnowledgeError, ProposalDecidedError

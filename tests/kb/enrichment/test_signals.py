@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb.enrichment.signals import (
+from kb.enrichment.agents import (
     MAX_UNREVIEWED_CONFIDENCE,
     MIN_CONFIDENCE,
     Signals,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kb.text.time_sensitive import asks_about_now
+from kb.text.terms import asks_about_now
 
 
 @pytest.mark.parametrize(

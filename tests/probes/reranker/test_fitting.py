@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from probes.exceptions import ModelLoadError, RerankerFileError, TooFewLabelsError
-from probes.reranker.card import CARD, WEIGHTS, RerankerCard, read_card
 from probes.reranker.fitting import (
     GroupInfoNCE,
     RerankerSettings,
@@ -17,7 +16,15 @@ from probes.reranker.fitting import (
     fit_reranker,
     save_reranker,
 )
-from probes.reranker.scoring import load_reranker, open_encoder, scores_of
+from probes.reranker.scoring import (
+    CARD,
+    WEIGHTS,
+    RerankerCard,
+    load_reranker,
+    open_encoder,
+    read_card,
+    scores_of,
+)
 
 from .tiny_encoder import preferences, save_encoder
 

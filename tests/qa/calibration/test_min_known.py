@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qa.calibration.min_known import propose_min_known
+from qa.calibration.adaptive_thresholds import propose_min_known
 from qa.calibration.thresholds.values import upper_bounds
 from qa.management.commands.calibrate import min_known_table
 

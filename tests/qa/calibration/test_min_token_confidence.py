@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from probes.models import Probe
 from probes.services import promote, register
-from qa.calibration.min_token_confidence import (
+from qa.calibration.adaptive_thresholds import (
     Watched,
     balanced,
     best_threshold,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kb.text.time_sensitive import asks_about_now
+from kb.text.terms import asks_about_now
 from probes.exceptions import TooManyTokensError
 from probes.language_model import load_model
 from qa.inference.known_by_history import (

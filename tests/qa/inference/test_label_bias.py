@@ -2,12 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qa.inference.label_judge import (
-    JudgedExample,
-    LabelScores,
-    judge_label,
-    label_bias,
-)
+from qa.inference.label_judge import JudgedExample, LabelScores, judge_label, label_bias
 
 SCORES = st.builds(LabelScores, st.floats(-50, 50), st.floats(-50, 50))
 EXAMPLES = st.lists(st.builds(JudgedExample, st.booleans(), SCORES), max_size=20)

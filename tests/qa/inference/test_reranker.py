@@ -11,8 +11,8 @@ from probes.cards import ProbeKind
 from probes.exceptions import RerankerFileError
 from probes.language_model import loading
 from probes.models import Probe
-from probes.reranker.card import read_card, write_card
 from probes.reranker.preferences import write_preferences
+from probes.reranker.scoring import read_card, write_card
 from probes.services import promote, register
 from qa.answers.asking import ask
 from qa.exceptions import PolicyError

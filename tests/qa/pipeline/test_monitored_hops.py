@@ -2,7 +2,7 @@
 
 import pytest
 
-from qa.answers.retriever import KnowledgeRetriever, scope_of
+from qa.answers.sources import KnowledgeRetriever, scope_of
 from qa.pipeline.gates import Reason
 from qa.pipeline.monitored import answer_monitored
 from qa.pipeline.values import Question

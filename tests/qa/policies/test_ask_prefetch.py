@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import AnonymousUser, User
 
 from kb.models import Audience, KnowledgeBase
-from qa.answers.retriever import scope_of
+from qa.answers.sources import scope_of
 from qa.models import RefusalWording
 from qa.policies.ask_prefetch import prefetch, prefetched
 from qa.policies.services import (  # fmt: skip

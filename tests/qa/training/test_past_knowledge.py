@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from jobs.run import run_job
 from jobs.services import enqueue
-from qa.answers.retriever import PastExamples, scope_of
+from qa.answers.sources import PastExamples, scope_of
 from qa.inference.policy_models import load_closed_book_form
 from qa.models import PastQuestion, Policy
 from qa.pipeline.policy import RetrievalTiming, Scope

@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.metrics import ndcg_score
 
-from qa.evaluation.metrics.retrieval import (
+from qa.evaluation.suites.scifact import (
     ndcg_at,
     precision_at,
     recall_at,

@@ -6,11 +6,7 @@ from probes.exceptions import TooFewLabelsError
 from qa.inference.closed_book_form import ClosedBookForm
 from qa.inference.known_by_probe import SelfKnowledgeByProbe
 from qa.pipeline.values import Question
-from studies.cbdr.timing.deciders import (
-    prompts_of,
-    taught_probe,
-    with_notes_too,
-)
+from studies.cbdr.timing.deciders import prompts_of, taught_probe, with_notes_too
 from tests.probes import tiny_models
 from tests.studies.cbdr.timing.outcome_rows import make_asked
 

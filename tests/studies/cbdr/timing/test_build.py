@@ -8,11 +8,7 @@ from qa.evaluation.report.tables import TextTable
 from qa.exceptions import EvaluationDataError
 from studies.cbdr.timing.asking import NOTHING, Cost
 from studies.cbdr.timing.build import build_report
-from studies.cbdr.timing.outcomes import (
-    as_published,
-    behind_the_gates,
-    outcomes_of,
-)
+from studies.cbdr.timing.outcomes import as_published, behind_the_gates, outcomes_of
 from studies.cbdr.timing.questions import Part
 from studies.cbdr.timing.tables import tables, write_plots
 from tests.studies.cbdr.timing.outcome_rows import make_asked, make_outcome

@@ -5,12 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from studies.cbdr.timing.curve import (
-    retrieval_curve,
-    retrieves,
-    sent_at,
-    timing,
-)
+from studies.cbdr.timing.curve import retrieval_curve, retrieves, sent_at, timing
 
 # Four questions, the least sure first: retrieving mends the first two, spoils the last.
 KNOWN_PROBABILITY = [0.1, 0.2, 0.6, 0.9]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb.text.spreadsheet_cells import inert, original
+from kb.text.cleaning import inert, original
 
 VISIBLE_SIGNS = "=+-@\uff1d\uff0b\uff0d\uff20"
 SIGNS = VISIBLE_SIGNS + "\t\r\n"

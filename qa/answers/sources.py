@@ -1,10 +1,16 @@
-"""Search on behalf of one asker, in the pipeline's terms."""
+"""Loading the models that a question turns out to need, one by one.
+
+Each pulls in torch, which takes 400 MiB and seconds: a process that only refuses never
+pays for it. None is loaded, nor waited for, while a connection of the database is held.
+"""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 from uuid import UUID
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db import connection
 from django.utils import timezone
 
 from kb.audiences.models import Audience
@@ -14,10 +20,80 @@ from kb.search import METHOD, contradictions_between, nearest_excluded, search
 from kb.types import Contradiction, Excluded, QuestionVector, Scope
 from qa.answers.models import AnswerEvidence
 from qa.answers.past_question_models import PastQuestion
-from qa.pipeline.history import JudgedQuestion, KnownQuestion
-from qa.pipeline.policy import Policy
+from qa.pipeline.closed_book import ClosedBookModels
+from qa.pipeline.history import History, JudgedQuestion, KnownQuestion, VerdictDebiaser
+from qa.pipeline.language_model import LanguageModel
+from qa.pipeline.monitored import SegmentWriter
+from qa.pipeline.policy import Policy, RetrievalTiming
+from qa.pipeline.retrieve import Reranker
+from qa.pipeline.self_knowledge import SelfKnowledge
 from qa.pipeline.values import Question, Retrieval
 from qa.policies.ask_prefetch import prefetched
+
+
+def release_connection() -> None:
+    """Give this thread's database connection back to the pool until it is needed again.
+
+    A language model may take a minute; whoever waits for it keeps no connection from
+    those who are refused in milliseconds.
+    """
+    if not connection.in_atomic_block:
+        connection.close()
+
+
+def configured_model() -> LanguageModel:
+    """Return the language model that answers from evidence."""
+    from qa.inference.configured import load_language_model  # noqa: PLC0415
+
+    return load_language_model()
+
+
+def closed_book_models_for(
+    timing: RetrievalTiming, history: History
+) -> ClosedBookModels:
+    """Return what loads the model that is asked by itself.
+
+    Args:
+        history: The past questions that the asker may be judged by.
+    """
+    return ClosedBookModels(partial(_own_knowledge, timing, history), _segment_writer)
+
+
+def configured_reranker() -> Reranker | None:
+    """Return the reranker that the settings name; None if it is another model's."""
+    from qa.inference import policy_models  # noqa: PLC0415
+
+    release_connection()
+    return policy_models.configured_reranker()
+
+
+def verdict_debiaser(history: History) -> VerdictDebiaser:
+    """Return what corrects the model's verdicts by past ones."""
+    from qa.inference import policy_models  # noqa: PLC0415
+
+    release_connection()
+    return policy_models.verdict_debiaser(history)
+
+
+def _own_knowledge(timing: RetrievalTiming, history: History) -> SelfKnowledge:
+    from qa.inference.policy_models import self_knowledge_by  # noqa: PLC0415
+
+    release_connection()
+    own = self_knowledge_by(timing, history=history)
+    release_connection()  # the model reads next
+    return own
+
+
+def _segment_writer() -> SegmentWriter:
+    from qa.inference.monitored_writer import monitored_writer  # noqa: PLC0415
+
+    release_connection()
+    writer = monitored_writer()
+    release_connection()
+    return writer
+
+
+# Search on behalf of one asker, in the pipeline's terms.
 
 
 def scope_of(
