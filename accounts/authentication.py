@@ -1,4 +1,4 @@
-"""The names of a user's groups, read along with the credential that a request came with."""
+"""Who is asking: API tokens, passwords with a bound on guesses, sessions, and their groups."""
 
 from collections.abc import Iterable
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""Roles are Django groups; a role's rank includes what the ranks below it may do.
+"""Roles are Django groups: their ranks, and what each may do in REST and the admin.
 
 agent asks and votes; sme also reviews; curator also writes and verifies knowledge;
 admin also manages policies, users and every job.

@@ -1,3 +1,5 @@
+"""Writes: users with a role, and their tokens."""
+
 import uuid
 from dataclasses import dataclass, field
 from datetime import timedelta

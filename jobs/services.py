@@ -1,4 +1,4 @@
-"""Notifies some worker, through the broker, that a job is due.
+"""Jobs: enqueue, cancel, retry, prune, and notify a worker of what is due or was lost.
 
 A notification may be lost, doubled or late. Nothing depends on it but the moment at which
 a job begins, for the sweep sends it again; so a broker that is down fails no request.

@@ -1,4 +1,4 @@
-"""A name for each request, in its response and on every log line written meanwhile."""
+"""A name for each request, in its response and log lines, and the Content-Security-Policy."""
 
 import logging
 import re

@@ -1,7 +1,7 @@
 """Finding duplicates and contradictions: nearest entries first, then the judgement.
 
 Done for one entry when a person writes it, and for everything that changed by a nightly
-job (`conflict_job`), which may hand in what a language model holds. The judgement is
+job (`background`), which may hand in what a language model holds. The judgement is
 about the texts: a decision by a person holds until one of the texts changes.
 """
 

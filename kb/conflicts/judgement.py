@@ -1,4 +1,4 @@
-"""Two entries as the pairs of sentences that speak of the same, each measured."""
+"""Whether two entries are duplicates or contradict each other, from their sentence pairs."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Which model embeds, and what: the active model, questions and entries.
+"""The active embedding model, vectors of questions, and vectors of entries as they are written.
 
 Exactly one embedding model is active; a question and the vectors that it meets are always
 of the same one.

@@ -1,4 +1,4 @@
-"""What two short texts have in common: words, numbers, and whether they deny.
+"""The three agents of enrichment at work, and how far their answers may be believed.
 
 Embeddings put "in 1945" next to "in 1946" and "is" next to "is not"; these tell them
 apart. English and German; in another language only numbers and words are compared.

@@ -1,4 +1,4 @@
-"""The three agents' tasks as forms: what is given, what is to be filled in, examples.
+"""The forms that the three agents fill in: tasks, reading what was written, the writer's protocol.
 
 A form says nothing of how it is filled in. A small model gets its frame written for it and
 fills one line after the other; a server gets the same fields as a JSON schema.

@@ -1,4 +1,4 @@
-"""The confidence of a proposed entry: what curators made of the same model's earlier ones.
+"""Enriching a knowledge base from seed questions, and the confidence of what is proposed.
 
 With enough decisions, a logistic curve over the three signals, fitted on whether a
 curator let the proposal in unchanged. Before that, the least of the signals, held down:

@@ -1,4 +1,4 @@
-"""One change of many entries: a batch is one transaction and few statements.
+"""One change of many entries: in one transaction, or as a job that survives a killed worker.
 
 What single entries go through is decided by the same functions; what cannot be changed is
 reported and does not keep the others from it.

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Self
 
 EXPIRY_NOTICE = timedelta(days=30)
-"""How long before its expiry an entry is due; migration kb.0007 says it in SQL."""
+"""How long before its expiry an entry is due; kb/migrations/rules.sql says it in SQL."""
 
 _PLACE_LIMIT = 100
 

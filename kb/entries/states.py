@@ -1,4 +1,4 @@
-"""The states of an entry: verified, marked for review, retired, restored, erased.
+"""The states of an entry (verified, marked, retired, erased), and restoring a revision.
 
 Each function is one transaction that writes the next revision with the entry.
 """

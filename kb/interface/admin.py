@@ -1,3 +1,5 @@
+"""Patterns of kb's admin: forms whose services report errors before anything is saved."""
+
 from typing import Any
 
 from django import forms

@@ -1,4 +1,4 @@
-"""Which words of a question are worth looking up.
+"""One search for evidence: exact or by HNSW, by distance and by words, fused into one order.
 
 PostgreSQL keeps the most frequent words of every full-text column for its planner, and
 renews them with each ANALYZE; so no table of counts need be kept here.

@@ -1,4 +1,4 @@
-"""What a scope admits, as SQL conditions on an entry `e`."""
+"""SQL of a search: the conditions of its scope, and the distances inside it."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""What people write, made safe to keep: NFC, trimmed, bounded, no control characters."""
+"""Text made safe: what people write (NFC, trimmed, bounded), and cells for spreadsheets."""
 
 import csv
 import re

@@ -1,4 +1,4 @@
-"""Text into facts: one sentence, or a few that only make sense together."""
+"""Text split into facts, and one sentence read for comparing: quantities, denials, topic."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What a text says in terms that can be compared: numbers, negation, content words.
+"""What a text says in comparable terms (numbers, negation, content words), and whether it ages.
 
 English and German. Deliberately literal: two texts agree when they use the same words,
 never because their words are related.

@@ -1,4 +1,4 @@
-"""Postponing what is due, and the nightly round that keeps dates and policies true."""
+"""What is due for review: the queue, postponing, the nightly round, and counted uses."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

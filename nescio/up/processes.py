@@ -1,4 +1,4 @@
-"""The processes of a running system: web server, worker, scheduler.
+"""The processes of a running system: started, watched, restarted, stopped, left over.
 
 The web server is granian with threads. Measured on two cores against gunicorn's threaded
 worker, both with one process and eight threads on a view with one query: the same p50

@@ -1,4 +1,4 @@
-"""The demonstration questions: which to ask, and asking them over HTTP."""
+"""The demonstration questions: choosing, asking over HTTP, and printing what came back."""
 
 import http.client
 import json

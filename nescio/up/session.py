@@ -1,4 +1,4 @@
-"""Signals that mean "stop" as one exception in the main thread, raised once."""
+"""One `up` from the first look to the last process, in order, and the signals that stop it."""
 
 import signal
 import subprocess

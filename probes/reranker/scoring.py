@@ -1,4 +1,4 @@
-"""What a reranker's files say of it; nothing here needs torch."""
+"""A reranker in use: its card, and many texts scored against a question at once."""
 
 import hashlib
 import json

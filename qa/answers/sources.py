@@ -1,4 +1,4 @@
-"""Loading the models that a question turns out to need, one by one.
+"""What the pipeline is handed: search on behalf of one asker, past questions, lazy models.
 
 Each pulls in torch, which takes 400 MiB and seconds: a process that only refuses never
 pays for it. None is loaded, nor waited for, while a connection of the database is held.

@@ -1,4 +1,4 @@
-"""Gates in shadow: what they measured, and whether they would have refused."""
+"""The search and the gates of an answer as a page shows them, gates in shadow included."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

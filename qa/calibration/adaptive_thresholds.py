@@ -1,4 +1,4 @@
-"""A least known_probability from the risk that answering alone is allowed.
+"""Thresholds of adaptive policies: minimum known probability and minimum token confidence.
 
 References:
     El-Yaniv and Wiener (2010): the risk-coverage curve. Geifman and El-Yaniv (2017),

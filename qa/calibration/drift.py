@@ -1,4 +1,4 @@
-"""How signals are distributed, in a form that is small enough to keep with a promise."""
+"""Whether live signals are still distributed as the labelled ones of a certificate were."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What thresholds do to answers that were measured before: labelled ones and logged ones.
+"""What thresholds would do to labelled answers and to the traffic of the last days.
 
 Nothing is asked again. What an enforced gate kept from the language model is unknown,
 and is counted as that.

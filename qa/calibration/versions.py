@@ -1,4 +1,4 @@
-"""What runs now, and versions of thresholds: their values, origin and promise."""
+"""What runs now, and versions of a policy compared: values, origin and certificate."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

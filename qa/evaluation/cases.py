@@ -1,4 +1,4 @@
-"""Labelled answers: what calibration and curves are made of."""
+"""Labelled questions and answers: read from JSON Lines, and sampled with a seed."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""What became of one labelled question, whatever suite it is of."""
+"""The result of one labelled question, and whether a draft is right."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass

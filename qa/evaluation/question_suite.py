@@ -1,4 +1,4 @@
-"""Preparing what comes next in a thread while the present item is worked on."""
+"""A suite whose questions pass the real pipeline, looked up ahead in a thread."""
 
 import time
 from collections import deque

@@ -1,4 +1,4 @@
-"""What experts see of a gap, and do with it: assign, fill, dismiss or reopen it."""
+"""What experts see of a gap and do with it: assign, fill, dismiss or reopen it."""
 
 from collections import Counter
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the commands share: how they fail, arguments they take, files they write."""
+"""What the commands share: errors, argument types, and files that figures are written to."""
 
 import argparse
 import math

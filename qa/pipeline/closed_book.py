@@ -1,4 +1,4 @@
-"""What the adaptive scope puts before looking: the model, asked by itself."""
+"""The adaptive scope before any search: the model answers closed-book, monitored or not."""
 
 import math
 from collections.abc import Callable, Generator

@@ -1,4 +1,4 @@
-"""What is kept of a language model's insides while it answers, and what probes made of it."""
+"""What a language model and its probes are given and give back: plain values, no torch."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Stage 2: look for evidence, twice before a refusal."""
+"""Stage 2: retrieve evidence, searching twice before a refusal, and rerank it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What the pipeline asks of whoever tells whether the model knows without looking."""
+"""Whether the language model knows the answer without searching: the protocols and the stage."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Stage 6: what of an answer stands in the evidence that it cites."""
+"""Stages 5 to 7: generate from the evidence, verify the citations, refuse (soft refusal)."""
 
 import re
 import unicodedata

@@ -1,4 +1,4 @@
-"""One sentence of an answer that was watched while it was written."""
+"""The values between stages: question, evidence, trace and outcome, each frozen."""
 
 import re
 import unicodedata

@@ -1,4 +1,4 @@
-"""Versions of a knowledge base's thresholds: made, activated, never changed."""
+"""Versions of a knowledge base's policy: made, activated, rolled back, never changed."""
 
 from typing import Any
 

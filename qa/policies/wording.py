@@ -1,4 +1,4 @@
-"""What is said of each reason for a refusal: to its asker, and on pages."""
+"""The words of each reason for a refusal: to its asker, on pages, and what to do next."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

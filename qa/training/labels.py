@@ -1,4 +1,4 @@
-"""Labelled drafts, which probes are fitted on: of files, evaluation runs and reviews."""
+"""Labelled drafts that probes are fitted on: from files, evaluation runs and reviews."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Preferences of a language model: how each note moves its boundary probe.
+"""Preferences of a language model (how each note moves its boundary probe) and rerankers.
 
 References:
     CBDR, section 3.2, equation 5: the confidence shift. Here with a margin, since a

@@ -1,4 +1,4 @@
-"""What the figures are held against."""
+"""The figures of abstention, as a JSON object; each with its bootstrap 95 % interval."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace

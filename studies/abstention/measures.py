@@ -1,4 +1,4 @@
-"""How well each score separates right answers from wrong ones (the paper's table 1)."""
+"""AUROC, risk at coverage, and masking by a threshold (the paper's tables 1 and 2)."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Parts of the report that can be left out; nothing here needs torch."""
+"""The scores that are compared, and the answers that they are compared on."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The figures of verdicts: how often they are right, and what makes a difference."""
+"""Verdicts by past questions: figures, paired intervals, tables."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,4 +1,4 @@
-"""Questions that the model answers closed-book: those to be judged, and their history."""
+"""Questions with their history, judged in every way: examples, labels, correction."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Gold knowledge: one verified entry a question, made of the question and its answer."""
+"""Gold knowledge made of questions and answers, or written by a language model."""
 
 import hashlib
 import math

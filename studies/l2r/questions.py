@@ -1,4 +1,4 @@
-"""Questions with options, read from the data sets, and a model's choice among them."""
+"""Questions with options, read from TruthfulQA, CommonsenseQA and MedQA."""
 
 import csv
 import hashlib

@@ -1,4 +1,4 @@
-"""The paper's figures, and ours under any thresholds.
+"""The paper's figures, and ours under any thresholds, replayed on one run in shadow.
 
 References:
     Cao, "Learn to Refuse: Making Large Language Models More Controllable and Reliable

@@ -1,4 +1,4 @@
-"""Answers of one group (an article) hang together: they are split and resampled as one."""
+"""From labelled answers to certified thresholds, or why none is earned; or thresholds by cost."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How likely each answer is wrong by its signals: a steadier hand for ordering candidates.
+"""Thresholds whose risk is at most epsilon with confidence 1 - delta: learn then test, SGR.
 
 Of thousands of combinations the one with the fewest errors on some hundred answers was
 mostly lucky. A model of few parameters is not, though it may be wrong in shape; half of

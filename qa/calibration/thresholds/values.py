@@ -1,4 +1,4 @@
-"""What a calibration comes to: thresholds with a promise, or why there are none."""
+"""What a calibration yields (thresholds with a certificate, or why none), and binomial bounds."""
 
 import math
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The rows of a run as columns, so that thousands are counted and resampled at once."""
+"""A run's rows as columns, and the parts of a report that count its policy's decisions."""
 
 from collections import Counter
 from collections.abc import Sequence

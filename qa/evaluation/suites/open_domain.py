@@ -1,4 +1,4 @@
-"""The suite "clinc-oos": what is asked for, among intents and outside of them all.
+"""Public sets of questions about the world: the open-domain sets, SelfAware and clinc-oos.
 
 References:
     Larson et al., "An Evaluation Dataset for Intent Classification and Out-of-Scope

@@ -1,4 +1,4 @@
-"""The suites by name."""
+"""The suites by name, and several suites evaluated as one run."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""How well a search ranks what is relevant.
+"""The suite "scifact": how well a search ranks what is relevant; no model is asked.
 
 References:
     Järvelin and Kekäläinen, "Cumulated gain-based evaluation of IR techniques", ACM

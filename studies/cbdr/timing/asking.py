@@ -1,4 +1,4 @@
-"""Answers kept line by line, so that an interrupted run continues from there."""
+"""Every question asked with notes and alone, then given to each decider; kept line by line."""
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

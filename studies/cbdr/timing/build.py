@@ -1,4 +1,4 @@
-"""What the deciders are called, in the order of every table."""
+"""The report: every decider's threshold chosen on one part and judged on the other."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace

@@ -1,4 +1,4 @@
-"""The ways of deciding when to retrieve, each with what it needs."""
+"""The ways of deciding when to retrieve, each with the probe or history that it needs."""
 
 import hashlib
 import math

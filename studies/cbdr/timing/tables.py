@@ -1,4 +1,4 @@
-"""The comparison as tables of text, and what has to be known to read them."""
+"""The comparison as tables of text and as curves of accuracy against retrieval rate."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
