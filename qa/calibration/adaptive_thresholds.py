@@ -27,14 +27,7 @@ from qa.pipeline.refusal_detector import is_refusal
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """A least known_probability, on the questions that it was found on.
-
-    Attributes:
-        min_known: At or above, the model answers by itself; in [0, 1].
-        coverage: Share of the questions that it answers by itself then.
-        risk: Share of these answers that is wrong.
-        bound: Upper bound on the risk for questions like these; see `Proposal`.
-    """
+    """A minimum known_probability, its shares and the risk's bound, in [0, 1]."""
 
     min_known: float
     coverage: float
@@ -44,14 +37,10 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """Two thresholds for a stated risk, and the whole curve.
+    """Thresholds for a stated risk; None where none keeps it.
 
-    Attributes:
-        seen: The laxest whose risk on these questions is at most the stated one; None
-            where none is. It promises nothing of others.
-        guaranteed: The laxest found whose bound is at most the stated risk, with
-            probability 1 - delta; None where none is.
-        curve: Some thresholds, the strictest first.
+    `seen` holds on these questions alone; the bound of `guaranteed` is at most the
+    stated risk with probability 1 - delta. The curve begins with the strictest.
     """
 
     seen: Threshold | None
@@ -62,18 +51,13 @@ class Proposal:
 def propose_min_known(
     known_probability: Scores, right: Sequence[bool], *, risk: float, delta: float
 ) -> Proposal:
-    """Return least known probabilities for a risk.
+    """Return thresholds whose risk is at most `risk`, in [0, 1].
 
-    Args:
-        known_probability: Of each question, in [0, 1]; None where it can't be told, which is
-            never answered alone.
-        right: Whether the model's own answer is right.
-        risk: Largest share of its own answers that may be wrong, in [0, 1].
-        delta: Probability that the guaranteed one breaks that, in (0, 1).
+    `known_probability` is in [0, 1], or None for a question that is never answered
+    alone; `delta`, in (0, 1), is the probability that the guaranteed one breaks the
+    risk.
 
-    Raises:
-        ValueError: There are no questions, the lengths differ, or a number is outside
-            its range.
+    Raises: ValueError where the lengths differ, or a number is outside its range.
     """
     if not 0 <= risk <= 1 or not 0 < delta < 1:
         msg = f"risk {risk} is not in [0, 1], or delta {delta} not in (0, 1)"
@@ -124,14 +108,9 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What a model wrote to a question by itself, and how confident it was.
+    """What a model wrote closed-book, and its least confidence in a new word.
 
-    Attributes:
-        text: The first segment of its answer.
-        weakest: The least confidence of a new word; None where no word was new.
-        is_refused: Whether it said that it does not know.
-        is_positive: What should be told: that the question is answerable, or that the
-            answer is right.
+    Positive is what is to be separated: an answerable question, or a right answer.
     """
 
     text: str
@@ -140,13 +119,12 @@ class Watched:
     is_positive: bool
 
     def looks(self, threshold: float) -> bool:
-        """Tell whether evidence would be looked for."""
         doubted = self.weakest is None or self.weakest < threshold
         return self.is_refused or doubted
 
     @property
     def score(self) -> float | None:
-        """What ranks it: a refusal and an answer without news come last."""
+        """Return its rank; a refusal and an answer without new words come last."""
         return None if self.is_refused else self.weakest
 
 
@@ -158,12 +136,7 @@ def watch(
     by_answer: bool,
     on_progress: Progress | None = None,
 ) -> list[Watched]:
-    """Let the model answer every question closed-book, watched.
-
-    Args:
-        by_answer: Whether its answer's being right is to be told, and not whether the
-            question is answerable.
-    """
+    """Let the model answer each question closed-book; positive is right `by_answer`."""
     found = []
     for number, case in enumerate(cases, start=1):
         draft = writer.write(case.question, (), (), steering=steering)
@@ -191,11 +164,7 @@ def watch(
 def best_threshold(watched: Sequence[Watched]) -> float:
     """Return the threshold with the best mean of both kinds' accuracies.
 
-    Halfway between two confidences that were seen; of equally good ones the least, by
-    which the least is looked for.
-
-    Raises:
-        EvaluationDataError: There is nothing to choose by.
+    Halfway between two seen confidences; of equally good ones the lowest.
     """
     values = sorted({w.weakest for w in watched if w.weakest is not None})
     if not values:
@@ -251,12 +220,6 @@ def self_knowledge_table(
     rows: Sequence[Row],
     kinds: tuple[str, str],
 ) -> TextTable:
-    """Return the table that is published.
-
-    Args:
-        rows: What was watched, the threshold, both rates, AUROC in words.
-        kinds: What the positive ones are, and the others.
-    """
     return TextTable(
         "Told by the monitor, Wilson 95 % intervals",
         ("steering", "threshold", f"{kinds[0]} let pass", f"{kinds[1]} not", "AUROC"),

@@ -36,13 +36,11 @@ class DriftReadingAdmin(ReadOnlyAdmin):
 
     @admin.display(description="drifted signals")
     def drifted(self, reading: DriftReading) -> str:
-        """Name the signals that are distributed otherwise."""
         found = [name for name, each in reading.signals.items() if each["has_drifted"]]
         return ", ".join(found) or "-"
 
     @admin.display(description="policy")
     def policy(self, reading: DriftReading) -> Policy:
-        """Show the version that was checked."""
         return reading.certificate.policy
 
     def get_readonly_fields(

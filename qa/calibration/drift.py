@@ -19,13 +19,7 @@ STEPS = 200
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """A signal on many answers that reached the gate which measures it.
-
-    Attributes:
-        measured: Answers that have a value.
-        missing: Answers that have none.
-        quantiles: At 0, 1 / STEPS, ..., 1.
-    """
+    """A signal's quantiles at 0, 1 / STEPS, ..., 1 over the answers that have it."""
 
     measured: int
     missing: int
@@ -50,7 +44,6 @@ class Distribution:
 
 
 def distribution_from(stored: Mapping[str, Any]) -> Distribution:
-    """Return what `as_json` was made from."""
     return Distribution(
         measured=int(stored["measured"]),
         missing=int(stored["missing"]),
@@ -63,8 +56,8 @@ def distributions_of(
 ) -> dict[str, Distribution]:
     """Return how each signal is distributed where `policy` lets a question reach it.
 
-    Live questions are measured under enforced gates, so that labelled ones, measured in
-    shadow, count for a gate only where the one before would have let them pass.
+    As live questions are measured under enforced gates, a labelled one counts for a
+    gate only where the gate before would have let it pass.
     """
     found = {}
     for name in SCORES:
@@ -80,17 +73,13 @@ def distributions_of(
 
 
 def distribution_of(values: FloatArray, missing: int) -> Distribution:
-    """Return how values are distributed, of which there is one at least.
-
-    Quantiles are values that occur: between two that are frequent there is nothing.
-    """
+    """Return quantiles that occur as values, of one value at least."""
     levels = np.linspace(0, 1, STEPS + 1)
     quantiles = np.quantile(values, levels, method="inverted_cdf")
     return Distribution(len(values), missing, quantiles)
 
 
 def reaches(signals: Signals, name: str) -> bool:
-    """Tell whether a question got as far as the gate that measures this signal."""
     match SCORES[name].gate:
         case Gate.HARD_REFUSAL:
             return "distance_over_confidence" in signals or "verified_ratio" in signals
@@ -103,7 +92,6 @@ def reaches(signals: Signals, name: str) -> bool:
 
 
 def _lets_reach(answer: LabelledAnswer, policy: Policy, name: str) -> bool:
-    """Tell whether the gates before this signal's would let the question pass."""
     gate = SCORES[name].gate
     if gate is Gate.HARD_REFUSAL:
         return True
@@ -140,15 +128,9 @@ _EMPTY = 0.5
 class Drift:
     """One signal, live against labelled.
 
-    Attributes:
-        reference: Labelled answers that reached its gate.
-        live: Live answers that did.
-        distance: Kolmogorov-Smirnov distance of the measured values, in [0, 1]; None
-            where too few have a value.
-        psi: Population stability index, with "not measured" as a bin of its own.
-        p_distance: p-value of the distance, adjusted for all tests made at once.
-        p_psi: p-value of the index, adjusted likewise.
-        has_drifted: Whether one is both significant and large enough to act on.
+    The Kolmogorov-Smirnov distance, in [0, 1], is None where too few have a value; the
+    population stability index has a bin for "not measured". Both p-values are adjusted
+    for all tests made at once.
     """
 
     reference: int
@@ -189,10 +171,7 @@ def compare(
 
 
 def ks_distance(reference: Distribution, values: FloatArray) -> float:
-    """Return the largest gap between the two distribution functions.
-
-    The reference is known at its quantiles, to 1 / STEPS, by which the gap is lessened.
-    """
+    """Return the largest gap of both distributions, less the quantiles' 1 / STEPS."""
     live = np.sort(values)
     points = np.union1d(live, reference.quantiles)
     gaps = [
@@ -206,10 +185,10 @@ def ks_distance(reference: Distribution, values: FloatArray) -> float:
 
 
 def psi(reference: Distribution, values: FloatArray, missing: int) -> tuple[float, int]:
-    """Return the population stability index and how many bins it is of.
+    """Return the population stability index and its number of bins.
 
-    The bins are tenths of the reference, and one for what is not measured; an empty one
-    counts as half an answer.
+    Tenths of the reference and one for what is not measured; an empty one counts as
+    half an answer.
     """
     edges = np.unique(reference.quantiles[STEPS // _BINS : -1 : STEPS // _BINS])
     below = np.concatenate(([0.0], reference.at(edges, side="right"), [1.0]))

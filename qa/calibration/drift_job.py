@@ -19,11 +19,7 @@ WITHIN = timedelta(days=30)
 
 
 def watch_drift(run: JobRun) -> dict[str, object]:
-    """Check the certificate of every active policy that has one, each in a step.
-
-    The handler of jobs of the kind "qa.watch_drift". Nothing is done where no promise is
-    at stake.
-    """
+    """Check the certificate of every active policy that has one, each in a step."""
     active = Certificate.objects.filter(policy__is_active=True).order_by("pk")
     certificates = list(active.select_related("policy"))
     readings: dict[str, bool] = run.cursor.get("readings", {})
@@ -44,15 +40,10 @@ def watch_drift(run: JobRun) -> dict[str, object]:
 def check_drift(
     certificate: Certificate, *, latest: int = LATEST, within: timedelta = WITHIN
 ) -> DriftReading:
-    """Compare the policy's live answers with the labelled ones and keep what was found.
+    """Compare the newest live answers with the labelled ones and store the result.
 
-    Only answers that this very version decided are compared: what reaches a gate depends
-    on the thresholds before it. Evaluations are no live questions.
-
-    Args:
-        certificate: Whose labelled answers are compared with.
-        latest: At most so many answers, the newest ones.
-        within: None older than this.
+    Only answers that this very version decided are compared: what reaches a gate
+    depends on the thresholds before it.
     """
     answers = Answer.objects.decided_live_by(certificate.policy)
     recent = answers.filter(created_at__gte=timezone.now() - within)

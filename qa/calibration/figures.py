@@ -27,8 +27,6 @@ _SWEPT = ("hard refusal alone", "all gates")
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A drawing's address part, what it shows in words, and its numbers."""
-
     name: str
     title: str
     alternative: str
@@ -46,7 +44,6 @@ class _Curve:
 
 
 def figures(answers: Answers, policy: Policy) -> tuple[Figure, ...]:
-    """Return the figures that these answers have numbers for."""
     found = []
     for name, curve in _CURVES.items():
         rows = tuple(curve.tabulate(answers, policy)) if answers else ()
@@ -57,7 +54,6 @@ def figures(answers: Answers, policy: Policy) -> tuple[Figure, ...]:
 
 
 def draw(name: str, answers: Answers, policy: Policy) -> bytes | None:
-    """Return the drawing as SVG; None if there is no such one."""
     curve = _CURVES.get(name)
     return curve.draw(answers, policy) if curve else None
 

@@ -52,8 +52,6 @@ def _shadow(switch: str) -> forms.BooleanField:
 
 
 class ThresholdsForm(forms.Form):
-    """Thresholds to try, and which gates are in shadow; starts from a version."""
-
     def __init__(self, data: Any, *, base: Policy) -> None:  # noqa: ANN401  # a QueryDict
         # Nothing tried yet: the version as it is.
         tried = data.copy() if "alpha" in data else None
@@ -79,7 +77,7 @@ class ThresholdsForm(forms.Form):
         return [self[name] for name in _SHADOWS]
 
     def clean_alpha(self) -> float:
-        """Hold alpha against the horizon, beyond which everything is unrelated."""
+        """Limit alpha to the horizon, beyond which everything is unrelated."""
         alpha: float = self.cleaned_data["alpha"]
         if alpha > self.horizon:
             msg = (
@@ -91,7 +89,6 @@ class ThresholdsForm(forms.Form):
         return alpha
 
     def tried(self) -> dict[str, Any] | None:
-        """Return what is tried, or None where it makes no sense."""
         if not self.is_bound:
             values = dict(self.initial)
         elif self.is_valid():
@@ -103,8 +100,6 @@ class ThresholdsForm(forms.Form):
 
 
 class PromiseForm(forms.Form):
-    """A promise: at most this share wrong, with this certainty."""
-
     epsilon = forms.FloatField(
         label="Wrong answers, at most",
         help_text="Share of the shown answers: 0.05 is one in twenty. In the paper: "
@@ -139,8 +134,6 @@ Row = TypeVar("Row", Policy, EvaluationRun)
 
 @dataclass(frozen=True)
 class Desk:
-    """What a request chose: a run of labelled answers, a version, thresholds to try."""
-
     knowledge_base: KnowledgeBase
     runs: tuple[EvaluationRun, ...]
     policies: tuple[Policy, ...]
@@ -150,25 +143,19 @@ class Desk:
 
     @cached_property
     def tried(self) -> PolicyValue | None:
-        """The base with the thresholds to try; None where they make no sense."""
         tried = self.form.tried()
         return None if tried is None else replace(self.base.as_value(), **tried)
 
     @cached_property
     def answers(self) -> tuple[LabelledAnswer, ...]:
-        """The run's labelled answers; none without a run."""
         return tuple(labelled_of(self.run)) if self.run else ()
 
     @cached_property
     def labelled(self) -> Labelled | None:
-        """The same as columns; None without any."""
         return Labelled(self.answers) if self.answers else None
 
     def changes(self) -> dict[str, Any] | None:
-        """Return what a version of the tried thresholds sets otherwise than the base.
-
-        They hold for the models that measured what they were tried on.
-        """
+        """Return what differs from the base, for the models that measured the run."""
         changes = self.form.tried()
         if changes is not None and self.run:
             changes["calibrated_embedder"] = self.run.embedder
@@ -178,13 +165,11 @@ class Desk:
         return changes
 
     def query(self, **changes: object) -> str:
-        """Return the choice as the query of an address."""
         chosen = {"run": self.run.pk if self.run else "", "base": self.base.pk}
         return urlencode(chosen | changes)
 
 
 def read_desk(request: HttpRequest, pk: int) -> Desk:
-    """Read what was chosen; without a choice the newest run and what decides now."""
     knowledge_base = get_object_or_404(KnowledgeBase, pk=pk)
     chosen: QueryDict = request.POST if request.method == "POST" else request.GET
     rows = knowledge_base.policies.annotate(has_drifted=has_drifted())
@@ -208,11 +193,6 @@ def read_desk(request: HttpRequest, pk: int) -> Desk:
 
 
 def chosen_of(rows: tuple[Row, ...], asked: str) -> Row | None:
-    """Return the row of this key; None if none is asked for.
-
-    Raises:
-        Http404: There is no such row.
-    """
     if not asked:
         return None
     found = next((row for row in rows if str(row.pk) == asked), None)
@@ -222,5 +202,4 @@ def chosen_of(rows: tuple[Row, ...], asked: str) -> Row | None:
 
 
 def author_of(request: HttpRequest) -> User | None:
-    """Return who asks, to be named as the author."""
     return request.user if isinstance(request.user, User) else None

@@ -8,10 +8,9 @@ _SHARE = (MinValueValidator(0.0), MaxValueValidator(1.0))
 
 
 class Certificate(models.Model):
-    """That a policy's shown answers are wrong at most so often, and how that is known.
+    """With probability 1 - delta at most epsilon of the shown answers are wrong.
 
-    With probability at least 1 - delta over the labelled answers drawn, at most the
-    share epsilon of what the policy shows is wrong, for questions like those.
+    Over the labelled answers drawn, for questions like those.
     """
 
     policy = models.OneToOneField(
@@ -68,10 +67,7 @@ class Certificate(models.Model):
 
 
 class DriftReading(models.Model):
-    """One look at whether live signals are still distributed as the labelled ones were.
-
-    Where they are not, the questions are others than those that the promise speaks of.
-    """
+    """A check whether live signals are distributed as the labelled ones were."""
 
     certificate = models.ForeignKey(
         Certificate, on_delete=models.CASCADE, related_name="drift_readings"
@@ -95,5 +91,4 @@ class DriftReading(models.Model):
 
     @property
     def was_possible(self) -> bool:
-        """Whether there were answers enough to compare any signal."""
         return bool(self.signals)

@@ -44,7 +44,6 @@ class CalibrationPages:
         self._policies = policies
 
     def urls(self) -> list[URLPattern]:
-        """Return the addresses; each asks for a staff user first."""
         views: Mapping[str, tuple[str, View]] = {
             "calibration": ("calibration/", require_GET(self.index)),
             "calibrate": ("calibration/<int:pk>/", require_GET(self.show)),
@@ -64,7 +63,6 @@ class CalibrationPages:
         ]
 
     def index(self, request: HttpRequest) -> HttpResponse:
-        """Go on to the only knowledge base, or let one be chosen."""
         self._require_view(request)
         rows = list(KnowledgeBase.objects.order_by("name"))
         if len(rows) == 1:
@@ -73,12 +71,10 @@ class CalibrationPages:
         return self._page(request, "calibration_index", context)
 
     def show(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Show what thresholds do, and let them be tried."""
         desk = self._desk(request, pk)
         return self._calibration(request, desk, PromiseForm())
 
     def try_on_labelled(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Return the effect on the labelled answers, to be put into the page."""
         desk = self._desk(request, pk)
         may_steer = self._policies.has_steer_permission(request)
         context = self._on_labelled(desk) | {"desk": desk, "may_steer": may_steer}
@@ -89,12 +85,10 @@ class CalibrationPages:
         return response
 
     def try_on_traffic(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Return the effect on what was really asked, to be put into the page."""
         desk = self._desk(request, pk)
         return self._part(request, "_traffic", self._on_traffic(desk))
 
     def save(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Make an inactive version of the thresholds that were tried."""
         self._require_steer(request)
         desk = self._desk(request, pk)
         changes = desk.changes()
@@ -111,7 +105,6 @@ class CalibrationPages:
         return self._to_comparison(desk, made)
 
     def certify(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Make a version with a certificate, or say why none is earned."""
         self._require_steer(request)
         desk, promise = self._desk(request, pk), PromiseForm(request.POST)
         if desk.run is None or not promise.is_valid():
@@ -137,7 +130,6 @@ class CalibrationPages:
         return self._to_comparison(desk, found)
 
     def compare(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Show two versions side by side, with what each does."""
         desk = self._desk(request, pk)
         new = chosen_of(desk.policies, request.GET.get("new", "")) or desk.policies[0]
         sides = (desk.base, new)
@@ -163,7 +155,6 @@ class CalibrationPages:
         return self._page(request, "compare", frame | context)
 
     def curve(self, request: HttpRequest, pk: int, name: str) -> HttpResponse:
-        """Draw a curve of the chosen run under the chosen version."""
         desk = self._desk(request, pk)
         try:
             drawn = draw(name, desk.answers, desk.base.as_value())

@@ -41,16 +41,9 @@ _MEASURED_UNDER = (
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """Labelled answers, and by what they were measured.
+    """Labelled answers, and the fingerprints of what measured them.
 
-    Attributes:
-        source: Where the labels come from, for people.
-        policy: The version that they were measured under.
-        embedder: Fingerprint.
-        language_model: Fingerprint; several are separated by spaces.
-        retrieval: The way of searching, and its metric.
-        probes: Fingerprints of the active ones, separated by spaces; "" for none.
-        run: The evaluation, where they are of one.
+    Those of several language models or probes are separated by spaces.
     """
 
     answers: Sequence[LabelledAnswer]
@@ -64,7 +57,7 @@ class Labels:
 
     @property
     def sha256(self) -> str:
-        """Digest of ids, groups, labels and signals, in whatever order they come."""
+        """Digest of ids, groups, labels and signals, in any order."""
         rows = sorted(
             (a.id, a.group, a.is_answerable, a.is_correct, sorted(a.signals.items()))
             for a in self.answers
@@ -73,11 +66,6 @@ class Labels:
 
 
 def labels_of_run(run: EvaluationRun) -> Labels:
-    """Return the labelled answers of an evaluation (one query).
-
-    Raises:
-        CalibrationError: It is not finished, or asked no knowledge base.
-    """
     if run.state != EvaluationRun.State.FINISHED:
         raise CalibrationError(f"Run {run.pk} ({run}) is not finished; go on with it.")
     if run.policy is None or run.knowledge_base is None:
@@ -109,18 +97,11 @@ def certify(
     seed: int = 0,
     name: str = "",
 ) -> Policy | NotCertified:
-    """Make an inactive version with its certificate, or tell why none is earned.
+    """Make an inactive version with its certificate, or say why none is earned.
 
-    Args:
-        policy: What the new version is made from, but for the chosen thresholds.
-        labels: Measured by what runs now.
-        epsilon: The promised risk, wrong among shown, in (0, 1).
-        delta: Probability that the promise is broken, in (0, 1).
-        by: Who makes it.
-        signals: Those whose thresholds are chosen.
-        method: How; learn-then-test for several thresholds.
-        seed: Of the split.
-        name: Of the new version; the policy's if empty.
+    `epsilon` is the promised share of wrong ones among the shown, `delta` the
+    probability that the promise is broken, both in (0, 1). An empty `name` is the
+    policy's.
     """
     _check(policy, labels, signals)
     found = calibrate(
@@ -151,7 +132,6 @@ def make_by_cost(
     seed: int = 0,
     name: str = "",
 ) -> tuple[Policy, CostChoice]:
-    """Make an inactive version with the thresholds of the least cost; no certificate."""
     _check(policy, labels, signals)
     choice = choose_by_cost(
         labels.answers,
@@ -214,7 +194,6 @@ def _certificate(policy: Policy, labels: Labels, found: Certified) -> Certificat
 
 
 def _check(policy: Policy, labels: Labels, signals: Sequence[str]) -> None:
-    """Refuse labels that say nothing about this policy under what runs now."""
     if policy.knowledge_base_id != labels.policy.knowledge_base_id:
         raise CalibrationError(
             f"The labelled answers are of {labels.policy.knowledge_base} and {policy} is "

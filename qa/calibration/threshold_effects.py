@@ -34,17 +34,9 @@ _SHARES = tuple(step / 10 for step in range(10))
 
 @dataclass(frozen=True, slots=True)
 class LabelledEffect:
-    """What thresholds make of labelled questions.
+    """Counts of labelled questions; unknown outcomes are in no other count.
 
-    Attributes:
-        questions: All of them.
-        unknown: Those whose outcome is unknown; in none of the other counts.
-        shown: Answered.
-        wrong: Of the shown, wrong.
-        due_shown: To be answered, and answered.
-        due_refused: To be answered, and refused: false refusals.
-        undue_shown: To be refused, and answered: false answers.
-        undue_refused: To be refused, and refused.
+    Due are those to be answered, undue those to be refused.
     """
 
     questions: int
@@ -58,32 +50,20 @@ class LabelledEffect:
 
     @property
     def due(self) -> int:
-        """Questions to be answered whose outcome is known."""
         return self.due_shown + self.due_refused
 
     @property
     def undue(self) -> int:
-        """Questions to be refused whose outcome is known."""
         return self.undue_shown + self.undue_refused
 
     @property
     def risk_bound(self) -> float:
-        """The exact 95 % upper bound on the wrong share of the shown; 1 if none is."""
         return upper_bound(self.wrong, self.shown, 1 - CERTAINTY)
 
 
 @dataclass(frozen=True, slots=True)
 class ThresholdRow:
-    """What one value of one threshold does to labelled questions, the rest as it is.
-
-    Attributes:
-        threshold: The value.
-        is_own: Whether it is the policy's own.
-        shown: Questions that are answered.
-        wrong: Of these, wrong.
-        right_masked: Right drafts that are not shown.
-        questions: Those whose outcome is known.
-    """
+    """What one value of one threshold does to questions of known outcome."""
 
     threshold: float
     is_own: bool
@@ -94,25 +74,20 @@ class ThresholdRow:
 
     @property
     def precision(self) -> float | None:
-        """Right among the shown; None if none is."""
         return (self.shown - self.wrong) / self.shown if self.shown else None
 
     @property
     def recall(self) -> float | None:
-        """Shown among the right; None if nothing is right."""
         right = self.shown - self.wrong + self.right_masked
         return (self.shown - self.wrong) / right if right else None
 
     @property
     def masked(self) -> float | None:
-        """Share that is not shown; None without a question."""
         return 1 - self.shown / self.questions if self.questions else None
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedAnswer:
-    """One question as it was decided, with what its asker thought of that."""
-
     signals: Signals
     was_answered: bool
     has_thumb_down: bool
@@ -120,15 +95,9 @@ class LoggedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class LoggedEffect:
-    """What thresholds would have made of logged questions, held against what happened.
+    """What thresholds would change of logged questions, and how many had a thumb down.
 
-    Attributes:
-        questions: All that were played again.
-        more_refused: Were answered and would be refused.
-        more_refused_down: Of these, with a thumb down.
-        more_answered: Were refused and would be answered.
-        more_answered_down: Of these, with a thumb down: their askers wanted an answer.
-        unknown: An enforced gate kept them from the model.
+    Unknown are those that an enforced gate kept from the model.
     """
 
     questions: int
@@ -140,7 +109,6 @@ class LoggedEffect:
 
     @property
     def same(self) -> int:
-        """Questions that would come out as they did."""
         changed = self.more_refused + self.more_answered
         return self.questions - changed - self.unknown
 
@@ -157,7 +125,6 @@ class Labelled:
         return len(self._table)
 
     def effect(self, policy: Policy) -> LabelledEffect:
-        """Return what these thresholds do."""
         decided = self._table.decide(policy)
         shown, refused = decided.answered, ~decided.answered & ~decided.unknown
         return LabelledEffect(
@@ -172,26 +139,19 @@ class Labelled:
         )
 
     def by_alpha(self, policy: Policy) -> tuple[ThresholdRow, ...]:
-        """Return a row for each alpha in steps of 0.1 and for the policy's own."""
         return tuple(
             self._row(replace(policy, alpha=alpha), alpha, alpha == policy.alpha)
             for alpha in sorted({*_RATIOS, policy.alpha})
         )
 
     def by_min_verdict(self, policy: Policy) -> tuple[ThresholdRow, ...]:
-        """Return a row for each minimum verdict from 0.0 to 0.9 and for the policy's own."""
         return self._by_least(policy, "min_verdict")
 
     def by_confidence(self, policy: Policy, name: str) -> tuple[ThresholdRow, ...]:
-        """Return such a row for each least value of one confidence, abstention enforced.
+        """Return such rows for one of `CONFIDENCES`, abstention enforced.
 
-        Empty where no answer has that confidence: there is nothing to try.
-
-        Args:
-            name: Of `qa.pipeline.gates.CONFIDENCES`.
-
-        References:
-            Huang et al. (2025), "Confidence-Based Response Abstinence", table 2.
+        Empty where no answer has that confidence. Huang et al. (2025),
+        "Confidence-Based Response Abstinence", table 2.
         """
         if np.isnan(self._table.values[name]).all():
             return ()
@@ -256,15 +216,10 @@ _FLAT_SIGNALS = """(
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """What was asked of late and can be played again.
+    """Recent answers, newest first, that can be played again.
 
-    Attributes:
-        answers: Newest first.
-        since: When the period began.
-        asked: All questions decided in the period.
-        other_models: Of the newest, left out: other models or probes measured them, and
-            numbers of two of them can't be held against one threshold.
-        refused_stale: Of the newest, left out: refused for the policy was stale.
+    Left out are `other_models`, whose numbers can't be held against one threshold, and
+    refusals because the policy was stale.
     """
 
     answers: tuple[LoggedAnswer, ...]
@@ -275,34 +230,27 @@ class Log:
 
     @property
     def is_sample(self) -> bool:
-        """Whether the period holds more than was read."""
         left_out = self.other_models + self.refused_stale
         return self.asked > len(self.answers) + left_out
 
 
 def runs_of(knowledge_base: KnowledgeBase) -> QuerySet[EvaluationRun]:
-    """The runs that asked this knowledge base, newest first, without their reports."""
     runs = EvaluationRun.objects.filter(knowledge_base=knowledge_base)
     return runs.defer("report").select_related("policy")
 
 
 def has_drifted() -> Subquery:
-    """What the last look at live questions found of a policy's certificate, or NULL.
-
-    A look that had too few answers to compare found nothing.
-    """
+    """Return whether the last check with enough answers found drift, or NULL."""
     looks = DriftReading.objects.filter(certificate__policy=OuterRef("pk"))
     looks = looks.exclude(signals={})
     return Subquery(looks.order_by("-checked_at", "-pk").values("has_drifted")[:1])
 
 
 def logged_of(knowledge_base: KnowledgeBase, *, most: int = MOST_LOGGED) -> Log:
-    """Return the newest questions of the last 30 days, evaluations left out.
+    """Return the newest live questions of the last 30 days.
 
-    One query, and a second one to count where there are more than `most`.
-
-    Args:
-        most: How many are read at most; 20,000 take some 0.4 seconds.
+    One query (20,000 rows take 0.4 seconds), and a second one to count if there are
+    more.
     """
     since = timezone.now() - PERIOD
     rows = Answer.objects.live().filter(

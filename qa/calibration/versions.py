@@ -19,13 +19,8 @@ from qa.policies.models import Policy
 class Running:
     """Fingerprints of what decides questions; "" where nothing has been asked yet.
 
-    Attributes:
-        embedder: Of the active embedding model.
-        retrieval: The way of searching, and its metric.
-        language_model: Of the one that wrote the last answer: loading one takes seconds
-            and hundreds of megabytes, which a page does not wait for.
-        probes: Those active when it wrote, separated by spaces; "" for none, None where
-            nothing was written.
+    The language model and the probes are those of the last answer, since loading a
+    model takes seconds; `probes` is None where nothing was written.
     """
 
     embedder: str
@@ -35,7 +30,6 @@ class Running:
 
 
 def current_fingerprints() -> Running:
-    """Return what runs now (two queries)."""
     active = EmbeddingModel.objects.filter(state=EmbeddingModel.State.ACTIVE)
     written = Answer.objects.exclude(language_model="").order_by("-created_at")
     language_model, probes = written.values_list(
@@ -50,12 +44,6 @@ def current_fingerprints() -> Running:
 
 
 def calibration_state(policy: Policy, running: Running | None = None) -> Calibration:
-    """Tell whether a version's thresholds hold for what runs now.
-
-    Args:
-        policy: A version, active or not.
-        running: What runs, for who asks about many versions; looked up if None.
-    """
     running = running or current_fingerprints()
     return calibration_under(
         policy.as_value(),
@@ -92,8 +80,6 @@ class Badge:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version as a line of a list."""
-
     policy: Policy
     badges: tuple[Badge, ...]
     alpha: str
@@ -103,7 +89,6 @@ class Version:
 
 
 def policy_rows(policies: Sequence[Policy]) -> tuple[Row, ...]:
-    """Return the values of versions side by side."""
     rows = []
     for field, name in FIELDS:
         values = [getattr(policy, field) for policy in policies]
@@ -113,7 +98,6 @@ def policy_rows(policies: Sequence[Policy]) -> tuple[Row, ...]:
 
 
 def certificate_rows(certificates: Sequence[Certificate | None]) -> tuple[Row, ...]:
-    """Return what each version promises, side by side; nothing where none does."""
     if not any(certificates):
         return ()
     fields = (
@@ -134,7 +118,6 @@ def certificate_rows(certificates: Sequence[Certificate | None]) -> tuple[Row, .
 
 
 def version(policy: Policy, running: Running) -> Version:
-    """Return a version as a line of a list."""
     return Version(
         policy=policy,
         badges=(
@@ -154,14 +137,12 @@ def version(policy: Policy, running: Running) -> Version:
 
 
 def min_confidences(policy: Policy) -> str:
-    """Say which confidences are held against what, if any is."""
     held = {word: getattr(policy, field) for field, word in _CONFIDENCES.items()}
     parts = (f"{value:g} {word}" for word, value in held.items() if value)
     return ", ".join(parts) or "none"
 
 
 def standing(policy: Policy, running: Running) -> Badge:
-    """Say where the thresholds come from, and whether they hold for what runs."""
     if calibration_state(policy, running) is Calibration.STALE:
         return Badge("stale", "bad")
     if hasattr(policy, "certificate"):
@@ -174,10 +155,7 @@ def shadow_badges(policy: Policy) -> tuple[Badge, ...]:
 
 
 def shadow_gates(policy: Policy) -> tuple[str, ...]:
-    """Return the names of the gates that are in shadow.
-
-    Abstention without anything to hold a confidence against is none.
-    """
+    """Return the gates in shadow; abstention without any minimum confidence is none."""
     words = dict(FIELDS)
     judges = any(getattr(policy, field) for field in _CONFIDENCES)
     return tuple(

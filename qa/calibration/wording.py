@@ -23,8 +23,6 @@ _SPACE = "\u00a0"  # keeps a number and its sign on one line
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a table: a name, a cell for each thing compared."""
-
     name: str
     cells: tuple[str, ...]
     differs: bool = False
@@ -33,8 +31,6 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class ThresholdCells:
-    """One line of a threshold table in words."""
-
     threshold: str
     is_own: bool
     cells: tuple[str, ...]
@@ -47,7 +43,6 @@ THRESHOLD_HEADS = (
 
 
 def threshold_cells(rows: Iterable[ThresholdRow]) -> tuple[ThresholdCells, ...]:
-    """Return the lines of a threshold table."""
     return tuple(
         ThresholdCells(
             threshold=f"{row.threshold:g}",
@@ -68,7 +63,6 @@ def threshold_cells(rows: Iterable[ThresholdRow]) -> tuple[ThresholdCells, ...]:
 def confidence_tables(
     labelled: Labelled, policy: PolicyValue
 ) -> tuple[tuple[str, tuple[ThresholdCells, ...]], ...]:
-    """Return (name, lines) of the threshold table of each confidence that is measured."""
     names = dict(FIELDS)
     tables = (
         (names[field], threshold_cells(labelled.by_confidence(policy, signal)))
@@ -78,7 +72,6 @@ def confidence_tables(
 
 
 def labelled_rows(effects: Sequence[LabelledEffect]) -> tuple[Row, ...]:
-    """Return the figures of several effects side by side."""
     rows = (
         ("answered", "", [part(e.shown, e.questions) for e in effects]),
         (
@@ -123,7 +116,6 @@ def labelled_sentence(effect: LabelledEffect) -> str:
 
 
 def logged_rows(effects: Sequence[LoggedEffect]) -> tuple[Row, ...]:
-    """Return what several versions would have changed, side by side."""
     rows = (
         (
             "more refused",
@@ -140,7 +132,6 @@ def logged_rows(effects: Sequence[LoggedEffect]) -> tuple[Row, ...]:
 
 
 def logged_sentences(effect: LoggedEffect) -> tuple[str, ...]:
-    """Say what thresholds would have changed, one sentence each."""
     kept = "because an enforced gate kept them from the model"
     return (
         f"{_thumbs(effect.more_refused, effect.more_refused_down, 'more refused')}",
@@ -151,7 +142,6 @@ def logged_sentences(effect: LoggedEffect) -> tuple[str, ...]:
 
 
 def log_notes(log: Log) -> tuple[str, ...]:
-    """Say what of the traffic was read, and what was left out."""
     notes = [
         f"{len(log.answers):,} questions of the last {PERIOD.days} days, evaluations "
         "left out."

@@ -87,7 +87,6 @@ class EvaluationForm(forms.Form):
         return str(path)
 
     def clean_policy(self) -> str:
-        """Refuse a version that is not there before a worker does."""
         named: str = self.cleaned_data["policy"].strip()
         if named:
             try:
@@ -97,7 +96,6 @@ class EvaluationForm(forms.Form):
         return named
 
     def parameters(self) -> dict[str, object]:
-        """Return the parameters of the job, without those that say nothing."""
         chosen = dict(self.cleaned_data)
         chosen["data"] = chosen.pop("data_set")
         base = chosen["knowledge_base"]
@@ -162,7 +160,6 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
     def has_start_permission(
         self, request: HttpRequest, object_id: str | None = None
     ) -> bool:
-        """Whether runs may be started: by who steers the thresholds."""
         return request.user.has_perms(["qa.add_policy", "qa.change_policy"])
 
     @action(description="Start a run", permissions=["start"])  # type: ignore[untyped-decorator]  # unfold ships no types
@@ -187,7 +184,7 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
     def _enqueue(
         self, request: HttpRequest, parameters: dict[str, object]
     ) -> HttpResponse:
-        """Let a worker do it; the same parameters twice are one job."""
+        """Enqueue a run; the same parameters twice are one job."""
         job = enqueue(
             KIND,
             parameters,

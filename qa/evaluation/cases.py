@@ -15,12 +15,8 @@ from qa.pipeline.gates import Gate, Reason
 class LabelledAnswer:
     """One question whose signals were measured and whose truth is known.
 
-    Attributes:
-        id: Unique among those it is used with.
-        group: What must not be torn apart by resampling or splitting (an article).
-        signals: By name, as they were stored; None or absent where not measured.
-        is_answerable: Whether it should be answered; None where only the draft is judged.
-        is_correct: Whether the draft is right; None where none was written.
+    A group (an article) is never split. None in `is_answerable` says that only the
+    draft is judged, in `is_correct` that none was written.
     """
 
     id: str
@@ -31,7 +27,6 @@ class LabelledAnswer:
 
     @property
     def is_wrong_if_shown(self) -> bool:
-        """Whether showing it would show something wrong; a missing draft would."""
         return self.is_answerable is False or self.is_correct is not True
 
 
@@ -48,18 +43,10 @@ REFUSED = "refused"
 class Case:
     """One question and what should become of it.
 
-    Attributes:
-        id: Unique in its suite; results are joined by it, never by position.
-        is_answerable: Whether it should be answered; None where nobody can tell, and
-            only the answer is judged.
-        gate: Where it should be decided; None says nothing about that, but that an
-            answer should come from the language model.
-        reason: Why it should be refused; None says nothing about that.
-        evidence: Keys of the entries of which one must be cited; empty for no claim.
-        answer_contains: The answer must hold one of these; empty for no claim.
-        asker: Who asks, by the suite's own names; "" for the evaluation's own user.
-        references: Right answers, of which each is one; empty where none is known.
-        group: What must not be torn apart by resampling or splitting (an article).
+    `id` is unique in its suite, `group` (an article) is never split. None or empty
+    makes no claim; an answer must cite one of `evidence`, contain one of
+    `answer_contains`, and is right by any of `references`. `asker` is "" for the
+    evaluation's own user.
     """
 
     id: str
@@ -75,11 +62,7 @@ class Case:
 
 
 def read_cases(file: Path) -> tuple[Case, ...]:
-    """Read every line of `file`.
-
-    Raises:
-        EvaluationDataError: A line is no case, or an id stands twice; names the line.
-    """
+    """Read every line; EvaluationDataError names one that is no case."""
     cases: dict[str, Case] = {}
     for number, case in read_lines(file, _case):
         if case.id in cases:
@@ -92,11 +75,7 @@ def read_cases(file: Path) -> tuple[Case, ...]:
 def read_lines(
     file: Path, read: Callable[[Mapping[str, object]], Row]
 ) -> Iterator[tuple[int, Row]]:
-    """Yield what `read` makes of every line of a JSON Lines file, with its number.
-
-    Raises:
-        EvaluationDataError: A line is no JSON, or `read` can't read it; names the line.
-    """
+    """Yield what `read` makes of each JSON Lines row, with its number."""
     with file.open(encoding="utf-8") as stream:
         for number, line in enumerate(stream, start=1):
             if not line.strip():
@@ -131,11 +110,6 @@ def _case(row: Mapping[str, object]) -> Case:
 
 
 def as_text(value: object) -> str:
-    """Return a text that says something.
-
-    Raises:
-        ValueError: It is none.
-    """
     if not isinstance(value, str) or not value.strip():
         msg = f"{value!r} is no text"
         raise ValueError(msg)
@@ -143,11 +117,6 @@ def as_text(value: object) -> str:
 
 
 def as_texts(value: object) -> tuple[str, ...]:
-    """Return a list of texts.
-
-    Raises:
-        TypeError: It is no list.
-    """
     if not isinstance(value, list):
         msg = f"{value!r} is no list of texts"
         raise TypeError(msg)
@@ -160,7 +129,6 @@ def question_id(text: str) -> str:
 
 
 def plain_question(text: str) -> str:
-    """Return a question without differences of spacing and case."""
     return " ".join(text.split()).casefold()
 
 
@@ -168,16 +136,14 @@ def plain_question(text: str) -> str:
 
 
 def in_seeded_order(cases: Iterable[Case], seed: int) -> list[Case]:
-    """Return the cases in an order that depends on their ids and the seed alone."""
     return sorted(cases, key=lambda case: _place(case.id, seed))
 
 
 def sample(cases: Sequence[Case], limit: int | None, *, seed: int) -> tuple[Case, ...]:
     """Return `limit` of the cases in a seeded order; all of them where it is None.
 
-    What is to be answered and what is to be refused have their share of it, and within
-    each of the two every group has its own: a group of one case, which has no share to
-    speak of, takes its turn with the others of its kind.
+    Answerable and unanswerable ones have their share, and within each of the two every
+    group has its own; groups of one case share one.
     """
     ordered = in_seeded_order(cases, seed)
     if limit is None or limit >= len(ordered):
@@ -203,11 +169,7 @@ def _strata(
 def _places(
     strata: Mapping[Hashable, Sequence[Case]], limit: int
 ) -> dict[Hashable, int]:
-    """Share `limit` places out by the largest remainder.
-
-    No stratum has one more or less than its share says. Equal remainders go to whichever
-    stratum's first case stands earlier in the order.
-    """
+    """Share `limit` places out by the largest remainder; the first of equal ones."""
     total = sum(map(len, strata.values()))
     shares = {key: limit * len(rows) / total for key, rows in strata.items()}
     places = {key: int(share) for key, share in shares.items()}

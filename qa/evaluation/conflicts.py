@@ -1,7 +1,6 @@
-"""What the judgement of duplicates and contradictions is worth, on labelled pairs.
+"""How well duplicates and contradictions are found, on labelled pairs.
 
-The model is fitted on the development half and nothing else; the held-out half is only
-counted. An ablation leaves signals out and fits anew.
+The model is fitted on the development half alone; an ablation leaves signals out.
 """
 
 import json
@@ -56,13 +55,7 @@ ABLATIONS: Final[Mapping[str, frozenset[str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class LabelledPair:
-    """Two statements and what a person says they are to each other.
-
-    Attributes:
-        half: Of `HALVES`: what weights may see, or what they never saw.
-        type: How the pair was made: number, date, negation, paraphrase, entity, ...
-        distance: Euclidean, of the embedder's unit vectors, in [0, 2].
-    """
+    """Two statements, their labelled relation, and their distance, in [0, 2]."""
 
     half: str
     kind: Kind
@@ -74,14 +67,11 @@ class LabelledPair:
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """How well one kind is found in one half."""
-
     precision: Rate
     recall: Rate
 
 
 def read_pairs(path: Path, embedder: Embedder) -> tuple[LabelledPair, ...]:
-    """Read labelled pairs (JSON Lines) and measure their distances."""
     rows = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:
@@ -103,7 +93,6 @@ def read_pairs(path: Path, embedder: Embedder) -> tuple[LabelledPair, ...]:
 def fit_model(
     pairs: Sequence[LabelledPair], *, version: str, without: Iterable[str] = ()
 ) -> Model:
-    """Fit both logistic models on pairs, leaving signals out."""
     left_out = frozenset(without)
     numbers = [_numbers(pair, left_out) for pair in pairs]
     same = [pair.kind is not Kind.DIFFERENT for pair in pairs]
@@ -122,14 +111,12 @@ def fit_model(
 
 
 def qualities(pairs: Sequence[LabelledPair], model: Model) -> dict[Kind, Quality]:
-    """Return precision and recall of duplicates and contradictions, by the signals."""
     return qualities_of(pairs, [_judge(pair, model).kind for pair in pairs])
 
 
 def qualities_of(
     pairs: Sequence[LabelledPair], judged: Sequence[Kind]
 ) -> dict[Kind, Quality]:
-    """Return precision and recall of duplicates and contradictions, as judged."""
     both = list(zip((pair.kind for pair in pairs), judged, strict=True))
     found = {}
     for kind in (Kind.DUPLICATE, Kind.CONTRADICTION):
@@ -142,7 +129,7 @@ def qualities_of(
 
 
 def tables_of(pairs: Sequence[LabelledPair]) -> tuple[TextTable, ...]:
-    """Return the tables that are published: the shipped model, ablations, types."""
+    """Return the published tables: the shipped model, ablations, types."""
     halves = {half: [p for p in pairs if p.half == half] for half in HALVES}
     return (
         TextTable(
@@ -181,7 +168,7 @@ def _judge(pair: LabelledPair, model: Model = MODEL) -> Judgement:
 
 
 def _numbers(pair: LabelledPair, left_out: frozenset[str]) -> Mapping[str, float]:
-    """Return what is measured of the pair's first sentences, of which it has one each."""
+    """Return the signals of the pair's first sentences, of which each has one."""
     measured = measure_signals(
         pair.first, pair.second, distance=pair.distance, ignored_signals=left_out
     )
@@ -233,7 +220,6 @@ def _type_rows(
 
 
 def told(rate: Rate) -> str:
-    """Return a rate with its 95 % interval, "-" where there is nothing to rate."""
     if rate.interval is None:
         return "-"
     low, high = rate.interval
@@ -247,7 +233,6 @@ def _share(rate: Rate) -> str:
 def judge_tables_of(
     pairs: Sequence[LabelledPair], language_judge: Judge
 ) -> tuple[TextTable, ...]:
-    """Ask about the pairs on which the signals are unsure and count both ways."""
     rows, asked = [], []
     for half in HALVES:
         own = [pair for pair in pairs if pair.half == half]

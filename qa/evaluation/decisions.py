@@ -33,13 +33,6 @@ _HELD = dict.fromkeys(
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What became of each answer; both are False where it is refused.
-
-    Attributes:
-        answered: Shown.
-        unknown: Not refused by what was measured, and what was not might refuse it.
-    """
-
     answered: BoolArray
     unknown: BoolArray
 
@@ -48,12 +41,8 @@ class Decided:
 class Table:
     """Labelled answers as columns; row i is the i-th answer.
 
-    Attributes:
-        values: Signals by name; NaN where not measured.
-        unasked: By the name of a confidence, whether no probe was asked for it, which
-            is not the same as that none could tell.
-        wrong: Whether showing it would show something wrong.
-        groups: Number of its group, from 0 without gaps.
+    Values are NaN where not measured; `unasked` says of a confidence that no probe was
+    asked for it, which is not the same. Groups are numbered from 0 without gaps.
     """
 
     values: Mapping[str, FloatArray]
@@ -79,14 +68,13 @@ class Table:
         return ~self.unasked[name]
 
     def decide(self, policy: Policy) -> Decided:
-        """Decide every row by this policy's thresholds."""
         passed, behind = passes_hard_gate(self, policy), self._behind_it(policy)
         return Decided(passed & behind.answered, passed & behind.unknown)
 
     def outcomes(self, policy: Policy) -> tuple[BoolArray, BoolArray]:
         """Return for each row whether it is shown, and whether it is shown and wrong.
 
-        What is unknown counts as shown and wrong: a promise may not rest on it.
+        What is unknown counts as both: a promise may not rest on it.
         """
         decided = self.decide(policy)
         wrong = decided.unknown | (decided.answered & self.wrong)
@@ -97,12 +85,9 @@ class Table:
     ) -> tuple[IntArray, FloatArray]:
         """Return for each policy how many rows `outcomes` shows, and how many wrong.
 
-        Combinations repeat the same few bounds at each gate, so each is held once: all
+        `errors` is how wrong each row counts, in [0, 1]; its label by default. A grid
+        repeats the same few bounds at each gate, so each is computed once: policies
         that differ at the hard gate alone are counted as one product.
-
-        Args:
-            policies: Policy of a grid.
-            errors: How wrong each row counts, in [0, 1]; by its label if None.
         """
         weights = self.wrong if errors is None else errors
         outer = {self._outer_key(policy): policy for policy in policies}
@@ -143,7 +128,6 @@ class Table:
         return (free, *(getattr(policy, field) for field in sorted(fields)))
 
     def _behind_it(self, policy: Policy) -> Decided:
-        """Decide every row as if it had passed the hard gate."""
         answered = np.ones(len(self), np.bool_)
         unknown = np.zeros(len(self), np.bool_)
         for gate, stops in steps_behind_hard_gate(self, policy):
@@ -179,7 +163,6 @@ def table_of(labelled: Sequence[LabelledAnswer]) -> Table:
 
 
 def was_measured(answer: LabelledAnswer) -> bool:
-    """Tell whether it was looked for at all; without evidence the values are None."""
     return any(name in answer.signals for name in EVIDENCE)
 
 

@@ -17,16 +17,9 @@ Parameter = str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True)
 class Judged(LabelledAnswer):
-    """A labelled answer with what was decided on it and how long it took.
+    """A labelled answer with its decision, further measures by name, and its wall time.
 
-    Attributes:
-        is_answered: Whether the run's own policy answered it.
-        gate: The gate that refused, or "verbatim"; "" for an answer of the model.
-        reason: Why it was refused; "" for an answer.
-        measures: Further numbers by name: exact_match, f1, rouge_l, accuracy, ...
-        milliseconds: Wall time of the whole question.
-        model_milliseconds: Of these, in the language model.
-        answer_id: The stored answer, where there is one.
+    The gate is "verbatim" for a word-for-word answer and "" for one of the model.
     """
 
     is_answered: bool
@@ -39,7 +32,7 @@ class Judged(LabelledAnswer):
 
 
 class Suite(Protocol):
-    """Labelled questions, ready to be asked here; results are joined by id alone."""
+    """Labelled questions; results are joined by id alone."""
 
     @property
     def name(self) -> str:
@@ -51,7 +44,7 @@ class Suite(Protocol):
 
     @property
     def parameters(self) -> Mapping[str, Parameter]:
-        """All that makes two runs the same one: data digest, limit, seed, ratio, ..."""
+        """What identifies a run: data digest, limit, seed, ..."""
 
     @property
     def knowledge_base(self) -> KnowledgeBase | None:
@@ -63,14 +56,13 @@ class Suite(Protocol):
 
     @property
     def case_ids(self) -> Sequence[str]:
-        """The questions' ids, in the order in which they are asked; unique."""
+        """Unique, in the order in which they are asked."""
 
     def judge(self, case_id: str) -> Judged:
         """Ask one question, wait for its outcome and judge it."""
 
 
 def thresholds_of(policy: Policy | None) -> dict[str, Any] | None:
-    """Return what a policy says, whatever it is called; None for none."""
     if policy is None:
         return None
     values = asdict(policy.as_value())
@@ -84,12 +76,7 @@ def thresholds_of(policy: Policy | None) -> dict[str, Any] | None:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What was or would have been said, shown or not.
-
-    Attributes:
-        cited: The suite's keys of the entries that it rests on.
-        short: The words of it that answer; "" where they are not known apart.
-    """
+    """What was or would have been said; `short` is "" where it is not known apart."""
 
     text: str
     cited: tuple[str, ...]
@@ -98,8 +85,6 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Whether a draft is right, and how right by further measures."""
-
     is_correct: bool
     measures: Mapping[str, float]
 
@@ -108,11 +93,7 @@ Scoring = Callable[[Case, Draft], Score]
 
 
 def draft_of(outcome: Outcome, key_of: Callable[[int], str]) -> Draft | None:
-    """Return what an outcome's draft says; None where no draft was written.
-
-    Args:
-        key_of: The suite's key of an entry, from the entry's id.
-    """
+    """Return what an outcome's draft says, if any, citing entries by `key_of`."""
     generation = outcome.generation
     if generation is None:
         if not outcome.answered:
@@ -134,15 +115,12 @@ def draft_of(outcome: Outcome, key_of: Callable[[int], str]) -> Draft | None:
 def by_references(case: Case, draft: Draft) -> Score:
     """Right if a reference stands in the draft, both normalised as for SQuAD.
 
-    The words that the model marks in it must share one with a reference too: whoever
-    reads them first may not be misled. To a question without an answer every draft is
-    wrong. Measures are those of the reference that fits best, on the marked words where
-    there are any.
+    The words that the model marks must share one with a reference too: who reads them
+    first may not be misled. To a question without an answer every draft is wrong.
+    Measures are those of the best reference, on the marked words where there are any.
 
-    References:
-        Rajpurkar et al., "SQuAD: 100,000+ Questions for Machine Comprehension of Text"
-        (EMNLP 2016): normalisation, exact match, F1.
-        Lin, "ROUGE" (2004): the longest common subsequence.
+    Rajpurkar et al., "SQuAD" (EMNLP 2016): normalisation, exact match, F1. Lin, "ROUGE"
+    (2004): the longest common subsequence.
     """
     if case.is_answerable is False or not case.references:
         return Score(is_correct=False, measures={})
@@ -159,7 +137,6 @@ def by_references(case: Case, draft: Draft) -> Score:
 
 
 def by_label(case: Case, draft: Draft) -> Score:
-    """Right if the draft is one of the references, word for word."""
     said = draft.text.strip()
     return Score(
         is_correct=case.is_answerable is not False and said in case.references,
@@ -168,7 +145,6 @@ def by_label(case: Case, draft: Draft) -> Score:
 
 
 def by_expectation(case: Case, draft: Draft) -> Score:
-    """Right if the draft holds and cites what the case asks for."""
     said = _plain(draft.text)
     wanted = [_plain(part) for part in case.answer_contains]
     is_correct = (

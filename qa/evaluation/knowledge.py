@@ -1,7 +1,6 @@
-"""What labelled questions are asked against: loaded once, whole, and found again.
+"""The knowledge of labelled questions: written once through the usual services.
 
-Written through the same services as everybody's knowledge. Only the evaluation's own user
-sees it, so that no page of the product answers from a data set.
+Only the evaluation's own user sees it, so that no page answers from a data set.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -39,13 +38,9 @@ Loading = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One entry: a statement, or with `question` the exact answer to it.
+    """A statement, or with `question` the exact answer to it; None is verified.
 
-    Data sets hold stray control characters; both texts are cleaned as questions are.
-
-    Attributes:
-        key: What cases cite it by; "" for nothing.
-        confidence: In (0, 1); None for what is verified.
+    Both texts are cleaned as questions are, of a data set's control characters.
     """
 
     text: str
@@ -54,15 +49,12 @@ class Fact:
     confidence: float | None = None
 
     def __post_init__(self) -> None:
-        """Clean what is stored, so that it is found again by what it says."""
         object.__setattr__(self, "text", clean_text(self.text))
         object.__setattr__(self, "question", clean_text(self.question))
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One document of a data set; `key` is its own in the data set."""
-
     key: str
     title: str
     facts: Sequence[Fact]
@@ -75,13 +67,10 @@ def ensure_knowledge(
     *,
     loading: Loading | None = None,
 ) -> KnowledgeBase:
-    """Return the knowledge base `slug`, which says what `sources` say.
+    """Return the knowledge base `slug`, with what `sources` say; `slug` names a digest.
 
-    What stands there already is not written again, so that loading goes on where it was
-    broken off; two processes that load at the same time write everything once.
-
-    Args:
-        slug: Names the content too (a digest): the same one holds the same.
+    What is there is not written again, so that loading goes on where it was broken off;
+    two processes that load at the same time write everything once.
     """
     knowledge_base, _ = KnowledgeBase.objects.get_or_create(
         slug=slug, defaults={"name": name}
@@ -101,11 +90,7 @@ def ensure_knowledge(
 
 
 def given_or_empty(slug: str) -> KnowledgeBase:
-    """Return the knowledge base `slug`, or one that knows nothing where none is named.
-
-    Raises:
-        EvaluationDataError: There is no such knowledge base.
-    """
+    """Return the knowledge base `slug`, or an empty one where none is named."""
     if not slug:
         return ensure_knowledge(EMPTY, "Evaluation: nothing", ())
     try:
@@ -115,18 +100,11 @@ def given_or_empty(slug: str) -> KnowledgeBase:
 
 
 def asked_of(knowledge_base: KnowledgeBase) -> dict[str, str]:
-    """Return, as a run's parameters, what is asked and what it holds now."""
     return {"knowledge_base": knowledge_base.slug, "knowledge": _state(knowledge_base)}
 
 
 def evaluation_user(groups: Sequence[str] = ()) -> User:
-    """Return a user who asks on behalf of evaluations, made on first use.
-
-    An agent who can't sign in. With `groups`, one who is in these besides.
-
-    Raises:
-        EvaluationDataError: There is no such group.
-    """
+    """Return the evaluations' agent, who can't sign in, or one of `groups` too."""
     there = set(Group.objects.filter(name__in=groups).values_list("name", flat=True))
     missing = [name for name in groups if name not in there]
     if missing:
@@ -136,7 +114,6 @@ def evaluation_user(groups: Sequence[str] = ()) -> User:
 
 
 def ensure_agent(username: str, groups: Iterable[str]) -> User:
-    """Return the agent `username` who can't sign in, made on first use with `groups`."""
     user, is_new = User.objects.get_or_create(username=username)
     if is_new:
         user.set_unusable_password()
@@ -161,7 +138,6 @@ def _written(knowledge_base: KnowledgeBase) -> set[str]:
 
 
 def _batches(sources: Iterable[Source]) -> Iterator[list[Source]]:
-    """Yield sources with about so many facts together as are written at once."""
     batch: list[Source] = []
     size = 0
     for source in sources:
@@ -216,7 +192,6 @@ def _new_entry(fact: Fact, document: Document) -> NewEntry:
 
 
 def ensure_audience() -> Audience:
-    """Return the audience of evaluations, made on first use: their agents alone."""
     audience, is_new = Audience.objects.get_or_create(
         slug=_AUDIENCE, defaults={"name": "Evaluation"}
     )
@@ -226,6 +201,5 @@ def ensure_audience() -> Audience:
 
 
 def _gather_statistics() -> None:
-    """Let the planner know of thousands of new rows before it is asked for them."""
     with as_owner("statistics"), connection.cursor() as cursor:
         cursor.execute("ANALYZE kb_entry, kb_entryembedding, kb_revision")

@@ -8,15 +8,9 @@ from qa.policies.models import Policy
 
 
 class EvaluationRun(models.Model):
-    """A suite asked under one policy: what was asked, by what, and what came of it.
-
-    A run that was broken off goes on where it stopped: its results are kept one by one,
-    by the question's id.
-    """
+    """A suite asked under one policy; results are stored one by one, by question id."""
 
     class State(models.TextChoices):
-        """How far a run is."""
-
         RUNNING = "running", "running"
         FINISHED = "finished", "finished"
 
@@ -70,8 +64,6 @@ class EvaluationRun(models.Model):
 
 
 class EvaluationResult(models.Model):
-    """What became of one labelled question of a run."""
-
     run = models.ForeignKey(
         EvaluationRun, on_delete=models.CASCADE, related_name="results"
     )

@@ -39,7 +39,7 @@ def prepared_ahead(
     """Yield `prepare(item)` of every item, in order, made in a thread of its own.
 
     Inside a caller's transaction, whose rows no other thread would see, each is made
-    when it is asked for. What `prepare` raises is raised in its item's place.
+    when it is needed. What `prepare` raises is raised in its item's place.
     """
     if connection.in_atomic_block:
         yield from map(prepare, items)
@@ -73,11 +73,7 @@ _INVALID = "invalid_question"
 
 @dataclass(frozen=True, slots=True)
 class Considered:
-    """A question that was decided and judged, and not written yet.
-
-    Attributes:
-        write: Writes the answer, if there is one to write.
-    """
+    """A question that was decided and judged; `write` stores its answer."""
 
     judged: Judged
     write: Callable[[], None]
@@ -85,14 +81,7 @@ class Considered:
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """A question as far as it comes without a language model.
-
-    Attributes:
-        answer: Not written yet; None where the text can't be asked.
-        trace: What was found up to the hard gate; None where the text can't be asked.
-        sources: What it goes on with.
-        seconds: Time spent so far.
-    """
+    """A question up to the hard gate; no answer or trace if it can't be asked."""
 
     case: Case
     answer: Answer | None
@@ -103,11 +92,7 @@ class _Begun:
 
 @dataclass(kw_only=True, eq=False)
 class CaseSuite:
-    """Cases about what a knowledge base holds.
-
-    Attributes:
-        about: What makes two runs the same one beside knowledge, policy and models.
-    """
+    """Cases about a knowledge base; `about` is what else identifies a run."""
 
     name: str
     protocol: str
@@ -117,7 +102,6 @@ class CaseSuite:
 
     @cached_property
     def parameters(self) -> Mapping[str, Parameter]:
-        """What makes two runs the same one, with what the knowledge base holds."""
         return {**self.about, **asked_of(self.knowledge_base)}
 
     @property
@@ -131,12 +115,9 @@ class CaseSuite:
 
 @dataclass(kw_only=True, eq=False)
 class AskedSuite(CaseSuite):
-    """`judging.Suite` of questions that are asked as everybody's are.
+    """A suite of questions that are asked as everybody's are.
 
-    Attributes:
-        askers: Users by the name that cases give.
-        keys: The suite's key of an entry by what it says; others have their id.
-        language_model: Loads the model; the configured one if None.
+    Entries without one of `keys` have their id.
     """
 
     policy: Policy
@@ -146,16 +127,12 @@ class AskedSuite(CaseSuite):
     language_model: Callable[[], LanguageModel] | None = None
 
     def judge(self, case_id: str) -> Judged:
-        """Ask one question, write its answer and judge it."""
         considered = next(self.consider([case_id]))
         considered.write()
         return considered.judged
 
     def consider(self, case_ids: Iterable[str]) -> Iterator[Considered]:
-        """Ask questions, and leave it to the caller when their answers are written.
-
-        The evidence of the next ones is looked for while the model works on this one.
-        """
+        """Yield questions to be written later, searching for the next one meanwhile."""
         cases = (self.cases_by_id[case_id] for case_id in case_ids)
         for begun in prepared_ahead(self._begin, cases):
             yield self._conclude(begun)
@@ -165,7 +142,6 @@ class AskedSuite(CaseSuite):
         return evaluation_user()
 
     def _begin(self, case: Case) -> _Begun:
-        """Do what needs no language model: everything up to the hard gate."""
         began = time.perf_counter()
         asker = self.askers[case.asker] if case.asker else self._asker
         try:
@@ -217,7 +193,6 @@ class AskedSuite(CaseSuite):
 
 
 def _expected(case: Case, outcome: Outcome) -> dict[str, float]:
-    """Tell whether it was decided where and why the case says, if it does."""
     measures = {}
     if case.gate is not None:
         measures["expected_gate"] = float(outcome.gate is case.gate)
@@ -227,7 +202,6 @@ def _expected(case: Case, outcome: Outcome) -> dict[str, float]:
 
 
 def _unaskable(begun: _Begun) -> Judged:
-    """A text that the product does not take as a question is refused before any gate."""
     return Judged(
         id=begun.case.id,
         group=begun.case.group,
@@ -250,8 +224,6 @@ def _nothing() -> None:
 
 @runtime_checkable
 class ConsideringSuite(Protocol):
-    """A suite that leaves it to the run when its answers are written."""
-
     def consider(self, case_ids: Iterable[str]) -> Iterator[Considered]:
         """Ask questions and judge them, writing nothing."""
 

@@ -45,12 +45,7 @@ _DECIDED = (
 def begin(
     suite: Suite, *, by: AbstractBaseUser | None = None, anew: bool = False
 ) -> EvaluationRun:
-    """Return the suite's unfinished run, to be gone on with, or a new one.
-
-    Args:
-        by: Who starts it.
-        anew: Drop what an unfinished run has and start over.
-    """
+    """Return the suite's unfinished run, or a new one if none or `anew`."""
     model, probes = _models_of(suite)
     embedder = active_model().fingerprint
     identity = {
@@ -93,12 +88,9 @@ def go_on(
     *,
     writing: Callable[[], AbstractContextManager[None]] = transaction.atomic,
 ) -> Generator[Judged]:
-    """Ask what the run has no result of yet; yield each question once it is stored.
+    """Ask what has no result yet; yield each question once it is stored.
 
-    A question's result is stored with its answer, in one transaction, and counted once.
-
-    Args:
-        writing: Opens the transaction that a question's rows are written in.
+    A result is stored with its answer in one transaction, opened by `writing`.
     """
     with _alone(run):
         done = set(run.results.values_list("case_id", flat=True))
@@ -128,7 +120,6 @@ def finish(run: EvaluationRun) -> EvaluationRun:
 
 
 def report_of(run: EvaluationRun, rows: list[Judged]) -> dict[str, Any]:
-    """Return the report on what a run has asked so far, its results by id."""
     # Statistics, which a process that only asks does without.
     from qa.evaluation.report.build import build_report  # noqa: PLC0415
 
@@ -137,13 +128,11 @@ def report_of(run: EvaluationRun, rows: list[Judged]) -> dict[str, Any]:
 
 
 def judged_of(run: EvaluationRun) -> list[Judged]:
-    """Return what became of the run's questions, in the order in which they were asked."""
     rows = run.results.order_by("pk").values_list(*_LABELLED, *_DECIDED)
     return [Judged(*row) for row in rows]
 
 
 def labelled_of(run: EvaluationRun) -> list[LabelledAnswer]:
-    """Return what a run has measured so far, by id (one query)."""
     rows = run.results.order_by("case_id").values_list(*_LABELLED)
     return [LabelledAnswer(*row) for row in rows]
 
@@ -167,7 +156,6 @@ def _store(run: EvaluationRun, judged: Judged) -> None:
 
 
 def _models_of(suite: Suite) -> tuple[str, str]:
-    """Return the fingerprints of the model and of its probes; "" where none is asked."""
     if suite.policy is None:
         return "", ""
     # Pulls in torch, which a suite that asks no model does without.
@@ -215,9 +203,9 @@ def _lock(held: BaseDatabaseWrapper, run: EvaluationRun) -> None:
 def evaluate_in_background(run: JobRun) -> dict[str, object]:
     """Ask a suite's questions and return the report, without its single results.
 
-    The parameters are `suite`, and as for the command `data`, `limit`, `seed`, `shadow`,
-    `policy` and `knowledge_base`. Each question's rows and the job's progress are written
-    in one step: whatever happens, the run goes on behind the last of them.
+    The parameters are `suite`, and as for the command `data`, `limit`, `seed`,
+    `shadow`, `policy` and `knowledge_base`. Each question's rows and the job's progress
+    are written in one step: whatever happens, the run goes on behind the last of them.
     """
     owner = User.objects.filter(pk=run.owner_id).first() if run.owner_id else None
     suite = _suite(run, owner)

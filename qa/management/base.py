@@ -30,7 +30,6 @@ class Command(BaseCommand):
 
     @property
     def errors(self) -> Console:
-        """Standard error, where progress is shown."""
         return Console(file=self.stderr)  # type: ignore[arg-type]  # the same
 
 
@@ -62,8 +61,6 @@ def above_zero(text: str) -> float:
 
 
 def whole(least: int, most: int | None = None) -> Callable[[str], int]:
-    """Return the type of integers of at least `least` and at most `most`."""
-
     def read(text: str) -> int:
         try:
             number = int(text)
@@ -113,7 +110,6 @@ def require_files(*paths: Path | None) -> None:
 
 
 def require_directories(*paths: Path | None) -> None:
-    """Make directories, and check that files can be written to them."""
     for path in filter(None, paths):
         with writing(path):
             path.mkdir(parents=True, exist_ok=True)
@@ -121,7 +117,6 @@ def require_directories(*paths: Path | None) -> None:
 
 
 def write_figures(path: Path, text: str) -> None:
-    """Write a text that ends with a line break, and the directories above it."""
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"{text.rstrip()}\n", encoding="utf-8")

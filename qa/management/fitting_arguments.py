@@ -44,17 +44,14 @@ _RERANKER: Final[_Options] = {
 
 
 def add_probe_fitting(parser: argparse.ArgumentParser) -> None:
-    """Declare how probes are fitted; what is not given stays as it is by default."""
     _add(parser, _PROBE)
 
 
 def probe_fitting(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the given options by the names of `FitSettings`."""
     return _given(options, _PROBE)
 
 
 def add_reranker_fitting(parser: argparse.ArgumentParser) -> None:
-    """Declare what a reranker begins with and how it is fitted."""
     parser.add_argument(
         "--base",
         default="bundled",
@@ -67,17 +64,11 @@ def add_reranker_fitting(parser: argparse.ArgumentParser) -> None:
 
 
 def reranker_fitting(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the given options by the names of `RerankerSettings`."""
     always = {"bf16": options["bf16"], "seed": options["seed"]}
     return {**_given(options, _RERANKER), **always}
 
 
 def add_questions(parser: argparse.ArgumentParser, *, notes: int) -> None:
-    """Declare which questions are taken, and where their notes come from.
-
-    Args:
-        notes: How many notes of a question are taken by default.
-    """
     parser.add_argument(
         "files", type=Path, nargs="+", metavar="FILE",
         help='JSON Lines: {"question": "...", "answers": ["..."]}, and "notes": ["..."] '

@@ -24,10 +24,7 @@ _EVERY_SECONDS = 30.0
 
 
 class Bar:
-    """A bar that appears once it is told where it is; lines where there is no terminal."""
-
     def __init__(self, what: str, console: Console) -> None:
-        """Name the work."""
         self._what = what
         self._lines = None if console.is_terminal else _Lines(what, console)
         self._task: int | None = None
@@ -68,15 +65,11 @@ class Bar:
 
 
 class Bars:
-    """One bar after the other, each for one kind of work."""
-
     def __init__(self, console: Console) -> None:
-        """Show nothing yet."""
         self._console = console
         self._what, self._bar = "", Bar("", console)
 
     def at(self, what: str, done: int, total: int) -> None:
-        """Show that `done` of `total` of the work of that name are done."""
         if what != self._what:
             self._bar.__exit__(None, None, None)
             self._what, self._bar = what, Bar(what, self._console)
@@ -115,8 +108,6 @@ class _Lines:
 
 
 class _Rate(TextColumn):
-    """So many a second, from the last of them."""
-
     def render(self, task: Task) -> Text:
         speed = task.finished_speed or task.speed
         return Text("" if speed is None else f"{speed:.1f}/s")

@@ -1,8 +1,7 @@
 """Examples for the adapter: questions with the notes that the retriever finds for them.
 
-What is taught is to answer in the words of a note, and to write nothing where no note
-answers. Notes come from the project's own retriever, so that those which answer nothing
-are the ones that will stand there in service: near misses.
+It learns to answer in the words of a note, and to write nothing where no note answers:
+near misses, as the retriever finds them in service.
 """
 
 import hashlib
@@ -56,12 +55,7 @@ _SHOWN_SHARE = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A question of the training data.
-
-    Attributes:
-        answers: What annotators marked; empty where nothing answers it.
-        sentences: Of its own paragraph, those in which an answer is marked.
-    """
+    """A question, with the annotators' answers and the sentences that hold one."""
 
     id: str
     article: str
@@ -72,8 +66,6 @@ class Lesson:
 
 @dataclass(frozen=True, slots=True)
 class Lessoned:
-    """A lesson with its notes: the prompt and what is to be written."""
-
     article: str
     prompt: Prompt
     answer: str
@@ -85,7 +77,6 @@ class Lessoned:
 def read_lessons(
     data: Path | None, articles: Sequence[str], excluded: Sequence[str]
 ) -> list[Lesson]:
-    """Return a file's questions on `articles` (all if empty) that are not excluded."""
     file = find_file(NAME, data, *FILES)
     try:
         return [
@@ -109,8 +100,8 @@ def with_notes(
 ) -> Iterator[Lessoned | None]:
     """Yield each lesson with the notes that the retriever finds for its question.
 
-    None for one that teaches nothing: the marked answer stands in a note that was not
-    marked, so whether the notes answer it is not known.
+    None where a marked answer is in a note that was not marked: whether the notes
+    answer it is not known.
     """
     scope = scope_of(evaluation_user(), knowledge_base, policy)
     for lesson in lessons:
@@ -181,7 +172,7 @@ def _lessoned(
 
 
 def _answer(lesson: Lesson, holding: Sequence[Evidence]) -> str:
-    """Return the answer that most annotators marked, of those that stand in a note."""
+    """Return the answer that most annotators marked, of those that a note holds."""
     counted = Counter(
         answer
         for answer in lesson.answers
@@ -201,15 +192,10 @@ OnProgress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class AdapterTraining:
-    """What an adapter is trained on and how.
+    """What an adapter is trained on: a data set's file or directory, and its articles.
 
-    Attributes:
-        data: A file like SQuAD 2.0, its directory, or a directory of data sets.
-        articles: Those that it may learn from; empty for all.
-        exclude_articles: Those that it may not.
-        answerable: Share in (0, 1) of the examples whose notes answer the question.
-        limit: The most examples; None for all.
-        threads: Of the processor, for fitting alone.
+    `answerable`, in (0, 1), is the share of examples whose notes answer the question;
+    `threads` are for fitting alone.
     """
 
     data: Path | None
@@ -224,7 +210,6 @@ class AdapterTraining:
 def train_adapter(
     model: str, training: AdapterTraining, output: Path, *, on_progress: OnProgress
 ) -> AdapterCard:
-    """Fit an adapter to the language model of that name and write its files."""
     lessons = lessons_of(training, on_progress)
     directory = directory_of(model)
     device = choose_device(settings.MODEL_DEVICE)

@@ -51,12 +51,7 @@ _MIN_PROMPTS: Final = (400, 60)
 
 @dataclass(frozen=True, slots=True)
 class BoundaryTraining:
-    """How a boundary probe is fitted.
-
-    Attributes:
-        layer: 0-based block; None is the middle one.
-        folds: Of the cross-validation, at least 2.
-    """
+    """The 0-based block (None: the middle one), and at least 2 folds."""
 
     layer: int | None = None
     settings: FitSettings = field(default_factory=lambda: SETTINGS)
@@ -79,7 +74,7 @@ def train_boundary(
     """Fit a boundary probe; the same rows and seed give the same one.
 
     Its metrics are of the prompts without notes, which decide whether to retrieve;
-    those with notes stand below "with_notes" where there are any.
+    those with notes are below "with_notes" where there are any.
     """
     require_labels([row.is_right for row in rows], "to train on", *_MIN_PROMPTS)
     # In an order of their own: that of the sources changes nothing.
@@ -146,7 +141,6 @@ def carry_out(
     note: str,
     on_progress: OnProgress = lambda _what, _done, _all: None,
 ) -> Outcome:
-    """Train a boundary probe and keep it as a candidate, or activate it at once."""
     questions = read_questions(wanted)
     form = load_closed_book_form()
     prompts = prompts_of(questions, notes=wanted.notes)
@@ -157,7 +151,6 @@ def carry_out(
 
 
 def probe_table(metrics: Mapping[str, Json]) -> TextTable:
-    """Return its figures on prompts without notes and with them apart."""
     rows = [_row("without notes", metrics)]
     noted = metrics.get(WITH_NOTES)
     if isinstance(noted, dict):
@@ -183,9 +176,8 @@ def judge_questions(
 ) -> tuple[list[float], list[bool], str]:
     """Ask the model and the active boundary probe about questions, without notes.
 
-    Returns:
-        Of each question the probability in [0, 1] that the model knows it, and whether
-        its answer is right; and the fingerprint that `min_known` belongs to.
+    Returns: Of each question the probability in [0, 1] that the model knows it, and
+    whether its answer is right; and the fingerprint that `min_known` belongs to.
     """
     questions = read_questions(Questions(files))
     form, held = form_and_probe()

@@ -26,12 +26,6 @@ _Made = TypeVar("_Made")
 
 @dataclass(frozen=True, slots=True)
 class BoundaryPrompt:
-    """A question as the model reads it.
-
-    Attributes:
-        notes: What stands behind it, best first; empty without any.
-    """
-
     question: str
     notes: tuple[str, ...]
     references: tuple[str, ...]
@@ -40,15 +34,13 @@ class BoundaryPrompt:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredPrompt:
-    """What the model wrote, and whether it is right."""
-
     prompt: BoundaryPrompt
     answer: str
     is_right: bool
 
     @property
     def content(self) -> str:
-        """64 hex digits: what was read, what it came to, and whose group it is in."""
+        """64 hex digits of prompt, answer, label and group."""
         prompt = self.prompt
         said = [prompt.question, prompt.notes, prompt.group, self.answer, self.is_right]
         return hashlib.sha256(json.dumps(said).encode()).hexdigest()
@@ -57,11 +49,7 @@ class AnsweredPrompt:
 def prompts_of(
     questions: Iterable[LabelledQuestion], *, notes: int | None = None
 ) -> list[BoundaryPrompt]:
-    """Return for each question a prompt without notes and one for each note.
-
-    Args:
-        notes: How many notes of a question are tried at most; None for all.
-    """
+    """Return for each question a prompt without notes and one for each note."""
     return [
         BoundaryPrompt(
             asked.question,
@@ -80,7 +68,7 @@ def answered(
     *,
     on_progress: OnProgress = lambda _done, _all: None,
 ) -> list[AnsweredPrompt]:
-    """Let the model answer each prompt greedily; right is what a reference stands in."""
+    """Let the model answer each prompt greedily; right is what contains a reference."""
 
     def write(rows: Sequence[tuple[int, ...]]) -> Sequence[str]:
         written = form.model.write_each(
@@ -102,10 +90,7 @@ def states_of(
     *,
     on_progress: OnProgress = lambda _done, _all: None,
 ) -> list[Activations]:
-    """Return for each prompt float32 (1, width) of its last token at the tap.
-
-    The pass ends at the tap, before any answer token.
-    """
+    """Return for each prompt float32 (1, width) of its last token at the tap."""
 
     def look(rows: Sequence[tuple[int, ...]]) -> Sequence[Activations]:
         looked = form.model.look_each(rows, form.prefix(), taps=[tap])

@@ -41,10 +41,7 @@ def compare_probes(
 ) -> Comparison:
     """Compare two probes' AUROC on answers that neither was fitted on.
 
-    Args:
-        champion: The active probe; None is compared as a coin.
-        directory: Where activations are kept.
-        on_progress: Called with how many answers are read, and of how many.
+    Without a champion, with a coin's. Activations are kept in `directory`.
     """
     require_golden(golden)
     ordered = sorted(golden, key=lambda draft: draft.content)

@@ -34,12 +34,10 @@ Fit = Callable[[Rows], Scorer]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CrossFitted:
-    """Scores of every answer by fits that did not see it.
+    """Scores of every answer by fits that did not see it, shape (answers,).
 
-    Attributes:
-        own: By the fit without the answer's own fold, shape (answers,).
-        apart: For each fold, the scores of the answers outside of it by fits that saw
-            neither that fold nor the answer's own, shape (answers,); NaN inside of it.
+    `own` by the fit without the answer's own fold; `apart`, for each fold, of the
+    answers outside of it by fits that saw neither fold, NaN inside of it.
     """
 
     own: Scores
@@ -47,11 +45,9 @@ class CrossFitted:
 
 
 def folds_of(clusters: Rows, count: int, seed: int) -> Rows:
-    """Return the fold of each answer, 0-based: whole clusters, folds of like size.
+    """Return the 0-based fold of each answer: whole clusters, folds of like size.
 
-    Args:
-        clusters: The number of each answer's cluster, from 0 on without a gap.
-        count: How many folds, at least 2.
+    Clusters are numbered from 0 without a gap; `count` is at least 2.
     """
     sizes = np.bincount(clusters) if len(clusters) else np.zeros(0, dtype=np.intp)
     if not 2 <= count <= len(sizes):
@@ -71,11 +67,9 @@ def folds_of(clusters: Rows, count: int, seed: int) -> Rows:
 
 
 def held_out(rows: Rows, clusters: Rows, share: float, seed: int) -> tuple[Rows, Rows]:
-    """Part rows in what is fitted on and what stops the fit, by whole clusters.
+    """Part rows into those to fit on and at least this `share`, in (0, 1), held out.
 
-    Args:
-        clusters: The cluster of every answer there is.
-        share: Minimum share of the rows that is held out, in (0, 1).
+    By whole clusters, of which `clusters` holds those of all answers.
     """
     inside = clusters[rows]
     names = np.unique(inside)
@@ -93,7 +87,6 @@ def held_out(rows: Rows, clusters: Rows, share: float, seed: int) -> tuple[Rows,
 
 
 def out_of_fold(fit: Fit, folds: Rows) -> Scores:
-    """Score every answer by a fit on the other folds."""
     scores = np.full(len(folds), np.nan)
     for fold in np.unique(folds):
         test = np.flatnonzero(folds == fold)
@@ -102,7 +95,6 @@ def out_of_fold(fit: Fit, folds: Rows) -> Scores:
 
 
 def cross_fit(fit: Fit, folds: Rows) -> CrossFitted:
-    """Score every answer by fits without its fold, and without each other fold too."""
     numbers = np.unique(folds).tolist()
     if len(numbers) < 3:
         msg = (
@@ -125,14 +117,7 @@ _HELD_OUT: Final = 0.15
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SequenceFit:
-    """Fits a probe to sequences of activations.
-
-    Attributes:
-        activations: Of every answer, in their order.
-        target: What the probe is to predict, of every answer.
-        clusters: The article of every answer.
-        on_fit: Called after each fit.
-    """
+    """Fits a probe to the activations of all answers, in their order."""
 
     activations: Sequence[Activations]
     target: Flags
@@ -209,12 +194,8 @@ def joint_scores(
 ) -> Scores:
     """Return each answer's joint confidence, fitted on the other folds.
 
-    The other folds' confidences that it is fitted on come from probes that did not see
-    this answer's fold either.
-
-    Args:
-        crossed: Confidences by the names of their signals.
-        language_model: Fingerprint of the model whose signals they are.
+    These folds' confidences, by signal name, are of probes that did not see this
+    answer's fold either.
     """
     scores = np.full(len(folds), np.nan)
     for fold in np.unique(folds).tolist():

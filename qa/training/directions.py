@@ -25,13 +25,7 @@ from .probe import new_card
 
 @dataclass(frozen=True, slots=True)
 class DirectionStatements:
-    """What directions are fitted on.
-
-    Attributes:
-        true: True statements, for honesty.
-        confident: Statements that sound confident.
-        unconfident: Statements that do not, row by row about the same.
-    """
+    """True statements, for honesty; confident and unconfident ones, in pairs."""
 
     true: Sequence[str]
     confident: Sequence[str]
@@ -39,21 +33,17 @@ class DirectionStatements:
 
     @property
     def sha256(self) -> str:
-        """64 hex digits over all of them."""
         rows = [*self.true, "", *self.confident, "", *self.unconfident]
         return hashlib.sha256("\n".join(rows).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class TrainedDirections:
-    """Fitted directions.
+    """Fitted directions, and their files for the registry.
 
-    Attributes:
-        directions: To be used as they are.
-        files: The same for the registry.
-        sounding: AUROC of telling confident-sounding statements from others by the
-            confidence of their last token, with no instruction before them. Which
-            sounds how was no part of the fit; None where all are alike.
+    `sounding` is the AUROC of telling confident statements from others by their last
+    token, without an instruction, which was no part of the fit; None where all are
+    alike.
     """
 
     directions: DirectionSet
@@ -64,7 +54,6 @@ class TrainedDirections:
 def read_statements(
     true: Sequence[Path], sounding: Path = OWN_STATEMENTS
 ) -> DirectionStatements:
-    """Read the statements' files."""
     confident, unconfident = read_confident_statements(sounding)
     return DirectionStatements(read_true_statements(*true), confident, unconfident)
 
@@ -78,8 +67,8 @@ def train_directions(
 ) -> TrainedDirections:
     """Fit both traits' directions on one model.
 
-    As in the paper's release a statement is said under both instructions, however
-    confident it sounds by itself.
+    As in the paper's release a statement is given both instructions, however confident
+    it sounds by itself.
     """
     directions = fit_direction_set(
         model,

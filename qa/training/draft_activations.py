@@ -33,8 +33,6 @@ _MAX_HALF: Final = float(np.finfo(np.float16).max)
 
 
 class ActivationCache:
-    """What one model held at one place."""
-
     def __init__(self, directory: Path, *, language_model: str, tap: Tap) -> None:
         self._folder = directory / language_model / f"{tap.layer}-{tap.part}"
         self._files: dict[str, Path] = {}
@@ -45,7 +43,7 @@ class ActivationCache:
         return key in self._files
 
     def read(self, keys: Iterable[str]) -> dict[str, Activations]:
-        """Return what is kept of `keys`, each as float32 (positions, width)."""
+        """Return those of `keys` that are kept, each as float32 (positions, width)."""
         by_file: dict[Path, list[str]] = {}
         for key in keys:
             if key in self._files:
@@ -74,7 +72,7 @@ class ActivationCache:
 
 
 def key_of(passing: Passing) -> str:
-    """Return 64 hex digits: what is read and which positions are kept."""
+    """64 hex digits: what is read and which positions are kept."""
     said = f"{passing.start} {passing.end} {' '.join(map(str, passing.ids))}"
     return hashlib.sha256(said.encode()).hexdigest()
 
@@ -102,14 +100,10 @@ OnProgress = Callable[[int, int], None]
 
 
 class DraftActivations:
-    """Activations of drafts, in their order, read in a second pass and kept on disk.
+    """Activations of drafts that fit the context, in order, kept on disk.
 
-    One pass gives both what stands at the prompt's last token, before any token of the
-    answer, and what stands at the answer's tokens.
-
-    Attributes:
-        drafts: Those that fit the model's context.
-        too_long: How many do not.
+    One pass gives both what is at the prompt's last token, before any token of the
+    answer, and what is at the answer's tokens.
     """
 
     def __init__(
@@ -120,12 +114,7 @@ class DraftActivations:
         directory: Path,
         pieces: int | None = None,
     ) -> None:
-        """Encode the drafts; nothing is read yet.
-
-        Args:
-            directory: Where activations are kept.
-            pieces: How many pieces of evidence are read; None for all.
-        """
+        """Encode the drafts, each with at most so many `pieces` of evidence."""
         self._model, self._directory = model, directory
         passings = [_passing(model, draft, pieces) for draft in drafts]
         fits = [len(passing.ids) <= model.context_length for passing in passings]
@@ -160,10 +149,7 @@ class DraftActivations:
         return [values[:1] for values in self.of_sequences(tap)]
 
     def of_sequences(self, tap: Tap) -> list[Activations]:
-        """Return for each draft float32 (1 + its tokens + 1, width).
-
-        Of its prompt's last token, its own tokens, and its end token.
-        """
+        """Return float32 (1 + tokens + 1, width) each, with prompt and end token."""
         self.read([tap])
         keys = [key_of(passing) for passing in self._passings]
         found = self._cache(tap).read(keys)

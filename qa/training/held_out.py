@@ -33,13 +33,7 @@ def figures(
     """Return AUROC, AURC, Brier score and ECE with bootstrap 95 % intervals.
 
     Groups are drawn, and answers of the drawn groups, the same ones for every figure.
-
-    Args:
-        confidences: Out of fold, in [0, 1], shape (answers,).
-        right: Whether each answer is right.
-        clusters: The number of each answer's group.
-        baselines: By name, higher for an answer that is more trusted; None where it
-            was not measured. They claim no probability: only their ranks are judged.
+    Confidences are out of fold, in [0, 1]; baselines are judged by rank alone.
     """
     wrong = (~right).tolist()
     scores: dict[str, Scores] = {"": confidences.tolist(), **baselines}
@@ -88,7 +82,6 @@ def _figure(value: float, interval: Interval | None) -> Json:
 def _calibration_error(
     confidences: NDArray[np.float64], right: NDArray[np.bool_]
 ) -> Statistic:
-    """Return the statistic "expected calibration error", in bins of equal width."""
     places = np.minimum((confidences * BINS).astype(np.intp), BINS - 1)
     inside = np.eye(BINS, dtype=np.float32)[places]
     gaps = ((right - confidences)[:, None] * inside).astype(np.float32)
@@ -110,7 +103,6 @@ def as_text(figure: Json) -> str:
 
 
 def rows_of(name: str, metrics: Mapping[str, Json]) -> list[tuple[str, ...]]:
-    """Return a table: a probe and what it is compared with, each with its figures."""
     rows = [(name, *(as_text(metrics.get(one)) for one in FIGURES))]
     baselines = metrics.get("baselines")
     for other, part in (baselines if isinstance(baselines, dict) else {}).items():

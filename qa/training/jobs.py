@@ -29,10 +29,7 @@ OnProgress = Callable[[str, int, int], None]
 
 
 def progress_of(run: JobRun) -> OnProgress:
-    """Return what stores a job's progress, at most once a second.
-
-    A job that was asked to stop stops there; what was read of answers stays.
-    """
+    """Return what stores a job's progress each second, and stops it on demand."""
     stored_what, stored_at = "", 0.0
 
     def on_progress(what: str, done: int, total: int) -> None:
@@ -51,8 +48,8 @@ def train_in_background(run: JobRun) -> dict[str, object]:
     """Train a probe on evaluation runs and register it; the handler of `KIND`.
 
     The parameters are `kind` and `runs`, and as for the command `layer`, `part`,
-    `network`, `folds`, `seed`, `any_model`, `reviews`, `promote` and `note`. Activations
-    are kept on disk, so that another attempt goes on from them; fits are repeated.
+    `network`, `folds`, `seed`, `any_model`, `reviews`, `promote` and `note`.
+    Activations are kept on disk for another attempt; fits are repeated.
     """
     # Pulls in torch, which a process that only names the kind does without.
     from .request import carry_out, request_of  # noqa: PLC0415
@@ -75,10 +72,9 @@ def train_in_background(run: JobRun) -> dict[str, object]:
 
 
 def retrain_in_background(run: JobRun) -> dict[str, object]:
-    """Train a probe on reviews alone and compare it with the active one.
+    """Train a probe of `kind` on reviews, and compare it with the active one.
 
-    The handler of `retrainings.KIND`; its parameter is `kind`. What is not possible, such
-    as too few labels, is the retraining's result and no failed job.
+    What is not possible, such as too few labels, is its result and no failed job.
     """
     try:
         kind = answer_kind(str(run.parameters.get("kind")))
@@ -132,7 +128,6 @@ def _carry_out(
 
 
 def _request(kind: ProbeKind, champion: Probe | None) -> "TrainingRequest":
-    """Return a training like the champion's, on reviews alone."""
     from probes.abstention.files import settings_of  # noqa: PLC0415  # torch
     from probes.taps import Part as TapPart  # noqa: PLC0415
 

@@ -18,11 +18,7 @@ from qa.policies.services import active_policy
 
 @dataclass(frozen=True, slots=True)
 class LabelledQuestion:
-    """A question, its right answers, and notes that may help or not.
-
-    Attributes:
-        group: Questions of one group stand or fall together; by default each alone.
-    """
+    """A question, its right answers, and notes that may help or not."""
 
     question: str
     references: tuple[str, ...]
@@ -36,14 +32,10 @@ class LabelledQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """Which labelled questions are taken, and where their notes come from.
+    """Labelled questions in JSON Lines `files`, at most `notes` notes of each.
 
-    Attributes:
-        files: JSON Lines.
-        knowledge_base: Slug of the one that is searched for notes of questions that
-            bring none; "" searches none.
-        asker: Who searches it, and so what may be a note.
-        notes: How many notes of a question are taken at most.
+    For those that bring none, `asker` searches the `knowledge_base` of that slug, if
+    any.
     """
 
     files: Sequence[Path]
@@ -53,13 +45,10 @@ class Questions:
 
 
 def questions_of_file(file: Path) -> list[LabelledQuestion]:
-    """Read questions, one JSON object a line; other fields than these are let be.
+    """Read questions, one JSON object a line; TrainingDataError names an invalid line.
 
-    `question`, `answers` (or `answer`; a text is one answer, or a list written as JSON),
-    and optionally `notes` and `group`.
-
-    Raises:
-        TrainingDataError: The file can't be opened, or a line is none; names it.
+    `question`, `answers` (or `answer`; a text is one answer, or a list written as
+    JSON), and optionally `notes` and `group`; other fields are ignored.
     """
     try:
         return [row for _, row in read_lines(file, _question)]
@@ -73,11 +62,6 @@ def questions_of_file(file: Path) -> list[LabelledQuestion]:
 
 
 def read_questions(wanted: Questions) -> list[LabelledQuestion]:
-    """Return the files' questions, each with its own notes or those that were found.
-
-    Raises:
-        TrainingDataError: There are none, or a line can't be read.
-    """
     found = [row for file in wanted.files for row in questions_of_file(file)]
     if not found:
         raise TrainingDataError("There is nothing to train on: the files are empty.")

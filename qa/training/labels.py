@@ -31,19 +31,13 @@ from qa.reviews.models import Review
 
 @dataclass(frozen=True, slots=True)
 class LabelledDraft(LabelledAnswer):
-    """What a language model read and wrote, and whether that is right.
-
-    Attributes:
-        prompt: The question and its evidence, as they were read.
-        answer: The words that answer: the short answer, or else the whole one.
-    """
+    """The prompt of a language model, the draft's answering words, and a label."""
 
     prompt: Prompt
     answer: str
 
     @property
     def is_right(self) -> bool:
-        """Whether showing it shows something right."""
         return not self.is_wrong_if_shown
 
     @property
@@ -72,7 +66,6 @@ def digest_of(drafts: Iterable[LabelledDraft]) -> str:
 def piece_of(
     question: str, text: str, *, entry: int = 0, revision: int = 0
 ) -> Evidence:
-    """Return a piece of evidence of which only its words matter."""
     return Evidence(
         entry_id=entry,
         revision_id=revision,
@@ -92,7 +85,6 @@ def piece_of(
 
 
 def finite(signals: Mapping[str, object]) -> dict[str, float | None]:
-    """Return signals as numbers, of which JSON may hold others."""
     return {
         name: float(value) if isinstance(value, int | float) else None
         for name, value in signals.items()
@@ -172,7 +164,6 @@ def _read_draft(line: _Line, number: int) -> LabelledDraft:
 
 
 def _describe(error: ValidationError) -> str:
-    """Return which fields are wrong, how, and what they hold."""
     return ", ".join(
         f"{'.'.join(map(str, fault['loc'])) or 'it'}: {fault['msg']}, not "
         f"{fault['input']!r:.80}"
@@ -181,13 +172,11 @@ def _describe(error: ValidationError) -> str:
 
 
 def evidence_of(path: str) -> "Prefetch[str]":
-    """Return what fetches the evidence of the answer at `path`, for `prompt_of`."""
     rows = AnswerEvidence.objects.select_related("revision").order_by("rank")
     return Prefetch(path, queryset=rows)
 
 
 def prompt_of(answer: Answer) -> Prompt:
-    """Return the question and the evidence as the model read them."""
     pieces = tuple(
         piece_of(
             piece.revision.question,
@@ -202,7 +191,6 @@ def prompt_of(answer: Answer) -> Prompt:
 
 
 def text_of(answer: Answer) -> str:
-    """Return the words of the draft that answer; "" where none was written."""
     said = answer.generation
     text: str = said.get("short_answer") or said.get("answer") or ""
     return text if text.strip() else ""
@@ -215,14 +203,11 @@ _ROWS_AT_ONCE = 500
 
 
 class Part(StrEnum):
-    """What labels are used for."""
-
     TRAINING = "training"
     GOLDEN = "golden"
 
 
 def part_of(group: str) -> Part:
-    """Return the part that answers of this group fall into."""
     share = int(hashlib.sha256(group.encode()).hexdigest()[:8], 16) % 100
     return Part.GOLDEN if share < GOLDEN_PERCENT else Part.TRAINING
 
@@ -230,15 +215,12 @@ def part_of(group: str) -> Part:
 def drafts_of_reviews(
     part: Part, *, language_model: str | None = None
 ) -> Iterator[LabelledDraft]:
-    """Yield every reviewed draft of one part, oldest first.
+    """Yield every reviewed draft of one part, oldest first, by one model if given.
 
-    An answer is right if an expert found it wholly correct and true to its evidence. The
-    draft of a refusal is wrong if an expert said that it was rightly refused; where it
-    should have been answered nobody said whether this draft does, and it is left out. So
-    is one on which two experts do not agree.
-
-    Args:
-        language_model: Fingerprint that must have written them; None takes any.
+    An answer is right if an expert found it wholly correct and true to its evidence.
+    The draft of a refusal is wrong if an expert said that it was rightly refused. Left
+    out are drafts of wrong refusals, which nobody judged, and those on which experts
+    disagree.
     """
     rows = Review.objects.done().exclude(answer__channel=Answer.Channel.EVALUATION)
     if language_model is not None:
@@ -254,7 +236,6 @@ def drafts_of_reviews(
 
 
 def draft_of_reviews(reviews: list[Review]) -> LabelledDraft | None:
-    """Return one answer's draft as all its reviews label it; None where they do not."""
     answer = reviews[0].answer
     text, prompt = text_of(answer), prompt_of(answer)
     said = {_is_right(review) for review in reviews}
@@ -286,14 +267,10 @@ def _is_right(review: Review) -> bool | None:
 def drafts_of_runs(
     runs: Sequence[int], *, language_model: str | None = None
 ) -> Iterator[LabelledDraft]:
-    """Yield every judged draft of these runs.
+    """Yield every judged draft of these runs, refused ones too.
 
-    Refused ones too: a draft that a gate kept back was judged all the same. Questions
-    without a draft (hard refusals, word-for-word answers) teach nothing here.
-
-    Args:
-        runs: Ids of finished evaluation runs.
-        language_model: Fingerprint that must have written them; None takes any.
+    Questions without a draft (hard refusals, word-for-word answers) teach nothing here.
+    With a fingerprint, TrainingDataError for a run of another language model.
     """
     for run in _checked(runs, language_model):
         rows = EvaluationResult.objects.filter(run=run, is_correct__isnull=False)

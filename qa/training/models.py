@@ -10,10 +10,7 @@ from probes.models import Probe
 
 
 class RetrainingQuerySet(models.QuerySet["Retraining"]):
-    """Reads over retrainings."""
-
     def undecided(self) -> Self:
-        """Those that run, or wait for a person's word."""
         running = Q(
             state=Retraining.State.TRAINING,
             job__in=Job.objects.unfinished().values("pk"),
@@ -25,8 +22,6 @@ class Retraining(models.Model):
     """One new probe from reviews, compared with the active one, and its result."""
 
     class State(models.TextChoices):
-        """Where it stands; each change is a step on record."""
-
         TRAINING = "training", "being trained"
         FAILED = "failed", "not possible"
         SHADOW = "shadow", "not better, in shadow"
@@ -93,7 +88,7 @@ class Retraining(models.Model):
 
 
 class RetrainingStep(models.Model):
-    """That a retraining came into another state; rows are only ever added."""
+    """A retraining's change of state; rows are only ever added."""
 
     retraining = models.ForeignKey(
         Retraining, on_delete=models.CASCADE, related_name="steps"

@@ -53,9 +53,8 @@ _SHORT_WORDS: Final = 6
 def find_out_what_is_known(run: JobRun) -> int:
     """Label past questions by what the model knows itself; return how many were asked.
 
-    Only where a policy decides by past questions and the model is no server's, and only
-    those that this form of the model was not asked yet: what is done stays done if the
-    run is killed.
+    Only where a policy decides by past questions, the model is not on a server, and
+    this form of it was not asked yet; what is done remains if the run is killed.
     """
     by_history = Policy.objects.filter(
         is_active=True, retrieval_timing=RetrievalTiming.HISTORY
@@ -85,8 +84,8 @@ def find_out_what_is_known(run: JobRun) -> int:
 def answers_rightly(said: str, references: Iterable[str], *, question: str) -> bool:
     """Tell whether a short answer says what a right text says.
 
-    A short right text stands in the answer. A longer one holds every word of the answer
-    that the question has not, of which there is one at least.
+    A short right text is contained in the answer. A longer one holds every word of the
+    answer that the question has not, of which there is one at least.
     """
     texts = [normalised(text) for text in references]
     short = [text for text in texts if len(text.split()) <= _SHORT_WORDS]
@@ -98,7 +97,6 @@ def answers_rightly(said: str, references: Iterable[str], *, question: str) -> b
 
 
 def _label(rows: Sequence[PastQuestion], form: "ClosedBookForm") -> None:
-    """Set on each row whether the model knows, or that nothing tells."""
     open_rows = []
     for row in rows:
         answer = row.answer
@@ -115,8 +113,8 @@ def _label(rows: Sequence[PastQuestion], form: "ClosedBookForm") -> None:
 def _knows(row: PastQuestion, said: str) -> bool | None:
     """Tell whether the model by itself is right now; None where nothing tells.
 
-    What experts said of an unsourced answer holds for the same words alone: another
-    model may have written it, or this one with evidence.
+    Reviews of an unsourced answer hold for the same words alone: another model may have
+    written it, or this one with evidence.
     """
     answer = row.answer
     written = text_of(answer) or answer.text
@@ -145,8 +143,6 @@ _ROWS_AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class _Label:
-    """What all reviews of one answer say, and when the last one said it."""
-
     answer_id: UUID
     can_be_answered: bool
     at: datetime
@@ -155,9 +151,9 @@ class _Label:
 def keep_past_questions(run: JobRun) -> dict[str, object]:
     """Bring past questions in step with the reviews; handler of `KIND`.
 
-    What is labelled no more goes first; then, batch by batch in the order of the answers'
-    ids, comes what is new or changed; last, what the model knows of it by itself. A run
-    that is killed goes on where it was.
+    First stale labels are deleted; then, in batches by answer id, new and changed ones
+    are written; last comes what the model knows itself. A killed run goes on where it
+    was.
     """
     gone, kept = int(run.cursor.get("gone", 0)), int(run.cursor.get("kept", 0))
     place: str | None = run.cursor.get("place")
@@ -204,7 +200,6 @@ def _next_labels(place: str | None) -> list[_Label]:
 
 
 def _changed(labels: list[_Label], model: EmbeddingModel) -> list[_Label]:
-    """Return those that are not kept like this, under this embedding model."""
     kept = PastQuestion.objects.filter(
         answer__in=[label.answer_id for label in labels], embedding_model=model
     ).values_list("answer_id", "can_be_answered", "labelled_at")
@@ -238,7 +233,6 @@ def _verdict_of(answer: Answer) -> float | None:
 
 
 def _write(rows: list[PastQuestion]) -> None:
-    """Write rows in place of those of the same answers."""
     names = [field.name for field in PastQuestion._meta.fields if not field.primary_key]
     PastQuestion.objects.bulk_create(
         rows, update_conflicts=True, unique_fields=["answer"], update_fields=names

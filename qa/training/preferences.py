@@ -31,24 +31,17 @@ MOST: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Shifts:
-    """How much surer each note of a question makes the model.
-
-    Attributes:
-        alone: Confidence in [0, 1] without notes.
-        shifts: For each note Conf(question + note) - Conf(question), in [-1, 1].
-    """
+    """Confidence in [0, 1] without notes, and each note's shift of it, in [-1, 1]."""
 
     asked: LabelledQuestion
     alone: float
     shifts: tuple[float, ...]
 
     def helping(self, margin: float) -> list[str]:
-        """Return the notes that move it up by more than `margin`, the best first."""
         ranked = sorted(zip(self.shifts, self.asked.notes, strict=True), reverse=True)
         return [note for shift, note in ranked if shift > margin]
 
     def harming(self, margin: float) -> list[str]:
-        """Return the notes that move it down by more than `margin`, the worst first."""
         ranked = sorted(zip(self.shifts, self.asked.notes, strict=True))
         return [note for shift, note in ranked if shift < -margin]
 
@@ -60,7 +53,6 @@ def shifts_of(
     *,
     on_progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> list[Shifts]:
-    """Ask the probe of each question without notes and with each of its own."""
     states = states_of(form, prompts_of(questions), probe.tap, on_progress=on_progress)
     values = iter(probe.confidences(states).tolist())
     return [
@@ -78,9 +70,8 @@ def preferences_of(
 ) -> list[Preference]:
     """Return a preference for each question that some note helps and some note harms.
 
-    Args:
-        margin: How far a note has to move the confidence, in [0, 1].
-        most: How many notes of each sort are kept, the farthest.
+    A note has to move the confidence, in [0, 1], by `margin`; `most` of each sort are
+    kept.
     """
     found = []
     for one in shifts:
@@ -106,7 +97,6 @@ _HELD_OUT = 8
 def make_preferences(
     wanted: Questions, *, margin: float
 ) -> tuple[int, list[Preference]]:
-    """Return how many questions were asked, and the preferences that they gave."""
     form, held = form_and_probe()
     questions = [
         replace(row, notes=row.notes[: wanted.notes]) for row in read_questions(wanted)
@@ -126,12 +116,9 @@ def train_reranker(
 ) -> RerankerCard:
     """Fit a reranker and write its files.
 
-    The preferences must be those of the active boundary probe, whose fingerprint and
-    language model its card names.
-
-    Args:
-        held_out: What stops the fit; if empty, every eighth question's preferences.
-        base: "bundled", a directory, or a name that sentence-transformers knows.
+    Preferences must be of the active boundary probe, which its card names. `held_out`
+    stops the fit; if empty, every eighth question's. `base` is "bundled", a directory,
+    or a name that sentence-transformers knows.
     """
     form, held = form_and_probe()
     fitted_on, stopping = list(preferences), list(held_out)
@@ -159,12 +146,10 @@ def train_reranker(
 
 
 def base_of(name: str) -> str:
-    """Return the directory or name that a reranker begins with."""
     return str(bundled_directory()) if name == BUNDLED else name
 
 
 def form_and_probe() -> tuple[ClosedBookForm, BoundaryProbe]:
-    """Return the configured model's form and its active boundary probe."""
     form = load_closed_book_form()
     held = active_boundary_probe(form)
     if held is None:

@@ -57,15 +57,7 @@ OnProgress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """What is trained, and how.
-
-    Attributes:
-        tap: Where activations are read; of no use to a joint probe.
-        settings: How a probe of activations is fitted; its seed deals the folds too.
-        joint: Which signals a joint probe reads, and how it is fitted.
-        inputs: For a joint probe, the files of the probes whose confidences it reads.
-        folds: Of the cross-validation, at least 2.
-    """
+    """What is trained; `inputs` are probes whose confidences a joint one reads."""
 
     kind: ProbeKind
     tap: Tap
@@ -77,11 +69,7 @@ class Training:
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """A probe's files, and what it is worth on answers that no fit behind it saw.
-
-    Attributes:
-        too_long: Answers that did not fit the model's context and were left out.
-    """
+    """A probe's files and metrics; `too_long` answers exceeded the model's context."""
 
     files: ProbeFiles
     metrics: Mapping[str, Json]
@@ -90,14 +78,10 @@ class Trained:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A training's probe in the registry.
+    """A training's probe in the registry, with counts of what it was fitted on.
 
-    Attributes:
-        count: Labelled answers, or prompts, that it was fitted on.
-        right: How many of them are right.
-        too_long: Left out because they did not fit the model's context.
-        known: Left out because the model's adapter was fitted on their group: what is
-            right there it may know by heart.
+    `too_long` exceeded the model's context; `known` were of groups that the model's
+    adapter was fitted on, and may know by heart.
     """
 
     probe: Probe
@@ -108,14 +92,11 @@ class Outcome:
 
     @property
     def metrics(self) -> Mapping[str, Any]:
-        """What it is worth on answers that no fit behind it saw."""
         metrics: Mapping[str, Any] = self.probe.metrics
         return metrics
 
 
 class FitCount:
-    """Counts fits, and reports them as progress."""
-
     def __init__(self, on_progress: OnProgress) -> None:
         self._on_progress, self._planned, self._done = on_progress, 0, 0
 
@@ -139,7 +120,6 @@ def keep(
 
 
 def new_card(kind: ProbeKind, **given: Any) -> ProbeCard:  # noqa: ANN401  # its fields
-    """Return a card; what is not given is written with the probe's files."""
     later = {"language_model": "", "form": "", "layer": None, "part": ""}
     return ProbeCard(
         kind=kind, **{**later, "temperature": 1.0, "settings": {}, **given}
@@ -157,12 +137,9 @@ def train(
 ) -> Trained:
     """Fit a probe on labelled drafts; the same drafts and seed give the same one.
 
-    Args:
-        model: Whose activations are read.
-        language_model: Fingerprint of the model that answers: what a joint probe, which
-            reads its signals, is bound to. The others are bound to `model`.
-        directory: Where activations are kept between trainings.
-        on_progress: Called with what is done, how much of it, and of how much.
+    A joint probe, which reads the signals of the model that answers, is bound to its
+    fingerprint `language_model`, others to `model`. Activations are kept in
+    `directory`.
     """
     require_labels([draft.is_right for draft in drafts], "to train on", *_MIN_ANSWERS)
     work = _Work(model, drafts, training, directory, on_progress)
@@ -193,7 +170,6 @@ class _Work:
         self._folds = folds_of(self._clusters, training.folds, training.settings.seed)
 
     def of_activations(self) -> Trained:
-        """Fit a probe of activations."""
         training = self._training
         self._read([training.tap])
         sequence = self._fit_of(training.kind, training.tap, training.settings)
@@ -278,7 +254,6 @@ class _Work:
             )
 
     def _measured(self) -> dict[str, Scores]:
-        """Return the baselines that any answer has, higher for more trusted."""
         found: dict[str, Scores] = {}
         for name in BASELINES:
             values = [draft.signals.get(name) for draft in self._activations.drafts]

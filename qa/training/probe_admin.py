@@ -223,12 +223,10 @@ Points = list[tuple[float, float]]
 
 
 def curve_names(metrics: Mapping[str, Any]) -> list[str]:
-    """Return the names of the curves that these metrics hold."""
     return [name for name, read in _READ.items() if read(metrics)]
 
 
 def curve_svg(name: str, metrics: Mapping[str, Any]) -> bytes | None:
-    """Draw one of them; None where there is no such curve."""
     points = _READ[name](metrics) if name in _READ else []
     if not points:
         return None

@@ -40,8 +40,6 @@ _KINDS = (
 
 
 class TrainingForm(forms.Form):
-    """What is trained, on which runs."""
-
     kind = forms.ChoiceField(choices=_KINDS, widget=UnfoldAdminSelectWidget)
     runs = forms.ModelMultipleChoiceField(
         EvaluationRun.objects.filter(state=EvaluationRun.State.FINISHED),
@@ -93,7 +91,6 @@ class TrainingForm(forms.Form):
     )
 
     def parameters(self) -> dict[str, object]:
-        """Return the parameters of the job, without those that say nothing."""
         chosen = dict(self.cleaned_data)
         chosen["runs"] = sorted(run.pk for run in chosen["runs"])
         said = {n: v for n, v in chosen.items() if v is not None and v is not False}
@@ -101,8 +98,6 @@ class TrainingForm(forms.Form):
 
 
 class UploadForm(forms.Form):
-    """The two files of a probe."""
-
     card = forms.FileField(
         widget=UnfoldAdminFileFieldWidget, help_text="probe.json, as it was exported."
     )
@@ -152,7 +147,6 @@ class ProbePages(ReadOnlyAdmin):
     def has_steer_permission(
         self, request: HttpRequest, object_id: str | None = None
     ) -> bool:
-        """Whether probes may be trained, uploaded and promoted."""
         return request.user.has_perms(["probes.add_probe", "probes.change_probe"])
 
     @action(description="Train a probe", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types

@@ -39,18 +39,10 @@ NETWORKS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class TrainingRequest:
-    """What is to be trained, on what.
+    """What is to be trained, on drafts of runs, a JSON Lines file and reviews.
 
-    Attributes:
-        layer: 0-based block; None is the one at two thirds.
-        network: Of a probe of activations; None is the first that its kind has.
-        runs: Ids of evaluation runs whose drafts are taken.
-        data: A JSON Lines file whose answers are taken.
-        reviews: Whether experts' reviews of live answers are taken, but for the golden
-            set, whose questions are never trained on, from wherever they come.
-        any_model: Whether runs of other language models are taken too.
-        settings: How it is fitted; its network is `network`'s.
-        promote: Whether the probe is activated at once.
+    Layer None is the one at two thirds, network None the kind's first. Questions of the
+    golden set are never trained on, from wherever they come.
     """
 
     kind: ProbeKind
@@ -97,7 +89,6 @@ def carry_out(
 
 
 def request_of(given: Mapping[str, Any]) -> TrainingRequest:
-    """Read a job's parameters."""
     try:
         runs = given.get("runs", [])
         if not isinstance(runs, list):
@@ -120,7 +111,6 @@ def request_of(given: Mapping[str, Any]) -> TrainingRequest:
 
 
 def model_to_train_on(language_model: LanguageModel) -> WhiteBoxModel:
-    """Return the model whose activations are read of this model's answers."""
     model = load_white_box(language_model)
     if model is None:
         raise TrainingDataError(
@@ -174,7 +164,6 @@ def _training(request: TrainingRequest, model: WhiteBoxModel) -> Training:
 
 
 def _inputs(model: WhiteBoxModel) -> list[ProbeFiles]:
-    """Return the active probes whose confidences a joint probe reads."""
     active = Probe.objects.active_for(model.fingerprint)
     return [probe.files for probe in active.exclude(kind=ProbeKind.JOINT)]
 

@@ -32,10 +32,8 @@ State = Retraining.State
 class Comparison:
     """Two probes on the same golden answers; the fields are columns of `Retraining`.
 
-    Attributes:
-        champion_auroc: AUROC of the active probe; that of a coin without one.
-        low: Of the 95 % interval of challenger minus champion, whole groups drawn; it
-            and `high` are None where it is not defined.
+    The 95 % interval is of challenger minus champion, or minus a coin, over whole
+    groups.
     """
 
     golden: int
@@ -47,12 +45,10 @@ class Comparison:
 
     @property
     def is_better(self) -> bool:
-        """Whether the challenger is better, and not by chance."""
         return self.low is not None and self.low > 0
 
 
 def reviewed_answers() -> int:
-    """Return how many live answers experts have judged."""
     done = Review.objects.done().exclude(answer__channel=Answer.Channel.EVALUATION)
     return done.values("answer_id").distinct().count()
 
@@ -60,11 +56,8 @@ def reviewed_answers() -> int:
 def enqueue_due(*, reviewed: int | None = None) -> list[Job]:
     """Begin the retrainings that there are enough new reviews for.
 
-    Kind by kind, once there are `MIN_REVIEWED` reviews and `RETRAIN_AFTER` more than
-    when the kind was retrained last. Nothing where that setting is 0.
-
-    Args:
-        reviewed: How many answers are reviewed; counted if None.
+    A kind needs `MIN_REVIEWED` reviews, and `RETRAIN_AFTER` (0: never) more than when
+    it was last retrained. They are counted unless `reviewed` is given.
     """
     wanted: int = settings.RETRAIN_AFTER
     if not wanted:
@@ -80,7 +73,7 @@ def enqueue_due(*, reviewed: int | None = None) -> list[Job]:
 
 
 def enqueue_retraining(kind: ProbeKind, *, by: AbstractBaseUser | None = None) -> Job:
-    """Have a probe of this kind trained on reviews; one that waits already is returned."""
+    """Enqueue a training of this kind on reviews, unless one is waiting."""
     return enqueue(
         KIND,
         {"kind": kind.value},
@@ -91,7 +84,7 @@ def enqueue_retraining(kind: ProbeKind, *, by: AbstractBaseUser | None = None) -
 
 @transaction.atomic
 def begin(kind: ProbeKind, *, job_id: UUID, by: User | None) -> Retraining:
-    """Write that a retraining began; one that was broken off goes on as it is."""
+    """Return a new retraining; one that was broken off goes on as it is."""
     found = Retraining.objects.select_for_update().filter(
         kind=kind.value, state=State.TRAINING
     )
@@ -106,7 +99,6 @@ def begin(kind: ProbeKind, *, job_id: UUID, by: User | None) -> Retraining:
 
 @transaction.atomic
 def fail(retraining: Retraining, reason: str) -> None:
-    """Write that it could not be done, and why."""
     retraining.reason = reason
     retraining.save(update_fields=["reason"])
     _move(retraining, State.FAILED, by=None, note=reason)
@@ -122,10 +114,10 @@ def conclude(
     labels: int,
     labels_right: int,
 ) -> None:
-    """Write what came out, and let the challenger run in shadow.
+    """Store the result, and let the challenger run in shadow.
 
-    A better one waits for approval meanwhile. One that is in use already, since the same
-    labels gave the same probe before, stays as it is.
+    A better one waits for approval meanwhile. One that is in use already, since the
+    same labels gave the same probe before, stays as it is.
     """
     retraining.champion, retraining.challenger = champion, challenger
     retraining.labels, retraining.labels_right = labels, labels_right
@@ -168,7 +160,6 @@ def approve(retraining_id: int, *, by: User | None) -> Retraining:
 
 @transaction.atomic
 def decline(retraining_id: int, *, by: User | None, note: str = "") -> Retraining:
-    """Leave a better challenger in shadow."""
     retraining = _locked(retraining_id)
     _require(retraining, (State.WAITING,), "declined")
     _move(retraining, State.DECLINED, by=by, note=note)
@@ -177,7 +168,6 @@ def decline(retraining_id: int, *, by: User | None, note: str = "") -> Retrainin
 
 @transaction.atomic
 def take_back(retraining_id: int, *, by: User | None, note: str = "") -> Retraining:
-    """Activate the former probe again, and put the challenger back into shadow."""
     retraining = _locked(retraining_id)
     _require(retraining, (State.PROMOTED,), "taken back")
     challenger = _challenger(retraining)

@@ -79,7 +79,6 @@ class RetrainingAdmin(ReadOnlyAdmin):
     def has_steer_permission(
         self, request: HttpRequest, object_id: str | None = None
     ) -> bool:
-        """Whether probes may be trained and promoted."""
         return request.user.has_perms(["probes.add_probe", "probes.change_probe"])
 
     def get_actions_detail(
@@ -96,7 +95,6 @@ class RetrainingAdmin(ReadOnlyAdmin):
         "active one? It takes minutes; no new probe decides anything before you approve it."
     )
     def retrain(self, request: HttpRequest) -> HttpResponse:
-        """Begin without waiting for enough new reviews."""
         count = reviewed_answers()
         if count < MIN_REVIEWED:
             message = (

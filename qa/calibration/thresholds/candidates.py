@@ -23,11 +23,6 @@ _DECIMALS = 6
 
 
 def chosen_scores(table: Table, signals: Sequence[str]) -> dict[str, SignalRow]:
-    """Return how the named signals are read, those that were measured at all.
-
-    Raises:
-        CalibrationError: A signal has no threshold, or none of them was ever measured.
-    """
     for name in signals:
         if name not in THRESHOLDED:
             known = ", ".join(THRESHOLDED)
@@ -50,9 +45,8 @@ def candidates(
 ) -> list[Policy]:
     """Return `base` with every combination of thresholds that is worth trying.
 
-    The thresholds lie at quantiles of the signals in `table` and at the ends of what is
-    allowed. The gates of the signals are switched on; everything else stays. Where there
-    are many signals the grid of all is coarse, so that each pair and each one alone are
+    They lie at quantiles of the signals in `table` and at the ends of what is allowed.
+    With many signals the grid of all is coarse, so each pair and each one alone are
     tried in finer steps too, the others letting all pass.
     """
     tried: dict[tuple[float, ...], None] = {}
@@ -80,7 +74,6 @@ def candidates(
 def with_thresholds(
     base: Policy, thresholds: Mapping[str, float], scores: Mapping[str, SignalRow]
 ) -> Policy:
-    """Return `base` with these thresholds, and with the gates of `scores` switched on."""
     changes: dict[str, Any] = dict(thresholds)
     changes |= {score.switch: True for score in scores.values()}
     # What is near enough to answer may not count as unrelated.
@@ -89,7 +82,6 @@ def with_thresholds(
 
 
 def thresholds_of(column: FloatArray, score: SignalRow, size: int) -> list[float]:
-    """Return at most `size` thresholds, the strictest first."""
     low, high = score.limits
     measured = column[~np.isnan(column)]
     shares = np.linspace(0, 1, max(size - 1, 1))
@@ -105,17 +97,12 @@ def thresholds_of(column: FloatArray, score: SignalRow, size: int) -> list[float
 def testing_order(
     shown: IntArray, wrong: FloatArray, *, epsilon: float, scale: float
 ) -> IntArray:
-    """Return which candidates to test, in which order, by what was learnt of them.
+    """Return which candidates to test, in order, by shown and wrong learnt answers.
 
-    Of the Pareto frontier (nothing shows as many with fewer wrong) the one with the least
-    p-value comes first, then those that show more, by p-value (Pareto testing:
-    Laufer-Goldshtein et al. 2023, arXiv 2210.07913).
-
-    Args:
-        shown: How many each candidate shows of the answers that are learnt from.
-        wrong: How many of them are wrong, as well as it is known.
-        epsilon: The risk to be certified.
-        scale: How many times as many answers it is tested on.
+    Of the Pareto frontier (nothing shows as many with fewer wrong) the one with the
+    least p-value comes first, then those that show more, by p-value (Pareto testing:
+    Laufer-Goldshtein et al. 2023, arXiv 2210.07913). They are tested on `scale` times
+    as many answers.
     """
     # Among equals the first stays, which is the strictest.
     by_shown = np.lexsort((np.arange(len(shown)), wrong, -shown))

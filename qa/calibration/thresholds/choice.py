@@ -44,12 +44,7 @@ def split(
 ) -> tuple[BoolArray, BoolArray]:
     """Return which rows to learn from and which to test on; no group is in both.
 
-    Groups are drawn in random order until the share of the rows is reached.
-
-    Args:
-        groups: Number of each row's group, from 0 without gaps.
-        learn_share: In (0, 1).
-        seed: The same one gives the same split.
+    Groups, numbered from 0 without gaps, are drawn until `learn_share` is reached.
     """
     sizes = np.bincount(groups)
     order = np.random.default_rng(seed).permutation(len(sizes))
@@ -64,8 +59,8 @@ def group_bound(
 ) -> float | None:
     """Return the 1 - delta quantile of the risk over resampled groups (bootstrap).
 
-    No guarantee, but it sees how groups hang together, which the exact bound does not.
-    None where nothing is wrong, for then resampling has nothing to show.
+    No guarantee, but it sees the dependence within groups, which the exact bound does
+    not. None where nothing is wrong.
     """
     if not wrong.any():
         return None
@@ -113,20 +108,10 @@ def calibrate(
 ) -> Certified | NotCertified:
     """Choose the thresholds of `signals` that show most at a risk of at most epsilon.
 
-    Args:
-        labelled: Best measured with every gate in shadow; what a gate kept from being
-            measured counts as wrong where a candidate would show it.
-        base: All that is not chosen: other thresholds, the gates in shadow.
-        epsilon: The risk, wrong among shown, in (0, 1).
-        delta: Probability that the promise is broken, in (0, 1).
-        signals: By the name of `SCORES`. One that was never measured keeps the base's
-            threshold.
-        method: Selection with guaranteed risk finds one threshold only.
-        seed: Of the split and the resampling.
-
-    Raises:
-        CalibrationError: epsilon or delta is out of its range, ids are not unique, a
-            signal has no threshold, or nothing was measured.
+    Answers are best measured with every gate in shadow: what a gate kept from being
+    measured counts as wrong where a candidate would show it. A signal that was never
+    measured keeps its threshold of `base`. Selection with guaranteed risk is for one
+    signal. `delta` is the probability that the promise is broken.
     """
     for name, value in (("epsilon", epsilon), ("delta", delta)):
         if not 0 < value < 1:
@@ -163,11 +148,6 @@ def calibrate(
 
 
 def measured_of(labelled: Sequence[LabelledAnswer]) -> list[LabelledAnswer]:
-    """Return those that were looked for; a question that failed was not.
-
-    Raises:
-        CalibrationError: None is left, or two have the same id.
-    """
     if len({answer.id for answer in labelled}) < len(labelled):
         raise CalibrationError("Two labelled answers have the same id.")
     measured = [answer for answer in labelled if was_measured(answer)]
@@ -277,17 +257,8 @@ def choose_by_cost(
 ) -> CostChoice:
     """Choose the thresholds of `signals` whose mean cost on these answers is least.
 
-    Args:
-        labelled: Best measured with every gate in shadow.
-        base: All that is not chosen.
-        wrong_cost: Of showing a wrong answer; in any unit, not negative.
-        refused_cost: Of refusing where the draft was right; not negative.
-        signals: By the name of `SCORES`.
-        seed: Of the resampling.
-
-    Raises:
-        CalibrationError: A cost is negative or both are 0, a signal has no threshold, or
-            nothing was measured.
+    Answers are best measured with every gate in shadow. Costs, in any unit, are of
+    showing a wrong answer and of refusing where the draft was right.
     """
     if min(wrong_cost, refused_cost) < 0 or wrong_cost == refused_cost == 0:
         msg = f"The costs {wrong_cost} and {refused_cost} are no costs; give positive ones."

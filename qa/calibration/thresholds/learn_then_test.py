@@ -23,10 +23,10 @@ _STEPS = 25
 
 
 def smoothed_errors(table: Table, scores: Mapping[str, SignalRow]) -> FloatArray:
-    """Return for each row the mean of its label (1 is wrong) and what its signals say.
+    """Return for each row the mean of its label (1 is wrong) and its predicted one.
 
-    The latter is a logistic regression on the standardised signals, with a ridge (Hoerl
-    and Kennard 1970; le Cessie and van Houwelingen 1992) and a term for a missing value.
+    A logistic regression on the standardised signals, with a ridge (Hoerl and Kennard
+    1970; le Cessie and van Houwelingen 1992) and a term for a missing value.
     """
     features = np.column_stack([np.ones(len(table)), *_features(table, scores)])
     wrong = table.wrong.astype(np.float64)
@@ -74,13 +74,9 @@ _STEPS_LEARN_THEN_TEST = 40
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """How testing went.
+    """The passing policy with the highest coverage, if any, and all that was tested.
 
-    Attributes:
-        chosen: The policy that passed with the highest coverage, if any did.
-        result: What it was tested to be.
-        sequence: All that was tested, in order.
-        best_possible: The least bound of all candidates, with hindsight.
+    `best_possible` has the least bound of all candidates, with hindsight.
     """
 
     chosen: Policy | None
@@ -124,7 +120,6 @@ def learn_then_test(
 
 
 def thresholds_in(policy: Policy, scores: Mapping[str, SignalRow]) -> dict[str, float]:
-    """Return the policy's thresholds of these signals, by field."""
     fields = (score.threshold for score in scores.values())
     return {field: getattr(policy, field) for field in fields}
 
@@ -136,7 +131,6 @@ def tested(
     epsilon: float,
     delta: float,
 ) -> Tested:
-    """Return what this policy does on these answers, with its bound at 1 - delta."""
     shown, wrong = (int(flags.sum()) for flags in table.outcomes(policy))
     bound = upper_bound(wrong, shown, delta)
     return Tested(
@@ -175,11 +169,7 @@ def select_with_guaranteed_risk(
     epsilon: float,
     delta: float,
 ) -> Course:
-    """Search the laxest threshold whose bound is at most epsilon.
-
-    Raises:
-        CalibrationError: There is more than one threshold.
-    """
+    """Search the lowest threshold whose bound is at most epsilon, of one signal."""
     if len(scores) != 1:
         named = ", ".join(scores)
         msg = f"This method finds one threshold, not those of {named}; name one signal."

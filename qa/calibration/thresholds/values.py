@@ -13,24 +13,13 @@ from qa.pipeline.policy import Policy
 
 
 class Method(StrEnum):
-    """How thresholds are chosen so that the promise holds."""
-
     LEARN_THEN_TEST = "learn_then_test"
     GUARANTEED_RISK = "selection_with_guaranteed_risk"
 
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """One combination of thresholds on the answers that it was tested on.
-
-    Attributes:
-        thresholds: By the policy's field.
-        labelled: How many answers it was tested on.
-        shown: How many of them it shows.
-        wrong: How many of the shown are wrong.
-        bound: Upper bound on the risk, at the confidence that the test ran at.
-        passed: Whether the bound is at most epsilon.
-    """
+    """Thresholds by policy field, on the answers that they were tested on."""
 
     thresholds: Mapping[str, float]
     labelled: int
@@ -41,12 +30,10 @@ class Tested:
 
     @property
     def coverage(self) -> float:
-        """Shown among the labelled."""
         return self.shown / self.labelled if self.labelled else 0.0
 
     @property
     def risk(self) -> float | None:
-        """Wrong among the shown; None where none is shown."""
         return self.wrong / self.shown if self.shown else None
 
 
@@ -55,21 +42,9 @@ class Certified:
     """Thresholds of which at most epsilon of the shown answers are wrong.
 
     That holds with probability 1 - delta over the labelled answers drawn, for questions
-    that are drawn as they were.
-
-    Attributes:
-        policy: The policy calibrated from, with the thresholds in it and their gates on.
-        signals: Those whose thresholds were chosen.
-        epsilon: The promised risk.
-        delta: Probability that the promise is broken.
-        learnt: Labelled answers that the candidates were ordered on; not tested on.
-        tested: The chosen thresholds on the answers that they were tested on.
-        sequence: All that was tested, in the order of testing.
-        groups: Number of groups among the answers tested on.
-        group_bound: Upper bound on the risk when groups are resampled whole; None where
-            nothing shown was wrong.
-        unmeasured: Labelled answers left out, for nothing was measured on them.
-        warnings: What else to know, in sentences.
+    drawn likewise. `learnt` answers ordered the candidates and are not tested on;
+    `group_bound` is of the risk over whole resampled groups, None where nothing shown
+    was wrong.
     """
 
     policy: Policy
@@ -87,12 +62,10 @@ class Certified:
 
     @property
     def thresholds(self) -> Mapping[str, float]:
-        """The chosen thresholds, by the policy's field."""
         return self.tested.thresholds
 
     @property
     def explanation(self) -> str:
-        """The promise in one sentence."""
         tested = self.tested
         return (
             f"At most {self.epsilon:.1%} of what is shown is wrong, with "
@@ -106,19 +79,9 @@ class Certified:
 class NotCertified:
     """That no thresholds earn the promise from these labelled answers, and why.
 
-    Attributes:
-        signals: Those whose thresholds were tried.
-        labelled: Labelled answers in all, but the unmeasured.
-        learnt: Of these, those that the candidates were ordered on.
-        needed: Shown answers without any error that could earn it, of those tested on.
-        best: What was tested and has the least bound, if anything was.
-        best_possible: Of all combinations tried, the one with the least bound on the
-            tested answers. Chosen with hindsight: it tells how far off one is, no more.
-        needed_at_best_risk: Shown answers that would earn it at the risk of
-            `best_possible`; None where no number would.
-        sequence: All that was tested, in the order of testing.
-        unmeasured: Labelled answers left out, for nothing was measured on them.
-        warnings: What else to know, in sentences.
+    `needed` shown answers without any error could earn it. `best` was tested;
+    `best_possible` is chosen with hindsight, to say how far off one is, and would need
+    `needed_at_best_risk` shown answers, None where no number would do.
     """
 
     method: Method
@@ -137,7 +100,6 @@ class NotCertified:
 
     @property
     def explanation(self) -> str:
-        """Why there is no promise, and what it would take, in sentences."""
         promise = (
             f"at most {self.epsilon:.1%} wrong with {1 - self.delta:.0%} certainty"
         )
@@ -177,19 +139,9 @@ class NotCertified:
 class CostChoice:
     """The thresholds of the least expected cost; no guarantee is made of them.
 
-    Attributes:
-        policy: The policy calibrated from, with the thresholds in it and their gates on.
-        thresholds: By the policy's field.
-        cost: Mean cost of a question, on the answers that it was chosen on.
-        low: Lower end of the 95 % interval of that cost over resampled groups.
-        high: Upper end.
-        optimism: How much lower the cost looks for having been chosen on the same
-            answers (bootstrap); add it for an honest expectation.
-        labelled: Answers in all.
-        shown: Of these, shown.
-        wrong: Of the shown, wrong.
-        refused_right: Refused although the draft was right.
-        unmeasured: Labelled answers left out, for nothing was measured on them.
+    `low` to `high` is the 95 % interval of the mean cost over resampled groups;
+    `optimism` is how much lower it looks for being chosen on the same answers
+    (bootstrap).
     """
 
     policy: Policy
@@ -217,12 +169,7 @@ FloatArray = NDArray[np.float64]
 def p_values(wrong: ArrayLike, shown: ArrayLike, epsilon: float) -> FloatArray:
     """Return P(Bin(shown, epsilon) <= wrong), the p-value of "the risk is above epsilon".
 
-    Fractional counts are interpolated by the incomplete beta function.
-
-    Args:
-        wrong: Wrong ones among the shown, 0 <= wrong <= shown.
-        shown: Shown answers; of none nothing is known, and the p-value is 1.
-        epsilon: The risk, in (0, 1).
+    Fractional counts are interpolated by the incomplete beta function; 1 of none shown.
     """
     k, n = np.asarray(wrong, np.float64), np.asarray(shown, np.float64)
     is_informative = k < n
@@ -234,12 +181,7 @@ def p_values(wrong: ArrayLike, shown: ArrayLike, epsilon: float) -> FloatArray:
 def upper_bounds(wrong: ArrayLike, shown: ArrayLike, delta: float) -> FloatArray:
     """Return the Clopper-Pearson upper bounds on the risk, each at confidence 1 - delta.
 
-    A bound is at most epsilon exactly where `p_values(..., epsilon)` is at most delta.
-
-    Args:
-        wrong: Wrong ones among the shown, 0 <= wrong <= shown.
-        shown: Shown answers; of none nothing is known, and the bound is 1.
-        delta: In (0, 1).
+    At most epsilon exactly where `p_values(..., epsilon)` is at most delta; 1 of none.
     """
     k, n = np.asarray(wrong, np.float64), np.asarray(shown, np.float64)
     is_informative = k < n
@@ -257,18 +199,12 @@ def upper_bound(wrong: float, shown: float, delta: float) -> float:
 
 
 def least_shown(epsilon: float, delta: float) -> int:
-    """Return how many shown answers, none of them wrong, earn "at most epsilon wrong".
-
-    The least n with (1 - epsilon)^n <= delta: 59 for 5 % at 95 %.
-    """
+    """Return the least n with (1 - epsilon)^n <= delta: 59 for 5 % at 95 %."""
     return math.ceil(math.log(delta) / math.log1p(-epsilon))
 
 
 def shown_needed(risk: float, epsilon: float, delta: float) -> int | None:
-    """Return how many shown answers would earn it if `risk` of them were wrong.
-
-    None where no number would, for the risk is not below epsilon.
-    """
+    """Return how many shown answers would earn it at this risk; None for none."""
     if risk >= epsilon:
         return None
     high = least_shown(epsilon, delta)

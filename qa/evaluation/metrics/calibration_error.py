@@ -25,13 +25,6 @@ class Binning(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Answers whose probabilities are from `low` to `high`; at least one.
-
-    Attributes:
-        probability: Their mean probability.
-        accuracy: The share of them that is right.
-    """
-
     low: float
     high: float
     count: int
@@ -48,8 +41,8 @@ def reliability(
 ) -> tuple[Bin, ...]:
     """Return the bins that hold anything, by growing probability.
 
-    Equal width: bin i of n is [i/n, (i+1)/n), the last one with its end. Equal mass:
-    by rank; equal probabilities are never torn apart, so bins may differ in size.
+    Equal width: bin i of n is [i/n, (i+1)/n), the last one with its end. Equal mass: by
+    rank; equal probabilities stay together, so bins may differ in size.
     """
     values, labels = _checked(probabilities, right)
     if bins < 1:
@@ -70,10 +63,7 @@ def reliability(
 
 
 def expected_calibration_error(bins: Sequence[Bin]) -> float | None:
-    """Return the mean distance of accuracy and probability, in [0, 1]; lower is better.
-
-    Weighted by the bins' counts; None without any answer.
-    """
+    """Return the mean distance of accuracy and probability, in [0, 1]; None of none."""
     total = sum(one.count for one in bins)
     if not total:
         return None
@@ -81,16 +71,12 @@ def expected_calibration_error(bins: Sequence[Bin]) -> float | None:
 
 
 def brier_score(probabilities: Sequence[float], right: Sequence[bool]) -> float | None:
-    """Return the mean squared distance from 1 (right) or 0, in [0, 1]; lower is better.
-
-    None without any answer.
-    """
+    """Return the mean squared distance from 1 (right) or 0, in [0, 1]; None of none."""
     values, labels = _checked(probabilities, right)
     return float(((values - labels) ** 2).mean()) if len(values) else None
 
 
 def _places(values: NDArray[np.float64], binning: Binning) -> NDArray[np.float64]:
-    """Return the place of each value in [0, 1], by itself or among the others."""
     if binning is Binning.EQUAL_WIDTH or not len(values):
         return values
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)

@@ -30,7 +30,6 @@ class Rate:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The Wilson score interval at 95 %."""
         return wilson_interval(self.count, self.total) if self.total else None
 
 
@@ -78,14 +77,10 @@ def resampled(
     seed: int = SEED,
     within: bool = False,
 ) -> Iterator[Numbers]:
-    """Yield how often each row stands in each draw, some draws at a time.
+    """Yield how often each row is in each draw, as many clusters with replacement.
 
-    Each draw takes as many clusters as there are, with replacement.
-
-    Args:
-        clusters: The number of each row's cluster, from 0 on without a gap.
-        within: Draw the rows of each drawn cluster too, as many as it has: what the
-            figure would be on other questions about other articles. A little wider.
+    Clusters are numbered from 0 without a gap. `within` draws the rows of each drawn
+    cluster too, for other questions about other articles: a little wider.
     """
     generator = np.random.default_rng(seed)
     count = int(clusters.max()) + 1
@@ -104,7 +99,6 @@ def resampled(
 def _drawn_within(
     times: Numbers, clusters: NDArray[np.intp], generator: np.random.Generator
 ) -> Numbers:
-    """Draw rows with replacement, from each cluster as often as it was drawn."""
     weights = np.empty((len(times), len(clusters)), dtype=np.float32)
     for cluster in range(times.shape[1]):
         rows = np.flatnonzero(clusters == cluster)
@@ -126,7 +120,7 @@ def bootstrap(
     """Return the 95 % percentile interval of each figure, on the same draws.
 
     None where there are not two clusters, where fewer than 95 % of the draws define the
-    figure, or where all draws agree: 0 of 30 is no proof of 0, and resampling can't tell.
+    figure, or where all draws agree: 0 of 30 is no proof of 0.
     """
     if not len(clusters) or not statistics:
         return [None] * len(statistics)
@@ -141,10 +135,7 @@ def bootstrap(
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A figure of the second run minus the first's, on the same questions.
-
-    `interval` is at 95 %; each is None where it is not defined.
-    """
+    """A figure of the second run minus the first's on the same questions, at 95 %."""
 
     first: float | None
     second: float | None
@@ -165,12 +156,7 @@ def differences(
     seed: int = SEED,
     within: bool = False,
 ) -> list[Difference]:
-    """Return what two runs differ in, each draw taking the same questions of both.
-
-    Args:
-        pairs: The same statistic of the first and of the second run.
-        within: Draw the questions of each drawn cluster too.
-    """
+    """Return what two runs differ in, each draw taking the same questions of both."""
     once = np.ones((1, len(clusters)))
     statistics = [_minus(*pair) for pair in pairs]
     intervals = bootstrap(statistics, clusters, draws=draws, seed=seed, within=within)
@@ -182,8 +168,6 @@ def differences(
 
 @dataclass(frozen=True, slots=True)
 class McNemar:
-    """How many questions both of two runs got right, only one of them, and neither."""
-
     both: int
     only_first: int
     only_second: int
@@ -200,7 +184,6 @@ class McNemar:
 
 
 def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> McNemar:
-    """Count what two runs got right, question by question."""
     pairs = list(zip(first, second, strict=True))
     return McNemar(
         both=pairs.count((True, True)),

@@ -26,14 +26,9 @@ _TINY = 1e-30  # keeps 0 / 0 a 0
 class Ranking:
     """Answers in the order of a score, the most trusted first.
 
-    Its methods take weights of shape (draws, answers), in the answers' original order:
-    how often each answer stands in each resampled set.
-
-    Attributes:
-        order: Positions of the answers, the most trusted first.
-        starts: Where in that order each step begins.
-        wrong: 1 where showing the answer would be wrong, else 0, in that order.
-        scores: The score of each step; -inf is the missing one's.
+    `starts` is where each step begins; the missing score is -inf. Methods take weights
+    of shape (draws, answers), in the answers' original order: how often each answer is
+    in each resampled set.
     """
 
     order: NDArray[np.intp]
@@ -69,12 +64,9 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class RiskCoverage:
-    """The risk-coverage curve, one point a step, by growing coverage.
+    """The curve, one point a step, by growing coverage; shares in [0, 1].
 
-    Attributes:
-        coverage: Share of all answers that is shown, in (0, 1]; the last is 1.
-        risk: Share of the shown that is wrong, in [0, 1].
-        threshold: The least score shown; None at the step of the missing ones.
+    `threshold` is the lowest score shown; None at the step of the missing ones.
     """
 
     coverage: tuple[float, ...]
@@ -82,11 +74,7 @@ class RiskCoverage:
     threshold: tuple[float | None, ...]
 
     def risk_at(self, coverage: float) -> float:
-        """Return the risk of the first step that shows at least `coverage`.
-
-        Raises:
-            ValueError: `coverage` is outside (0, 1].
-        """
+        """Return the risk of the first step that shows `coverage`, in (0, 1]."""
         if not 0 < coverage <= 1:
             msg = f"{coverage} is no coverage in (0, 1]"
             raise ValueError(msg)
@@ -98,24 +86,13 @@ class RiskCoverage:
         return next(reached)
 
     def coverage_at(self, risk: float) -> float:
-        """Return the largest coverage whose risk is at most `risk`; 0 for none.
-
-        It is what was seen on these answers; what holds for others is a certificate's.
-        """
+        """Return the largest coverage at this risk on these answers; 0 for none."""
         pairs = zip(self.coverage, self.risk, strict=True)
         return max((shown for shown, wrong in pairs if wrong <= risk), default=0.0)
 
 
 def rank(scores: Scores, wrong: Sequence[bool]) -> Ranking:
-    """Put answers in order by score.
-
-    Args:
-        scores: Higher is more trusted; None and NaN are the least.
-        wrong: Whether showing each would be wrong.
-
-    Raises:
-        ValueError: There is nothing to rank, or the lengths differ.
-    """
+    """Put answers in order by score; None and NaN are the least trusted."""
     if not len(scores) or len(scores) != len(wrong):
         msg = f"{len(scores)} scores and {len(wrong)} labels make no ranking"
         raise ValueError(msg)
@@ -129,7 +106,6 @@ def rank(scores: Scores, wrong: Sequence[bool]) -> Ranking:
 
 
 def risk_coverage(scores: Scores, wrong: Sequence[bool]) -> RiskCoverage:
-    """Return the curve of showing the most trusted answers first."""
     ranking = rank(scores, wrong)
     shown, bad = ranking.steps(_once(ranking))
     so_far = np.cumsum(shown[0])
@@ -144,9 +120,8 @@ def risk_coverage(scores: Scores, wrong: Sequence[bool]) -> RiskCoverage:
 def aurc(scores: Scores, wrong: Sequence[bool]) -> float:
     """Return the area under the risk-coverage curve, in [0, 1]; lower is better.
 
-    The mean over all answers of the risk at the step that shows it: with no two scores
-    alike the empirical AURC of Geifman et al.; a score that tells nothing has the error
-    rate.
+    The mean over all answers of the risk at the step that shows it: without ties the
+    empirical AURC of Geifman et al.
     """
     ranking = rank(scores, wrong)
     return float(ranking.areas(_once(ranking))[0, 0])
@@ -169,8 +144,8 @@ def excess_aurc(scores: Scores, wrong: Sequence[bool]) -> float:
 def auroc(scores: Scores, wrong: Sequence[bool]) -> float | None:
     """Return how well a score tells right from wrong, in [0, 1]; 0.5 is chance.
 
-    The Mann-Whitney statistic: the share of (right, wrong) pairs in which the right one
-    is trusted more, equal scores counting half. None where all are right or all wrong.
+    The Mann-Whitney statistic, ties counting half; None where all are right or all
+    wrong.
     """
     ranking = rank(scores, wrong)
     area = float(ranking.areas(_once(ranking))[1, 0])
@@ -178,10 +153,7 @@ def auroc(scores: Scores, wrong: Sequence[bool]) -> float | None:
 
 
 def average_precision(scores: Scores, wrong: Sequence[bool]) -> float | None:
-    """Return precision, weighted by the recall that each step adds; in [0, 1].
-
-    None where nothing is right.
-    """
+    """Return precision weighted by each step's recall; None without any right."""
     # Pulls in scipy, which a process that evaluates nothing does without.
     from sklearn.metrics import average_precision_score  # noqa: PLC0415
 
@@ -194,11 +166,7 @@ def average_precision(scores: Scores, wrong: Sequence[bool]) -> float | None:
 def precision_recall(
     scores: Scores, wrong: Sequence[bool]
 ) -> tuple[list[float], list[float]] | None:
-    """Return precision and recall of showing, one point a step; None without any right.
-
-    Precision is the share of the shown that is right, recall that of the right that is
-    shown; recall grows.
-    """
+    """Return precision and recall by step; None without any right."""
     from sklearn.metrics import precision_recall_curve  # noqa: PLC0415  # the same
 
     right = ~np.asarray(wrong, np.bool_)
@@ -211,14 +179,10 @@ def precision_recall(
 
 @dataclass(frozen=True, slots=True)
 class TwoByTwo:
-    """Questions that should be answered or refused, and were; others are in none.
+    """Questions that should be answered (due) or refused (undue), and were.
 
-    Precision, recall and F1 are of refusing, in [0, 1]; None where there is nothing to
-    divide by. `due` should be answered, `undue` refused.
-
-    References:
-        Kirichenko et al., "AbstentionBench: reasoning LLMs fail on unanswerable
-        questions", 2025.
+    Precision, recall and F1 are of refusing, in [0, 1], or None (Kirichenko et al.,
+    "AbstentionBench: reasoning LLMs fail on unanswerable questions", 2025).
     """
 
     due_answered: int
@@ -246,7 +210,6 @@ class TwoByTwo:
 def two_by_two(
     should_answer: Sequence[bool | None], answered: Sequence[bool]
 ) -> TwoByTwo:
-    """Count the questions of which it is known whether they should be answered."""
     pairs = list(zip(should_answer, answered, strict=True))
     return TwoByTwo(
         due_answered=pairs.count((True, True)),
@@ -259,7 +222,6 @@ def two_by_two(
 def abstention_f1(
     should_answer: Sequence[bool | None], answered: Sequence[bool]
 ) -> Statistic:
-    """Return F1 of refusing as a statistic of resampled questions."""
     pairs = list(zip(should_answer, answered, strict=True))
     right = np.array([pair == (False, False) for pair in pairs], dtype=np.float32)
     mistaken = np.array(
@@ -275,7 +237,6 @@ def abstention_f1(
 
 
 def _finite(scores: Scores) -> Numbers:
-    """Return scores of which a missing one is below all others."""
     values = np.asarray(scores, dtype=np.float64)
     missing = np.isnan(values)
     return np.where(missing, values[~missing].min(initial=0.0) - 1.0, values)

@@ -23,38 +23,29 @@ def normalised(text: str) -> str:
 
 
 def exact_match(answer: str, golds: Sequence[str]) -> float:
-    """Return 1 if the answer is one of the right ones after normalising, else 0.
-
-    Without any right answer the question is unanswerable, and "" is right (SQuAD 2.0).
-    """
+    """Return 1 if the answer is a gold, normalised; without any if "" (SQuAD 2.0)."""
     said = normalised(answer)
     return float(any(said == gold for gold in _golds(golds)))
 
 
 def token_f1(answer: str, golds: Sequence[str]) -> float:
-    """Return the best F1 over words with any right answer, in [0, 1].
-
-    Without any right answer it is 1 for "" and 0 for all else (SQuAD 2.0).
-    """
+    """Return the best F1 over words, in [0, 1]; without golds 1 for "" alone."""
     said = normalised(answer).split()
     return max(_f1_of_bags(said, gold.split()) for gold in _golds(golds))
 
 
 def contains_gold(answer: str, golds: Sequence[str]) -> float:
-    """Return 1 if some right answer's words stand in the answer, in a row, else 0.
-
-    Whole words: "art" does not stand in "party". Without any right answer it is 0.
-    """
+    """Return 1 if a right answer's whole words are in the answer in a row, else 0."""
     said = f" {normalised(answer)} "
     wanted = [gold for gold in _golds(golds) if gold]
     return float(any(f" {gold} " in said for gold in wanted))
 
 
 def rouge_l(answer: str, golds: Sequence[str]) -> float:
-    """Return the best ROUGE-L F1 with any right answer, in [0, 1].
+    """Return the best ROUGE-L F1, in [0, 1]; 0 where either has no word.
 
-    By the longest common subsequence of lower-case ASCII words, without stemming, on the
-    whole text as one sentence. 0 where either has no word.
+    By the longest common subsequence of lower-case ASCII words, without stemming, on
+    the whole text as one sentence.
     """
     said = _words(answer)
     return max((_rouge_l(said, _words(gold)) for gold in golds), default=0.0)
@@ -86,7 +77,6 @@ def _words(text: str) -> list[str]:
 
 
 def _common_subsequence(first: list[str], second: list[str]) -> int:
-    """Return the longest common subsequence's length, one row at a time."""
     row = [0] * (len(second) + 1)
     for word in first:
         diagonal = 0

@@ -27,7 +27,6 @@ _NAMES: Final = {
 
 
 def results_of(rows: Sequence[Judged]) -> dict[str, dict[str, Any]]:
-    """Return each row by its id, with the signals that rank and no other."""
     return {
         row.id: {
             "group": row.group,
@@ -47,7 +46,6 @@ def results_of(rows: Sequence[Judged]) -> dict[str, dict[str, Any]]:
 
 
 def judged_from(report: Mapping[str, Any]) -> list[Judged]:
-    """Read the rows of a report."""
     results = report.get("results")
     if not isinstance(results, dict):
         raise EvaluationDataError(
@@ -74,12 +72,9 @@ def _judged(name: str, row: object) -> Judged:
 
 
 def build_report(rows: Sequence[Judged], *, policy: Policy | None) -> dict[str, Any]:
-    """Report on what became of labelled questions.
+    """Report on judged questions, whose ids are unique, in any order.
 
-    Args:
-        rows: What became of each question, in any order; ids are unique.
-        policy: The thresholds that gates are played again by; None where no gate
-            decides.
+    Gates are replayed by `policy`; None where no gate decides.
     """
     columns = columns_of(rows)
     report = {
@@ -104,7 +99,6 @@ def build_report(rows: Sequence[Judged], *, policy: Policy | None) -> dict[str, 
 
 
 def _notes(report: dict[str, Any], *, is_clustered: bool) -> list[str]:
-    """Say what a reader has to know before believing the figures."""
     found = []
     undrafted = report["signals"]["undrafted"]
     if undrafted:

@@ -38,11 +38,9 @@ BETTER_MORE = {
 def compare(first: Sequence[Judged], second: Sequence[Judged]) -> dict[str, Any]:
     """Compare two runs on the questions that both asked, joined by id.
 
-    A difference is the second run's figure minus the first's; its interval draws the same
-    questions, in whole groups, for both. AURC is compared for every signal that both have.
-
-    Raises:
-        EvaluationDataError: No question is in both, or one means another thing in each.
+    A difference is the second run's figure minus the first's; its interval draws the
+    same questions, in whole groups, for both. EvaluationDataError: no question is in
+    both, or one means another thing in each.
     """
     one, two = columns_of(first), columns_of(second)
     shared = {row.id for row in one.rows} & {row.id for row in two.rows}
@@ -78,7 +76,6 @@ def worse(comparison: dict[str, Any]) -> list[str]:
 
 
 def _counted(first: Columns, second: Columns) -> dict[str, Pair]:
-    """Return each rate and mean that both runs have, of either."""
     made: dict[str, Callable[[Columns], Statistic]] = {
         "right": lambda run: share(run.right, run.all),
         "answered": lambda run: share(run.answered, run.all),
@@ -98,7 +95,6 @@ def _counted(first: Columns, second: Columns) -> dict[str, Pair]:
 
 
 def _areas(first: Columns, second: Columns) -> dict[str, Pair]:
-    """Return the AURC of each signal that both runs have, of either."""
     ones, twos = scores_of(first.rows), scores_of(second.rows)
     wrongs = first.wrong.tolist(), second.wrong.tolist()
     return {

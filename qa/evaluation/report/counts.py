@@ -24,15 +24,9 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """One entry a row; rows are in the order of their ids.
+    """Columns of rows in the order of their ids; rows of one cluster are of one group.
 
-    Attributes:
-        due: Should be answered.
-        undue: Should be refused; neither holds where only drafts are judged.
-        answered: Was answered by the run's own policy.
-        wrong: Showing the draft would show something wrong.
-        has_draft: A draft was written.
-        clusters: Rows with the same number are of one group.
+    Neither due nor undue are those of which only drafts are judged.
     """
 
     rows: tuple[Judged, ...]
@@ -45,19 +39,16 @@ class Columns:
 
     @property
     def right(self) -> Flags:
-        """Answered, and rightly so, or refused where it should be."""
         refused_rightly = ~self.answered & self.undue
         right: Flags = (self.answered & ~self.wrong) | refused_rightly
         return right
 
     @property
     def all(self) -> Flags:
-        """Every row."""
         return np.ones(len(self.rows), dtype=np.bool_)
 
     @property
     def is_clustered(self) -> bool:
-        """Whether any group holds several rows."""
         return len(np.unique(self.clusters)) < len(self.rows)
 
     @property
@@ -66,11 +57,6 @@ class Columns:
 
 
 def columns_of(rows: Sequence[Judged]) -> Columns:
-    """Lay the rows out by id: no figure depends on the order in which they came.
-
-    Raises:
-        ValueError: An id stands twice.
-    """
     ordered = tuple(sorted(rows, key=lambda row: row.id))
     if len({row.id for row in ordered}) != len(ordered):
         raise ValueError("an id stands twice among the results")
@@ -108,7 +94,6 @@ Part = dict[str, Any]
 
 
 def rates(columns: Columns) -> Part:
-    """Return every rate with its Wilson interval, and one that heeds groups."""
     answered, wrong, drafted = columns.answered, columns.wrong, columns.has_draft
     masked = drafted & ~answered
     pairs: dict[str, tuple[Flags, Flags]] = {
@@ -133,7 +118,6 @@ def rates(columns: Columns) -> Part:
 
 
 def rate(counted: Flags, among: Flags) -> Part:
-    """Return how many of `among` are `counted`, with the share and its interval."""
     found = Rate(int((counted & among).sum()), int(among.sum()))
     return {
         "count": found.count,
@@ -144,7 +128,6 @@ def rate(counted: Flags, among: Flags) -> Part:
 
 
 def outcomes(columns: Columns) -> Part:
-    """Return the 2 x 2 table of questions known to be answerable or not."""
     table = two_by_two(columns.should_answer, columns.answered.tolist())
     correct = columns.answered & columns.due & ~columns.wrong
     return {
@@ -157,7 +140,6 @@ def outcomes(columns: Columns) -> Part:
 
 
 def abstention(columns: Columns) -> Part | None:
-    """Return precision, recall and F1 of refusing; None where nothing is to be refused."""
     if not columns.undue.any():
         return None
     answered = columns.answered.tolist()
@@ -196,7 +178,6 @@ def confusion(columns: Columns) -> list[Part]:
 
 
 def measures(columns: Columns) -> Part:
-    """Return the mean of each measure over all, shown and masked answers that have it."""
     names = sorted({name for row in columns.rows for name in row.measures})
     masked = columns.has_draft & ~columns.answered
     sets = {"all": columns.all, "shown": columns.answered, "masked": masked}
@@ -225,11 +206,10 @@ def measures(columns: Columns) -> Part:
 
 
 def times(columns: Columns) -> Part:
-    """Return how long questions took, and how much of it was not the language model.
+    """Return how long questions took, and the share outside the language model.
 
-    The overhead is what was spent outside the language model, as a share of its own
-    time, over the questions that asked one. A run is held up by less: what is looked up
-    for the next question while the model works on this one counts here.
+    Over the questions that asked one, relative to its own time. A run is held up by
+    less, since the next question is looked up while the model works.
     """
     whole = np.array([row.milliseconds for row in columns.rows])
     model = np.array([row.model_milliseconds for row in columns.rows])

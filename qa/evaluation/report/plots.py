@@ -42,7 +42,6 @@ Rows = Sequence[LabelledAnswer]
 
 
 def plot_svg(name: str, rows: Rows, policy: Policy | None) -> bytes:
-    """Return one of `PLOTS` as a whole SVG document without an XML head."""
     with house_style():
         figure, description = PLOTS[name](rows, policy)
         return saved(figure, SVG, description)

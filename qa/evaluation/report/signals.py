@@ -40,7 +40,6 @@ PROBABILITIES = ("verdict_probability", *CONFIDENCES)
 
 
 def signals(columns: Columns) -> Part:
-    """Return how well each measured signal ranks what may be shown."""
     rows = columns.rows
     if not rows:
         return {"error_rate": None, "oracle_aurc": None, "undrafted": 0, "scores": {}}
@@ -81,10 +80,7 @@ def scores_of(rows: Sequence[LabelledAnswer]) -> dict[str, list[float | None]]:
 def probabilities_of(
     rows: Sequence[LabelledAnswer], name: str
 ) -> tuple[list[float], list[bool]]:
-    """Return a probability's values and whether each answer may be shown.
-
-    Without the rows that have no such value: a missing one claims nothing.
-    """
+    """Return the rows' values of a probability, missing ones left out, and if right."""
     held = [
         (value, not row.is_wrong_if_shown)
         for row in rows
@@ -94,7 +90,6 @@ def probabilities_of(
 
 
 def calibration_error(rows: Sequence[LabelledAnswer], name: str) -> Part:
-    """Return ECE, Brier score and the reliability bins of a probability."""
     values, right = probabilities_of(rows, name)
     wide = reliability(values, right)
     even = reliability(values, right, binning=Binning.EQUAL_MASS)
@@ -146,7 +141,6 @@ ALPHAS = tuple(round(0.1 * step, 1) for step in range(1, 21))
 
 
 def ablations(columns: Columns, policy: Policy | None) -> Part:
-    """Return the figures of each choice of gates, at this policy's thresholds."""
     why = _why_not(columns.rows, policy)
     if why or policy is None:
         return {"why_not": why, "gates": {}}
@@ -164,10 +158,7 @@ def ablations(columns: Columns, policy: Policy | None) -> Part:
 def alpha_sweep(rows: Sequence[LabelledAnswer], policy: Policy | None) -> list[Part]:
     """Return refused count and accuracy for growing alpha: hard refusal alone, all gates.
 
-    Empty where it is unknown; `ablations` says why.
-
-    References:
-        Learn to Refuse (Cao, 2023), figure 5.
+    Empty where it is unknown (see `ablations`). Learn to Refuse (Cao, 2023), figure 5.
     """
     if policy is None or _why_not(rows, policy):
         return []

@@ -65,12 +65,7 @@ PNG = "png"
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a plot shows, in words, for those who hear it.
-
-    Attributes:
-        title: One line.
-        text: What the curves come to, in sentences.
-    """
+    """A plot's title and its curves in sentences, for those who hear it."""
 
     title: str
     text: str
@@ -85,10 +80,7 @@ def styles() -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Hold the style while a plot is drawn and saved; one plot at a time.
-
-    matplotlib's settings belong to the process: two threads would mix theirs.
-    """
+    """Hold the style while a plot is drawn and saved, in one thread: it is global."""
     import matplotlib as mpl  # noqa: PLC0415
 
     with _ONE_AT_A_TIME, mpl.rc_context(_STYLE):
@@ -98,7 +90,6 @@ def house_style() -> Iterator[None]:
 def panels(
     *, rows: int = 1, width: float = 7.4, height: float = 4.4
 ) -> tuple[Figure, list[Axes]]:
-    """Return an empty figure and its panels, one below the other; inches."""
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -107,14 +98,7 @@ def panels(
 
 
 def saved(figure: Figure, kind: str, description: Description) -> bytes:
-    """Return the figure as bytes, the same for the same figure.
-
-    Args:
-        figure: What was drawn in the house's style.
-        kind: `SVG`, on a transparent ground, with the description inside; or `PNG`, on
-            white.
-        description: What to say of it.
-    """
+    """Return identical bytes for the same figure: transparent `SVG` or white `PNG`."""
     held = io.BytesIO()
     if kind == SVG:
         figure.savefig(held, format=SVG, transparent=True, metadata={"Date": None})
@@ -125,7 +109,6 @@ def saved(figure: Figure, kind: str, description: Description) -> bytes:
 
 
 def _described(svg: bytes, description: Description) -> bytes:
-    """Put title and description where screen readers look for them."""
     text = svg.decode("utf-8")
     start = text.index("<svg ")  # without the XML head, so that a page may hold it
     end = text.index(">", start)
@@ -146,10 +129,7 @@ _MAX_POINTS = 400  # more can't be seen, and make a page heavy
 def risk_coverage_drawing(
     scores: Mapping[str, Scores], wrong: Sequence[bool]
 ) -> Drawing:
-    """Draw the risk of each score as it lets more through, beside the oracle's.
-
-    Call it, and save what it returns, in the house's style.
-    """
+    """Draw each score's risk by coverage, beside the oracle's, within `house_style`."""
     figure, (axes,) = panels(width=9.0)  # with room for the legend
     curves = {}
     for name, values in scores.items():
@@ -190,7 +170,6 @@ def draw_scores(
 
 
 def write_drawing(drawing: Drawing, name: str, directory: Path) -> list[Path]:
-    """Write a drawing as SVG and PNG; return the files."""
     figure, description = drawing
     files = []
     for kind in (SVG, PNG):
@@ -209,7 +188,6 @@ def draw_steps(
     place: int,
     style: dict[str, Any],
 ) -> None:
-    """Draw a curve by its steps, a marker now and then; like curves show both."""
     # The first few answers are noise that would hide what follows.
     begin = min(int(np.searchsorted(across, _MIN_SHARE)), len(across) - 1)
     spread = np.linspace(begin, len(across) - 1, _MAX_POINTS).round()
@@ -225,7 +203,6 @@ def draw_steps(
 
 
 def share_axes(axes: Axes, *, top: float) -> None:
-    """Let both axes show shares: across from 0 to 1, up from 0 to `top`."""
     axes.set_xlim(0, 1.01)
     axes.set_ylim(0, top * 1.02)
     percent_axis(axes.xaxis)
@@ -233,7 +210,6 @@ def share_axes(axes: Axes, *, top: float) -> None:
 
 
 def percent_axis(axis: Axis) -> None:
-    """Write an axis's shares as percentages."""
     from matplotlib.ticker import PercentFormatter  # noqa: PLC0415
 
     axis.set_major_formatter(PercentFormatter(1.0, decimals=0))

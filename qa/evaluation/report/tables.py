@@ -18,11 +18,7 @@ Report = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class TextTable:
-    """A title, column heads and rows of cells.
-
-    Attributes:
-        words: How many columns from the left hold words; the others hold numbers.
-    """
+    """A title, heads and rows; the first `words` columns hold words, others numbers."""
 
     title: str
     columns: tuple[str, ...]
@@ -33,12 +29,7 @@ class TextTable:
 def tables(
     report: Report, questions: Mapping[str, str] | None = None
 ) -> Iterator[TextTable]:
-    """Yield every table that has something to show.
-
-    Args:
-        report: As `build_report` returns it, with or without its results.
-        questions: The questions' texts by id, for the table of wrong results.
-    """
+    """Yield every table that has something to show; `questions` are texts by id."""
     parts = (
         _rates(report),
         _outcomes(report),
@@ -226,7 +217,6 @@ def _wrong(report: Report, questions: Mapping[str, str]) -> TextTable:
 
 
 def _is_wrong(row: Mapping[str, Any]) -> bool:
-    """Tell whether something wrong was shown, or something due refused."""
     if row["answered"]:
         return row["should_answer"] is False or row["correct"] is not True
     return row["should_answer"] is True
@@ -257,12 +247,7 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
 
 
 def as_markdown(report: Mapping[str, Any], heading: Mapping[str, object]) -> str:
-    """Return the report as Markdown tables (CommonMark with GitHub's tables).
-
-    Args:
-        report: As `build_report` returns it, with or without its results.
-        heading: What was run, by name: suite, policy, models, ...; first in the text.
-    """
+    """Return the report as Markdown tables, below what was run by name."""
     shown = {**heading, "questions": f"{report['questions']:,}"}
     return markdown_of("Evaluation", shown, tables(report), report["notes"])
 
@@ -273,7 +258,6 @@ def markdown_of(
     parts: Iterable[TextTable],
     notes: Sequence[str],
 ) -> str:
-    """Return tables as Markdown, what was measured before them and notes behind."""
     lines = [f"# {_cell(title)}", ""]
     lines += [f"- {_cell(name)}: {_cell(value)}" for name, value in heading.items()]
     lines += [""]
@@ -300,7 +284,6 @@ def _cell(value: object) -> str:
 def print_tables(
     parts: Iterable[TextTable], notes: Sequence[str], console: Console
 ) -> None:
-    """Print tables, and what has to be known to read them."""
     for table in parts:
         console.print(_as_rich(table))
     for note in notes:

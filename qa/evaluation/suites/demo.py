@@ -37,7 +37,6 @@ PROTOCOL = (
 
 
 def open_demo(**options: Unpack[SuiteOptions]) -> Suite:
-    """Return the demonstration's questions; a limit asks the first so many."""
     refuse_others(NAME, options, frozenset())
     knowledge = json.loads(KNOWLEDGE.read_text(encoding="utf-8"))
     knowledge_base = _loaded(knowledge["knowledge_base"]["slug"])
@@ -62,7 +61,6 @@ def open_demo(**options: Unpack[SuiteOptions]) -> Suite:
 
 
 def ensure_demonstration_users() -> Mapping[str, User]:
-    """Return the users "demo-<name>" by name, made on first use: agents who can't sign in."""
     return {
         name: ensure_agent(f"demo-{name}", groups) for name, groups in ASKERS.items()
     }

@@ -43,7 +43,6 @@ PROTOCOL = (
 
 
 def open_clinc(**options: Unpack[SuiteOptions]) -> Suite:
-    """Return the suite over CLINC150 with its out-of-scope utterances."""
     refuse_others(NAME, options, frozenset())
     file = find_file(NAME, options.get("data"), *_FILES)
     content = read_json(file)
@@ -141,7 +140,6 @@ _LAYOUTS: Mapping[str, _Layout] = {
 
 
 def open_open_domain(name: str, **options: Unpack[SuiteOptions]) -> Suite:
-    """Return the suite over one of the open-domain sets."""
     refuse_others(name, options, frozenset({"knowledge_base"}))
     slug = options.get("knowledge_base", "")
     file, cases = read_open_domain(
@@ -155,7 +153,6 @@ def open_open_domain(name: str, **options: Unpack[SuiteOptions]) -> Suite:
 def read_open_domain(
     name: str, data: Path | None, *, is_answerable: bool | None
 ) -> tuple[Path, list[Case]]:
-    """Return the file of one of the sets, and its questions in the file's order."""
     layout = _LAYOUTS[name]
     file = find_file(name, data, *layout.files)
     try:
@@ -173,7 +170,6 @@ OPEN_DOMAIN: Mapping[str, SuiteFactory] = {
 
 
 def open_selfaware(**options: Unpack[SuiteOptions]) -> Suite:
-    """Return the suite over SelfAware."""
     name = "selfaware"
     refuse_others(name, options, frozenset({"knowledge_base"}))
     file, cases = read_selfaware(options.get("data"))
@@ -183,7 +179,6 @@ def open_selfaware(**options: Unpack[SuiteOptions]) -> Suite:
 
 
 def read_selfaware(data: Path | None) -> tuple[Path, list[Case]]:
-    """Return the file and its questions in the file's order."""
     file = find_file("selfaware", data, "selfaware/SelfAware.json")
     try:
         return file, [

@@ -54,18 +54,9 @@ _SHADOW_NAME = "shadow"
 class SuiteOptions(TypedDict, total=False):
     """How a suite is opened; one that is absent has the suite's own default.
 
-    Attributes:
-        data: The data set's file, its directory, or one that holds several data sets.
-        policy: What decides; the active policy of the knowledge base by default.
-        limit: Ask a seeded sample of so many questions.
-        seed: Of the sample and of the order.
-        shadow: Let all gates measure and none refuse.
-        knowledge_base: Slug of one that is there already, to be asked.
-        knowledge: File of facts to be asked (suite own).
-        articles: Ask and know these groups alone.
-        exclude_articles: Ask and know all but these groups.
-        loading: Told how far loading the knowledge is.
-        by: Who opens it.
+    `data` may be a file, its directory, or a directory of data sets; `knowledge` is a
+    file of facts (suite own), `knowledge_base` the slug of an existing one. `articles`
+    and `exclude_articles` select groups.
     """
 
     data: Path | None
@@ -82,8 +73,6 @@ class SuiteOptions(TypedDict, total=False):
 
 
 class SuiteFactory(Protocol):
-    """Opens one suite."""
-
     def __call__(self, **options: Unpack[SuiteOptions]) -> Suite: ...
 
 
@@ -101,11 +90,7 @@ def refuse_others(name: str, options: SuiteOptions, taken: frozenset[str]) -> No
 
 
 def about(data: str, options: SuiteOptions, **more: Parameter) -> dict[str, Parameter]:
-    """Return what makes two runs the same one, as far as the options say.
-
-    Args:
-        data: Digest of what is asked.
-    """
+    """Return what identifies a run, as far as the options and the data's digest say."""
     return {
         "data": data,
         **more,
@@ -116,7 +101,6 @@ def about(data: str, options: SuiteOptions, **more: Parameter) -> dict[str, Para
 
 
 def deciding_policy(knowledge_base: KnowledgeBase, options: SuiteOptions) -> Policy:
-    """Return the policy that decides: the given one or the active one, or its shadow."""
     policy = options.get("policy") or active_policy(knowledge_base)
     if not options.get("shadow"):
         return policy
@@ -138,12 +122,7 @@ def sampled_suite(
     options: SuiteOptions,
     **parameters: str,
 ) -> AskedSuite:
-    """Return a suite of as many of the cases as the options say.
-
-    Args:
-        parameters: `data`, the digest of what is asked, and what else makes two runs the
-            same one.
-    """
+    """Return a suite of sampled cases; `parameters` identify the run."""
     seed, limit = options.get("seed", 0), options.get("limit")
     return AskedSuite(
         name=name,
@@ -157,12 +136,7 @@ def sampled_suite(
 
 
 def find_file(suite: str, data: Path | None, *patterns: str) -> Path:
-    """Return the data set's file.
-
-    Args:
-        data: The file itself, its directory, or a directory of data sets.
-        patterns: Where it is below a directory of data sets, best first.
-    """
+    """Return the data set's file; below a directory of sets, by the first pattern."""
     if data is None:
         raise EvaluationDataError(
             f"The suite {suite} needs its data set: --data PATH, the file "
@@ -188,12 +162,10 @@ def read_json(file: Path) -> Any:  # noqa: ANN401  # whatever it holds
 
 
 def misread(file: Path, what: str) -> EvaluationDataError:
-    """Return the error that `file` is not laid out as its data set is."""
     return EvaluationDataError(f"{file.name} is not laid out as {what}.")
 
 
 def digest_of(*files: Path) -> str:
-    """Return 64 hex digits over the files' bytes."""
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.read_bytes())

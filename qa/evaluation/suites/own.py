@@ -32,7 +32,6 @@ PROTOCOL = (
 
 
 def open_own(**options: Unpack[SuiteOptions]) -> Suite:
-    """Return the suite over a JSON Lines file of one's own."""
     refuse_others(NAME, options, frozenset({"knowledge", "knowledge_base"}))
     file = find_file(NAME, options.get("data"), "*.jsonl")
     cases = read_cases(file)

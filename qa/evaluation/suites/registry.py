@@ -31,7 +31,6 @@ _SUITES: dict[str, SuiteFactory] = {
 
 
 def suites() -> Mapping[str, SuiteFactory]:
-    """Return what opens each suite, by name."""
     return _SUITES
 
 
@@ -41,12 +40,7 @@ def register_suites(more: Mapping[str, SuiteFactory]) -> None:
 
 
 def open_suite(name: str, **options: Unpack[SuiteOptions]) -> Suite:
-    """Return the suite called `name`, ready to be asked.
-
-    Args:
-        name: Of one suite, or of several joined by "+", which are asked as one.
-        options: As of every suite; one that says nothing is left to the suite.
-    """
+    """Return the suite called `name`, or several joined by "+" as one."""
     opened = [_factory(part)(**options) for part in name.split(JOIN)]
     return opened[0] if len(opened) == 1 else Joined(opened)
 
@@ -67,17 +61,15 @@ JOIN = "+"
 
 
 class Joined:
-    """`judged.Suite`: the questions of several, ids and groups marked by suite."""
+    """The questions of several suites, ids and groups marked by suite."""
 
     def __init__(self, suites: Sequence[Suite]) -> None:
-        """Join suites with different names."""
         self._suites = {suite.name: suite for suite in suites}
         self.name = JOIN.join(self._suites)
         self.protocol = "\n\n".join(f"{s.name}: {s.protocol}" for s in suites)
 
     @cached_property
     def parameters(self) -> Mapping[str, Parameter]:
-        """Those of every suite, and what decides in it."""
         return {
             f"{name}.{key}": value
             for name, suite in self._suites.items()
@@ -91,12 +83,11 @@ class Joined:
 
     @property
     def policy(self) -> Policy | None:
-        """What decides: the first suite's; the others' is in the parameters."""
+        """The first suite's; the others' is in the parameters."""
         return next(iter(self._suites.values())).policy
 
     @cached_property
     def case_ids(self) -> Sequence[str]:
-        """The ids of one suite after the other, each behind its suite's name."""
         return [
             f"{name}/{case_id}"
             for name, suite in self._suites.items()
@@ -104,12 +95,10 @@ class Joined:
         ]
 
     def judge(self, case_id: str) -> Judged:
-        """Ask one question as its suite does."""
         name, _, own_id = case_id.partition("/")
         return _marked(name, self._suites[name].judge(own_id))
 
     def consider(self, case_ids: Iterable[str]) -> Iterator[Considered]:
-        """Ask questions as their suites do, writing nothing where these write nothing."""
         for name, ids in groupby(case_ids, key=lambda case_id: case_id.split("/")[0]):
             own_ids = [case_id.partition("/")[2] for case_id in ids]
             for considered in considered_of(self._suites[name], own_ids):

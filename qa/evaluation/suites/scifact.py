@@ -32,10 +32,7 @@ from .options import SuiteOptions, digest_of, find_file, misread, refuse_others
 
 
 def precision_at(ranked: Sequence[str], relevant: Collection[str], k: int) -> float:
-    """Return the share of the first k that is relevant, in [0, 1].
-
-    Of fewer than k that are ranked, the share of those.
-    """
+    """Return the relevant share of the first k, or of fewer that are ranked."""
     _check(ranked, relevant, k)
     if not ranked:
         raise ValueError("nothing is ranked")
@@ -43,29 +40,19 @@ def precision_at(ranked: Sequence[str], relevant: Collection[str], k: int) -> fl
 
 
 def recall_at(ranked: Sequence[str], relevant: Collection[str], k: int) -> float:
-    """Return the share of the relevant that stands among the first k, in [0, 1]."""
     _check(ranked, relevant, k)
     return len(set(ranked[:k]) & set(relevant)) / len(set(relevant))
 
 
 def ndcg_at(ranked: Sequence[str], gains: Mapping[str, float], k: int) -> float:
-    """Return the discounted gain of the first k over the best possible, in [0, 1].
-
-    Args:
-        ranked: Ids, best first.
-        gains: What each relevant id is worth, above 0; all others are worth nothing.
-        k: How many places count.
-    """
+    """Return the discounted gain of the first k over the best possible, in [0, 1]."""
     _check(ranked, [name for name, gain in gains.items() if gain > 0], k)
     got = _discounted([gains.get(name, 0.0) for name in ranked[:k]])
     return got / _discounted(sorted(gains.values(), reverse=True)[:k])
 
 
 def reciprocal_rank(ranked: Sequence[str], relevant: Collection[str]) -> float:
-    """Return 1 / the place of the first relevant id, 0 if none is ranked.
-
-    Its mean over questions is MRR.
-    """
+    """Return 1 / the place of the first relevant id, 0 if none is ranked."""
     _check(ranked, relevant, 1)
     wanted = set(relevant)
     places = (place for place, name in enumerate(ranked, 1) if name in wanted)
@@ -104,12 +91,7 @@ PROTOCOL = (
 
 @dataclass(kw_only=True, eq=False)
 class RetrievalSuite(CaseSuite):
-    """`judging.Suite` of queries with the documents that are relevant to them.
-
-    Attributes:
-        gains: By case id, the relevance of documents.
-        documents: What document an entry is, by the entry's id.
-    """
+    """Queries with the documents that are relevant to them, by case id and by entry."""
 
     gains: Mapping[str, Mapping[str, float]]
     documents: Mapping[int, str]
@@ -158,7 +140,6 @@ class RetrievalSuite(CaseSuite):
 
 
 def open_scifact(**options: Unpack[SuiteOptions]) -> Suite:
-    """Return the suite over SciFact's test claims."""
     refuse_others(NAME, options, frozenset())
     data = options.get("data")
     corpus = find_file(NAME, data, "scifact/corpus.jsonl")

@@ -44,7 +44,6 @@ PROTOCOL = (
 
 
 def open_squad2(**options: Unpack[SuiteOptions]) -> Suite:
-    """Return the suite over SQuAD 2.0, its knowledge loaded once per selection of data."""
     refuse_others(NAME, options, frozenset({"articles", "exclude_articles"}))
     file = find_file(NAME, options.get("data"), *FILES)
     chosen = _chosen(read_articles(file), options)
@@ -84,7 +83,6 @@ def open_squad2(**options: Unpack[SuiteOptions]) -> Suite:
 
 
 def read_articles(file: Path) -> dict[str, Sequence[Mapping[str, Any]]]:
-    """Return the paragraphs of every article by its title, as they stand in the file."""
     content = read_json(file)
     try:
         return {article["title"]: article["paragraphs"] for article in content["data"]}
@@ -117,7 +115,6 @@ def _source(title: str, paragraphs: Sequence[Mapping[str, Any]]) -> Source:
 
 
 def sentences_of(paragraph: str) -> Iterator[str]:
-    """Yield a paragraph's sentences that say something, each on one line."""
     text = flatten(paragraph)
     for start, end in sentence_spans(text):
         if any(character.isalnum() for character in text[start:end]):

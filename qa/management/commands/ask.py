@@ -99,7 +99,6 @@ class Command(BaseCommand):
 
 
 def print_answer(answer: Answer, asker: User, console: Console) -> None:
-    """Print the text, the evidence, the gates and the time of each stage."""
     console.print(_headline(answer, asker))
     fetch_evidence(answer, asker)
     if answer.pieces:

@@ -35,8 +35,6 @@ Parser = argparse.ArgumentParser
 
 
 class Command(base.Command):
-    """`manage.py calibrate WHAT ...`."""
-
     help = (
         "Choose thresholds from labelled answers or questions. Without WHAT it is "
         "thresholds. Exit code: 0, or 3 if no thresholds earn a certificate, 1 if no "
@@ -57,7 +55,6 @@ class Command(base.Command):
 
 
 def with_default(argv: list[str]) -> list[str]:
-    """Return `calibrate --run ID`, as it was called, as `calibrate thresholds --run ID`."""
     if len(argv) < 3 or argv[2] in {*KINDS, "-h", "--help"}:
         return argv
     return [*argv[:2], "thresholds", *argv[2:]]

@@ -19,8 +19,6 @@ from qa.management import base
 
 
 class Command(base.Command):
-    """`manage.py compare_evaluations FIRST SECOND`."""
-
     help = (
         "Compare two evaluation runs question by question: how often only one of them is "
         "right, and by how much their figures differ, with 95 % intervals. Exit code: 0, "

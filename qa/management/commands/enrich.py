@@ -19,8 +19,6 @@ from qa.management.progress import Bar
 
 
 class Command(base.Command):
-    """`manage.py enrich --seeds FILE`."""
-
     help = (
         "Let the language model write questions like the seeds, answer them and propose "
         "an entry for each answer. Nothing proposed answers anybody before a curator has "

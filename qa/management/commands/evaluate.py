@@ -24,8 +24,6 @@ _LIMITED = ("false_answers", "false_refusals", "wrong_answers")
 
 
 class Command(base.Command):
-    """`manage.py evaluate SUITE`."""
-
     help = (
         "Ask the labelled questions of a suite and print how often answers and refusals "
         "are right. A run that is broken off goes on with the same command. Exit code: "

@@ -28,8 +28,6 @@ _SHIPPED = Path(kb.conflicts.__file__).parent
 
 
 class Command(base.Command):
-    """`manage.py evaluate_conflicts`."""
-
     help = (
         "Print precision and recall of duplicates and contradictions on the labelled "
         "pairs, for the half that the weights were fitted on and the half that they "

@@ -14,8 +14,6 @@ from qa.inference.configured import configured_judge
 
 
 class Command(BaseCommand):
-    """`manage.py find_conflicts`."""
-
     help = (
         "Compare every entry that changed since it was last compared with the entries "
         "nearest to it, and keep what says the same or contradicts. May be broken off "

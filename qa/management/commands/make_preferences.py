@@ -11,8 +11,6 @@ from qa.management.fitting_arguments import add_questions, get_questions
 
 
 class Command(base.Command):
-    """`manage.py make_preferences FILE ... --output preferences.jsonl`."""
-
     help = (
         "Ask the active boundary probe about each question alone and with each of its "
         "notes, and write those that move it as JSON Lines of query, pos, neg and "

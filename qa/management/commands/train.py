@@ -33,8 +33,6 @@ Parser = argparse.ArgumentParser
 
 
 class Command(base.Command):
-    """`manage.py train KIND ...`."""
-
     help = (
         "Fit what works beside the language model, and print what it is worth on what no "
         "fit saw. What was read of answers is kept: a training that is broken off goes "
@@ -310,7 +308,6 @@ def _train_reranker(command: Command, options: dict[str, Any]) -> None:
 
 
 def _add_fit(parser: Parser) -> None:
-    """Declare the cross-validation of a probe of activations, and its fit."""
     parser.add_argument("--folds", type=int, default=5, help="Default: 5.")
     parser.add_argument("--seed", type=int, default=0, help="Of folds and fits.")
     add_probe_fitting(parser)
@@ -329,7 +326,6 @@ def _add_registry(parser: Parser) -> None:
 
 
 def _write(command: Command, probe: "Probe", options: dict[str, Any]) -> None:
-    """Print where the probe is kept; write its files and figures if asked to."""
     message = f"{probe} (number {probe.pk}) is kept as {probe.state}."
     command.console().print(message)
     files: ProbeFiles = probe.files

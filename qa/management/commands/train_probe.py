@@ -6,8 +6,6 @@ from qa.management.commands import train
 
 
 class Command(train.Command):
-    """`manage.py train_probe ...`."""
-
     help = "The same as `train probe`."
 
     def add_arguments(self, parser: train.Parser) -> None:
