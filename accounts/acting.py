@@ -1,10 +1,8 @@
 """For whom code reads: what row-level security holds every statement against.
 
-A web request acts for its user by itself. Whatever else reads knowledge says for whom:
-`acting_for(user)`, or `unrestricted("why")`. Code that says nothing gets an error of the
-database instead of rows that it may not see, or of a wrong "nothing is known".
-
-The policies stand in `kb/migrations`; `accounts.postgresql` tells the database.
+A web request acts for its user by itself; whatever else reads knowledge says
+`acting_for(user)` or `unrestricted("why")`. Code that says nothing gets an error of the
+database. The policies are in `kb/migrations`; `accounts.postgresql` sets the reader.
 """
 
 from collections.abc import Iterator
@@ -36,11 +34,7 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Acting:
-    """A reader who stays the same.
-
-    Attributes:
-        reason: Why more is read than one user may see; "" for a user.
-    """
+    """A reader who stays the same; `reason` says why more than one user's is read."""
 
     label: bytes
     is_owner: bool = False
@@ -58,7 +52,6 @@ def reader() -> Reader:
 
 @contextmanager
 def reading_as(chosen: Reader) -> Iterator[None]:
-    """Run statements for `chosen` within the block."""
     token = _reader.set(chosen)
     try:
         yield
@@ -69,28 +62,20 @@ def reading_as(chosen: Reader) -> Iterator[None]:
 def acting_for(
     user: "AbstractBaseUser | AnonymousUser",
 ) -> AbstractContextManager[None]:
-    """Read and write what `user` may, and nothing else, within the block.
-
-    Which audiences those are, the database looks up itself, by the row of the user.
-    """
+    """Read and write what `user` may, which the database looks up itself."""
     return reading_as(reader_of(user))
 
 
 def unrestricted(reason: str) -> AbstractContextManager[None]:
     """Read and write whatever there is within the block: for work that is nobody's.
 
-    Args:
-        reason: What for; `tests/accounts/test_doors.py` lists every one.
+    `tests/accounts/test_doors.py` lists every reason.
     """
     return reading_as(Acting(f"{_PREFIX}everything".encode(), reason=reason))
 
 
 def as_owner(reason: str) -> AbstractContextManager[None]:
-    """Act as the role that signed in: for changes of tables and indexes, and their statistics.
-
-    Args:
-        reason: As for `unrestricted`.
-    """
+    """Act as the role that signed in: for changes of tables, indexes and statistics."""
     return reading_as(Acting(f"{_PREFIX}owner".encode(), is_owner=True, reason=reason))
 
 

@@ -1,7 +1,6 @@
 """Users, groups and tokens in the admin.
 
-An admin manages users without becoming a superuser: superusers, their flags and single
-permissions are a superuser's business.
+Superusers, their flags and single permissions are a superuser's business alone.
 """
 
 from typing import Any, ClassVar
@@ -29,11 +28,6 @@ def _is_superuser(request: HttpRequest) -> bool:
 
 @admin.register(User)
 class AccountAdmin(UserAdmin, ModelAdmin):  # type: ignore[type-arg, misc]  # unfold has no types
-    """Users with their groups, of which four are the roles.
-
-    A role says who may open the admin; single permissions and "staff" are not offered.
-    """
-
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
@@ -117,8 +111,6 @@ class AccountAdmin(UserAdmin, ModelAdmin):  # type: ignore[type-arg, misc]  # un
 
 @admin.register(Group)
 class RoleAdmin(GroupAdmin, ModelAdmin):  # type: ignore[misc]  # unfold has no types
-    """Groups: the four roles, and whatever groups audiences are made of."""
-
     def get_readonly_fields(
         self, request: HttpRequest, obj: Group | None = None
     ) -> list[str]:

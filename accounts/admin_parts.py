@@ -112,8 +112,6 @@ class ListFilter(admin.SimpleListFilter):
 
 
 class FixedRowsAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
-    """Rows that are neither added nor deleted here."""
-
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
@@ -124,8 +122,6 @@ class FixedRowsAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
 
 
 class ReadOnlyAdmin(FixedRowsAdmin):
-    """Rows that are only looked at here."""
-
     def has_change_permission(
         self, request: HttpRequest, obj: Model | None = None
     ) -> bool:
@@ -136,7 +132,6 @@ class ReadOnlyAdmin(FixedRowsAdmin):
         request: HttpRequest,
         obj: Any = None,  # noqa: ANN401  # a row of the admin's model
     ) -> list[str]:
-        """Return what the sections name: fields and methods of the admin alike."""
         return [name for _, part in self.fieldsets or () for name in part["fields"]]
 
 
@@ -146,13 +141,11 @@ _COUNTED = 1_000
 class EstimatingPaginator(InfinitePaginator):  # type: ignore[misc]  # unfold ships no types
     """Pages of a list that may hold a million rows, which nobody counts.
 
-    Up to a thousand rows are counted; of more the planner's estimate is shown. The page
-    after the last one is empty and no error, for the last one is not known.
+    The page after the last one is empty and no error, for the last one is not known.
     """
 
     @cached_property
     def count(self) -> int:
-        """The number of rows; of more than a thousand an estimate."""
         rows = self.object_list.order_by()
         counted: int = rows[: _COUNTED + 1].count()
         if counted <= _COUNTED:
@@ -161,12 +154,6 @@ class EstimatingPaginator(InfinitePaginator):  # type: ignore[misc]  # unfold sh
         return max(counted, int(plan[0]["Plan"]["Plan Rows"]))
 
     def validate_number(self, number: Any) -> int:  # noqa: ANN401  # of an address
-        """Return the number of a page.
-
-        Raises:
-            PageNotAnInteger: It is no number.
-            EmptyPage: It is below 1.
-        """
         try:
             page = int(number)
         except (TypeError, ValueError) as error:
@@ -188,11 +175,7 @@ def change_each(
     change: Callable[[int], object],
     done: str,
 ) -> None:
-    """Change the chosen rows one by one, and tell how many were and why others not.
-
-    Args:
-        done: What was done to them, such as "taken".
-    """
+    """Change the chosen rows one by one; tell how many were `done`, why others not."""
     changed = 0
     for key in list(chosen.values_list("pk", flat=True)):
         try:
@@ -215,7 +198,6 @@ class QueueAdmin(FixedRowsAdmin):
     actions: ClassVar = ["assign_to_me", "unassign"]
 
     def assign_to(self, user: User | None, key: int, *, by: User) -> object:
-        """Let one expert work on a row, or nobody."""
         raise NotImplementedError
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -242,10 +224,7 @@ class QueueAdmin(FixedRowsAdmin):
 
 
 class QueueFormAdmin(QueueAdmin):
-    """Rows whose page has a form as long as they are open.
-
-    `form` is a `ServiceForm` that knows its user; all other fields are read only.
-    """
+    """Rows with a form, a `ServiceForm` of the user, as long as they are open."""
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:  # noqa: ANN401  # a row
         sections = self.get_fieldsets(request, obj)
@@ -277,7 +256,6 @@ class QueueFormAdmin(QueueAdmin):
 
 
 def written(form: forms.Form, write: Callable[[], object]) -> bool:
-    """Write a valid form; what a service refuses becomes an error of the form."""
     if form.is_valid():
         try:
             write()

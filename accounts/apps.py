@@ -3,8 +3,6 @@ from django.db.models.signals import post_migrate
 
 
 class AccountsConfig(AppConfig):
-    """Who may do what: roles as groups, tokens, throttles."""
-
     name = "accounts"
     verbose_name = "Access"
 

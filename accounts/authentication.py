@@ -21,12 +21,10 @@ _KEPT = "_group_names"
 
 
 def remember_groups(user: User, names: Iterable[str]) -> None:
-    """Keep the names with this instance, which lives as long as its request."""
     setattr(user, _KEPT, frozenset(names))
 
 
 def remembered_groups(user: User) -> frozenset[str] | None:
-    """Return what was kept with this instance, if anything was."""
     names: frozenset[str] | None = getattr(user, _KEPT, None)
     return names
 
@@ -41,16 +39,11 @@ _USER = field_names(User)
 class ApiTokenAuthentication(TokenAuthentication):  # type: ignore[misc]  # knox ships no types
     """Knox's scheme with one query a request, which reads the user's groups too.
 
-    Knox looks up all tokens that share a prefix, then every token of the user to
-    delete the expired ones, and fails on bytes that are not UTF-8.
+    Knox looks up all tokens that share a prefix, then deletes the user's expired ones,
+    and fails on bytes that are not UTF-8.
     """
 
     def authenticate_credentials(self, token: bytes) -> tuple[User, ApiToken]:
-        """Return the active owner of a live token.
-
-        Raises:
-            AuthenticationFailed: No such token, expired, or the user is inactive.
-        """
         row = _live_token(hash_token(token.decode("utf-8", "replace"))).first()
         if row is None:
             msg = "This token is not known, or it was revoked, or it expired."
@@ -66,7 +59,6 @@ class ApiTokenAuthentication(TokenAuthentication):  # type: ignore[misc]  # knox
 
 @lru_cache(maxsize=1024)
 def _live_token(digest: str) -> WrittenQuery:
-    """Ask for a token, its user and the user's groups by name."""
     groups = Group.objects.filter(user=OuterRef("user_id")).order_by()
     return WrittenQuery.of(
         ApiToken.objects.live()
@@ -85,7 +77,7 @@ def _live_token(digest: str) -> WrittenQuery:
 
 
 class ThrottledModelBackend(ModelBackend):
-    """Checks a password unless too many were tried; a tried one is counted, right or wrong."""
+    """Checks a password unless too many were tried, right or wrong."""
 
     def authenticate(
         self,
@@ -94,11 +86,6 @@ class ThrottledModelBackend(ModelBackend):
         password: str | None = None,
         **kwargs: object,
     ) -> User | None:
-        """Return the active user whose password it is.
-
-        Raises:
-            PermissionDenied: Too many tries; Django then reports a failed sign-in.
-        """
         if request is not None and username is not None:
             if login_wait(request, username, counted=True) is not None:
                 raise PermissionDenied

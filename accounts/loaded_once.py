@@ -41,12 +41,9 @@ class LoadedOnce(Generic[Key, Value]):
     ) -> Value:
         """Return the value of a key, loaded if it is not there in this version.
 
-        Args:
-            load: Must not use this cache itself.
-            version: What is kept in another version is dropped.
-            fallback: Makes what is kept in place of a value that can't be loaded;
-                loading is tried again after a minute. Without it the error is raised,
-                and the next call tries again.
+        `load` must not use this cache itself. `fallback` makes what is kept in place of
+        a value that can't be loaded, until loading is tried again after a minute;
+        without it the error is raised.
         """
         slot = self._slots.get(key)
         if slot is None or not slot.is_current(version):

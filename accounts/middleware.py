@@ -19,8 +19,7 @@ class RequestReader:
     """The user of a request, and nobody until it is known who that is.
 
     Neither session nor token is read for this: a page that asks nothing about its user
-    costs nothing, and reads nothing. REST's authentication, as a sign-in does, puts its
-    user into the request.
+    costs nothing, and reads nothing.
     """
 
     is_owner = False
@@ -54,7 +53,6 @@ class ReaderMiddleware:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer the request; it must have a user already, known or not."""
         chosen = RequestReader(request)
         with reading_as(chosen):
             response = self._get_response(request)

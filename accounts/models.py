@@ -8,8 +8,6 @@ from knox.models import AbstractAuthToken, AuthTokenManager
 
 
 class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
-    """Reads over tokens."""
-
     def owned_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         return self.filter(user_id=user.pk)
 
@@ -22,11 +20,7 @@ class ApiTokenManager(AuthTokenManager.from_queryset(ApiTokenQuerySet)):  # type
 
 
 class ApiToken(AbstractAuthToken):  # type: ignore[misc]  # knox ships no types
-    """One credential of one user; only the SHA-512 of the token is kept.
-
-    The id is public and names the token in addresses; the digest never leaves the
-    database.
-    """
+    """One credential of one user; of the token only the SHA-512 is kept."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     digest = models.CharField(max_length=128, unique=True, editable=False)

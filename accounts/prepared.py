@@ -26,15 +26,11 @@ class _PreparedCursor(psycopg.Cursor[tuple[Any, ...]]):
 def execute_prepared(
     sql: str, parameters: Mapping[str, Any]
 ) -> Sequence[tuple[Any, ...]]:
-    """Run one of a few statements that every request runs, and return all of its rows.
+    """Run one of a few statements that every request runs, and return all rows.
 
-    Each connection parses it once and, where PostgreSQL does not find that a plan for the
-    very values would be better, plans it once. A statement that needs an index whose
-    condition names a value must be given that value, and is none for this.
-
-    Args:
-        sql: With `%(name)s` for each parameter.
-        parameters: By name; one may be named more than once, or not at all.
+    Each connection parses it once, and plans it once unless a plan for the values is
+    better. A statement that needs a partial index is none for this. Parameters stand in
+    `sql` as `%(name)s`.
     """
     connection.ensure_connection()
     raw: Any = _PreparedCursor(connection.connection)
@@ -69,16 +65,13 @@ class WrittenQuery:
         return cls(kept % tuple(f"%({name})s" for name in named), named)
 
     def first(self) -> tuple[Any, ...] | None:
-        """Run it and return the first row, its values as the driver gives them."""
         rows = execute_prepared(self.sql, self.parameters)
         return rows[0] if rows else None
 
 
 def field_names(model: type[models.Model]) -> tuple[str, ...]:
-    """Return the names of the model's own columns, as its instances hold them."""
     return tuple(field.attname for field in model._meta.concrete_fields)
 
 
 def instance(model: type[Row], values: Sequence[Any]) -> Row:
-    """Make the instance that `field_names` with these values were read of."""
     return model.from_db(connection.alias, field_names(model), values)

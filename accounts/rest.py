@@ -1,8 +1,7 @@
 """Parts that the REST interfaces of all apps share: strict fields, filters, view sets.
 
-A strict field takes the JSON type it names and nothing that could be turned into it. The
-library reads "5", 5.0 and true as the integer 5 and writes the number 7 as the text "7": a
-caller's mistake would be kept as knowledge.
+A strict field takes the JSON type it names. The library reads "5", 5.0 and true as the
+integer 5: a caller's mistake would be kept as knowledge.
 """
 
 from collections.abc import Iterable, Mapping
@@ -57,8 +56,6 @@ class StrictBooleanField(serializers.BooleanField):
 
 
 class StrictPrimaryKeyField(serializers.PrimaryKeyRelatedField[Any]):
-    """A row by its integer key."""
-
     def to_internal_value(self, data: object) -> Any:  # noqa: ANN401  # a row of any model
         if isinstance(data, bool) or not isinstance(data, int):
             self.fail("incorrect_type", data_type=type(data).__name__)
@@ -66,8 +63,6 @@ class StrictPrimaryKeyField(serializers.PrimaryKeyRelatedField[Any]):
 
 
 class StrictSlugField(serializers.SlugRelatedField[Any]):
-    """A row by its unique name."""
-
     def to_internal_value(self, data: object) -> Any:  # noqa: ANN401  # a row of any model
         if not isinstance(data, str):
             self.fail("invalid")
@@ -80,11 +75,6 @@ class StrictSerializer(serializers.Serializer[Any]):
     """A JSON object whose every key is known: a misspelt key is no silent nothing."""
 
     def to_internal_value(self, data: object) -> Any:  # noqa: ANN401  # the library's
-        """Return the values.
-
-        Raises:
-            ValidationError: Also when a key is unknown.
-        """
         if isinstance(data, Mapping):
             unknown = sorted(str(key) for key in data.keys() - self.fields.keys())
             if unknown:
@@ -127,8 +117,6 @@ _BOOLEANS = [("true", "true"), ("false", "false")]
 
 
 class NonEmptyForm(forms.Form):
-    """Refuses filters that are named without a value."""
-
     def clean(self) -> dict[str, Any]:
         for name in self.fields:
             if self.data.get(name) == "":
@@ -153,8 +141,6 @@ class BooleanFilter(django_filters.TypedChoiceFilter):
 
 
 class IsSetFilter(BooleanFilter):
-    """Whether a nullable field has a value."""
-
     def __init__(self, field_name: str) -> None:
         super().__init__(
             field_name, lookup_expr="isnull", coerce=lambda value: value != "true"
@@ -173,11 +159,7 @@ _Row = TypeVar("_Row", bound=Model)
 
 
 class ResourceViewSet(GenericViewSet[_Row]):
-    """Rows of one model over REST; `get_queryset` holds those that the caller may see.
-
-    Attributes:
-        not_found: Raised where that holds none of the address's key.
-    """
+    """Rows of one model over REST; `get_queryset` holds what the caller may see."""
 
     throttle_scope = "user"
     lookup_value_converter = "int"
@@ -195,7 +177,6 @@ class ResourceViewSet(GenericViewSet[_Row]):
     def validated(
         self, serializer: type[serializers.BaseSerializer[Any]]
     ) -> dict[str, Any]:
-        """Return the values of the request's body; refuse a body that is not valid."""
         body = serializer(
             data=self.request.data,
             context=self.get_serializer_context(),
@@ -212,26 +193,22 @@ class RowViewSet(ListModelMixin, ResourceViewSet[_Row]):
 
     @property
     def user(self) -> User:
-        """Who is signed in."""
         return caller(self.request)
 
     def row_response(
         self, row: _Row | None = None, status: int | None = None
     ) -> Response:
-        """Return the row of the address, or another one, as the response."""
         shown = self.get_object() if row is None else row
         return Response(self.get_serializer(shown).data, status)
 
 
 def username_field(field: str, **options: Any) -> serializers.CharField:  # noqa: ANN401  # the library's
-    """Return the name of the user in a foreign key; null where it is empty."""
     return serializers.CharField(
         source=f"{field}.username", default=None, allow_null=True, **options
     )
 
 
 def csv_download(lines: Iterable[str], name: str) -> StreamingHttpResponse:
-    """Return lines of CSV as a file to download, streamed."""
     return StreamingHttpResponse(
         lines,
         content_type="text/csv; charset=utf-8",

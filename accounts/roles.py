@@ -34,10 +34,7 @@ _RANK = {role: rank for rank, role in enumerate(Role)}
 
 
 def has_role(user: AbstractBaseUser | AnonymousUser, least: Role) -> bool:
-    """Tell whether an active `user` holds `least` or a role above it.
-
-    A superuser holds every role. One query where the groups are not remembered.
-    """
+    """Tell whether an active `user` holds `least` or a role above it (one query at most)."""
     if not isinstance(user, User) or not user.is_active:
         return False
     if user.is_superuser:
@@ -50,11 +47,6 @@ def has_role(user: AbstractBaseUser | AnonymousUser, least: Role) -> bool:
 
 
 def caller(request: HttpRequest | Request) -> User:
-    """Return who is signed in.
-
-    Raises:
-        PermissionDenied: Nobody is.
-    """
     if not isinstance(request.user, User):
         raise PermissionDenied
     return request.user
@@ -68,29 +60,21 @@ class _HasRole(BasePermission):
 
 
 class IsAgent(_HasRole):
-    """May ask questions and vote on the answers."""
-
     message = "This needs the role agent."
     least = Role.AGENT
 
 
 class IsSME(_HasRole):
-    """May review answers as a subject-matter expert."""
-
     message = "This needs the role sme."
     least = Role.SME
 
 
 class IsCurator(_HasRole):
-    """May write, verify and retire knowledge."""
-
     message = "This needs the role curator."
     least = Role.CURATOR
 
 
 class IsAdmin(_HasRole):
-    """May change policies and see everybody's answers and jobs."""
-
     message = "This needs the role admin."
     least = Role.ADMIN
 
@@ -172,8 +156,7 @@ def grant_role_permissions(
 ) -> None:
     """Make the role groups and give them their permissions on one app's models.
 
-    Runs after each app's migrations; adds what is missing and takes nothing away, so
-    that what an operator granted beyond it stays.
+    Adds what is missing after each app's migrations and takes nothing away.
     """
     try:
         groups = apps.get_model("auth", "Group").objects.using(using)

@@ -44,11 +44,6 @@ def sign_in_for_token(
     name: str = "",
     expires_in: timedelta | None = None,
 ) -> IssuedToken:
-    """Make a token for a caller who knows username and password.
-
-    Raises:
-        InvalidCredentialsError: No active user has this name and password.
-    """
     user = authenticate(request, username=username, password=password)
     if not isinstance(user, User):
         msg = (
@@ -60,11 +55,6 @@ def sign_in_for_token(
 
 
 def revoke_token(*, token_id: uuid.UUID, by: AbstractBaseUser | AnonymousUser) -> None:
-    """End a token at once: one's own, or as an admin anybody's.
-
-    Raises:
-        TokenNotFoundError: There is none, or it is another user's.
-    """
     tokens = ApiToken.objects.filter(pk=token_id)
     if not has_role(by, Role.ADMIN):
         tokens = tokens.owned_by(by)
@@ -77,11 +67,7 @@ def revoke_token(*, token_id: uuid.UUID, by: AbstractBaseUser | AnonymousUser) -
 def create_user(
     *, username: str, role: Role, password: str | None = None, email: str = ""
 ) -> User:
-    """Make a user with a role; without a password they can't sign in, only use tokens.
-
-    Raises:
-        InvalidAccountError: The name is taken or no name, or the password is too weak.
-    """
+    """Make a user with a role; without a password they can only use tokens."""
     user = User(username=username, email=email)
     try:
         if password is not None:
@@ -98,10 +84,7 @@ def create_user(
 
 
 def set_role(user: User, *, role: Role) -> None:
-    """Give `user` this role in place of any other; other groups stay.
-
-    Every role but agent may open the admin, where its permissions decide what it sees.
-    """
+    """Give `user` this role in place of any other; all but agent may open the admin."""
     names = [each.value for each in Role]
     with transaction.atomic():
         user.groups.remove(*user.groups.filter(name__in=names))

@@ -1,8 +1,7 @@
 """How often somebody may ask: a counter in the cache for each scope, caller and window.
 
-The count is one atomic increment of a fixed window, so it holds over several processes
-on a shared cache (CACHE_URL) and costs the same at any rate; in exchange a burst across
-the edge of two windows may reach twice the rate.
+One atomic increment holds over several processes on a shared cache (CACHE_URL); in
+exchange a burst across the edge of two windows may reach twice the rate.
 """
 
 import hashlib
@@ -28,28 +27,20 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """`limit` requests in each window of `seconds`."""
-
     limit: int
     seconds: int
 
 
 def rate_of(scope: str) -> Rate:
-    """Return the configured rate of a scope, written as "20/minute"."""
     limit, _, period = str(api_settings.DEFAULT_THROTTLE_RATES[scope]).partition("/")
     return Rate(limit=int(limit), seconds=_SECONDS[period[0]])
 
 
 def seconds_to_wait(scope: str, caller: str, *, counted: bool = True) -> float | None:
-    """Count one request of `caller` and tell how long it must wait; None lets it pass.
+    """Count one request, or only look, and tell how long `caller` must wait if at all.
 
     A cache that is down lets everything pass, logged: throttling protects the service
     and must not be what takes it down.
-
-    Args:
-        scope: A key of the configured rates.
-        caller: Whoever is counted: a user's id, an address, a name with an address.
-        counted: False only looks, without counting.
     """
     rate = rate_of(scope)
     now = time.time()
@@ -87,7 +78,6 @@ class ScopedThrottle(BaseThrottle):
         return self._wait is None
 
     def wait(self) -> float | None:
-        """Return the seconds until the next window."""
         return self._wait
 
 
@@ -101,8 +91,7 @@ def login_wait(
 ) -> float | None:
     """Tell how long a sign-in must wait: by name and address, and by address alone.
 
-    The first bounds guesses at one password without locking its owner out from
-    elsewhere, the second guesses at many names.
+    The first bounds guesses at a password, the second guesses at many names.
     """
     address = address_of(request)
     waits = (

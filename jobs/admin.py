@@ -27,8 +27,6 @@ _COLOURS = {
 
 @admin.register(Job)
 class JobAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
-    """Background work: to look at, to cancel and to retry, never to edit."""
-
     list_display = [
         "kind",
         "shown_state",
@@ -73,7 +71,6 @@ class JobAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     def has_steer_permission(
         self, request: HttpRequest, object_id: str | None = None
     ) -> bool:
-        """Whether cancel and retry are offered; the services check each job again."""
         return has_role(request.user, Role.ADMIN)
 
     @display(description="state", ordering="state", label=_COLOURS)  # type: ignore[untyped-decorator]  # unfold ships no types

@@ -86,7 +86,6 @@ class EventStreamRenderer(BaseRenderer):
 
 
 def event_id(job: Job) -> str:
-    """Return what changes exactly when a reader has something new to see."""
     flags = "c" if job.cancel_requested else ""
     return f"{job.attempts}-{job.done}-{job.total}-{job.state}{flags}"
 
@@ -100,10 +99,8 @@ def stream(
 ) -> Iterator[str]:
     """Yield `progress` events, each a whole job, then `end` once it has finished.
 
-    Args:
-        last_event_id: The id of the event that the reader saw last; it is not repeated.
-        seconds: How long at most; then the reader is to reconnect.
-        look_seconds: Time between two looks at the row.
+    The event of `last_event_id` is not repeated; after so many `seconds` the reader is
+    to reconnect.
     """
     began = spoke = time.monotonic()
     yield f"retry: {RECONNECT_MILLISECONDS}\n\n"

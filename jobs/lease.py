@@ -1,7 +1,7 @@
 """Who holds a job: the claim, the heartbeat that renews it, and how it is given up.
 
-`Job.attempts` is the fence. It grows with every claim, and each write names the value
-under which it holds the job: a worker that lost its lease changes nothing any more.
+`Job.attempts` is the fence: it grows with every claim, and each write names its value,
+so that a worker that lost its lease changes nothing any more.
 """
 
 import logging
@@ -35,7 +35,6 @@ class Lease:
     attempt: int
 
     def held(self) -> JobQuerySet:
-        """The job's row where this lease still holds it, else nothing."""
         return Job.objects.filter(
             pk=self.job_id, attempts=self.attempt, state=Job.State.RUNNING
         )
@@ -44,8 +43,8 @@ class Lease:
 def claim(job_id: UUID) -> Job | None:
     """Take a due job for this process, or return None where there is nothing to do.
 
-    Of any number of workers that try at once, one gets it. A job that was cancelled while
-    nobody held it, or that made no progress in `max_attempts` runs, is finished here.
+    Of any number of workers, one gets it. A job that was cancelled, or that made no
+    progress in `max_attempts` runs, is finished here.
     """
     with transaction.atomic():
         job = (
@@ -94,8 +93,7 @@ def give_back(
 ) -> None:
     """Let another run have the job, at once or after `wait`.
 
-    Args:
-        counts: Whether this run counts as one without progress if it made none.
+    `counts` is whether this run counts as one without progress if it made none.
     """
     values: dict[str, object] = {"error": displayable(error)}
     if not counts:
@@ -127,8 +125,8 @@ def _write(lease: Lease, **values: object) -> None:
 class Heartbeat:
     """A thread that renews a lease, on its own database connection, while a run works.
 
-    A step keeps the row locked until it commits, and renews the lease itself: a beat that
-    meets the lock is left out. A database that is away is tried again with the next beat.
+    A step locks the row and renews the lease itself: a beat that meets the lock is left
+    out. A database that is away is tried again with the next beat.
     """
 
     def __init__(self, lease: Lease) -> None:

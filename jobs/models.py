@@ -12,29 +12,24 @@ from accounts.roles import Role, has_role
 
 class JobQuerySet(models.QuerySet["Job"]):
     def unfinished(self) -> Self:
-        """Jobs that wait or run."""
         return self.filter(state__in=[Job.State.QUEUED, Job.State.RUNNING])
 
     def due(self) -> Self:
-        """Jobs that a worker may begin now: waiting, or left by a worker that vanished.
-
-        Times are the database's: workers on hosts whose clocks differ agree.
-        """
+        """Waiting jobs, and those of workers that vanished; by the database's clock."""
         waiting = Q(state=Job.State.QUEUED) & (
             Q(not_before__isnull=True) | Q(not_before__lte=Now())
         )
         return self.filter(waiting | Q(state=Job.State.RUNNING, lease_until__lt=Now()))
 
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
-        """The jobs that `user` may see and steer: their own, an admin's all."""
         return self if has_role(user, Role.ADMIN) else self.filter(owner_id=user.pk)
 
 
 class Job(models.Model):
     """A piece of long work: the public record and the truth of it.
 
-    A broker only delivers the id. Whoever runs a job holds a lease that a heartbeat
-    renews; a sweep notifies a worker again of what nobody holds.
+    A run holds a lease that a heartbeat renews; a sweep notifies a worker again of what
+    nobody holds.
     """
 
     class State(models.TextChoices):

@@ -63,13 +63,7 @@ class Step:
         total: int | None = None,
         cursor: Mapping[str, Any] | None = None,
     ) -> None:
-        """Set the progress that is stored with the step's work.
-
-        Args:
-            done: Units of work finished so far, this step's among them.
-            total: Units of work in all.
-            cursor: Where the next step begins; a JSON object of the handler's own.
-        """
+        """Set the progress that is stored with the step's work."""
         if done is not None:
             self.done = done
         if total is not None:
@@ -97,10 +91,10 @@ class JobRun:
     def step(self) -> Iterator[Step]:
         """Do a piece of the work in one transaction, together with its progress.
 
-        Either all of it is stored or nothing, and only while this run holds the job; so a
-        killed worker's job goes on after the last finished step, and none is done twice.
-        Compute first and write inside: the job's row is locked meanwhile, and a step that
-        is silent towards the database for 30 s is broken off.
+        Only while this run holds the job; so a killed worker's job goes on after the
+        last finished step, and none is done twice. Compute first and write inside: the
+        row is locked meanwhile, and a step that is silent towards the database for 30 s
+        is broken off.
         """
         self._raise_if_stopping()
         step = Step(self.done, self.total, self.cursor)
@@ -158,7 +152,7 @@ def run_job(
     """Claim the job and run it to an end; does nothing where it is not due.
 
     What a handler raises ends the job as failed, with the error kept, unless it is
-    retryable (see `RETRYABLE`): then another run goes on from the cursor a little later.
+    among `RETRYABLE`: then another run goes on from the cursor a little later.
     """
     if is_stopping():
         # This notification was wasted: the next sweep sends another, to another worker.

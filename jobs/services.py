@@ -29,7 +29,6 @@ _RETRY = {"max_retries": 1, "interval_start": 0, "interval_max": 0.2}
 
 
 def notify_worker(job_id: UUID) -> bool:
-    """Return whether the broker took the notification that the job is due."""
     try:
         current_app.send_task(RUN_TASK, args=[str(job_id)], retry_policy=_RETRY)
     except (KombuError, OSError):
@@ -49,9 +48,8 @@ MAX_NOTIFIED_AT_ONCE = 500
 def sweep() -> int:
     """Notify again of each due job whose notification is old; return of how many.
 
-    For lost notifications, waits that are over and vanished workers. Harmless when it runs
-    twice at the same time: a job is claimed once, and one that another sweep holds is left
-    to it.
+    Harmless when it runs twice at the same time: a job is claimed once, and one that
+    another sweep holds is left to it.
     """
     # One that is this old, for a job that is still due, is taken for lost.
     lost_after = settings.JOB_LEASE * 2 / 3
@@ -82,13 +80,7 @@ def enqueue(
 ) -> Job:
     """Write a job and notify a worker once the caller's transaction has committed.
 
-    A job that rolls back never ran; one that committed is never lost, even where the
-    broker is down.
-
-    Args:
-        idempotency_key: Where an unfinished job has this key, that job is returned and
-            nothing is written.
-        total: How many units of work there will be, where that is known.
+    An unfinished job with the same `idempotency_key` is returned instead.
     """
     values = {
         "kind": kind,
@@ -106,13 +98,7 @@ def enqueue(
 
 
 def request_cancel(job_id: UUID, *, by: AbstractBaseUser | AnonymousUser) -> Job:
-    """Stop a job: at once where no worker holds it, else before its next step.
-
-    Steps that are done stay done. Asking twice is asking once.
-
-    Raises:
-        JobStateError: It has succeeded or failed already.
-    """
+    """Stop a job: at once where no worker holds it, else before its next step."""
     with transaction.atomic():
         job = _locked(job_id, by)
         if job.state in (Job.State.SUCCEEDED, Job.State.FAILED):
@@ -130,12 +116,7 @@ def request_cancel(job_id: UUID, *, by: AbstractBaseUser | AnonymousUser) -> Job
 
 
 def retry(job_id: UUID, *, by: AbstractBaseUser | AnonymousUser) -> Job:
-    """Let a failed or cancelled job go on from its last finished step.
-
-    Raises:
-        JobStateError: It waits, runs or has succeeded.
-        ConflictError: Another unfinished job has its idempotency key.
-    """
+    """Let a failed or cancelled job go on from its last finished step."""
     with transaction.atomic():
         job = _locked(job_id, by)
         if job.state not in (Job.State.FAILED, Job.State.CANCELLED):
@@ -157,7 +138,6 @@ def retry(job_id: UUID, *, by: AbstractBaseUser | AnonymousUser) -> Job:
 
 
 def prune_finished(older_than: timedelta) -> int:
-    """Delete the jobs that finished longer ago than `older_than`; returns how many."""
     deleted, _ = Job.objects.filter(finished_at__lt=Now() - older_than).delete()
     return deleted
 

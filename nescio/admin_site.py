@@ -24,7 +24,6 @@ def _may_view(model: str) -> Callable[[HttpRequest], bool]:
 
 
 def _item(title: str, icon: str, model: str, page: str = "") -> dict[str, Any]:
-    """Return the link to a model's list, or to a page for users who may view the model."""
     return {
         "title": title,
         "icon": icon,
@@ -48,7 +47,6 @@ def _group(title: str, *items: dict[str, Any]) -> dict[str, Any]:
 
 
 def environment(request: HttpRequest) -> list[str] | None:
-    """Return the badge beside the title: its text and colour; none in production."""
     if settings.DEBUG:
         return ["Debugging", "danger"]
     if settings.DATABASE_IS_EMBEDDED:

@@ -1,8 +1,4 @@
-"""The admin's first page: a few counts that say what needs a person today.
-
-Each block is counted only for users who may see what it counts, and links to the list
-behind its numbers.
-"""
+"""The admin's first page: counts of what needs a person today, by what they may see."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -163,7 +159,6 @@ def _by_choice(
     choices: Iterable[Choices],
     query: dict[str, str] | None = None,
 ) -> list[LabelledCount]:
-    """Count rows by a field; `query` is how their list is narrowed to them."""
     wanted = list(choices)
     of_choice = rows.filter(**{f"{field}__in": wanted}).order_by()
     counts = dict(of_choice.values_list(field).annotate(Count("pk")))
@@ -180,7 +175,6 @@ def _by_choice(
 def _block(
     title: str, note: str, empty: str, page: str, counts: list[LabelledCount]
 ) -> Block:
-    """Return a block whose figures link to a page of the admin, narrowed to them."""
     most = max((count for _, count, _ in counts), default=0)
     figures = (
         Figure(

@@ -1,7 +1,6 @@
 """Every error of the REST interface as {"error": {"code", "message", "detail"?}}.
 
-`code` is for machines and stable, `message` for people, `detail` names fields. What
-broke inside is logged with the request's id; its text never reaches the caller.
+What broke inside is logged with the request's id; its text never reaches the caller.
 """
 
 import math
@@ -31,10 +30,7 @@ _SAID_BY_STATUS = {
 
 
 def exception_handler(exception: Exception, context: dict[str, Any]) -> Response | None:
-    """Turn an exception into its response; None for one nobody foresaw.
-
-    Django then logs that one and answers with `server_error`.
-    """
+    """Turn an exception into its response; None for one that Django logs."""
     if isinstance(exception, NescioError):
         response = _from_nescio(exception)
     else:
@@ -102,7 +98,6 @@ def _join(name: str, key: str) -> str:
 
 
 def _plain_error(request: HttpRequest, status: int) -> HttpResponse | None:
-    """Return the envelope for an API path outside the REST framework's hands."""
     if not request.path_info.startswith(API_PREFIX):
         return None
     code, message = _SAID_BY_STATUS[status]
@@ -123,5 +118,4 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Django's handler500; the exception is logged already."""
     return _plain_error(request, 500) or defaults.server_error(request)

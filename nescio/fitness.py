@@ -1,8 +1,7 @@
 """Is the database one that answers may be trusted to?
 
-An index that gives up on a selective filter, or one that loses rows on deletion, turns
-knowledge into false refusals without any error. So an unfit database is refused at the
-start of every process, and reported by the health check.
+An index that gives up on a selective filter, or loses rows on deletion, turns knowledge
+into false refusals without any error: an unfit database is refused at every start.
 """
 
 import logging
@@ -26,7 +25,6 @@ ITERATIVE_SCAN = "relaxed_order"
 
 
 def pgvector_version() -> tuple[str | None, str | None]:
-    """Return the version in this database and the one the server offers (one query)."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT (SELECT extversion FROM pg_extension WHERE extname = 'vector'),"
@@ -44,8 +42,8 @@ def is_new_enough(version: str) -> bool:
 def iterative_scan() -> str:
     """Return how far an HNSW scan goes on when a filter discards what it found.
 
-    A value set before the extension's library is loaded is kept unread, and a wrong one
-    falls back to "off" with no more than a warning; so the library is used first.
+    A wrong value falls back to "off" when the extension's library is loaded; so the
+    library is used first.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT '[1]'::vector <-> '[1]'::vector")
@@ -54,7 +52,6 @@ def iterative_scan() -> str:
 
 
 def pgvector_problem() -> str | None:
-    """Return what is wrong with pgvector and the remedy, None if it is fit."""
     installed, available = pgvector_version()
     offered = installed or available
     if offered is None:
@@ -74,7 +71,6 @@ def pgvector_problem() -> str | None:
 
 
 def iterative_scan_problem() -> str | None:
-    """Return what is wrong with the scan setting and the remedy, None if it took."""
     installed, _ = pgvector_version()
     if installed is None:  # not migrated yet
         return None
@@ -89,7 +85,6 @@ def iterative_scan_problem() -> str | None:
 
 
 def postgres_problem() -> str | None:
-    """Return what is wrong with the server's own version, None if it is fit."""
     with connection.cursor() as cursor:
         cursor.execute("SHOW server_version_num")
         version = int(cursor.fetchone()[0])
@@ -99,11 +94,7 @@ def postgres_problem() -> str | None:
 
 
 def role_problem(role: str) -> str | None:
-    """Return why row-level security would not bind the application, None if it does.
-
-    Args:
-        role: The one that statements are run as; "" for the one that signs in.
-    """
+    """Return why row-level security would not bind `role` ("": who signs in), if so."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT session_user, to_regclass('kb_entry') IS NOT NULL AND"
@@ -148,7 +139,6 @@ def role_problem(role: str) -> str | None:
 def check_database(
     app_configs: object, databases: Sequence[str] | None = None, **_: object
 ) -> list[checks.CheckMessage]:
-    """Django's system check, run by `migrate` and `check --database default`."""
     if not databases or "default" not in databases:
         return []
     with as_owner("start-up checks"):
@@ -162,11 +152,7 @@ def check_database(
 
 
 def require_fit_database() -> None:
-    """Refuse to start on an unfit database; one that is down may come up later.
-
-    Raises:
-        ImproperlyConfigured: It is unfit; the message holds every reason.
-    """
+    """Refuse to start on an unfit database; one that is down may come up later."""
     try:
         problems = check_database(None, databases=["default"])
     except OperationalError as error:

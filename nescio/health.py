@@ -1,10 +1,8 @@
 """GET /healthz: can this process answer questions? GET /healthz/live: does it run?
 
-A view of our own: of what it looks at, the packages for this know only the database, and
-their look at Celery needs a broadcast that a broker made of files does not have.
-
-The broker and the queue only degrade: questions are answered without them, so a load
-balancer must not take the web server away with them.
+Broker and queue only degrade: questions are answered without them, so a load balancer
+must not take the web server away with them. Packages for this know only the database,
+and ask Celery by a broadcast that a broker made of files does not have.
 """
 
 import socket
@@ -35,11 +33,7 @@ _LONGEST_QUEUE_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one look found.
-
-    Attributes:
-        is_vital: Whether questions can not be answered without it.
-    """
+    """What one look found; without what `is_vital`, questions can not be answered."""
 
     name: str
     ok: bool
@@ -48,14 +42,12 @@ class Finding:
 
 
 def look() -> tuple[Finding, ...]:
-    """Look at every part that answering needs; a part that is down delays for seconds only."""
     return (*_database(), *_models(), _broker())
 
 
 @never_cache
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:
-    """Return every finding; 503 while questions can not be answered."""
     findings = look()
     is_ready = all(finding.ok for finding in findings if finding.is_vital)
     status = "ok" if all(finding.ok for finding in findings) else "degraded"

@@ -17,7 +17,6 @@ _PLAIN = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 def current_request_id() -> str:
-    """Return the name of the request in progress, "-" outside of one."""
     return _current.get()
 
 
@@ -28,7 +27,6 @@ class RequestIdMiddleware:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer the request under its name."""
         given = request.headers.get(HEADER, "")
         name = given if _PLAIN.fullmatch(given) else uuid.uuid4().hex
         token = _current.set(name)
@@ -41,10 +39,7 @@ class RequestIdMiddleware:
 
 
 class RequestIdFilter(logging.Filter):
-    """Puts the request's name on each record."""
-
     def filter(self, record: logging.LogRecord) -> bool:
-        """Let every record through, named."""
         record.request_id = current_request_id()
         return True
 
@@ -80,15 +75,12 @@ _BY_PREFIX: tuple[tuple[str, Mapping[str, list[str]]], ...] = (
 
 
 class ContentSecurityMiddleware(CSPMiddleware):
-    """Sends the strict policy, loosened by path."""
-
     def get_policy_parts(
         self,
         request: HttpRequest,
         response: HttpResponseBase,
         report_only: bool = False,
     ) -> PolicyParts:
-        """Return the parts of the policy, with the path's replacements."""
         parts = super().get_policy_parts(request, response, report_only)
         for prefix, replacements in _BY_PREFIX:
             if request.path_info.startswith(prefix):

@@ -1,7 +1,4 @@
-"""`python -m nescio.probe_health`: exit status 0 when this machine's web server is ready.
-
-For container health checks, whose image has no curl.
-"""
+"""`python -m nescio.probe_health`: status 0 when ready, for images without curl."""
 
 import http.client
 import os
@@ -9,7 +6,6 @@ import sys
 
 
 def main() -> int:
-    """Ask /healthz on NESCIO_PORT; 1 when it is not ready or not there."""
     port = int(os.environ.get("NESCIO_PORT", "8000"))
     # The server refuses a host name that is not its own.
     host = os.environ.get("NESCIO_ALLOWED_HOSTS", "localhost").partition(",")[0]

@@ -37,11 +37,7 @@ class BodyTooLargeError(APIException):
 
 
 class BoundedJSONParser(JSONParser):
-    """UTF-8 JSON of at most DATA_UPLOAD_MAX_MEMORY_SIZE bytes and MAX_DEPTH levels.
-
-    The library's parser reads a body of any size and fails on deep nesting with
-    whatever the interpreter's stack gives.
-    """
+    """UTF-8 JSON of at most DATA_UPLOAD_MAX_MEMORY_SIZE bytes and MAX_DEPTH levels."""
 
     def parse(
         self,
@@ -49,13 +45,6 @@ class BoundedJSONParser(JSONParser):
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
     ) -> Any:  # noqa: ANN401  # whatever JSON holds
-        """Return the parsed body.
-
-        Raises:
-            BodyTooLargeError: It has too many bytes.
-            ParseError: It is not JSON, nested too deeply, or holds NUL or half a
-                surrogate pair.
-        """
         limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         body = stream.read(limit + 1)
         if len(body) > limit:
@@ -136,11 +125,6 @@ class BoundedUploadHandler(FileUploadHandler):
         boundary: str,
         encoding: str | None = None,
     ) -> tuple[QueryDict, MultiValueDict[str, Any]] | None:
-        """Let the other handlers do it, unless it is too large.
-
-        Raises:
-            UploadTooLargeError: It is.
-        """
         limit = settings.IMPORT_MAX_MIB * 1024 * 1024
         if content_length > limit + _FORM_BYTES:
             raise UploadTooLargeError(
@@ -161,10 +145,7 @@ if TYPE_CHECKING:  # the library's views import this module by settings
 
 
 class MethodsOnly(BaseMetadata):
-    """What OPTIONS tells: the methods; the schema tells the rest.
-
-    The library's own looks rows up to tell which fields could be written.
-    """
+    """What OPTIONS tells: the methods alone; the library's own looks rows up."""
 
     def determine_metadata(
         self, request: Request, view: "APIView"

@@ -52,8 +52,6 @@ _ALWAYS = ("401", "403", "406", "429", "503")
 
 
 class ApiTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # untyped in the library
-    """How a token is sent."""
-
     target_class = "accounts.authentication.ApiTokenAuthentication"
     name = "token"
     priority = 1
@@ -73,7 +71,6 @@ def summarize(
     request: object,
     public: bool,
 ) -> dict[str, Any]:
-    """Title each operation, for the page's list: by default its first sentences."""
     for methods in result["paths"].values():
         for operation in methods.values():
             first, _, _ = operation.get("description", "").partition("\n\n")
@@ -87,7 +84,6 @@ def document_errors(
     request: object,
     public: bool,
 ) -> dict[str, Any]:
-    """Add to each operation the errors it can give, all of one shape."""
     components = result.setdefault("components", {})
     components.setdefault("schemas", {})["Error"] = _ENVELOPE
     components["responses"] = {

@@ -1,5 +1,3 @@
-"""Every address: the REST interface under /api/v1/, pages, admin, health."""
-
 from django.contrib import admin
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import URLPattern, URLResolver, include, path

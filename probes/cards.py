@@ -55,7 +55,6 @@ class ProbeKind(StrEnum):
 
     @property
     def weights_file(self) -> str:
-        """The name of the file beside the card."""
         joint = self is ProbeKind.JOINT
         return "weights.json" if joint else "probe.safetensors"
 
@@ -67,11 +66,6 @@ _UNPLACED: Final = frozenset({ProbeKind.JOINT, ProbeKind.DIRECTIONS})
 
 
 def answer_kind(name: str) -> ProbeKind:
-    """Return the kind of that name, if such a probe is asked of every answer.
-
-    Raises:
-        ValueError: There is no such kind, or it is asked of none.
-    """
     kind = ProbeKind(name)
     if kind not in ANSWER_KINDS:
         raise ValueError(f"a {kind.value} probe is asked of no answer")
@@ -85,20 +79,15 @@ class ProbeCard:
     Attributes:
         language_model: Fingerprint of the model whose activations or signals it reads;
             it never serves another.
-        language_model_name: That model's name, for people.
         form: Which form of prompt and answer was read; "" where none is (joint).
         layer: 0-based block that is read; None where none is (joint), or all are (directions).
         part: "block" or "ffn"; "" where none is.
         temperature: Divides the logits, fitted on held-out answers; 1 where the fit is
             calibrated by itself.
-        data_sha256: Digest of the labelled answers that it was fitted on.
-        sizes: Counts by name: answers, groups, width.
-        settings: How it was fitted.
         inputs: For a joint probe, the fingerprint of each probe whose confidence it
             reads, by kind.
         metrics: What was measured on answers that neither fitting nor its early stop
             saw, by name.
-        weights_sha256: Digest of the file of weights.
     """
 
     kind: ProbeKind
@@ -118,14 +107,6 @@ class ProbeCard:
 
 @dataclass(frozen=True, slots=True)
 class ProbeFiles:
-    """The two files of a probe, wherever they came from.
-
-    Attributes:
-        name: What messages call it: a directory, an upload, a row.
-        card: UTF-8 JSON.
-        weights: As the card's kind keeps them.
-    """
-
     name: str
     card: bytes
     weights: bytes
@@ -141,10 +122,7 @@ class ProbeFiles:
         return cls(str(directory), card, weights)
 
     def write(self, directory: Path) -> None:
-        """Write the files; the card, which names the weights' digest, comes last.
-
-        A write that was broken off leaves files that are refused.
-        """
+        """Write the files; the card comes last, so that half a write is refused."""
         directory.mkdir(parents=True, exist_ok=True)
         (directory / self.parsed().kind.weights_file).write_bytes(self.weights)
         (directory / CARD).write_bytes(self.card)
@@ -157,7 +135,6 @@ class ProbeFiles:
         return digest.hexdigest()
 
     def parsed(self) -> ProbeCard:
-        """Return what the card says, whatever the weights are."""
         if len(self.card) > MAX_CARD_BYTES:
             raise self.damaged(f"its card has {len(self.card):,} bytes")
         try:
@@ -166,14 +143,7 @@ class ProbeFiles:
             raise self.damaged(reason(error)) from error
 
     def checked(self, *, language_model: str | None = None) -> ProbeCard:
-        """Return what the card says of exactly these weights.
-
-        Args:
-            language_model: Fingerprint of the model that it is to serve, if any.
-
-        Raises:
-            ProbeMismatchError: It was fitted for another language model.
-        """
+        """Return what the card says of exactly these weights, fitted for this model."""
         card = self.parsed()
         if len(self.weights) > MAX_WEIGHTS_BYTES:
             raise self.damaged(f"its weights have {len(self.weights):,} bytes")
@@ -195,7 +165,6 @@ class ProbeFiles:
 
 
 def card_bytes(card: ProbeCard, weights: bytes) -> bytes:
-    """Return a card as its file, with the digest of these weights."""
     digest = hashlib.sha256(weights).hexdigest()
     return card_text({**asdict(card), "weights_sha256": digest}, FORMAT)
 
@@ -227,11 +196,10 @@ Card = TypeVar("Card", bound="DataclassInstance")
 def validated(
     kind: type[Card], row: dict[str, Any], version: int
 ) -> tuple[Card, dict[str, Any]]:
-    """Return a card of its file's object, checked, and the fields that it does not know.
+    """Return a card of its file's object and the fields that it does not know.
 
     Raises:
         ValueError: The format is another one, or a value is not as declared.
-        KeyError: A field is missing.
     """
     rest = dict(row)
     if (found := rest.pop("format")) != version:
@@ -253,11 +221,7 @@ def read_beside(
     version: int,
     damaged: Callable[[Path, str], ModelError],
 ) -> Card:
-    """Read a card file, checked against the weights' file beside it.
-
-    Args:
-        damaged: Makes the error of a directory and why it can't be used.
-    """
+    """Read a card file, checked against the weights' file beside it."""
     try:
         said, rest = validated(kind, json.loads(card.read_text("utf-8")), version)
         if rest:
@@ -271,13 +235,11 @@ def read_beside(
 
 
 def sha256_of(file: Path) -> str:
-    """Return a file's digest, 64 hex digits."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def reason(error: Exception) -> str:
-    """Say in one line what was wrong with a file."""
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False)[0]
         name = ".".join(map(str, first["loc"]))

@@ -14,16 +14,9 @@ Numbers = NDArray[np.float64]
 def require_labels(
     is_right: Sequence[bool], what: str, answers: int, of_each: int
 ) -> None:
-    """Refuse to start on what nothing can be learnt from.
+    """Refuse fewer labels than `answers`, or fewer right or wrong ones than `of_each`.
 
-    Args:
-        is_right: The label of each answer.
-        what: What the answers are for, to follow "labelled answers" in the message.
-        answers: The least number of them.
-        of_each: The least number of right ones, and of wrong ones.
-
-    Raises:
-        TooFewLabelsError: There are too few answers, or nearly all are right or wrong.
+    `what` says what the answers are for, to follow "labelled answers" in the message.
     """
     right = sum(is_right)
     if len(is_right) < answers or min(right, len(is_right) - right) < of_each:
@@ -37,15 +30,13 @@ def require_labels(
 def fit_logistic(
     features: Numbers, labels: Numbers, strength: float
 ) -> tuple[float, Numbers]:
-    """Return intercept and weights of the least penalised loss.
-
-    Convex, so that no seed and no early stop matter.
+    """Return intercept and weights of the least penalised loss; convex, so seedless.
 
     Args:
         features: Shape (rows, features), of about the same scale each.
         labels: 1 or 0, both among them, shape (rows,).
-        strength: The loss is summed over the rows and half of `strength` times the
-            squared weights is added; the intercept is not penalised.
+        strength: Half of it times the squared weights is added to the sum over the
+            rows.
     """
     # Takes a second, which a process that fits nothing should not pay for.
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415

@@ -1,14 +1,12 @@
 """The joint probe: one confidence from all signals of an answer together.
 
-Logistic regression over named signals, which is calibrated by how it is fitted.
-
-A signal that was not measured says nothing: it counts as its mean, and a weight of its
-own tells what it means that it is missing, where that happened often enough to be learnt.
+Logistic regression, calibrated by how it is fitted. A signal that was not measured
+counts as its mean, and has a weight of its own where that happened often enough.
 
 References:
-    Platt, "Probabilistic outputs for support vector machines" (1999): a logistic curve
-    over scores. Hastie, Tibshirani and Friedman, "The elements of statistical learning"
-    (2009), sections 4.4 and 9.6: the fit, and missing predictors.
+    Platt, "Probabilistic outputs for support vector machines" (1999). Hastie,
+    Tibshirani and Friedman, "The elements of statistical learning" (2009), sections 4.4
+    and 9.6.
 """
 
 import json
@@ -42,7 +40,6 @@ class JointSettings:
     """How a joint probe is fitted; the fit is convex, so that no seed is needed.
 
     Attributes:
-        signals: What is read, by name; each at most once.
         log_odds: Those of them that are probabilities and are read as log-odds.
         strength: Penalty on the squared weights, in answers: a weight of 1 deviation
             costs as much as half of `strength` answers' log-likelihood units.
@@ -58,9 +55,7 @@ class Term:
     """What one signal adds to the log-odds that an answer is right.
 
     Attributes:
-        is_log_odds: Whether the signal is a probability that is read as log-odds.
         mean: Of the measured values, after that.
-        deviation: Their standard deviation, above 0.
         weight: Log-odds for each deviation above the mean.
         missing: Log-odds where the signal was not measured.
     """
@@ -83,10 +78,7 @@ class JointProbe:
     """Confidence in [0, 1] that an answer is right, from its signals.
 
     Attributes:
-        language_model: Fingerprint of the model whose signals it was fitted on; it
-            never serves another.
         intercept: Log-odds where every signal is at its mean.
-        terms: By the signal's name.
         inputs: Fingerprints of the probes whose confidences are among the signals, by
             kind.
     """
@@ -97,7 +89,6 @@ class JointProbe:
     inputs: Mapping[str, str]
 
     def confidence(self, signals: Signals) -> float:
-        """Return the confidence; signals that it does not know are left out."""
         total = self.intercept + sum(
             term.log_odds(signals.get(name)) for name, term in self.terms.items()
         )
@@ -112,10 +103,7 @@ def fit_joint(
     settings: JointSettings,
     inputs: Mapping[str, str] | None = None,
 ) -> JointProbe:
-    """Fit on labelled answers, given by their signals.
-
-    A signal that was never measured, or never differs, is left out.
-    """
+    """Fit on labelled answers; signals never measured, or never differing, drop out."""
     require_labels(is_right, "to fit on", *_MIN_TO_FIT)
     measured = {
         name: np.array(
@@ -185,12 +173,6 @@ def _read(value: float | None, *, is_log_odds: bool) -> float:
 def joint_files(
     probe: JointProbe, settings: JointSettings, card: ProbeCard
 ) -> ProbeFiles:
-    """Return a fitted probe as files.
-
-    Args:
-        settings: What it was fitted with.
-        card: What the probe does not know of itself; the rest is filled in here.
-    """
     said = {
         "intercept": probe.intercept,
         "terms": {name: asdict(term) for name, term in probe.terms.items()},

@@ -11,7 +11,6 @@ from probes.cards import ANSWER_KINDS, ProbeCard, ProbeFiles, ProbeKind
 
 class ProbeQuerySet(models.QuerySet["Probe"]):
     def light(self) -> Self:
-        """Without the weights, which no list needs."""
         return self.defer("weights")
 
     def serving(self) -> Self:
@@ -108,7 +107,6 @@ class Probe(models.Model):
 
     @property
     def parsed_card(self) -> ProbeCard:
-        """What the card says; the weights are not read for it."""
         return ProbeFiles(str(self), self.card.encode(), b"").parsed()
 
     @property

@@ -23,7 +23,6 @@ _LOCKS = 0x50524F42  # the class of this module's advisory locks
 def load_probe(
     files: ProbeFiles, *, language_model: str
 ) -> "AbstentionProbe | DirectionSet | JointProbe":
-    """Return the probe, or the directions, for the model of that fingerprint."""
     kind = files.parsed().kind
     if kind is ProbeKind.JOINT:
         return joint_from(files, language_model=language_model)
@@ -70,9 +69,6 @@ def promote(probe_id: int, state: str, *, by: AbstractBaseUser | None) -> Probe:
     """Let a probe run in shadow, or activate it in place of the active one.
 
     Activating the former one again undoes it.
-
-    Raises:
-        ProbeStateError: It is in that state already, or can't be brought into it.
     """
     if state not in (State.SHADOW, State.ACTIVE):
         raise ProbeStateError(f"A probe is promoted to shadow or active, not {state}.")
@@ -97,11 +93,7 @@ def promote(probe_id: int, state: str, *, by: AbstractBaseUser | None) -> Probe:
 
 
 def retire(probe_id: int, *, by: AbstractBaseUser | None) -> Probe:
-    """Ask a probe no more; it is kept, and can be promoted again.
-
-    Raises:
-        ProbeStateError: It is retired already.
-    """
+    """Ask a probe no more; it is kept, and can be promoted again."""
     with transaction.atomic():
         probe = _locked(probe_id)
         if probe.state == State.RETIRED:
@@ -172,7 +164,6 @@ NOTE: Final = "Comes with the product."
 
 
 def unregistered(directory: Path = DIRECTORY) -> list[ProbeFiles]:
-    """Return the probes below `directory` that are not registered (one query)."""
     found = [
         ProbeFiles.read(card.parent) for card in sorted(directory.glob(f"*/{CARD}"))
     ]
@@ -185,9 +176,8 @@ def unregistered(directory: Path = DIRECTORY) -> list[ProbeFiles]:
 def register_shipped(directory: Path = DIRECTORY) -> list[Probe]:
     """Register the probes below `directory` that are not, and return them.
 
-    Each is activated for its own language model, and serves no other, unless one of
-    its kind is active there. What was done with it afterwards is left: it is looked at
-    once.
+    Each is activated for its own language model, unless one of its kind is active
+    there. What was done with it afterwards is left.
     """
     made = []
     for files in unregistered(directory):

@@ -18,7 +18,5 @@ class Part(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Tap:
-    """A place in a model: a 0-based block and what of it."""
-
     layer: int
     part: Part = Part.BLOCK

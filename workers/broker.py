@@ -1,10 +1,9 @@
 """Celery's broker made of files: kombu's file system transport, made safe against kills.
 
 kombu's own writes a message under its final name, so that a reader may find it half
-written, or for ever if the writer is killed there, and its worker stops at such a file;
-it also shares a table of bindings through files that are empty while they are made. Here a
-message appears whole by a rename, an unreadable one is dropped (the sweep notifies again),
-and every queue is bound to the exchange and routing key of its own name.
+written, and its worker stops at such a file; it shares a table of bindings through
+files that are empty while they are made. Here a message appears whole by a rename, an
+unreadable one is dropped (the sweep notifies again), and bindings are fixed.
 """
 
 import logging
@@ -24,8 +23,6 @@ _FORGOTTEN_SECONDS = 3_600
 
 
 class Channel(filesystem.Channel):
-    """One process's view of the folder `data_folder` of the transport options."""
-
     supports_fanout = False
 
     def __init__(self, connection: "Transport", **options: object) -> None:
@@ -52,7 +49,6 @@ class Channel(filesystem.Channel):
     def get_table(  # type: ignore[override]  # its two parents disagree
         self, exchange: str
     ) -> list[tuple[str, str, str]]:
-        """Return the one binding of an exchange: the queue that has its name."""
         return [filesystem.exchange_queue_t(exchange, "", exchange)]
 
     def _queue_bind(

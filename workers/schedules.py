@@ -1,7 +1,4 @@
-"""What beat rings for, and how often.
-
-Two beats do no harm: every task here may run twice at the same time.
-"""
+"""What beat sends, and how often; every task here may run twice at the same time."""
 
 from datetime import timedelta
 
@@ -10,7 +7,6 @@ from django.conf import settings
 
 
 def schedules() -> dict[str, dict[str, object]]:
-    """Return Celery's beat schedule; a task that was not begun in time is dropped."""
     sweep_every: timedelta = settings.JOB_SWEEP_INTERVAL
     # When each task is sent, and after how many seconds it is dropped.
     times: dict[str, tuple[timedelta | crontab, float]] = {

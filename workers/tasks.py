@@ -1,9 +1,8 @@
 """Celery's tasks: thin, for the Job row is the truth and the broker only notifies.
 
-Child processes learn from one shared byte that the worker is shutting down: a warm
-shutdown lets a task end, which may take an hour; a job rather gives its lease back after
-the present step. It is no lock that a killed process could leave held, and no signal that
-could break a step off.
+Child processes learn from one shared byte that the worker is shutting down: a job then
+gives its lease back after the present step. It is no lock that a killed process could
+leave held, and no signal that could break a step off.
 """
 
 import logging
@@ -35,7 +34,6 @@ _flag = mmap.mmap(-1, 1)
 
 
 def is_stopping() -> bool:
-    """Tell whether this worker was asked to shut down."""
     return _flag[0] != 0
 
 
@@ -71,13 +69,11 @@ weigh_votes = _enqueuing("qa.weigh_votes")
 
 @shared_task(name=RUN_TASK)
 def run_job(job_id: str) -> None:
-    """Run the job if it is due; a second delivery does nothing."""
     run(UUID(job_id), HANDLERS, is_stopping=is_stopping)
 
 
 @shared_task(name="workers.sweep")
 def sweep() -> None:
-    """Notify workers of the jobs that nobody works on."""
     notified = notify_overdue()
     if notified:
         logger.info("Notified again of %d jobs.", notified)
@@ -96,7 +92,6 @@ def prune() -> None:
 
 @shared_task(name="workers.keep_vector_index")
 def keep_vector_index() -> None:
-    """Build the active model's vector index once there are many entries."""
     vector_index.build_where_it_pays(active_model())
 
 
@@ -132,7 +127,6 @@ def ask_again() -> None:
 
 @shared_task(name="workers.send_notices")
 def send_notices() -> None:
-    """Have notices tried again that an outage kept back."""
     notices.send_late()
 
 
@@ -144,7 +138,6 @@ def draw_reviews() -> None:
 
 @shared_task(name="workers.retrain")
 def retrain() -> None:
-    """Have probes retrained where enough reviews came."""
     retrainings.enqueue_due()
 
 

@@ -1,13 +1,10 @@
-"""The connection of `settings.DATABASES`: every statement is run for who is said to read.
+"""The connection of `settings.DATABASES`: every statement is run for its reader.
 
-`application_name` carries the reader. Of all settings that a client may choose freely it
-is the one that PostgreSQL reports back after each change, also after one that a rollback,
-or a rollback to a savepoint, took back. So before each statement what the connection
-stands at is compared with `accounts.acting.reader()`, without asking the server, and set
-where it differs: nothing that an earlier request left on a pooled connection is ever
-read by. Poolers in transaction mode, such as PgBouncer, carry it along with their client.
-
-The role is set together with it, in one message, and so taken back together with it.
+`application_name` carries the reader: of all settings that a client may choose freely
+PostgreSQL reports it back after each change, a rollback's too. So before each statement
+it is compared with `accounts.acting.reader()`, without asking the server, and set
+together with the role where it differs. Poolers in transaction mode, such as PgBouncer,
+carry it along with their client.
 """
 
 from collections.abc import Callable
@@ -34,22 +31,17 @@ class _Cursor(CursorWrapper):
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """A connection that runs each statement for who is said to read."""
-
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401  # Django's
         super().__init__(*args, **kwargs)
         self.execute_wrappers.append(self._tell_and_execute)
 
     def get_connection_params(self) -> dict[str, Any]:
-        """Begin as no reader, whatever the address or the environment names."""
         return {**super().get_connection_params(), "application_name": "nescio"}
 
     def make_cursor(self, cursor: Any) -> CursorWrapper:  # noqa: ANN401  # the driver's
-        """Return a cursor that copies and streams for the reader too."""
         return _Cursor(cursor, self)
 
     def tell_reader(self) -> None:
-        """Make the connection's reader the one who is said to read, if it is another."""
         pgconn = self.connection.pgconn
         wanted = reader()
         known = pgconn.parameter_status(_CARRIER)

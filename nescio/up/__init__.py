@@ -1,7 +1,4 @@
-"""`manage.py up`: the whole system as one command, and down again without a trace.
-
-`session` is the order of events; every other module is one of its parts.
-"""
+"""`manage.py up`: the whole system as one command; `session` is the order of events."""
 
 
 # What keeps `up` from going on, shown to the one who typed it.

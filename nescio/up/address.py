@@ -11,8 +11,6 @@ _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # compared, n
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Host and port, such as 127.0.0.1 and 8000."""
-
     host: str
     port: int
 
@@ -22,12 +20,10 @@ class Address:
 
     @property
     def url(self) -> str:
-        """The address as a browser on this machine takes it, without a trailing slash."""
         host = self.reachable_host
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     def require_free(self) -> None:
-        """Raise UpError unless the port can be listened on."""
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         with socket.socket(family, socket.SOCK_STREAM) as probe:
             # As servers do: a connection that lately closed does not hold the port.

@@ -1,7 +1,7 @@
 """The first administrator and the token of `up`: generated, kept, never fixed.
 
-The file is written before the database, so that a start that is killed between the two
-leaves no account whose password nobody knows.
+The file is written before the database, so that a killed start leaves no account whose
+password nobody knows.
 """
 
 import json
@@ -25,13 +25,7 @@ _PASSWORD_LENGTH = 20  # 119 bits
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What signs in.
-
-    Attributes:
-        username: The administrator's name.
-        admin_password: None once the administrator has chosen another one.
-        token: Of the REST interface, in `Authorization: Token ...`.
-    """
+    """What signs in; no password once the administrator has chosen another one."""
 
     username: str = USERNAME
     admin_password: str | None = field(default=None, repr=False)
@@ -39,10 +33,7 @@ class Credentials:
 
 
 def ensure_credentials(file: Path) -> Credentials:
-    """Return what signs in, made where it is missing or works no more.
-
-    A password that somebody changed is left alone.
-    """
+    """Return what signs in, made where it is missing; a changed password stays."""
     kept = _read(file)
     account = _administrator()
     if account is None:

@@ -15,8 +15,7 @@ _POLL_SECONDS = 2.0
 class EmbeddedDatabase:
     """The embedded PostgreSQL during one `up`.
 
-    A server that was running before belongs to someone else and is left running, unless
-    an earlier `up` that was killed had started it.
+    A server that was running before is left running, unless a killed `up` started it.
     """
 
     def __init__(self, places: Places, say: Callable[[str], None]) -> None:
@@ -27,11 +26,6 @@ class EmbeddedDatabase:
         self._watcher = threading.Thread(target=self._watch, name="database-watcher")
 
     def start(self) -> None:
-        """Start the server if it does not run, and go on watching it.
-
-        Raises:
-            UpError: It did not come up.
-        """
         running = postgres.running(self._places)
         self._is_ours = running is None or running == _recorded(self._places)
         try:
@@ -71,7 +65,6 @@ class EmbeddedDatabase:
 
 
 def stop_left_over_database(places: Places) -> bool:
-    """Stop the server that a killed `up` left running; True if there was one."""
     running = postgres.running(places)
     if running is None or running != _recorded(places):
         return False
@@ -85,7 +78,6 @@ def _record_file(places: Places) -> Path:
 
 
 def _recorded(places: Places) -> postgres.Server | None:
-    """Return the run of the server that an `up` started, if that is known."""
     try:
         return postgres.Server(**json.loads(_record_file(places).read_text()))
     except (FileNotFoundError, ValueError, TypeError):

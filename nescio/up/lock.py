@@ -16,10 +16,7 @@ class AlreadyServedError(UpError):
 
 @contextmanager
 def hold(file: Path, url: str) -> Iterator[None]:
-    """Hold the lock `file` for the length of the block; `url` is shown to latecomers.
-
-    The kernel releases it when its holder dies, however it dies: there is no stale lock.
-    """
+    """Hold the lock `file` for the block; the kernel releases it when its holder dies."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         stream = file.open("a+")
@@ -42,7 +39,6 @@ def hold(file: Path, url: str) -> Iterator[None]:
 
 
 def holder(file: Path) -> int | None:
-    """Return the process id of the live `up` that holds `file`, None without one."""
     try:
         with file.open() as stream:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -26,10 +26,7 @@ from qa.policies.services import ensure_default_policy
 
 
 def is_done() -> bool:
-    """Tell from the tables whether models and knowledge were prepared before.
-
-    The web server checks the models' digests once more when it loads them.
-    """
+    """Tell from the tables whether models and knowledge were prepared before."""
     has_language_model = (
         settings.LANGUAGE_MODEL != "bundled"
         or bool(settings.LANGUAGE_SERVER_URL)
@@ -57,7 +54,6 @@ def migrate(console: Console) -> None:
 
 
 def prepare_models(console: Console) -> None:
-    """Check the bundled models and convert the language model, once."""
     if settings.LANGUAGE_MODEL == "bundled" and not settings.LANGUAGE_SERVER_URL:
         with _bar(console) as progress:
             task = progress.add_task("Language model", total=1.0)
@@ -73,18 +69,12 @@ def prepare_models(console: Console) -> None:
 
 
 def register_probes(console: Console) -> None:
-    """Register the probes that come along for the bundled language model, once."""
     made = register_shipped() if _reads_with_bundled_model() else []
     if made:
         console.print(f"Probes: {len(made)} registered")
 
 
 def load_knowledge(console: Console) -> None:
-    """Load the demonstration knowledge in the name of the first administrator, once.
-
-    Raises:
-        UpError: There is no administrator yet.
-    """
     author = User.objects.filter(is_superuser=True, is_active=True).first()
     if author is None:
         msg = "There is no administrator yet. Make one: .venv/bin/python manage.py createsuperuser"

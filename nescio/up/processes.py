@@ -1,11 +1,11 @@
-"""The processes of a running system: started, watched, restarted, stopped, left over.
+"""The processes of a running system: web server, worker, scheduler.
 
-The web server is granian with threads. Measured on two cores against gunicorn's threaded
-worker, both with one process and eight threads on a view with one query: the same p50
-(0.6 ms) for one client, 27 % and 74 % more requests a second for 8 and 32 clients, with a
-third less p99. Both send a stream's pieces as they are made, close the generator of a
-reader who has gone, and let open requests end on SIGTERM. One process: the models are
-loaded once, and their work runs outside the interpreter's lock.
+The web server is granian, one process with threads: the models are loaded once, and
+their work runs outside the interpreter's lock. Against gunicorn's threaded worker (two
+cores, eight threads, a view with one query): the same p50 (0.6 ms) for one client, 27 %
+and 74 % more requests a second for 8 and 32 clients, with a third less p99. Both send a
+stream's pieces as they are made, close the generator of a reader who has gone, and let
+open requests end on SIGTERM.
 """
 
 import os
@@ -30,15 +30,12 @@ MARK = "NESCIO_STARTED_BY_UP_FOR"
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """One process to keep running."""
-
     name: str
     command: tuple[str, ...]
     log: Path
 
 
 def children(address: Address) -> tuple[Child, ...]:
-    """Return web server, worker and scheduler, in the order to start them."""
     logs = settings.PLACES.logs
     celery = (sys.executable, "-m", "celery", "--app", "nescio")
     return (
@@ -77,8 +74,7 @@ def children(address: Address) -> tuple[Child, ...]:
 def environment(threads: int) -> Mapping[str, str]:
     """Return the environment of a child whose numeric libraries use `threads` each.
 
-    Every library that would take all cores is limited before it is loaded: on a
-    busy machine two torch threads on two cores are 70 times slower than one.
+    Two torch threads on a busy two-core machine are 70 times slower than one.
     """
     pinned = {
         name: str(threads)
@@ -124,11 +120,7 @@ class _Run:
 
 
 class Supervisor:
-    """Runs children, each the head of a process group of its own.
-
-    A Ctrl-C in the terminal so reaches only the supervisor, which stops the children in
-    good order. `say` is called from the watching thread.
-    """
+    """Runs children, each the head of a process group: Ctrl-C reaches only us."""
 
     def __init__(
         self, environment: Mapping[str, str], say: Callable[[str], None]
@@ -142,7 +134,6 @@ class Supervisor:
 
     @property
     def deaths(self) -> int:
-        """How often a child ended that was not asked to."""
         return self._deaths
 
     def start(self, children: Sequence[Child]) -> None:
@@ -152,10 +143,7 @@ class Supervisor:
         self._watcher.start()
 
     def stop(self, grace_seconds: float) -> None:
-        """Ask every child to end, wait, and kill what is left of their groups.
-
-        Only the head of a group is asked: a worker's own children must end their step.
-        """
+        """Ask the heads of the groups to end, wait, and kill what is left."""
         self._stopping.set()
         if self._watcher.ident is not None:
             self._watcher.join()
@@ -250,8 +238,8 @@ def find(var: Path) -> Sequence[psutil.Process]:
     """Return the live processes that an `up` for `var` started, whatever their parent is now.
 
     They are known by a mark in their environment, which their own children inherit: no
-    list of pids that a kill could leave half written, or that other processes could
-    come to bear.
+    list of pids that a kill could leave half written, or that others could come to
+    bear.
     """
     ours = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
     return [
@@ -262,7 +250,6 @@ def find(var: Path) -> Sequence[psutil.Process]:
 
 
 def end(processes: Sequence[psutil.Process], grace_seconds: float) -> None:
-    """Ask the processes to end, and kill those that have not after `grace_seconds`."""
     for process in processes:
         try:
             process.terminate()

@@ -1,4 +1,4 @@
-"""The demonstration questions: choosing, asking over HTTP, and printing what came back."""
+"""The demonstration questions: choosing them, asking over HTTP, printing outcomes."""
 
 import http.client
 import json
@@ -32,11 +32,7 @@ _ASK_SECONDS = 120
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A demonstration question with what came back.
-
-    Attributes:
-        seconds: Round trip over HTTP.
-    """
+    """A demonstration question with what came back after so many seconds."""
 
     expected: Case
     answer: Mapping[str, object]
@@ -44,7 +40,6 @@ class Asked:
 
     @property
     def is_as_expected(self) -> bool:
-        """Whether outcome, gate and reason are the expected ones, and the text holds what it should."""
         wanted, got = self.expected, self.answer
         if bool(got["answered"]) != wanted.is_answerable:
             return False
@@ -79,11 +74,6 @@ def choose(cases: Sequence[Case], count: int) -> tuple[Case, ...]:
 
 
 def ask(address: Address, token: str, case: Case) -> Asked:
-    """Ask one question with one user's token.
-
-    Raises:
-        UpError: The server did not answer the question with 200.
-    """
     connection = http.client.HTTPConnection(
         address.reachable_host, address.port, timeout=_ASK_SECONDS
     )
@@ -116,7 +106,6 @@ def ask(address: Address, token: str, case: Case) -> Asked:
 
 
 def health(address: Address) -> tuple[bool, Mapping[str, object]]:
-    """Return whether the server is ready, and what it says; an empty answer while it is not up."""
     connection = http.client.HTTPConnection(
         address.reachable_host, address.port, timeout=30
     )
@@ -146,7 +135,6 @@ _TOKEN_LIFE = timedelta(hours=1)
 
 @contextmanager
 def demonstration_tokens() -> Iterator[Mapping[str, str]]:
-    """Hand out a token for each asker, and revoke them at the end."""
     issued = {
         name: create_token(user=user, name="demonstration", expires_in=_TOKEN_LIFE)
         for name, user in ensure_demonstration_users().items()
@@ -166,7 +154,6 @@ _MANY_PIECES = 4
 
 
 def outcome(number: int, asked: Asked) -> RenderableType:
-    """Return one question with its outcome, gate, reason, text and evidence."""
     answer = asked.answer
     answered = bool(answer["answered"])
     head = Text.assemble((f"{number:>3}. ", "dim"), (asked.expected.question, "bold"))
@@ -188,7 +175,6 @@ def outcome(number: int, asked: Asked) -> RenderableType:
 
 
 def summary(all_asked: Sequence[Asked]) -> RenderableType:
-    """Return one line over all questions."""
     answered = sum(bool(asked.answer["answered"]) for asked in all_asked)
     expected = sum(asked.is_as_expected for asked in all_asked)
     return Text(
@@ -201,7 +187,6 @@ def summary(all_asked: Sequence[Asked]) -> RenderableType:
 def welcome(
     console: Console, address: Address, credentials: Credentials, up_file: str
 ) -> None:
-    """Print where the system is, how to sign in, and a line that works when pasted."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim")
     table.add_column(overflow="fold")

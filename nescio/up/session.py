@@ -1,4 +1,4 @@
-"""One `up` from the first look to the last process, in order, and the signals that stop it."""
+"""One `up` from the first look to the last process, and the signals that end it."""
 
 import signal
 import subprocess
@@ -46,11 +46,9 @@ class StopGate:
         self._is_open = True
 
     def close(self) -> None:
-        """Let nothing interrupt from here on."""
         self._is_open = False
 
     def receive(self, number: int, frame: FrameType | None) -> None:
-        """Raise Stop at the first signal; what stops already is not stopped again."""
         if self._is_open:
             self._is_open = False
             raise Stop
@@ -83,12 +81,7 @@ def wait_until_ready(
     processes: tuple[Child, ...],
     console: Console,
 ) -> None:
-    """Return once the health check says so.
-
-    Raises:
-        UpError: The processes keep ending, or it takes too long; with what was lacking
-            and the ends of the logs.
-    """
+    """Return once the health check says so; else say what was lacking."""
     give_up_at = time.monotonic() + _READY_SECONDS
     lacking = "the web server"
     with console.status("Starting web server, worker and scheduler") as status:
@@ -133,13 +126,7 @@ _LATER_QUESTIONS = 4
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the caller wants.
-
-    Attributes:
-        questions: How many demonstration questions are asked; None is a dozen at the
-            first start and a few at later ones.
-        is_check: Stop after the questions instead of serving.
-    """
+    """What the caller wants; no number of questions: a dozen at first, a few later."""
 
     address: Address
     questions: int | None = None
@@ -181,7 +168,6 @@ def stop(console: Console) -> None:
 
 
 def clear_away_a_killed_run(console: Console) -> bool:
-    """End what an earlier `up` that was killed left running; True if there was any."""
     places: Places = settings.PLACES
     places.up_file.unlink(missing_ok=True)
     rest = orphans.find(places.var)
@@ -238,7 +224,6 @@ def _require_fit_database() -> None:
 
 
 def _prepare() -> None:
-    """Prepare models and knowledge in a process of its own, which takes its memory with it."""
     cores = psutil.cpu_count() or 1
     process = subprocess.Popen(  # noqa: S603  # our own command
         [sys.executable, str(settings.BASE_DIR / "manage.py"), "prepare", "--migrated"],

@@ -21,12 +21,7 @@ _MAX_SIZE: Final = 1 << 16
 def probe_files(
     probe: AbstentionProbe, settings: FitSettings, card: ProbeCard
 ) -> ProbeFiles:
-    """Return a fitted probe as files.
-
-    Args:
-        settings: What it was fitted with.
-        card: What the probe does not know of itself; the rest is filled in here.
-    """
+    """Return a fitted probe as files; what the probe does not know, `card` tells."""
     weights = save_tensors(
         {name: value.contiguous() for name, value in probe.network.state_dict().items()}
     )

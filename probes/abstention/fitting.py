@@ -40,16 +40,15 @@ def abstention_loss(
 ) -> torch.Tensor:
     """Return cross-entropy + huber_weight * Huber(mean confidence - mean correctness).
 
-    As in equation 8, confidence is the predicted class's probability and correctness
-    is whether the prediction is right, both over the batch; only the confidence has a
+    As in equation 8, confidence is the predicted class's probability and correctness is
+    whether the prediction is right, both over the batch; only the confidence has a
     gradient. Batches of a few dozen make the means worth something.
 
     Args:
         logits: Shape (rows, 2).
-        is_right: 1 where the answer is right, else 0, shape (rows,).
-        huber_weight: The paper's lambda, at least 0; 0 is plain cross-entropy.
-        huber_delta: Gap in (0, 1] from which the penalty grows linearly; 1 is the plain
-            squared gap, since no gap is larger.
+        is_right: 1 or 0, shape (rows,).
+        huber_delta: Gap in (0, 1] from which the penalty is linear; 1 is the squared
+            gap.
     """
     loss = functional.cross_entropy(logits, is_right)
     if huber_weight == 0:
@@ -73,8 +72,6 @@ class FitSettings:
     """How a probe is fitted; the same settings and data give the same weights.
 
     Attributes:
-        hidden: Width of the LSTM's state, or of the hidden layer.
-        projected: Width that activations are projected to before the LSTM.
         dropout: Share in [0, 1) of numbers dropped while fitting.
         opens_with_prompt: Whether the first position of every sequence is the prompt's
             last token, which a linear head reads by itself.
@@ -82,9 +79,6 @@ class FitSettings:
             an answer is written, its activations take a pass of their own.
         penalty: Of a linear head: half of so many times its squared weights is added to
             the mean loss. A few thousand answers determine a thousand weights only so.
-        huber_weight: The paper's lambda; 0 for plain cross-entropy.
-        huber_delta: Gap in (0, 1] from which its penalty is linear.
-        patience: Epochs without a better held-out loss before it stops.
     """
 
     kind: Kind = Kind.LSTM
@@ -104,10 +98,7 @@ class FitSettings:
     seed: int = 0
 
     def read_of(self, whole: Activations) -> Activations:
-        """Return what is read of a prompt's last token, an answer and its end.
-
-        Shape (1 + tokens + 1, width) before, (positions, width) after.
-        """
+        """Cut (1 + tokens + 1, width), with prompt and end, to (positions, width)."""
         first = 0 if self.opens_with_prompt else 1
         return whole[first:] if self.closes_with_end else whole[first:-1]
 
@@ -131,11 +122,6 @@ def fit(
     settings: FitSettings,
     on_epoch: Callable[[Epoch], None] = lambda _epoch: None,
 ) -> AbstentionProbe:
-    """Fit on `training`; stop, and set the temperature, by `held_out`.
-
-    What is reported of a probe must come from a third set: the held-out answers chose
-    its epoch and its temperature.
-    """
     require_labels([row.is_right for row in training], "to fit on", *_MIN_TO_FIT)
     require_labels([row.is_right for row in held_out], "held out", *_MIN_HELD_OUT)
     width = training[0].activations.shape[1]
@@ -167,10 +153,7 @@ def fit(
 def fit_temperature(logits: torch.Tensor, is_right: torch.Tensor) -> float:
     """Return the temperature in [0.05, 20] with the least cross-entropy.
 
-    The loss is convex in the inverse temperature, so a bounded search finds it.
-
-    References:
-        Guo et al., "On calibration of modern neural networks" (ICML 2017).
+    Guo et al., "On calibration of modern neural networks" (ICML 2017).
     """
 
     def loss(inverse: float) -> float:
@@ -258,7 +241,6 @@ def _loss(network: SequenceClassifier, rows: Sequence[Labelled]) -> float:
 
 
 def new_network(width: int, settings: FitSettings) -> SequenceClassifier:
-    """Return a network of that kind with random weights from torch's current seed."""
     if settings.kind is not Kind.LSTM:
         hidden = settings.hidden if settings.kind is Kind.MLP else None
         return MeanClassifier(

@@ -23,10 +23,7 @@ _CLASSES = 2
 
 
 class Kind(StrEnum):
-    """What network a probe is.
-
-    The paper's LSTM, the linear baseline that it has to beat, or one hidden layer.
-    """
+    """The paper's LSTM, the linear baseline that it has to beat, or one hidden layer."""
 
     LSTM = "lstm"
     LINEAR = "linear"
@@ -34,19 +31,9 @@ class Kind(StrEnum):
 
 
 class SequenceClassifier(nn.Module):
-    """Logits after each position of a sequence, from that position and those before it.
-
-    Activations are standardised by the training data's mean and deviation, which are
-    part of the weights.
-    """
+    """Logits after each position of a sequence, from standardised activations."""
 
     def __init__(self, width: int, *, opens_with_prompt: bool) -> None:
-        """Take activations of `width` numbers a position.
-
-        Args:
-            width: How many numbers.
-            opens_with_prompt: Whether the first position is the prompt's last token.
-        """
         super().__init__()
         self.width = width
         self.opens_with_prompt = opens_with_prompt
@@ -54,7 +41,6 @@ class SequenceClassifier(nn.Module):
         self.register_buffer("deviation", torch.ones(width))
 
     def standardise(self, rows: torch.Tensor) -> None:
-        """Set the mean and deviation from all positions of the training data."""
         self.mean = rows.mean(0)
         # A dimension that never moves tells nothing and must not blow up.
         self.deviation = rows.std(0).clamp_min(1e-6)
@@ -68,14 +54,10 @@ class SequenceClassifier(nn.Module):
         raise NotImplementedError
 
     def linear_head(self) -> nn.Linear | None:
-        """Return the layer from `linear_features` to logits, if it has one."""
         return None
 
     def linear_features(self, sequences: PackedSequence) -> torch.Tensor:
-        """Return what a linear head sees after each sequence's last position.
-
-        Shape (rows, features).
-        """
+        """Return what a linear head sees at each end, shape (rows, features)."""
         scaled = (sequences.data - self.mean) / self.deviation
         rows, lengths = pad_packed_sequence(
             sequences._replace(data=scaled), batch_first=True
@@ -191,7 +173,6 @@ class Labelled:
         activations: Of its tokens, shape (positions, width); before them the prompt's
             last token if the fit opens with that, behind them the end token if it
             closes with that.
-        is_right: What somebody who knows said of it.
     """
 
     activations: Activations
@@ -203,13 +184,9 @@ class AbstentionProbe:
     """Confidence in [0, 1] that an answer is right.
 
     Attributes:
-        kind: What network it is.
         language_model: Fingerprint of the model whose activations it was fitted on; it
             never serves another.
-        tap: Where in that model they were read.
         temperature: Divides the logits, fitted on held-out answers.
-        network: The fitted weights.
-        closes_with_end: Whether the last position that it reads is the end token.
     """
 
     kind: Kind
@@ -225,7 +202,6 @@ class AbstentionProbe:
 
     @property
     def opens_with_prompt(self) -> bool:
-        """Whether the first position that it reads is the prompt's last token."""
         return self.network.opens_with_prompt
 
     def confidences(self, answers: Sequence[Activations]) -> NDArray[np.float64]:
@@ -233,11 +209,7 @@ class AbstentionProbe:
         return np.array([along[-1] for along in self.along(answers)])
 
     def along(self, answers: Sequence[Activations]) -> Iterator[NDArray[np.float64]]:
-        """Yield for each answer the confidence after each of its positions.
-
-        The last number is the answer's; those before it are what the probe thought on
-        the way, from the LSTM's running state.
-        """
+        """Yield for each answer the confidence after each of its positions."""
         for first in range(0, len(answers), _ROWS_AT_ONCE):
             packed = pack(answers[first : first + _ROWS_AT_ONCE], self.width)
             with torch.inference_mode():
@@ -249,11 +221,7 @@ class AbstentionProbe:
 
 
 def pack(answers: Sequence[Activations], width: int) -> PackedSequence:
-    """Pack answers of any lengths, checked.
-
-    Raises:
-        ValueError: An answer has no position, or activations of another width.
-    """
+    """Pack answers of any lengths; `ValueError` for no position or another width."""
     for answer in answers:
         if answer.ndim != 2 or answer.shape[0] == 0 or answer.shape[1] != width:
             raise ValueError(

@@ -29,12 +29,7 @@ from .merging import CARD, CONFIGURATION, FORMAT, WEIGHTS, AdapterCard
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A prompt and what is to be written after it, as tokens.
-
-    Attributes:
-        prompt: At least one token; nothing is learnt from it.
-        answer: What follows, with its end token.
-    """
+    """A prompt and what is to be written after it, with its end token."""
 
     prompt: tuple[int, ...]
     answer: tuple[int, ...]
@@ -53,11 +48,8 @@ class Example:
 class Batch:
     """Examples side by side, padded on the left, so that their answers end together.
 
-    Attributes:
-        ids: Tokens, shape (rows, width).
-        mask: 1 for a token and 0 for padding, shape (rows, width).
-        targets: What is to be written at each of the last positions but one, shape
-            (rows, longest answer); -100 where nothing is learnt.
+    `ids` and `mask` (0 for padding) have the shape (rows, width), `targets` the shape
+    (rows, longest answer) with -100 where nothing is learnt.
     """
 
     ids: torch.Tensor
@@ -109,8 +101,6 @@ class AdapterSettings:
     """How an adapter is fitted.
 
     Attributes:
-        rank: Of the changes to every linear layer but the output's.
-        scale: LoRA's alpha: changes are multiplied by scale / rank.
         dropout: Share in [0, 1) of an adapted layer's input dropped while fitting. On a
             processor the random numbers for it take as long as the forward pass.
         learning_rate: At its highest; it rises over the first `warm_up` share of the
@@ -144,11 +134,7 @@ def fit_adapter(
     *,
     on_step: Callable[[Step], None] = lambda _step: None,
 ) -> PeftModel:
-    """Fit an adapter to a model, whose own weights stay as they are.
-
-    Raises:
-        TooFewLabelsError: There is too little to learn from.
-    """
+    """Fit an adapter to a model, whose own weights stay as they are."""
     if len(examples) < _MIN_EXAMPLES:
         raise TooFewLabelsError(
             f"{len(examples)} examples: at least {_MIN_EXAMPLES} are needed to fit an "
@@ -234,7 +220,6 @@ def _half_where_fast(device: torch.device) -> AbstractContextManager[object]:
 
 
 def _share(step: int, total: int, warm_up: float) -> float:
-    """Return the share of the highest learning rate at a 0-based step."""
     rising = max(1, round(warm_up * total))
     if step < rising:
         return (step + 1) / rising
@@ -242,10 +227,7 @@ def _share(step: int, total: int, warm_up: float) -> float:
 
 
 def save_adapter(directory: Path, adapted: PeftModel, card: AdapterCard) -> AdapterCard:
-    """Write an adapter's files, half precision; the card comes last and names the weights.
-
-    A write that was broken off leaves files that `read_card` refuses.
-    """
+    """Write an adapter's files, half precision; the card last: no half is used."""
     directory.mkdir(parents=True, exist_ok=True)
     (directory / CARD).unlink(missing_ok=True)
     adapted.save_pretrained(str(directory), safe_serialization=True)
@@ -261,7 +243,7 @@ def save_adapter(directory: Path, adapted: PeftModel, card: AdapterCard) -> Adap
 
 
 def forget_path(file: Path, field: str, name: str) -> None:
-    """Let a configuration name a model, not the directory of the machine that read it."""
+    """Replace the directory of this machine in a configuration by a model's name."""
     said = json.loads(file.read_text(encoding="utf-8"))
     said[field] = name
     file.write_text(json.dumps(said, indent=2, sort_keys=True) + "\n", encoding="utf-8")

@@ -30,15 +30,8 @@ class AdapterCard:
     """What an adapter's files say of it, beside its weights.
 
     Attributes:
-        base: Name of the language model that it changes.
-        base_sha256: Digest of that model's weights, as files.
-        form: The form of prompt that it was fitted on.
-        data_sha256: Digest of its training data.
         groups: Names of the data's groups (articles) that it was fitted on; whatever is
             measured on them says nothing.
-        settings: How it was fitted.
-        metrics: What was measured on groups that it was not fitted on, by name.
-        weights_sha256: Digest of the weights' file.
     """
 
     base: str
@@ -52,7 +45,6 @@ class AdapterCard:
 
 
 def read_card(directory: Path) -> AdapterCard:
-    """Read what an adapter's files say, checked against its weights."""
     return read_beside(
         AdapterCard,
         directory / CARD,
@@ -63,7 +55,6 @@ def read_card(directory: Path) -> AdapterCard:
 
 
 def damaged(directory: Path, why: str) -> AdapterFileError:
-    """Return the error that says why an adapter's files cannot be used."""
     return AdapterFileError(
         f"The adapter in {directory} cannot be used: {why}. Put back the files that "
         "train adapter wrote, fit it again, or set NESCIO_LANGUAGE_ADAPTER to 'none'."
@@ -80,17 +71,7 @@ def merge_adapter(
 ) -> AdapterCard:
     """Add an adapter's changes to the model's own weights: W + (alpha / rank) B A.
 
-    Args:
-        base_sha256: Digest of the model's weights; the adapter must be of the same.
-
-    Returns:
-        What the adapter says of itself.
-
-    Raises:
-        AdapterMismatchError: It was fitted to another model.
-
-    References:
-        Hu et al., "LoRA" (ICLR 2022), section 4.1.
+    `base_sha256` is of the model's weights. Hu et al., "LoRA" (ICLR 2022), section 4.1.
     """
     card = read_card(directory)
     if card.base_sha256 != base_sha256:

@@ -1,13 +1,13 @@
 """Fitting a direction from pairs of activations that differ in one thing.
 
-The pairs are read from one statement under two contrasting instructions. The mean of the
-differences points along what they differ by. Principal components find the same where
-both signs of every difference are stacked; without that, centring takes the mean away,
-which is the very thing that is looked for.
+The mean of the differences points along what the pairs differ by. Principal components
+find the same where both signs of every difference are stacked; centring would take away
+what is looked for.
 
 References:
     Zou et al., "Representation engineering" (2023), section 3.1; Liu et al., "CtrlA:
-    adaptive retrieval-augmented generation via inherent control" (2024), equations 1 to 3.
+    adaptive retrieval-augmented generation via inherent control" (2024), equations 1 to
+    3.
 """
 
 import random
@@ -50,14 +50,7 @@ class Direction:
     accuracy: float
 
     def project(self, activations: Activations) -> NDArray[np.float64]:
-        """Return how far each position lies along it, from the middle on.
-
-        Args:
-            activations: Shape (..., width).
-
-        Returns:
-            Shape (...,), in the activations' own unit.
-        """
+        """Return where (..., width) lie along it from the middle, shape (...,)."""
         along: NDArray[np.float64] = activations.astype(
             np.float64
         ) @ self.vector.astype(np.float64)
@@ -67,15 +60,10 @@ class Direction:
 def fit_direction(
     positive: Activations, negative: Activations, *, method: Method = Method.MEAN
 ) -> Direction:
-    """Return the direction from the negative to the positive side.
-
-    Args:
-        positive: Shape (pairs, width).
-        negative: The same pairs' other side, same shape.
+    """Return the direction from the negative to the positive side, (pairs, width) each.
 
     Raises:
         ValueError: The shapes differ, or the sides do not differ at all.
-        TooFewLabelsError: There are fewer than `MIN_PAIRS` pairs.
     """
     if positive.shape != negative.shape or positive.ndim != 2:
         raise ValueError(
@@ -107,8 +95,7 @@ def fit_direction(
 def _principal(differences: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the first principal component of the differences with both signs.
 
-    Their mean is zero by construction, so nothing is centred away: it is the first right
-    singular vector of the differences as they are.
+    Their mean is zero by construction, so nothing is centred away.
     """
     _, _, rows = np.linalg.svd(differences, full_matrices=False)
     first: NDArray[np.float64] = rows[0]
@@ -128,13 +115,6 @@ def fit_direction_set(
     *,
     on_progress: Progress | None = None,
 ) -> DirectionSet:
-    """Return the directions of both traits in all blocks.
-
-    Args:
-        model: The model that will be steered and monitored.
-        statements: For each trait, whatever is said under both of its instructions.
-        on_progress: Told (trait, pairs read, pairs in all).
-    """
     found = {
         trait: _fit(model, statements[trait], trait, settings, on_progress)
         for trait in Trait

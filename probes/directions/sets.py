@@ -25,8 +25,6 @@ _PARTS: Final = ("vectors", "middles", "halves")
 
 
 class Method(StrEnum):
-    """How a direction is taken from differences."""
-
     MEAN = "mean"
     PRINCIPAL = "principal"
 
@@ -36,14 +34,11 @@ class DirectionSettings:
     """How directions are fitted.
 
     Attributes:
-        pairs: How many pairs a trait is fitted on; the paper has 1,024 texts.
         held_out: Share of the statements that the accuracies are measured on, no part
             of which is fitted on.
-        method: Mean difference, or principal component of both signs.
         steered: Which share of the depth is steered. The paper's release counts from the
             top: of 32 blocks it steers 15 to 27,
         monitored: and monitors 8 to 22.
-        seed: Of what is held out and of which pairs are drawn.
     """
 
     pairs: int = 512
@@ -59,10 +54,9 @@ class TraitDirections:
     """One trait's direction in every block's output.
 
     Attributes:
-        vectors: float32 of shape (blocks, width), each of unit length, towards the
-            positive side.
-        middles: float32 of shape (blocks,): halfway between both sides' mean projections.
-        halves: float32 of shape (blocks,): half of the way between them, above 0.
+        vectors: Shape (blocks, width), of unit length, towards the positive side.
+        middles: Shape (blocks,): halfway between both sides' mean projections.
+        halves: Shape (blocks,): half of the way between them, above 0.
         accuracies: Of each block, the share of held-out pairs whose positive text lies
             further along, in [0, 1].
     """
@@ -73,15 +67,7 @@ class TraitDirections:
     accuracies: tuple[float, ...]
 
     def along(self, layer: int, activations: Activations) -> NDArray[np.float64]:
-        """Return where activations lie between the sides: +1 the positive one, -1 the other.
-
-        Args:
-            layer: The block that they were read from.
-            activations: Shape (..., width).
-
-        Returns:
-            Shape (...,); 0 is halfway, and there is no bound.
-        """
+        """Return where (..., width) lie: +1 the positive side, -1 the other."""
         vector = self.vectors[layer].astype(np.float64)
         along: NDArray[np.float64] = activations.astype(np.float64) @ vector
         return (along - float(self.middles[layer])) / float(self.halves[layer])
@@ -89,14 +75,7 @@ class TraitDirections:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DirectionSet:
-    """Both traits' directions, and which blocks they are used in.
-
-    Attributes:
-        language_model: Fingerprint of the model whose activations they were fitted on;
-            they never serve another.
-        steered: Blocks that are moved along honesty, 0-based, ascending.
-        monitored: Blocks whose outputs tell confidence.
-    """
+    """Both traits' directions, and which blocks (0-based) they are used in."""
 
     language_model: str
     honesty: TraitDirections
@@ -114,20 +93,15 @@ class DirectionSet:
 
     @property
     def taps(self) -> tuple[Tap, ...]:
-        """Where the monitor reads."""
         return tuple(Tap(layer) for layer in self.monitored)
 
     def steering(self, strength: float) -> dict[int, torch.Tensor]:
         """Return what is added to the blocks' outputs; nothing for a strength of 0.
 
-        Args:
-            strength: 1 moves each block's output by half of what the two instructions
-                differ by there; below 0 away from honesty.
-
-        References:
-            Liu et al., "CtrlA" (2024), equation 1, whose coefficient is the length added
-            to every block; lengths of activations differ from model to model by orders
-            of magnitude, so that here it is in the unit of the fit.
+        A strength of 1 moves each block's output by half of what the two instructions
+        differ by there; below 0 away from honesty. Liu et al., "CtrlA" (2024), equation
+        1, but in the unit of the fit: lengths of activations differ from model to model
+        by orders of magnitude.
         """
         if strength == 0:
             return {}
@@ -142,18 +116,10 @@ class DirectionSet:
     def confidence_of(
         self, activations: Mapping[Tap, Activations]
     ) -> NDArray[np.float64]:
-        """Return how confident each position is: the mean over the monitored blocks.
+        """Return the mean over the monitored blocks, (positions, width) to (positions,).
 
-        Args:
-            activations: For each of `taps`, shape (positions, width); none at all where
-                there is no position.
-
-        Returns:
-            Shape (positions,): 1 as under the confident instruction, -1 as under the
-            unconfident one.
-
-        References:
-            Liu et al., "CtrlA" (2024), equation 2, without the threshold and the scale.
+        1 as under the confident instruction, -1 as under the unconfident one. Liu et
+        al., "CtrlA" (2024), equation 2, without the threshold and the scale.
         """
         if not activations:
             return np.zeros(0)
@@ -164,12 +130,7 @@ class DirectionSet:
 
 
 def blocks_between(blocks: int, shares: Sequence[float]) -> tuple[int, ...]:
-    """Return the blocks from one share of the depth to another, at least one.
-
-    Args:
-        blocks: How many there are.
-        shares: Where the first begins and the last ends, in [0, 1].
-    """
+    """Return the blocks from one share of the depth to another, at least one."""
     first, end = (round(share * blocks) for share in shares)
     first = min(first, blocks - 1)
     return tuple(range(first, max(first + 1, end)))
@@ -178,12 +139,6 @@ def blocks_between(blocks: int, shares: Sequence[float]) -> tuple[int, ...]:
 def direction_files(
     directions: DirectionSet, settings: DirectionSettings, card: ProbeCard
 ) -> ProbeFiles:
-    """Return fitted directions as files.
-
-    Args:
-        settings: What they were fitted with.
-        card: What the directions do not know of themselves; the rest is filled in here.
-    """
     traits = {
         Trait.HONESTY: directions.honesty,
         Trait.CONFIDENCE: directions.confidence,

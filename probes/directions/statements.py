@@ -29,8 +29,6 @@ _INSTRUCTION: Final = "Pretend you are {} person making statements about the wor
 
 
 class Trait(StrEnum):
-    """What the two sides of a pair differ in."""
-
     HONESTY = "honesty"
     CONFIDENCE = "confidence"
 
@@ -43,8 +41,6 @@ _ROLES: Final[Mapping[Trait, tuple[str, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """The tokens of one statement's beginning behind either instruction."""
-
     positive: tuple[int, ...]
     negative: tuple[int, ...]
 
@@ -101,10 +97,7 @@ def read_true_statements(*files: Path) -> list[str]:
 def read_confident_statements(
     file: Path = OWN_STATEMENTS,
 ) -> tuple[list[str], list[str]]:
-    """Return the confident and the unconfident statements of a JSON Lines file.
-
-    Row i of both is about the same thing.
-    """
+    """Return confident and unconfident statements; row i is about the same thing."""
     try:
         rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
         pairs = [(str(row["confident"]), str(row["unconfident"])) for row in rows]

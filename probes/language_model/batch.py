@@ -1,11 +1,8 @@
 """Rows of different lengths after one context, read and written side by side.
 
-A small model's step costs what its weights cost to fetch, whatever the rows: sixteen
-texts at once take little longer than one. Rows are padded on the left, so that all of
-them end at the same place; the padding is masked and counts as no position.
-
-Which rows share a batch moves the last bits of the output, so the same seed need not give
-the same words on another machine or in another company.
+Rows are padded on the left, so that all end at the same place; the padding is masked
+and counts as no position. Which rows share a batch moves the last bits of the output,
+so the same seed need not give the same words on another machine or in another batch.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,14 +26,11 @@ _ROWS_AT_ONCE: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """One row's text.
+    """One row's text, cut before the stop string, if one ended it.
 
     Attributes:
-        text: Cut before the stop string, if one ended it.
-        log_probabilities: Natural log of each token's probability over the whole
-            vocabulary, at temperature 1 whatever it was drawn at; the token that ended
-            the text is among them.
-        finished: Whether it ended by itself and not at the most tokens.
+        log_probabilities: Natural log over the whole vocabulary, at temperature 1
+            whatever it was drawn at, the token that ended the text included.
     """
 
     text: str
@@ -53,7 +47,6 @@ class Batch:
         rows: Sequence[Sequence[int]],
         after: Context,
     ) -> None:
-        """Read the rows, none of them empty, each after the same context."""
         width = max(map(len, rows))
         network.require_room(len(after) + width)
         self._network = network
@@ -83,7 +76,6 @@ class Batch:
         self.logits = self._run(ids[:, None], self._last)
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Go on with some of the rows alone."""
         chosen = torch.tensor(rows, dtype=torch.long, device=self._network.device)
         self._cache.batch_select_indices(chosen)
         self._mask, self._last = self._mask[chosen], self._last[chosen]
@@ -114,7 +106,6 @@ def write_each(
     temperature: float,
     seed: int,
 ) -> tuple[Written, ...]:
-    """Write as `WhiteBoxModel.write_each` says; the caller holds the model."""
     chance = torch.Generator().manual_seed(seed)
     return tuple(
         written
@@ -136,7 +127,6 @@ def weigh_each(
     options: Sequence[int],
     after: Context,
 ) -> np.ndarray:
-    """Weigh as `WhiteBoxModel.weigh_each` says; the caller holds the model."""
     scores = [
         Batch(network, company, after).logits[:, -1].float()
         for company in _companies(rows, after)
@@ -153,7 +143,6 @@ def look_each(
     after: Context,
     taps: Sequence[Tap],
 ) -> list[Mapping[Tap, Activations]]:
-    """Look as `WhiteBoxModel.look_each` says; the caller holds the model."""
     order = sorted(range(len(rows)), key=lambda index: len(rows[index]))
     found: dict[int, Mapping[Tap, Activations]] = {}
     with tapped(network.module, taps, truncate=True) as flow:

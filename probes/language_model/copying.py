@@ -16,14 +16,7 @@ from probes.language_model.values import Context, Passage, Scored
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """A span of the source.
-
-    Attributes:
-        start: Index of its first token.
-        end: Index after its last token.
-        log_probabilities: Natural log of each of its tokens' probability.
-        end_log_probability: Natural log of the probability of ending there.
-    """
+    """A span of the source, `end` exclusive; natural logs of probabilities."""
 
     start: int
     end: int
@@ -43,12 +36,9 @@ def copy_span(
 ) -> Copied:
     """Return the likeliest span of `source` as the continuation of a context.
 
-    Args:
-        source: The tokens that may be copied.
-        starts: Where a span may begin (0-based, ascending).
-        ends: Where a span may end (exclusive, ascending).
-        stops: Tokens any of which ends the copy.
-        beams: How many beginnings, the likeliest, are followed.
+    A span begins at one of `starts` and ends before one of `ends`, both ascending; any
+    of `stops` ends the copy; so many of the likeliest beginnings are followed as
+    `beams`.
 
     Raises:
         ValueError: No span is allowed.
@@ -82,11 +72,6 @@ def copy_whole(
     """Return all of `source` as the continuation of a passage and a lead, in one pass.
 
     What `copy_span` finds where there is only one span, at half the cost.
-
-    Args:
-        lead: Tokens between the passage and the copy.
-        source: The tokens that are copied, at least one.
-        stops: Tokens any of which ends the copy.
     """
     row = model.score_each([[*lead, *source]], [after], stops=stops, skips=[len(lead)])[
         0

@@ -72,7 +72,6 @@ def load_model_from(
     dtype: torch.dtype,
     adapter: Path | None = None,
 ) -> WhiteBoxModel:
-    """Load the model whose files lie in `directory`, and merge an adapter into it."""
     network, tokens = load_network(directory, name=name, dtype=dtype)
     card = None
     weights = _digests(sorted(directory.glob("*.safetensors")))
@@ -92,13 +91,7 @@ def load_model_from(
 def load_network(
     directory: Path, *, name: str, dtype: torch.dtype
 ) -> tuple[PreTrainedModel, Tokens]:
-    """Load a model's weights, in the processor's memory, and its tokenizer.
-
-    Raises:
-        ModelFormatError: It has no safetensors weights or no fast tokenizer, or wants
-            to run code of its own.
-        ModelLoadError: Its files cannot be read.
-    """
+    """Load a model's weights, in the processor's memory, and its tokenizer."""
     if not any(directory.glob("*.safetensors")):
         raise ModelFormatError(
             f"{name} has no *.safetensors in {directory}. Pickled weights can run code "
@@ -144,11 +137,6 @@ def _load(name: str, adapter: str) -> WhiteBoxModel:
 
 
 def directory_of(name: str) -> Path:
-    """Return where a model's files lie, prepared or fetched if they are not there yet.
-
-    Raises:
-        ModelLoadError: It is not there, or cannot be fetched.
-    """
     if name == "bundled":
         return bundled.prepare(settings.PLACES.models)
     if Path(name).is_dir():
@@ -168,17 +156,13 @@ def directory_of(name: str) -> Path:
 
 
 def adapter_of(name: str, wanted: str) -> Path | None:
-    """Return the adapter's directory for `NESCIO_LANGUAGE_ADAPTER`, None for none.
-
-    "bundled" is the one that comes along for the bundled model, and none for another.
-    """
+    """Return the adapter's directory for `NESCIO_LANGUAGE_ADAPTER`, None for none."""
     if wanted == "none" or (wanted == "bundled" and name != "bundled"):
         return None
     return SHIPPED if wanted == "bundled" else Path(wanted)
 
 
 def weights_sha256(directory: Path) -> str:
-    """Return a digest of a model's weights, whatever type they are run in."""
     return _sha256_of(_digests(directory.glob("*.safetensors")))
 
 

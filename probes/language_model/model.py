@@ -1,9 +1,7 @@
 """Reading, scoring, choosing and writing with a causal language model.
 
-Everything works on a `Context`: tokens that the model has read, with the keys and
-values that it made of them. Reading on from a context gives a new one and leaves the
-old one as it was, so a fixed prefix is read once and shared by every question, and
-several continuations of one context can be compared.
+Reading on from a `Context` gives a new one and leaves the old one as it was, so a fixed
+prefix is read once, and continuations of one context can be compared.
 """
 
 import threading
@@ -51,14 +49,9 @@ _PREFIXES_KEPT: Final = 8
 
 
 class WhiteBoxModel:
-    """A Hugging Face causal language model of any family.
+    """A Hugging Face causal language model; one thread at a time computes.
 
-    One thread at a time computes: `turn` queues the others. Nothing else is locked.
-
-    Attributes:
-        name: As it was asked for.
-        fingerprint: 64 hex digits: weights, configuration, tokenizer, adapter, dtype.
-        adapter: What says of the adapter that is merged into the weights, if one is.
+    Its `fingerprint` is over weights, configuration, tokenizer, adapter and dtype.
     """
 
     def __init__(
@@ -71,10 +64,7 @@ class WhiteBoxModel:
         adapter: AdapterCard | None = None,
         passage_bytes: int = 64 * 2**20,
     ) -> None:
-        """Take over a loaded model, which must not be trained meanwhile.
-
-        At most `passage_bytes` of memory keep the passages that were read last.
-        """
+        """Take over a loaded model, which must not be trained meanwhile."""
         self._network = Network(model, name=name)
         self.tokens = tokens
         self.name = name
@@ -133,10 +123,7 @@ class WhiteBoxModel:
         *,
         steering: Steering = NO_STEERING,
     ) -> Context:
-        """Read `ids` and return the context that they make after another one.
-
-        Args:
-            steering: What is added to blocks' outputs at each of `ids`.
+        """Read `ids`, steered at each, and return the context that they make.
 
         Raises:
             ValueError: There is nothing to read.
@@ -163,9 +150,8 @@ class WhiteBoxModel:
     ) -> Look:
         """Read `ids`, at least one, and return what is at the taps at the last one.
 
-        Args:
-            watch: Called in mid-pass with what is at each tap, shape (width,); False ends
-                the reading there, and nothing behind it is computed.
+        `watch` is called in mid-pass with what is at each tap, shape (width,); False
+        ends the reading there, and nothing behind it is computed.
         """
 
         def watched(tap: Tap, values: torch.Tensor) -> bool:
@@ -186,26 +172,14 @@ class WhiteBoxModel:
         *,
         taps: Sequence[Tap],
     ) -> list[Mapping[Tap, Activations]]:
-        """Return what is at the taps at the last token of each row.
-
-        Rows are read side by side, each after the same context, and no further than
-        the deepest tap.
-
-        Args:
-            rows: Tokens that follow the context, none of them empty.
-            taps: Where to read, at least one.
-
-        Returns:
-            For each row, at each tap, float32 of shape (width,).
-        """
+        """Return float32 (width,) at each tap at the last token of each row."""
         with self._lock:
             return look_each(self._network, rows, after, taps)
 
     def read_passage(self, ids: Sequence[int], prefix: Context) -> Context | Passage:
-        """Read a passage after a fixed prefix; one that was read lately is there already.
+        """Read a passage after a fixed prefix, or find it among those read lately.
 
-        Returns:
-            The passage, or the context of both for a model whose cache can't be cut.
+        The context of both comes back for a model whose cache can't be cut.
         """
         with self._lock:
             found = self._passages.find(ids, prefix)
@@ -219,7 +193,6 @@ class WhiteBoxModel:
             return passage
 
     def resume(self, passage: Context | Passage) -> Context:
-        """Return a passage and its prefix as a context to read on from."""
         return resume(passage, self._network.configuration)
 
     def score_each(
@@ -232,12 +205,8 @@ class WhiteBoxModel:
     ) -> tuple[Scored, ...]:
         """Return how likely each option is to follow its own passage, in one pass.
 
-        Args:
-            options: Continuations, none of them empty.
-            after: For each option what it follows; the passages share one prefix.
-            stops: Tokens any of which may end a continuation.
-            skips: For each option how many tokens at its beginning are read and not
-                scored.
+        The passages share one prefix, any of `stops` may end an option, and so many
+        tokens at an option's beginning as `skips` says are read and not scored.
         """
         with self._lock:
             return scoring.score_each(
@@ -255,12 +224,7 @@ class WhiteBoxModel:
     ) -> tuple[Scored, ...]:
         """Score several continuations of one context, in one pass where memory allows.
 
-        Args:
-            options: Continuations; an empty one is scored by its stop alone.
-            stops: Tokens any of which may end a continuation.
-            skips: For each option how many tokens at its beginning are read and not
-                scored.
-            steering: What is added to blocks' outputs at each of the options' tokens.
+        An empty option is scored by its stop alone; otherwise as `score_each`.
         """
         with self._lock, self._steered(steering):
             return scoring.score_all(
@@ -282,10 +246,8 @@ class WhiteBoxModel:
         """Write greedily until the turn ends, a stop string appears or it is enough.
 
         Args:
-            stop: Strings that end the text and are not part of it.
             allowed: Given the tokens written so far, those that may come next; an end
                 token among them allows the end. Control tokens are never written.
-            taps: Where activations are kept while it writes.
             with_end: Whether the end token's are kept too, which takes a pass more.
             steering: What is added to blocks' outputs at each token that is written; the
                 taps read what it made of them.
@@ -315,13 +277,7 @@ class WhiteBoxModel:
         temperature: float = 0.0,
         seed: int = 0,
     ) -> tuple[Written, ...]:
-        """Write on from each row, all of them side by side after one context.
-
-        Args:
-            rows: Tokens that follow the context, none of them empty.
-            stop: Strings that end a text and are not part of it.
-            temperature: 0 writes greedily; above, tokens are drawn by `seed`.
-        """
+        """Write on from each row, side by side; drawn above a temperature of 0."""
         with self._lock:
             return write_each(
                 self._network,
@@ -337,11 +293,7 @@ class WhiteBoxModel:
     def weigh_each(
         self, rows: Sequence[Sequence[int]], options: Sequence[int], after: Context
     ) -> np.ndarray:
-        """Return how likely each of some tokens is to come next, against the others.
-
-        Returns:
-            Probabilities, shape (rows, options); each row sums to 1.
-        """
+        """Return each option's probability against the others, shape (rows, options)."""
         with self._lock:
             return weigh_each(self._network, rows, options, after)
 
@@ -356,15 +308,8 @@ class WhiteBoxModel:
     ) -> np.ndarray:
         """Return the logits of labels at each example and after the question, in one pass.
 
-        Args:
-            examples: In order; each is read with its label.
-            question: Tokens up to where a label would follow, at least one.
-            options: The labels' tokens.
-            end: Tokens between an example's label and what follows it.
-
-        Returns:
-            Shape (len(examples) + 1, options): row i with the examples before i in view,
-            the last one after the question.
+        Shape (len(examples) + 1, options): row i with the examples before i in view.
+        `end` stands between an example's label and what follows it.
         """
         with self._lock:
             return scoring.score_labels(
@@ -374,11 +319,7 @@ class WhiteBoxModel:
     def read_activations(
         self, passings: Sequence[Passing], taps: Sequence[Tap]
     ) -> list[Mapping[Tap, Activations]]:
-        """Read texts that were written elsewhere, no further than the deepest tap.
-
-        Returns:
-            For each text, at each tap, float32 of shape (its kept positions, width).
-        """
+        """Read texts written elsewhere; float32 (its kept positions, width) for each."""
         with self._lock:
             found = dict(read_activations(self._network, passings, taps))
         return [found[index] for index in range(len(passings))]

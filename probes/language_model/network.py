@@ -41,7 +41,6 @@ class Network:
         return int(getattr(configuration, "max_position_embeddings", 2**31))
 
     def read(self, ids: Sequence[int], context: Context | None) -> Context:
-        """Read `ids`, at least one, and return the context that they make."""
         logits, cache = self.after([ids], context, keep=1)
         before = context.ids if context else ()
         return Context((*before, *ids), log_softmax(logits[0, -1]), cache)
@@ -53,15 +52,10 @@ class Network:
         *,
         keep: int | torch.Tensor,
     ) -> tuple[torch.Tensor, DynamicCache]:
-        """Read rows of one width, each after the same context.
+        """Read rows of one width, each after the same context, which stays as it was.
 
-        Args:
-            keep: Of how many of the last positions the logits are wanted, or of which
-                positions of a row, 0-based.
-
-        Returns:
-            Logits of those positions, (rows, positions, vocabulary), and the grown cache;
-            the context's own stays as it was.
+        `keep` says of how many of the last positions, or of which 0-based ones, the
+        logits are wanted: (rows, positions, vocabulary).
         """
         self.require_room(len(rows[0]) + (len(context) if context else 0))
         cache = (
@@ -85,11 +79,7 @@ class Network:
         *,
         keep: int,
     ) -> torch.Tensor:
-        """Read rows of one width, each after its own passage of one prefix.
-
-        Returns:
-            Logits of the last `keep` positions, (rows, keep, vocabulary).
-        """
+        """Read rows of one width after passages; (rows, keep, vocabulary)."""
         cache, is_real = side_by_side(passages, self.configuration)
         width = len(rows[0])
         self.require_room(is_real.shape[1] + width)
@@ -109,11 +99,6 @@ class Network:
         return logits
 
     def require_room(self, total: int) -> None:
-        """Refuse more tokens than the context holds.
-
-        Raises:
-            TooManyTokensError: `total` tokens do not fit the model's context.
-        """
         if total > self.context_length:
             raise TooManyTokensError(
                 f"{total} tokens do not fit the {self.context_length} of {self._name}. "

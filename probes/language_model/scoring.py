@@ -27,7 +27,6 @@ def score_each(
     stops: Sequence[int] = (),
     skips: Sequence[int] | None = None,
 ) -> tuple[Scored, ...]:
-    """Score as `WhiteBoxModel.score_each` says; the caller holds the model."""
     skipped = skips or [0] * len(options)
     passages = [passage for passage in after if isinstance(passage, Passage)]
     if len(passages) < len(after):
@@ -59,7 +58,6 @@ def score_all(
     stops: Sequence[int] = (),
     skips: Sequence[int] | None = None,
 ) -> tuple[Scored, ...]:
-    """Score as `WhiteBoxModel.score_all` says; the caller holds the model."""
     skipped, first = skips or [0] * len(options), after.next_log_probabilities
     if not stops and max(map(len, options), default=0) <= 1 and not any(skipped):
         return tuple(_score_rows(option, first, None, stops) for option in options)
@@ -112,10 +110,7 @@ def _score_rows(
     after: torch.Tensor | None,
     stops: Sequence[int],
 ) -> Scored:
-    """Score one option from the logits before it and after each of its tokens.
-
-    Shapes (vocabulary,) and (at least n, vocabulary).
-    """
+    """Score one option from logits (vocabulary,) before it and (n, vocabulary) after."""
     table = log_softmax(before)[None]
     if after is not None:
         table = torch.cat([table, log_softmax(after[: len(option)])])
@@ -130,7 +125,6 @@ def _score_rows(
 
 
 def _rows_at_once(options: Sequence[Sequence[int]]) -> int:
-    """Return how many of the next options fit one pass, at least one."""
     width, count = 1, 0
     for option in options:
         width = max(width, len(option))
@@ -142,12 +136,7 @@ def _rows_at_once(options: Sequence[Sequence[int]]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """Something asked, and its label.
-
-    Attributes:
-        ids: Tokens up to the label, at least one.
-        label: Which of the options it is, 0-based.
-    """
+    """Something asked: tokens up to the label, and which option (0-based) that is."""
 
     ids: tuple[int, ...]
     label: int
@@ -162,7 +151,6 @@ def score_labels(
     *,
     end: Sequence[int] = (),
 ) -> NDArray[np.float32]:
-    """Score as `WhiteBoxModel.score_labels` says; the caller holds the model."""
     row: list[int] = []
     places: list[int] = []
     for example in examples:

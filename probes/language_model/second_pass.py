@@ -21,13 +21,7 @@ _POSITIONS_AT_ONCE: Final = 4_096
 
 @dataclass(frozen=True, slots=True)
 class Passing:
-    """A text to be read, of which the positions `start` to `end` are kept.
-
-    Attributes:
-        ids: Its tokens: instruction, question, evidence, answer, end token.
-        start: First kept position, 0-based.
-        end: Position after the last kept one.
-    """
+    """A text's tokens, of which the positions `start` to `end` (exclusive) are kept."""
 
     ids: tuple[int, ...]
     start: int
@@ -43,17 +37,10 @@ class Passing:
 def read_activations(
     network: Network, passings: Sequence[Passing], taps: Sequence[Tap]
 ) -> Iterator[tuple[int, Mapping[Tap, Activations]]]:
-    """Yield (index, activations of its kept positions) for each text, in any order.
+    """Yield (index, float32 (end - start, width) at each tap) for texts, in any order.
 
     Texts of like length share a pass, padded on the right and masked, and every pass
-    ends at the deepest tap.
-
-    Args:
-        network: The model; nothing else may run on it meanwhile.
-        taps: Where to read, at least one.
-
-    Yields:
-        For each tap float32 of shape (end - start, width).
+    ends at the deepest tap. Nothing else may run on the network meanwhile.
     """
     order = sorted(range(len(passings)), key=lambda index: -len(passings[index].ids))
     for longest in order[:1]:

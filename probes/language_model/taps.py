@@ -26,12 +26,7 @@ _Output = torch.Tensor | tuple[torch.Tensor, ...]
 
 @dataclass(slots=True)
 class Flow:
-    """What the last forward pass left at the taps.
-
-    Attributes:
-        at: For each tap its activations, shape (rows, positions, width), detached.
-        is_stopped: Whether the pass ended before its logits.
-    """
+    """What the last pass left: at each tap (rows, positions, width), detached."""
 
     at: dict[Tap, torch.Tensor] = field(default_factory=dict)
     is_stopped: bool = False
@@ -60,18 +55,11 @@ def tapped(
     watch: Watch | None = None,
     truncate: bool = False,
 ) -> Iterator[Flow]:
-    """Read at `taps` in every forward pass until the context ends.
+    """Read at `taps` in every forward pass until the context ends, after steering.
 
-    Args:
-        taps: Where to read. Reading comes after steering of the same block.
-        steering: For each block a direction, shape (width,), that is added to its
-            output at every position.
-        watch: Called at each tap in mid-pass; False stops the pass there, and nothing
-            behind it is computed.
-        truncate: Stop every pass at its deepest tap.
-
-    Yields:
-        What the latest pass left; a stopped pass raises `PassStopped` from the model.
+    `steering` is added to a block's output at every position. `watch` is called at each
+    tap in mid-pass; False stops the pass there. `truncate` stops every pass at its
+    deepest tap. A stopped pass raises `PassStopped` from the model.
 
     Raises:
         LayerError: A block or its part does not exist in this model.
@@ -97,11 +85,7 @@ def tapped(
 
 
 def blocks_of(module: PreTrainedModel) -> nn.ModuleList:
-    """Return a model's decoder blocks, first to last.
-
-    Raises:
-        LayerError: The model keeps its blocks in no list that can be found.
-    """
+    """Return a model's decoder blocks, first to last."""
     count = module.config.get_text_config().num_hidden_layers
     lists = (
         (name, part)
@@ -170,7 +154,6 @@ def _tensor(out: _Output) -> torch.Tensor:
 
 
 def _down_projection(block: nn.Module, tap: Tap) -> nn.Module:
-    """Return the layer whose input is the feed-forward part's inner activation."""
     mlp = getattr(block, "mlp", None)
     layers = (
         [part for part in mlp.modules() if isinstance(part, nn.Linear | Conv1D)]
@@ -186,13 +169,7 @@ def _down_projection(block: nn.Module, tap: Tap) -> nn.Module:
 
 @dataclass(slots=True)
 class Meter:
-    """What went through the model so far.
-
-    Attributes:
-        prompt_passes: Passes that read several tokens of a text at once.
-        prompt_tokens: Tokens that these read, all rows of a batch together.
-        steps: Tokens that were read one at a time, as written ones are.
-    """
+    """What went through the model: reads of several tokens, and tokens one at a time."""
 
     prompt_passes: int = 0
     prompt_tokens: int = 0
@@ -201,7 +178,6 @@ class Meter:
 
 @contextmanager
 def metered(module: nn.Module) -> Iterator[Meter]:
-    """Count what goes through `module`, a causal language model, until the context ends."""
     meter = Meter()
 
     def count(_module: nn.Module, _given: object, named: dict[str, object]) -> None:

@@ -35,20 +35,13 @@ class Turn:
 class Tokens:
     """The tokenizer of one model; safe to use from several threads.
 
-    Attributes:
-        control_ids: Ids that text is never encoded to: every added token but those of
-            white space alone.
-        end_ids: Ids that end a turn.
+    Text is never encoded to `control_ids`: every added token but those of white space.
     """
 
     def __init__(
         self, tokenizer: PreTrainedTokenizerBase, end_ids: Sequence[int] = ()
     ) -> None:
-        """Take over a loaded tokenizer; `end_ids` come on top of its own end token.
-
-        Raises:
-            ModelFormatError: It is not a fast tokenizer.
-        """
+        """Take over a loaded tokenizer; `end_ids` come on top of its own end token."""
         if not isinstance(tokenizer, PreTrainedTokenizerFast):
             raise ModelFormatError(
                 f"{tokenizer.name_or_path} has a {type(tokenizer).__name__}, whose "
@@ -73,20 +66,13 @@ class Tokens:
         )
 
     def encode_text(self, text: str) -> tuple[int, ...]:
-        """Encode data: no string whatever becomes a control token.
-
-        Lone surrogates, which no tokenizer takes, become U+FFFD.
-        """
+        """Encode data, never as a control token; lone surrogates become U+FFFD."""
         return self.encode_with_offsets(text)[0]
 
     def encode_with_offsets(
         self, text: str
     ) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
-        """Encode data and which characters each token represents.
-
-        Returns:
-            Ids, and for each the indices of its first character and after its last.
-        """
+        """Encode data; each token with its first character and that after its last."""
         encoding = self._inert.encode(_valid(text), add_special_tokens=False)
         # A vocabulary that holds a control token as an ordinary piece still finds it.
         kept = [
@@ -103,9 +89,6 @@ class Tokens:
 
         A template without a system role gets the system's text before the first user
         turn; a model without a template gets the texts one after the other.
-
-        Args:
-            open_answer: Whether to end with the beginning of the assistant's turn.
         """
         ids: list[int] = []
         for piece in self._render(turns, open_answer):

@@ -1,8 +1,7 @@
-"""What reading, scoring and writing give back, and passages that are read again and again.
+"""What reading, scoring and writing give back, and passages that are read again.
 
-Questions come back to the same few entries. What a model made of an entry behind its
-fixed prefix does not depend on the question, so it is kept, without the prefix, and
-several are laid side by side as one batch when a question is asked of them.
+What a model made of an entry behind its fixed prefix does not depend on the question,
+so it is kept, without the prefix; several are laid side by side as one batch.
 """
 
 from collections import OrderedDict
@@ -23,13 +22,9 @@ Layers = tuple[tuple[torch.Tensor, torch.Tensor], ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Context:
-    """Tokens that were read, ready to be read on from.
+    """Tokens that were read, ready to be read on from; the cache is never changed.
 
-    Attributes:
-        ids: The tokens.
-        next_log_probabilities: Natural log of the next token's distribution, float32,
-            shape (vocabulary,).
-        cache: Keys and values of the tokens; the model's own, never changed.
+    `next_log_probabilities` are natural logs, float32, shape (vocabulary,).
     """
 
     ids: tuple[int, ...]
@@ -63,16 +58,11 @@ class Generated:
     """Tokens that the model wrote.
 
     Attributes:
-        ids: Without the token that ended it.
         text: Cut before the stop string, if one ended it.
-        log_probabilities: Natural log of each token's probability in [-inf, 0] over
-            the whole vocabulary, whatever was allowed.
+        log_probabilities: Natural logs over the whole vocabulary, whatever was allowed.
         entropies: In nats, of the distribution that each token was taken from.
-        finished: Whether it ended by itself and not at `max_tokens`.
-        context: What was read and written, to go on from.
-        activations: For each tap that was asked for, float32 of shape (len(ids),
-            width): of every written token, as they were read; no key where nothing was.
-        end: The same of the end token, (1, width), where that was asked for and written.
+        activations: At each tap float32 (len(ids), width); no key where nothing was.
+        end: The same of the end token, (1, width), where that was wanted and written.
     """
 
     ids: tuple[int, ...]
@@ -87,12 +77,9 @@ class Generated:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Look:
-    """A reading that was watched.
+    """A reading that was watched; no context where the watch stopped it.
 
-    Attributes:
-        context: What was read; None where the watch stopped it.
-        states: For each tap that was reached, float32 of shape (width,): what stood
-            there at the last position.
+    `states` are those of the last position at each tap reached, float32 (width,).
     """
 
     context: Context | None
@@ -106,15 +93,7 @@ def log_softmax(logits: torch.Tensor) -> torch.Tensor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Passage:
-    """Tokens that were read after a prefix.
-
-    Attributes:
-        prefix: What was read before.
-        ids: The passage's own tokens, at least one.
-        next_log_probabilities: As in `Context`, after the passage.
-        layers: Keys and values of the passage's own tokens for each layer, each of
-            shape (1, heads, len(ids), width).
-    """
+    """Tokens read after a prefix; `layers` have shapes (1, heads, len(ids), width)."""
 
     prefix: Context
     ids: tuple[int, ...]
@@ -160,11 +139,7 @@ class Passages:
 
 
 def cut(context: Context, prefix: Context) -> Passage | None:
-    """Return what of `context` lies behind `prefix`, which it was read on from.
-
-    None for a model whose layers keep something else than every token's keys and
-    values (a sliding window, a state).
-    """
+    """Return what `context` read behind `prefix`; None where layers keep something else."""
     own = len(context) - len(prefix)
     everything = _layers(context.cache)
     if everything is None:
@@ -193,11 +168,9 @@ def _layers(cache: DynamicCache) -> Layers | None:
 def side_by_side(
     passages: Sequence[Passage], configuration: PreTrainedConfig
 ) -> tuple[DynamicCache, torch.Tensor]:
-    """Lay passages of one prefix out as the rows of one batch.
+    """Lay passages of one prefix out as the rows of one batch, padded on the right.
 
-    Returns:
-        The cache, each row padded on the right to the longest passage, and which of its
-        positions are real: 1 or 0, shape (rows, len(prefix) + longest).
+    Returns the cache and 1 for real positions, shape (rows, len(prefix) + longest).
     """
     prefix, longest = passages[0].prefix, max(map(len, passages))
     cache = DynamicCache(config=configuration)
@@ -217,7 +190,6 @@ def side_by_side(
 
 
 def resume(passage: Context | Passage, configuration: PreTrainedConfig) -> Context:
-    """Return a passage behind its prefix as a context to read on from."""
     if isinstance(passage, Context):
         return passage
     cache, _ = side_by_side([passage], configuration)

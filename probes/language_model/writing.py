@@ -31,9 +31,8 @@ def write(
 ) -> Generated:
     """Write as `WhiteBoxModel.generate` says; the caller holds the model.
 
-    Activations are those of the pass that reads each written token to write the next,
-    so that they cost no pass of their own. Only the end token's take one, where they are
-    asked for, and that ends at the deepest tap.
+    Activations are those of the pass that reads each written token to write the next.
+    Only the end token's take a pass of their own, which ends at the deepest tap.
     """
     ids: list[int] = []
     log_probabilities: list[float] = []

@@ -1,8 +1,4 @@
-"""A reranker that puts first what helps one language model most.
-
-A cross-encoder reads a question and a note together and gives one number. Here it learns
-which notes make the language model's boundary probe surer ("confidence shift"), so that
-it is bound to that model.
+"""A cross-encoder that puts first the notes that make one language model surer.
 
 References:
     "Rethinking LLM parametric knowledge as confidence for effective and efficient RAG",

@@ -1,13 +1,11 @@
 """Fine-tuning a cross-encoder on preferences, by sentence-transformers' trainer.
 
-Warm-up, clipped gradients, a small learning rate and an early stop by the ranking of
-held-out questions: with the learning rate and the half precision that the paper names
-such a fit is known to collapse to chance.
+With the learning rate and the half precision that the paper names such a fit is known
+to collapse to chance, hence warm-up, clipped gradients and an early stop.
 
 References:
-    CBDR, section 3.3, equations 6 and 7: InfoNCE over one positive and the question's own
-    negatives. van den Oord et al., "Representation learning with contrastive predictive
-    coding" (2018).
+    CBDR, section 3.3, equations 6 and 7. van den Oord et al., "Representation learning
+    with contrastive predictive coding" (2018): InfoNCE.
 """
 
 import math
@@ -66,10 +64,7 @@ class RerankerSettings:
             give).
         learning_rate: At its highest; it rises over the first `warm_up` share of the
             steps and falls to nothing along a line.
-        clip: Largest norm of a step's gradient.
-        patience: Epochs without a better held-out ranking before it stops.
         bf16: Whether it computes in bfloat16; half precision (fp16) is not offered.
-        max_tokens: Of a question and a note together; what is longer is cut.
     """
 
     group: int = 8
@@ -88,20 +83,13 @@ class RerankerSettings:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How far fitting is: steps done, of `total` at most."""
-
     number: int
     total: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedReranker:
-    """A fine-tuned cross-encoder.
-
-    Attributes:
-        metrics: MRR, nDCG and MAP on the held-out preferences, by name; the MRR before
-            fitting is "before".
-    """
+    """A fine-tuned cross-encoder, with held-out metrics; "before" is the MRR before."""
 
     encoder: CrossEncoder
     settings: RerankerSettings
@@ -119,13 +107,7 @@ def fit_reranker(
 ) -> FittedReranker:
     """Fine-tune a cross-encoder; the weights with the best held-out ranking are kept.
 
-    Args:
-        base: A directory, or a name that sentence-transformers knows, of a
-            cross-encoder or of an embedding model, which then gets a new output.
-        device: As `NESCIO_MODEL_DEVICE`.
-
-    Raises:
-        TooFewLabelsError: There are too few preferences.
+    `base` is a directory or a hub name, of a cross-encoder or of an embedding model.
     """
     for rows, what, least in (
         (training, "to fit on", _MIN),
@@ -190,13 +172,7 @@ def _own_chance(seed: int) -> Iterator[None]:
 def save_reranker(
     directory: Path, fitted: FittedReranker, card: RerankerCard
 ) -> RerankerCard:
-    """Write a reranker's files; the card comes last and names the weights.
-
-    A write that was broken off leaves files that `read_card` refuses.
-
-    Args:
-        card: What the fit does not know of itself; the rest is filled in here.
-    """
+    """Write a reranker's files; the card last, so that half a write is refused."""
     directory.mkdir(parents=True, exist_ok=True)
     (directory / CARD).unlink(missing_ok=True)
     fitted.encoder.save_pretrained(
@@ -272,7 +248,6 @@ class _Telling(TrainerCallback):
 def _groups(
     preferences: Sequence[Preference], settings: RerankerSettings
 ) -> list[dict[str, str]]:
-    """Return a row for each positive: it, and negatives of its question by the seed."""
     chance = random.Random(settings.seed)  # noqa: S311  # an order, nothing secret
     rows = []
     count = settings.group - 1

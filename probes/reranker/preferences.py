@@ -18,14 +18,7 @@ PROMPT: Final = "Given a question, find the notes that help to answer it."
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """One question's notes.
-
-    Attributes:
-        query: The question.
-        positives: Notes that make the model surer, the best first, at least one.
-        negatives: Notes that make it less sure, the worst first, at least one.
-        prompt: What the reranker is for, kept for tools that put it first.
-    """
+    """One question's notes that make the model surer, and less sure, each best first."""
 
     query: str
     positives: tuple[str, ...]
@@ -49,11 +42,7 @@ def write_preferences(file: Path, preferences: Iterable[Preference]) -> None:
 
 
 def read_preferences(*files: Path) -> list[Preference]:
-    """Read preferences; the same question may stand in several lines.
-
-    Raises:
-        PreferenceFileError: A file can't be opened, or a line is none; names it.
-    """
+    """Read preferences; the same question may be in several lines."""
     found = []
     for file in files:
         try:
@@ -80,9 +69,6 @@ def parted_by_query(
     """Return the preferences but every so-manieth question's, and those.
 
     All lines of a question are in the same part: what stops a fit was not fitted on.
-
-    Args:
-        every: At least 2; the first question is of the second part.
     """
     queries = dict.fromkeys(preference.query for preference in preferences)
     apart = set(list(queries)[::every])
@@ -93,7 +79,6 @@ def parted_by_query(
 
 
 def digest_of(preferences: Sequence[Preference]) -> str:
-    """Return 64 hex digits over preferences, in any order."""
     lines = sorted(preference.as_json() for preference in preferences)
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 

@@ -30,16 +30,9 @@ class RerankerCard:
     """What a reranker's files say of it, beside its weights.
 
     Attributes:
-        base: Name of the model that fitting began with.
-        language_model: Fingerprint of the model whose preferences it learnt.
         boundary_probe: Fingerprint of the probe that gave them.
-        data_sha256: Digest of the preferences that it was fitted on.
-        sizes: Counts by name: preferences, held out.
-        settings: How it was fitted.
         metrics: What was measured on the held-out preferences, by name: they stopped
             the fit, so a report needs others.
-        max_tokens: Of a question and a note together; what is longer is cut.
-        weights_sha256: Digest of the weights' file.
     """
 
     base: str
@@ -54,18 +47,15 @@ class RerankerCard:
 
     @property
     def fingerprint(self) -> str:
-        """64 hex digits over all that it says, the digest of the weights included."""
         said = json.dumps(asdict(self), sort_keys=True)
         return hashlib.sha256(said.encode()).hexdigest()
 
 
 def write_card(directory: Path, card: RerankerCard) -> None:
-    """Write a card, the last of the files: it names the digest of the weights."""
     (directory / CARD).write_bytes(card_text(asdict(card), FORMAT))
 
 
 def read_card(directory: Path) -> RerankerCard:
-    """Read what a reranker's files say, checked against its weights."""
     return read_beside(
         RerankerCard,
         directory / CARD,
@@ -76,7 +66,6 @@ def read_card(directory: Path) -> RerankerCard:
 
 
 def damaged(directory: Path, why: str) -> RerankerFileError:
-    """Return the error that says why a reranker's files cannot be used."""
     return RerankerFileError(
         f"The reranker in {directory} cannot be used: {why}. Put back the files that "
         "train reranker wrote, fit it again, or set NESCIO_RERANKER to nothing."
@@ -90,12 +79,7 @@ _BATCH: Final = 32
 
 
 class CrossEncoderReranker:
-    """`qa.pipeline.retrieve.Reranker`; safe to use from several threads.
-
-    Attributes:
-        fingerprint: 64 hex digits over card and weights.
-        card: What its files say.
-    """
+    """`qa.pipeline.retrieve.Reranker`; safe to use from several threads."""
 
     def __init__(self, encoder: CrossEncoder, card: RerankerCard) -> None:
         self._encoder, self.card = encoder, card
@@ -104,10 +88,7 @@ class CrossEncoderReranker:
         self._lock = threading.Lock()
 
     def score(self, question: str, texts: Sequence[str]) -> Sequence[float]:
-        """Return how much each text helps with the question, higher is more.
-
-        Logits: only their order means anything.
-        """
+        """Return logits, one a text, of which only the order means anything."""
         with self._lock:
             return scores_of(self._encoder, [(question, text) for text in texts])
 
@@ -116,12 +97,6 @@ _loaded: Final = LoadedOnce[Path, CrossEncoderReranker]()
 
 
 def load_reranker(directory: Path, *, device: str = "cpu") -> CrossEncoderReranker:
-    """Return the reranker whose files lie in `directory`, loaded once per process.
-
-    Args:
-        device: As `NESCIO_MODEL_DEVICE`.
-    """
-
     def load() -> CrossEncoderReranker:
         card = read_card(directory)
         try:
@@ -139,15 +114,7 @@ def open_encoder(name: str, *, max_tokens: int, device: str = "cpu") -> CrossEnc
     """Return a cross-encoder with one output, or make one of an embedding model.
 
     Of a model that has no such output its weights are random, by torch's current seed.
-
-    Args:
-        name: A directory, or a name that sentence-transformers knows.
-        max_tokens: Of question and text together; what is longer is cut.
-        device: As `NESCIO_MODEL_DEVICE`.
-
-    Raises:
-        ModelLoadError: It is not there, or offers only what is refused: pickled
-            weights, its own code.
+    Pickled weights and a model's own code are refused.
     """
     try:
         encoder: CrossEncoder = CrossEncoder(
@@ -169,7 +136,6 @@ def open_encoder(name: str, *, max_tokens: int, device: str = "cpu") -> CrossEnc
 
 
 def scores_of(encoder: CrossEncoder, pairs: Sequence[tuple[str, str]]) -> list[float]:
-    """Return the logit of each pair, in their order."""
     if not pairs:
         return []
     found: np.ndarray = encoder.predict(

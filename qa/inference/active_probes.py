@@ -1,8 +1,4 @@
-"""Which probes read a language model's answers.
-
-The registry is looked at for every answer, in one small query: what is promoted or
-retired holds from the next answer on, in every process.
-"""
+"""Which probes read a language model's answers, looked up for every answer."""
 
 import logging
 from typing import Final
@@ -21,9 +17,8 @@ _loaded: Final = LoadedOnce[str, Probes]()
 def active_probes(language_model: LanguageModel) -> Probes:
     """Return the probes that read this model's answers, in shadow or not (one query).
 
-    A probe that can't be used is logged and left out; what the others say tells why.
-    Where a server answers, the model that reads its answers is loaded with the first
-    probe that needs it.
+    A probe that can't be used is logged and left out. Where a server answers, the model
+    that reads its answers is loaded with the first probe that needs it.
     """
     serving = Probe.objects.serving().order_by("pk")
     states = tuple(serving.values_list("fingerprint", "state"))

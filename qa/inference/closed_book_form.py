@@ -48,8 +48,6 @@ _LINE_END: Final = "\n"
 
 
 class ClosedBookForm:
-    """Reads questions, with notes or without, and writes short answers."""
-
     def __init__(self, model: WhiteBoxModel) -> None:
         self.model = model
         self._start = _start()
@@ -58,16 +56,13 @@ class ClosedBookForm:
         self.fingerprint = hashlib.sha256(form.encode()).hexdigest()
 
     def prefix(self) -> Context:
-        """Return the instruction and its examples, read once per process."""
         return self.model.read_prefix(self.model.tokens.encode_text(self._start))
 
     def question_ids(self, question: str) -> tuple[int, ...]:
-        """Return the question's own tokens, up to where notes or the answer follow."""
         asked = f"Question: {flatten(question).strip()}"
         return self.model.tokens.encode_text(asked)[:MAX_QUESTION_TOKENS]
 
     def notes_ids(self, notes: Sequence[str]) -> tuple[int, ...]:
-        """Return the notes' tokens, a line each, the line break before it among them."""
         encode = self.model.tokens.encode_text
         ids: list[int] = []
         for note in notes:
@@ -76,7 +71,6 @@ class ClosedBookForm:
         return tuple(ids)
 
     def ending_ids(self) -> tuple[int, ...]:
-        """Return what comes between question or notes and the answer."""
         encode = self.model.tokens.encode_text
         return (*encode(_LINE_END), *encode("Answer:"))
 
@@ -95,10 +89,7 @@ class ClosedBookForm:
         max_tokens: int = _MAX_TOKENS,
         taps: Sequence[Tap] = (),
     ) -> Generated:
-        """Write the answer, one line, behind what `open` read.
-
-        Its text may begin with white space.
-        """
+        """Write the answer, one line, behind what `open` read, white space included."""
         return self.model.generate(
             context, max_tokens=max_tokens, stop=[_LINE_END], taps=taps
         )
@@ -108,7 +99,6 @@ class ClosedBookForm:
         questions: Sequence[str],
         notes: Sequence[Sequence[str]] | None = None,
     ) -> list[str]:
-        """Write an answer to each question, side by side; trimmed; as `draft_each`."""
         return [each.text.strip() for each in self.draft_each(questions, notes)]
 
     def draft_each(
@@ -116,11 +106,7 @@ class ClosedBookForm:
         questions: Sequence[str],
         notes: Sequence[Sequence[str]] | None = None,
     ) -> tuple[Written, ...]:
-        """Write an answer to each question, side by side, with its tokens' likelihood.
-
-        Args:
-            notes: For each question those that stand behind it; by itself if None.
-        """
+        """Write an answer to each question, side by side, behind its notes."""
         if not questions:
             return ()
         behind = notes if notes is not None else [()] * len(questions)
@@ -147,7 +133,6 @@ def _start() -> str:
 
 
 def write_draft(form: ClosedBookForm, context: Context) -> Generation:
-    """Write the answer behind a prompt that `form` has opened."""
     began = time.perf_counter()
     written = form.write(context)
     return as_draft(
@@ -160,7 +145,6 @@ def write_draft(form: ClosedBookForm, context: Context) -> Generation:
 def as_draft(
     written: Generated, *, prompt_tokens: int, milliseconds: float
 ) -> Generation:
-    """Return what was written as a draft that cites nothing."""
     text = written.text.strip()
     return Generation(
         can_answer=bool(text),
@@ -184,13 +168,11 @@ class EstimateByDraft:
 
     @property
     def known_probability(self) -> float | None:
-        """The geometric mean of the probabilities of the draft's tokens."""
         mean = self.draft.log_probability
         return None if mean is None else math.exp(mean)
 
     @property
     def signals(self) -> tuple[tuple[str, float | None], ...]:
-        """The mean log-probability that the known probability is made of."""
         return (("own_log_probability", self.draft.log_probability),)
 
     def answer(self) -> Generation:

@@ -25,11 +25,7 @@ _loaded: Final = LoadedOnce[tuple[str, str, str], LanguageModel]()
 
 
 def load_language_model() -> LanguageModel:
-    """Return the language model that the settings name, made once per process.
-
-    A set `NESCIO_LANGUAGE_SERVER_URL` takes an OpenAI-compatible server, else the
-    white-box model `NESCIO_LANGUAGE_MODEL` is loaded.
-    """
+    """Return the configured server, or the white-box model; made once per process."""
     key = (
         settings.LANGUAGE_SERVER_URL,
         settings.LANGUAGE_MODEL,
@@ -41,8 +37,7 @@ def load_language_model() -> LanguageModel:
 def load_without_adapter() -> "ServerLanguageModel | WhiteBoxModel":
     """Return the configured server, or the white-box model as it came.
 
-    For other tasks than answering: the adapter has taught the white-box model to write
-    nothing where no note answers.
+    The adapter has taught the white-box model to write nothing where no note answers.
     """
     if settings.LANGUAGE_SERVER_URL:
         model = load_language_model()
@@ -83,7 +78,6 @@ def _make(server_url: str, name: str) -> LanguageModel:
 
 
 def _only_model(url: str, key: str) -> str:
-    """Return the one model that a server has, where no name is set."""
     client = openai.OpenAI(
         base_url=url, api_key=key or "none", max_retries=0, timeout=10
     )
@@ -104,7 +98,6 @@ def _only_model(url: str, key: str) -> str:
 
 
 def load_judge() -> Judge:
-    """Return what judges pairs: the configured server, or the white-box model."""
     model = load_without_adapter()
     if isinstance(model, ServerLanguageModel):
         return ServerJudge(model)
@@ -112,12 +105,10 @@ def load_judge() -> Judge:
 
 
 def configured_judge() -> Judge | None:
-    """Return the judge if `NESCIO_CONFLICT_JUDGE` wants one; raises as `load_judge`."""
     return load_judge() if settings.CONFLICT_JUDGE else None
 
 
 def load_writer() -> Writer:
-    """Return what writes proposals: the configured server, or the white-box model."""
     model = load_without_adapter()
     if isinstance(model, ServerLanguageModel):
         return ServerWriter(model)

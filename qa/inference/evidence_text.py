@@ -25,11 +25,7 @@ _SENTENCE_END: Final = re.compile(
 
 
 def flatten(text: str) -> str:
-    """Return `text` on one line, each unseen character as a plain space.
-
-    Character i of the result represents character i of `text`, so a span of one is a
-    span of the other.
-    """
+    """Return `text` on one line, each unseen character as a space; as long as before."""
     return "".join(
         " " if unicodedata.category(character) in UNSEEN_CATEGORIES else character
         for character in text
@@ -44,8 +40,7 @@ def note_of(piece: Evidence) -> str:
 def sentence_spans(text: str) -> list[tuple[int, int]]:
     """Return where each sentence of a flat text starts and ends, at least one.
 
-    The spans neither overlap nor begin or end with white space, and hold every other
-    character; an empty text has one empty span.
+    The spans hold every character but the white space around them.
     """
     cuts = [0, *(found.end() for found in _SENTENCE_END.finditer(text)), len(text)]
     spans = []

@@ -68,11 +68,6 @@ class GroundedLanguageModel:
         self.fingerprint = hashlib.sha256(form.encode()).hexdigest()
 
     def generate(self, prompt: Prompt, capture: Capture = NO_CAPTURE) -> Generation:
-        """Write the words of the evidence that answer the question.
-
-        Raises:
-            ValueError: There is no evidence; a question without any is refused before.
-        """
         if not prompt.evidence:
             raise ValueError("A question without evidence has no answer to generate.")
         began = time.perf_counter()
@@ -91,7 +86,6 @@ class GroundedLanguageModel:
         )
 
     def _write(self, prompt: Prompt, look: Look, capture: Capture) -> Generation:
-        """Draft the answer behind the prompt; nothing where the prompt was stopped."""
         if look.context is None:
             return Generation(
                 trace=KeptActivations(prompt=look.states, is_stopped=True)

@@ -1,8 +1,7 @@
 """The grounded form as tokens: notes, a question, and the words of a note that answer it.
 
-The same tokens are built for fitting an adapter, for answering, and for reading the
-activations of an answer in a second pass. Every text is encoded on its own, so that it
-can neither become a control token nor run into the structure around it.
+Every text is encoded on its own, so that it can neither become a control token nor run
+into the structure around it.
 """
 
 import re
@@ -50,7 +49,6 @@ def notes_ids(
 def prompt_ids(
     tokens: Tokens, prompt: Prompt, *, pieces: int | None = None
 ) -> tuple[int, ...]:
-    """Return the whole prompt, with the first `pieces` of its evidence or all."""
     notes = notes_ids(tokens, prompt.question, prompt.evidence[:pieces])
     return (*instruction_ids(tokens), *notes)
 
@@ -63,7 +61,6 @@ def answer_ids(tokens: Tokens, answer: str) -> tuple[int, ...]:
 
 
 def end_id(tokens: Tokens) -> int:
-    """Return the token that ends an answer: the first of those that end a turn."""
     return min(tokens.end_ids)
 
 
@@ -91,13 +88,7 @@ _WORD: Final = re.compile(r"[$€£¥]?[^\W_]+(?:[.,:'\u2019/&-][^\W_]+)*[%°]?"
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Words of one piece.
-
-    Attributes:
-        number: The piece, 1-based.
-        words: As they stand there.
-        sentences: The whole sentences that hold them.
-    """
+    """Words of one piece (1-based), and the whole sentences that hold them."""
 
     number: int
     words: str
@@ -115,8 +106,6 @@ class _Source:
 
 
 class Spans:
-    """The runs of words of some pieces, for one answer."""
-
     def __init__(
         self, evidence: Sequence[Evidence], tokens: Tokens, *, limit: int
     ) -> None:
@@ -136,10 +125,7 @@ class Spans:
         return found or {self._end}
 
     def span(self, written: Sequence[int]) -> Span | None:
-        """Return the words that were written, of the first piece that holds them.
-
-        None where they were broken off in mid-word.
-        """
+        """Return the words written, of the first piece with them; None if cut off."""
         ids = tuple(written)
         for source, start in self._runs(ids):
             stop = start + len(ids)

@@ -1,7 +1,4 @@
-"""The guided form, filled in step by step by a white-box model.
-
-Which note fits the question best, whether it answers it, and the sentence copied from it.
-"""
+"""The guided form: which note fits, whether it answers, and the sentence copied."""
 
 import hashlib
 import math
@@ -82,7 +79,6 @@ _REASONING: Final = {
 def reasoning(
     language: str, number: int, pieces: int, share: float, can_answer: bool
 ) -> str:
-    """Say in words what the form's first two steps found."""
     sentence, yes, no = _REASONING.get(language, _REASONING["en"])
     return sentence.format(
         pieces=pieces, number=number, share=share, verdict=yes if can_answer else no
@@ -103,11 +99,9 @@ class Reading:
     """Which piece fits, and how well.
 
     Attributes:
-        index: The piece that fits best, 0-based.
         note: That piece after the fixed prefix, up to where the question begins.
         share: Its probability in [0, 1] against the other pieces.
         verdicts: For each piece the probability in [0, 1] that it answers the question.
-        tokens: How many tokens were read.
     """
 
     index: int
@@ -118,16 +112,11 @@ class Reading:
 
     @property
     def verdict(self) -> float:
-        """Probability in [0, 1] that the piece that fits best answers the question."""
         return self.verdicts[self.index]
 
 
 class GuidedLanguageModel:
-    """`qa.pipeline.language_model.LanguageModel` on a white-box model.
-
-    Attributes:
-        examples: The fixed prefix, read once per process.
-    """
+    """`qa.pipeline.language_model.LanguageModel` on a white-box model."""
 
     def __init__(self, model: WhiteBoxModel) -> None:
         self.model = model
@@ -141,11 +130,6 @@ class GuidedLanguageModel:
         ).hexdigest()
 
     def generate(self, prompt: Prompt, capture: Capture = NO_CAPTURE) -> Generation:
-        """Fill in the form from the evidence alone.
-
-        Raises:
-            ValueError: There is no evidence; a question without any is refused before.
-        """
         if not prompt.evidence:
             raise ValueError("A question without evidence has no answer to generate.")
         began = time.perf_counter()
@@ -174,12 +158,7 @@ class GuidedLanguageModel:
         )
 
     def read(self, question: str, evidence: Sequence[Evidence]) -> Reading:
-        """Do the form's first two steps: which piece fits a question, and how well.
-
-        Args:
-            question: On one line.
-            evidence: At least one piece.
-        """
+        """Find which piece fits a question (one line), and how well."""
         model = self.model
         with model.turn():
             prefix = model.read_prefix(model.tokens.encode_text(self.examples))
@@ -187,7 +166,6 @@ class GuidedLanguageModel:
             return self._compare(question, notes, prefix)
 
     def read_note(self, piece: Evidence) -> Context | Passage:
-        """Read one piece after the fixed prefix, up to where the question begins."""
         model = self.model
         with model.turn():
             prefix = model.read_prefix(model.tokens.encode_text(self.examples))
@@ -273,7 +251,6 @@ def _verdict(own: float, surprises: Sequence[float]) -> float:
 
 
 def _sentences_within(text: str, limit: int) -> list[tuple[int, int]]:
-    """Return the sentences that end by `limit`, or the words before it if none does."""
     spans = [span for span in sentence_spans(text) if span[1] <= limit]
     if spans:
         return spans
@@ -286,5 +263,4 @@ def _token_at(offsets: Sequence[tuple[int, int]], character: int) -> int:
 
 
 def _token_before(offsets: Sequence[tuple[int, int]], character: int) -> int:
-    """Return the index after the last token that begins before `character`."""
     return sum(start < character for start, _ in offsets)

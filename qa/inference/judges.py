@@ -83,7 +83,6 @@ class ServerJudge:
     def weigh(
         self, pairs: Sequence[tuple[Statement, Statement]]
     ) -> list[Opinion | None]:
-        """Ask a few requests at once, each once more if it can't be read; see `Judge`."""
         with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as pool:
             return list(pool.map(self._ask, pairs))
 
@@ -101,10 +100,7 @@ class ServerJudge:
 
 
 def read_verdict(reply: str) -> dict[str, float] | None:
-    """Return the three probabilities, summing to 1, or None; never raises.
-
-    A reply with a field more or less, or numbers that are none, is no verdict at all.
-    """
+    """Return the three probabilities, summing to 1; None for any other reply."""
     try:
         value = json.loads(reply[:_MAX_REPLY])
     except (ValueError, RecursionError):
@@ -126,13 +122,10 @@ def read_verdict(reply: str) -> dict[str, float] | None:
 class WhiteBoxJudge:
     """`kb.conflicts.Judge` on a white-box model, best one without an adapter.
 
-    By likelihood alone, it writes nothing: after a few examples and the pair, the next
-    word is "same", "conflict" or "other", and how likely each of the three is makes the
-    opinion. What the model prefers whatever it is shown is taken off by what it says of a
-    pair without content, and either order of the two statements counts half.
-
-    References:
-        Zhao et al., "Calibrate before use" (2021): the pair without content.
+    The likelihood of "same", "conflict" or "other" as the next word makes the opinion.
+    What the model prefers whatever it is shown is taken off by what it says of a pair
+    without content (Zhao et al., "Calibrate before use", 2021), and either order of the
+    two statements counts half.
     """
 
     def __init__(self, model: "WhiteBoxModel") -> None:
@@ -149,7 +142,6 @@ class WhiteBoxJudge:
         self._options = [word[0] for word in words]
 
     def weigh(self, pairs: Sequence[tuple[Statement, Statement]]) -> list[Opinion]:
-        """Weigh the pairs side by side; see `Judge`."""
         if not pairs:
             return []
         lines = [(_line(one), _line(other)) for one, other in pairs]
@@ -190,6 +182,5 @@ def _frame(one: str, other: str) -> str:
 
 
 def _line(statement: Statement) -> str:
-    """Return a statement on one line, its question before it."""
     said = f"{statement.question} {statement.text}"
     return flatten(said).strip()[:_MAX_CHARACTERS]

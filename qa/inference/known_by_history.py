@@ -1,8 +1,8 @@
 """DH-ICL: the model knows what is like the past questions that it knew.
 
-It reads an instruction, examples that we wrote, and then past questions. Our examples are
-all there is while a knowledge base has no history yet; half of them ask what a model can't
-know: what changes, what is private, what hardly anybody wrote down.
+Our examples are all there is while a knowledge base has no history yet; half of them
+ask what a model can't know: what changes, what is private, what hardly anybody wrote
+down.
 """
 
 from collections.abc import Sequence
@@ -68,12 +68,6 @@ class HistoryForm(LabelJudge):
         *,
         examples: Sequence[tuple[str, bool]] = EXAMPLES,
     ) -> None:
-        """Take a loaded model.
-
-        Args:
-            examples: What is shown whatever is asked: questions, and whether each can be
-                answered from memory.
-        """
         super().__init__(
             model,
             labels,
@@ -84,11 +78,7 @@ class HistoryForm(LabelJudge):
     def judge(
         self, question: str, past: Sequence[KnownQuestion] = ()
     ) -> LabelJudgement:
-        """Return how probable it is that the model knows the answer, in one pass.
-
-        Args:
-            past: The nearest first; the model reads it last, next to the question.
-        """
+        """Return how probable it is that the model knows; `past` nearest first."""
         tokens = self.model.tokens
         asked = question_ids(tokens, question, limit=MAX_QUESTION_TOKENS)
         return self.judge_tokens([_example(tokens, p) for p in past[::-1]], asked)
@@ -112,13 +102,7 @@ EXAMPLES_SHOWN: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class EstimateByHistory:
-    """`qa.pipeline.self_knowledge.KnowledgeEstimate` by past questions.
-
-    Attributes:
-        judgement: What the labels' scores tell.
-        past: The past questions that it was shown, the nearest first.
-        is_timely: Whether it asks about what changes.
-    """
+    """`KnowledgeEstimate` by past questions, the nearest first."""
 
     form: ClosedBookForm
     question: str
@@ -133,7 +117,6 @@ class EstimateByHistory:
 
     @property
     def signals(self) -> tuple[tuple[str, float | None], ...]:
-        """The probability with and without the correction, and what it rests on."""
         share = (
             sum(each.is_known for each in self.past) / len(self.past)
             if self.past
@@ -151,11 +134,9 @@ class EstimateByHistory:
 
     @property
     def examples(self) -> tuple[str, ...]:
-        """Ids of the past questions, the nearest first."""
         return tuple(each.id for each in self.past)
 
     def answer(self) -> Generation:
-        """Read the question without any past one, and write the answer."""
         with self.form.model.turn():
             return write_draft(self.form, self.form.open(self.question))
 
@@ -172,7 +153,6 @@ class SelfKnowledgeByHistory:
         self.fingerprint = asking.fingerprint
 
     def consider(self, question: Question) -> EstimateByHistory:
-        """Read the question after its nearest past ones, in one pass."""
         past: Sequence[KnownQuestion] = self._history.known(
             question, own_model=self._form.fingerprint, limit=EXAMPLES_SHOWN
         )

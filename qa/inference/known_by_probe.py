@@ -1,10 +1,7 @@
 """Retrieval where a probe says that the question lies beyond what the model knows.
 
-One pass over the question tells it, from the middle block's state of the prompt's last
-token; where the model knows, it goes on writing from that pass.
-
-References:
-    CBDR, sections 3.1 and 3.4; Ni et al. (2025).
+From the middle block's state of the prompt's last token; where the model knows, it goes
+on writing from that pass. CBDR, sections 3.1 and 3.4; Ni et al. (2025).
 """
 
 import hashlib
@@ -34,21 +31,11 @@ SIGNAL: Final = "boundary_confidence"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundaryProbe:
-    """A boundary probe in use.
-
-    Attributes:
-        fingerprint: Of its files.
-    """
-
     fingerprint: str
     probe: AbstentionProbe
 
     def confidence(self, state: Activations) -> float | None:
-        """Return how sure it is in [0, 1]; None where it gives no number.
-
-        Args:
-            state: Of the prompt's last token at the probe's tap, shape (width,).
-        """
+        """Return confidence in [0, 1] of a state (width,), None for NaN."""
         value = float(self.probe.confidences([state[np.newaxis]])[0])
         return value if math.isfinite(value) else None
 
@@ -58,11 +45,7 @@ _loaded: Final = LoadedOnce[str, BoundaryProbe | None]()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EstimateByProbe:
-    """`qa.pipeline.self_knowledge.KnowledgeEstimate` of a question that was read once.
-
-    Attributes:
-        context: The prompt as it was read, to write on from.
-    """
+    """`KnowledgeEstimate` of a question that was read once, to write on from."""
 
     form: ClosedBookForm
     context: Context
@@ -83,10 +66,7 @@ class SelfKnowledgeByProbe:
     def __init__(
         self, form: ClosedBookForm, probe: BoundaryProbe | None = None
     ) -> None:
-        """Take over the form; without a probe the active one is looked up (one query).
-
-        Where none can be used, nothing is known, and every question is looked up.
-        """
+        """Take over the form; without a probe look the active one up."""
         self._form = form
         self._probe = probe or active_boundary_probe(form)
 
@@ -97,7 +77,6 @@ class SelfKnowledgeByProbe:
         return hashlib.sha256(f"{self._form.fingerprint}\n{own}".encode()).hexdigest()
 
     def consider(self, question: Question) -> EstimateByProbe:
-        """Read the question in one pass, and ask the probe."""
         held = self._probe
         taps = [held.probe.tap] if held else []
         ids = self._form.prompt_ids(question.text)

@@ -1,11 +1,7 @@
 """A model's leaning to one label, measured on examples and taken back.
 
-Among examples with known labels, those that the model gets wrong tell by how much it leans
-to the other label; the mean of that is *added* to the label's own score. The published
-equations subtract it, which deepens the leaning; their code adds it, and so do we.
-
-References:
-    DH-ICL, section 3.3, equations 1 to 6 (`delta` of either label).
+DH-ICL, section 3.3, equations 1 to 6, but the leaning is *added* to the label's own
+score: the published equations subtract it, which deepens it; their code adds it.
 """
 
 import hashlib
@@ -33,12 +29,7 @@ class LabelScores:
 
 @dataclass(frozen=True, slots=True)
 class JudgedExample:
-    """An example with its label, and the scores that the model gave there.
-
-    Attributes:
-        is_known: The label that it has.
-        scores: Before the label was read, with the examples before it in view.
-    """
+    """An example, and its scores before its label was read, earlier examples in view."""
 
     is_known: bool
     scores: LabelScores
@@ -49,11 +40,10 @@ class LabelJudgement:
     """What a model holds of something asked, as a choice of two labels.
 
     Attributes:
-        known: Probability in [0, 1] of "known" against "unknown", without the leaning;
-            the published rule (the higher score) is 0.5.
+        known: Probability in [0, 1] of "known" without the leaning; the published rule
+            (the higher score) is 0.5.
         uncorrected: The same with it.
         bias: What was added to the scores, at least 0 each.
-        examples: How many examples it was measured on.
     """
 
     known: float
@@ -65,8 +55,7 @@ class LabelJudgement:
 def label_bias(examples: Sequence[JudgedExample]) -> LabelScores:
     """Return what has to be added to the scores of either label, at least 0.
 
-    An example that is judged rightly counts as no error among those of its label; a label
-    without an example is not corrected.
+    An example judged rightly counts as no error; a label without one is not corrected.
     """
     return LabelScores(
         known=_mean_shortfall(
@@ -81,7 +70,6 @@ def label_bias(examples: Sequence[JudgedExample]) -> LabelScores:
 def judge_label(
     examples: Sequence[JudgedExample], scores: LabelScores
 ) -> LabelJudgement:
-    """Judge what is asked by its scores, without what the examples tell of a leaning."""
     bias = label_bias(examples)
     return LabelJudgement(
         known=_share(scores + bias),
@@ -96,7 +84,6 @@ def _share(scores: LabelScores) -> float:
 
 
 def _mean_shortfall(behind: Sequence[float]) -> float:
-    """Return the mean of how far the right label lay behind, 0 where it lay ahead."""
     return sum(max(0.0, each) for each in behind) / max(len(behind), 1)
 
 
@@ -116,11 +103,7 @@ class LabelPair:
 
 
 def read_pair(text: str) -> LabelPair:
-    """Read a pair as the setting writes it: two different words with a slash between.
-
-    Raises:
-        LabelPairError: It is none.
-    """
+    """Read a pair as the setting writes it: two different words with a slash between."""
     words = [word.strip() for word in text.split("/")]
     if len(words) != 2 or not all(words) or words[0] == words[1]:
         raise LabelPairError(
@@ -133,13 +116,7 @@ def read_pair(text: str) -> LabelPair:
 def label_tokens(pair: LabelPair, tokens: Tokens, *, model: str) -> tuple[int, int]:
     """Return the tokens of "unknown" and "known": a label's index is whether it is known.
 
-    Both are with a space before them, or both without.
-
-    Args:
-        model: The model's name, for the message.
-
-    Raises:
-        LabelPairError: They are not one token each, or the same one.
+    Both are with a space before them, or both without. `model` is for the message.
     """
     known: tuple[int, ...] = ()
     unknown: tuple[int, ...] = ()
@@ -159,13 +136,7 @@ _END: Final = "\n\n"
 
 
 class LabelJudge:
-    """One way of asking one model for one of two labels, after examples that have theirs.
-
-    Attributes:
-        model: The model.
-        labels: The pair of words.
-        fingerprint: 64 hex digits: the model's fingerprint, labels, prefix.
-    """
+    """One way of asking one model for one of two labels, after labelled examples."""
 
     def __init__(
         self,
@@ -175,12 +146,7 @@ class LabelJudge:
         instruction: str,
         fixed: Sequence[Example],
     ) -> None:
-        """Set up the form.
-
-        Args:
-            instruction: What it reads first, at least one token.
-            fixed: May be none: then nothing but the given ones tells of a leaning.
-        """
+        """Set up the form; `instruction` is read first and `fixed` may be empty."""
         self.model = model
         self.labels = labels
         self._options = label_tokens(labels, model.tokens, model=model.name)
@@ -196,10 +162,8 @@ class LabelJudge:
     ) -> LabelJudgement:
         """Return how probable the label "known" is for what is asked, in one pass.
 
-        Args:
-            examples: The nearest last. Where not all fit the model's context, those
-                farthest away are left out.
-            asked: Tokens up to where its label would stand, at least one.
+        The nearest example is last; those farthest away are left out where not all fit
+        the model's context.
         """
         model = self.model
         with model.turn():

@@ -1,8 +1,7 @@
 """The writer of monitored answers: a white-box model, its directions, and plain forms.
 
-Sentences after a few examples, in the own-knowledge form's layout, behind a prefix that
-is read once and never steered. What is steered is the question, its notes and all that is
-written; the monitor reads what is written in the pass that reads it anyway.
+Behind a prefix that is read once and never steered, question, notes and what is written
+are steered; the monitor reads in the pass that reads it anyway.
 """
 
 import hashlib
@@ -88,11 +87,7 @@ class SteeredWriter:
     def __init__(
         self, model: WhiteBoxModel, directions: DirectionSet, *, fingerprint: str
     ) -> None:
-        """Take over a loaded model as it came, and the directions fitted for it.
-
-        Args:
-            fingerprint: The directions' own.
-        """
+        """Take a loaded model as it came, and the directions of that fingerprint."""
         self.model = model
         self.directions = directions
         self._layout = ClosedBookForm(model)
@@ -127,7 +122,6 @@ class SteeredWriter:
         steering: float,
         is_monitored: bool = True,
     ) -> Generated:
-        """Write behind a prompt and the sentences before; up to the next one's begin."""
         model, encode = self.model, self.model.tokens.encode_text
         moved = self.directions.steering(steering)
         before = [i for text in kept for i in encode(f" {flatten(text).strip()}")]
@@ -144,7 +138,6 @@ class SteeredWriter:
             )
 
     def validation_query(self, question: str, segment: str) -> str:
-        """Write a query that would tell whether the segment is true."""
         return self._query(_VALIDATING, question, "Answer", segment, "Query")
 
     def rewritten_query(self, question: str, query: str) -> str:
@@ -210,12 +203,7 @@ _writers: Final = LoadedOnce[str, SteeredWriter]()
 
 
 def monitored_writer() -> SteeredWriter:
-    """Return the writer by the active directions (one query).
-
-    Raises:
-        LanguageModelUnavailableError: The language model is a server's, or no directions
-            are active for it.
-    """
+    """Return the writer by the active directions (one query)."""
     model = load_closed_book_form().model
     active = Probe.objects.active_for(model.fingerprint)
     row = active.filter(kind=ProbeKind.DIRECTIONS).first()

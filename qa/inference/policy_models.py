@@ -36,11 +36,6 @@ _WAYS: Final[Mapping[RetrievalTiming, Callable[[ClosedBookForm], SelfKnowledge]]
 
 
 def self_knowledge_by(timing: RetrievalTiming, *, history: History) -> SelfKnowledge:
-    """Return what tells by this timing whether the model knows.
-
-    Args:
-        history: The past questions that the asker may be judged by.
-    """
     form = load_closed_book_form()
     if timing is RetrievalTiming.HISTORY:
         return SelfKnowledgeByHistory(form, history_form(), history)
@@ -48,28 +43,17 @@ def self_knowledge_by(timing: RetrievalTiming, *, history: History) -> SelfKnowl
 
 
 def history_form() -> HistoryForm:
-    """Return the form in which that model is asked after past questions."""
     model, labels = load_closed_book_form().model, read_pair(settings.HISTORY_LABELS)
     key = (model.fingerprint, labels)
     return _history_forms.get(key, lambda: HistoryForm(model, labels))
 
 
 def verdict_debiaser(history: History) -> VerdictDebiaser:
-    """Return what corrects verdicts by past ones; raises as `verdict_form`.
-
-    Args:
-        history: The past questions that the asker may be judged by.
-    """
     return VerdictByHistory(verdict_form(), history)
 
 
 def verdict_form() -> VerdictForm:
-    """Return the form in which verdicts are corrected; for a server by its surrogate.
-
-    Raises:
-        LanguageModelUnavailableError: The language model is a server's, and there is no
-            surrogate.
-    """
+    """Return the form in which verdicts are corrected; for a server by its surrogate."""
     name, labels = settings.LANGUAGE_MODEL, read_pair(settings.HISTORY_LABELS)
     if settings.LANGUAGE_SERVER_URL:
         name = settings.SURROGATE_MODEL
@@ -84,10 +68,7 @@ def verdict_form() -> VerdictForm:
 
 
 def closed_book_fingerprint() -> str:
-    """Return the fingerprint of `load_closed_book_form`'s model, which need not be loaded for it.
-
-    "" where the language model is a server's.
-    """
+    """Return the fingerprint of the model as it came, unloaded; "" for a server's."""
     if settings.LANGUAGE_SERVER_URL:
         return ""
     form = _forms.find(settings.LANGUAGE_MODEL)
@@ -97,11 +78,6 @@ def closed_book_fingerprint() -> str:
 
 
 def load_closed_book_form() -> ClosedBookForm:
-    """Return the configured white-box model as it came, in the own-knowledge form.
-
-    Raises:
-        LanguageModelUnavailableError: The language model is a server's.
-    """
     if settings.LANGUAGE_SERVER_URL:
         raise LanguageModelUnavailableError(
             "This policy asks the language model what it knows by itself, which only a "
@@ -115,11 +91,7 @@ def load_closed_book_form() -> ClosedBookForm:
 def configured_reranker() -> Reranker | None:
     """Return the reranker of `NESCIO_RERANKER`, loaded once per process.
 
-    None, which is logged once, where it learnt what helps another language model than
-    the one that runs.
-
-    Raises:
-        RerankerFileError: A file of it is missing or damaged, or none is named.
+    None, which is logged once, where it learnt what helps another language model.
     """
     if not settings.RERANKER:
         raise RerankerFileError(

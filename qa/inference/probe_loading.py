@@ -25,12 +25,7 @@ _TRIED_ON: Final = Passing((0,), 0, 1)
 
 
 def load_probes(language_model: LanguageModel, states: Mapping[str, str]) -> Probes:
-    """Load what was fitted for this model.
-
-    Args:
-        language_model: Whose answers are read.
-        states: By fingerprint, whether a probe is active or in shadow.
-    """
+    """Load what was fitted for this model; `states` are by fingerprint."""
     rows = list(Probe.objects.filter(fingerprint__in=states).order_by("pk"))
     placed = [row for row in rows if row.kind != ProbeKind.JOINT]
     # A server's answers are read by another model, which is loaded if it has to be.
@@ -66,12 +61,7 @@ def load_activation_probe(
 ) -> AbstentionProbe:
     """Load a probe of activations, and try that it fits the model and the form.
 
-    Args:
-        fit: What `manage.py train` calls such a probe.
-
-    Raises:
-        ProbeMismatchError: It was fitted on another form, or on another width.
-        ProbeFileError: It is of another kind by its files.
+    `fit` is what `manage.py train` calls such a probe.
     """
     if row.form != form:
         raise ProbeMismatchError(

@@ -29,12 +29,7 @@ CONFIDENCE_BY_KIND: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ActivationReader:
-    """A probe of activations in use.
-
-    Attributes:
-        signal: The name that answers store its confidence under while it is in shadow.
-        is_active: Whether it decides, and is not in shadow.
-    """
+    """A probe of activations in use; in shadow, answers store it under `signal`."""
 
     kind: ProbeKind
     fingerprint: str
@@ -43,7 +38,6 @@ class ActivationReader:
     probe: AbstentionProbe
 
     def along(self, activations: Activations) -> list[float]:
-        """Return the confidence after each position of (positions, width)."""
         (values,) = self.probe.along([activations])
         found: list[float] = values.tolist()
         return found
@@ -51,8 +45,6 @@ class ActivationReader:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointReader:
-    """A joint probe in use; the attributes are as above."""
-
     kind: ClassVar = ProbeKind.JOINT
     fingerprint: str
     signal: str
@@ -76,8 +68,6 @@ class ActiveProbes:
 
     Attributes:
         model: What a second pass is made with; None where no probe reads activations.
-        readers: Probes of activations.
-        joints: Joint probes.
         faults: By the kind of an active probe that can't be used, why.
     """
 
@@ -88,11 +78,9 @@ class ActiveProbes:
 
     @property
     def fingerprints(self) -> str:
-        """Of all that are active, separated by spaces."""
         return " ".join(r.fingerprint for r in self._all if r.is_active)
 
     def capture(self, *, least_early: float | None) -> Capture:
-        """Return what the language model is to keep, and when it is to end early."""
         return Capture(
             answer=self._places(ProbeKind.ABSTENTION),
             ends=self._reads_ends,
@@ -106,7 +94,6 @@ class ActiveProbes:
         generation: Generation,
         signals: Mapping[str, float | None],
     ) -> Confidence:
-        """Return how sure the probes are; what can't be read is said to be missing."""
         held = self._held(prompt, generation)
         found: dict[str, float] = {}
         along: tuple[float, ...] = ()
@@ -168,7 +155,6 @@ class ActiveProbes:
         generation: Generation,
         fault: str,
     ) -> str:
-        """Say why numbers are missing that could be there."""
         said = []
         for kind, value in values.items():
             # Of an answer that never began, the later numbers can't be missed.
@@ -251,7 +237,6 @@ def _sequence(reader: ActivationReader, held: _Held) -> Activations | None:
 
 
 def _text_of(generation: Generation) -> str:
-    """Return the words that are read; "" where there are none."""
     return (generation.short_answer or generation.answer).strip()
 
 

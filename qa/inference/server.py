@@ -60,7 +60,6 @@ class _Reply:
     """One reply.
 
     Attributes:
-        text: What it says, "" if nothing; it may be cut off.
         fault: Why it can't be read at all; "" for nothing.
         declined: Why the server itself did not answer.
     """
@@ -79,11 +78,9 @@ class Filled(Generic[Value]):
 
     Attributes:
         value: The last reply as it was read; None if it can't be.
-        repaired: Whether it took the one repair.
-        verdict_probability: Of "can_answer" being true in [0, 1]; None where the form
-            has no such field or the server does not say.
-        log_probability: Mean natural-log probability of the tokens from the measured
-            field on; None where no field is measured or the server does not say.
+        verdict_probability: Of "can_answer" being true; None where the server does not
+            say.
+        log_probability: Mean natural log from the measured field on; None likewise.
     """
 
     value: Value | None
@@ -96,21 +93,13 @@ class Filled(Generic[Value]):
 class ServerLanguageModel:
     """`qa.pipeline.language_model.LanguageModel` on a chat-completions server.
 
-    The instructions ask in words for the JSON that the schema describes, for servers
-    that take no schema.
+    The instructions ask in words for the schema's JSON, for servers that take none.
     """
 
     def __init__(
         self, *, url: str, key: str, model: str, timeout_seconds: float, retries: int
     ) -> None:
-        """Set up the client; nothing is sent yet.
-
-        Args:
-            url: Base address, with its version: "http://localhost:11434/v1".
-            model: As the server calls it.
-            timeout_seconds: For a whole answer, every retry and pause included.
-            retries: How often a request that failed in passing is sent again.
-        """
+        """Set up the client; the timeout is a whole answer's, every retry included."""
         self._client = ServerClient(
             url=url, key=key, model=model, timeout_seconds=timeout_seconds,
             retries=retries,
@@ -123,7 +112,6 @@ class ServerLanguageModel:
         ).hexdigest()
 
     def generate(self, prompt: Prompt, capture: Capture = NO_CAPTURE) -> Generation:
-        """Ask the server, once more if its first reply can't be read."""
         began = time.monotonic()
         form, replies = self._ask(
             INSTRUCTIONS, user_message(prompt), _form, schema=SCHEMA
@@ -164,10 +152,8 @@ class ServerLanguageModel:
     ) -> Filled[Value]:
         """Have a form of the caller's own filled in, once more if it can't be read.
 
-        Args:
-            schema: The form as a JSON schema; the instructions ask for the same.
-            read: Returns what a reply says, or what is wrong with it.
-            measured: The text field whose likelihood is wanted.
+        `read` returns what a reply says, or what is wrong with it; `measured` is the
+        text field whose likelihood is wanted.
         """
         began = time.monotonic()
 
@@ -197,7 +183,6 @@ class ServerLanguageModel:
         schema: Mapping[str, object],
         temperature: float = 0.0,
     ) -> tuple[Value | Fault, list[_Reply]]:
-        """Return what was read of the last reply, and the one or two replies."""
         deadline = time.monotonic() + self._timeout_seconds
         messages: list[ChatCompletionMessageParam] = [
             {"role": "system", "content": instructions},
@@ -256,9 +241,9 @@ def _form(reply: _Reply) -> Form | Fault:
 def user_message(prompt: Prompt) -> str:
     """Return evidence and question as one JSON object.
 
-    Line breaks, quotes, hidden and control characters and the brackets of chat
-    templates' tokens are escaped inside the strings: whatever a text holds, it stays
-    inside its string, and the server's tokenizer meets no control token.
+    Line breaks, quotes, hidden characters and the brackets of chat templates' tokens
+    are escaped: a text stays inside its string, and the tokenizer meets no control
+    token.
     """
     data = {
         "evidence": [

@@ -45,8 +45,7 @@ _PASSING: Final = (
 class ServerClient:
     """Chat completions of one model on one server.
 
-    What a server does not support (a schema, probabilities, a temperature) it is asked
-    for once and then no more.
+    What it does not support (a schema, probabilities) is asked for once, then no more.
     """
 
     def __init__(
@@ -68,15 +67,7 @@ class ServerClient:
         schema: Mapping[str, object],
         temperature: float = 0.0,
     ) -> ChatCompletion:
-        """Return the server's reply.
-
-        Args:
-            deadline: On the monotonic clock; every retry and pause is over by then.
-            schema: Of the JSON that is asked for.
-
-        Raises:
-            LanguageModelUnavailableError: The server is down, too slow, or refuses.
-        """
+        """Return the server's reply before `deadline`, on the monotonic clock."""
         while True:
             refused = self._refused
             try:
@@ -165,7 +156,6 @@ def _checked(reply: object) -> ChatCompletion:
 def _blamed(
     error: openai.APIStatusError, refused: frozenset[_Feature]
 ) -> _Feature | None:
-    """Return what to leave out next, or None if nothing is left to leave out."""
     said = f"{error.message} {error.body}"
     remaining = [feature for feature in _FEATURES if feature not in refused]
     named = [

@@ -75,8 +75,7 @@ class Fault(ValueError):  # noqa: N818  # what reading returns; raised inside it
 def read_form(output: str) -> Form | Fault:
     """Return the form in `output`, or what is wrong with it; never raises.
 
-    The last complete object with the form's fields counts, so that thoughts, fences and
-    prose around it do no harm.
+    The last complete object with the form's fields counts, whatever is around it.
     """
     fault = Fault("it holds no complete JSON object")
     form: Form | None = None
@@ -94,7 +93,6 @@ def read_form(output: str) -> Form | Fault:
 
 
 def printable(text: str) -> str:
-    """Return `text` without what neither a database nor a page can hold."""
     return _UNPRINTABLE.sub("\ufffd", text)
 
 
@@ -184,10 +182,7 @@ _CLOSING: Final = re.compile(r'(?<!\\)"')
 
 
 def verdict(choice: Choice) -> float | None:
-    """Return the probability of true against false for "can_answer", in [0, 1].
-
-    None where the server gives no probabilities, or not for that token.
-    """
+    """Return the probability of true against false for "can_answer", None if unknown."""
     token = next(iter(_tokens_after(_VERDICT, choice)), None)
     if token is None:
         return None
@@ -204,10 +199,7 @@ def verdict(choice: Choice) -> float | None:
 
 
 def text_log_probability(choice: Choice, field: str = "answer") -> float | None:
-    """Return the mean natural-log probability of the tokens of a text field.
-
-    None where the server gives no probabilities, or no such text.
-    """
+    """Return the mean natural log of a text field's tokens; None if unknown."""
     values: list[float] = []
     for token in _tokens_after(_FIELD.format(re.escape(field)), choice):
         values.append(max(token.logprob, -100.0))

@@ -1,7 +1,4 @@
-"""The soft refusal's verdict, corrected by experts' verdicts on questions like it.
-
-The model reads an instruction, examples that we wrote, and then past verdicts.
-"""
+"""The soft refusal's verdict, corrected by experts' verdicts on questions like it."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -67,11 +64,7 @@ class VerdictForm(LabelJudge):
     def judge(
         self, question: str, note: str, past: Sequence[JudgedQuestion] = ()
     ) -> LabelJudgement:
-        """Return how probable it is that the note answers the question, in one pass.
-
-        Args:
-            past: The nearest first; the model reads it last, next to the question.
-        """
+        """Return how probable it is that the note answers; `past` nearest first."""
         tokens = self.model.tokens
         asked = _ids(
             tokens,
@@ -97,7 +90,6 @@ def _example(tokens: Tokens, past: JudgedQuestion) -> Example:
 def _ids(
     tokens: Tokens, note: str, question: str, *, note_limit: int, limit: int
 ) -> tuple[int, ...]:
-    """Return note and question up to where the label comes."""
     line = tokens.encode_text("\n")
     read = tokens.encode_text(f"Note: {flatten(note).strip()}")
     asked = tokens.encode_text(f"Question: {flatten(question).strip()}")
@@ -120,7 +112,6 @@ class VerdictByHistory:
     def debias(
         self, prompt: Prompt, generation: Generation, *, language_model: str
     ) -> DebiasedVerdict:
-        """Judge in one pass whether the piece behind an answer answers the question."""
         past = self._history.judged(
             Question(prompt.question, prompt.language),
             language_model=language_model,
@@ -136,6 +127,5 @@ class VerdictByHistory:
 
 
 def _piece_behind(prompt: Prompt, generation: Generation) -> Evidence:
-    """Return the first piece that the answer cites; the best one where it cites none."""
     numbers = [n for n in generation.cited if 1 <= n <= len(prompt.evidence)]
     return prompt.evidence[numbers[0] - 1 if numbers else 0]

@@ -12,11 +12,7 @@ from qa.pipeline.language_model import LanguageModel
 
 
 def load_white_box(language_model: LanguageModel) -> WhiteBoxModel | None:
-    """Return the model itself, or for a server the one that reads its answers here.
-
-    Returns:
-        None where a server answers and `NESCIO_SURROGATE_MODEL` is "none".
-    """
+    """Return the model itself, or a server's surrogate; None if that is "none"."""
     own = getattr(language_model, "model", None)
     if isinstance(own, WhiteBoxModel):
         return own
@@ -28,8 +24,8 @@ def load_white_box(language_model: LanguageModel) -> WhiteBoxModel | None:
 def default_tap(blocks: int) -> Tap:
     """Return the output of the block at two thirds of the depth.
 
-    The paper reads the middle. In the bundled model the block at two thirds tells most:
-    a linear probe reaches AUROC 0.77 there, 0.68 at the middle and 0.67 at the end.
+    In the bundled model a linear probe reaches AUROC 0.77 there, 0.68 at the middle,
+    which the paper reads, and 0.67 at the end.
     """
     return Tap(max(0, 2 * blocks // 3 - 1))
 
@@ -39,10 +35,7 @@ def middle_tap(blocks: int) -> Tap:
 
 
 def token_texts(ids: Sequence[int], tokens: Tokens) -> tuple[str, ...]:
-    """Return written tokens as text, one each; joined they give it.
-
-    A character may take several tokens; it is with the last of them.
-    """
+    """Return written tokens as text; a character is with the last of its tokens."""
     whole = [tokens.decode(ids[:count]) for count in range(len(ids) + 1)]
     whole = [text.rstrip("\ufffd") for text in whole]
     return tuple(after[len(before) :] for before, after in pairwise(whole))

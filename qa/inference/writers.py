@@ -40,10 +40,7 @@ class ServerWriter:
         temperature: float,
         seed: int,
     ) -> Sequence[Completion | None]:
-        """Have the form filled in, a few requests at once; see `Writer`.
-
-        The seed is not sent: not every server takes one.
-        """
+        """Have the form filled in; no seed is sent, which not every server takes."""
         fields = ", ".join(
             f'"{slot.name}" ({slot.description})' for slot in form.wanted
         )
@@ -74,14 +71,10 @@ class ServerWriter:
 class WhiteBoxWriter:
     """`kb.enrichment.forms.Writer` on a white-box model, best one without an adapter.
 
-    We write the frame (instructions, examples, labels, line ends) and the model fills one
-    line after the other, so that 135 million parameters can hardly give what can't be
-    read. A confidence is not written at all: it is the mean of what the anchor words
-    mean, each weighed by how likely it is to come next.
-
-    References:
-        Lin, Hilton and Evans, "Teaching models to express their uncertainty in words"
-        (2022).
+    We write the frame and the model fills one line after the other, so that 135 million
+    parameters can hardly give what can't be read. A confidence is the mean of what the
+    anchor words mean, weighed by how likely each is to come next (after Lin, Hilton and
+    Evans, "Teaching models to express their uncertainty in words", 2022).
     """
 
     def __init__(self, model: "WhiteBoxModel") -> None:
@@ -99,7 +92,6 @@ class WhiteBoxWriter:
         temperature: float,
         seed: int,
     ) -> Sequence[Completion | None]:
-        """Fill in the form side by side; see `Writer`."""
         filled: list[Completion | None] = []
         for begin in range(0, len(given), _ROWS_AT_ONCE):
             batch = given[begin : begin + _ROWS_AT_ONCE]
@@ -162,7 +154,6 @@ class WhiteBoxWriter:
     def _confidences(
         self, slot: Slot, rows: Sequence[Sequence[int]], prefix: "Context"
     ) -> list[float]:
-        """Return for each row the anchors' mean value in [0, 1]."""
         words = [self._model.tokens.encode_text(f" {word}") for word, _ in slot.anchors]
         # Where they part, one token tells them apart.
         shared = 0

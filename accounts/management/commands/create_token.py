@@ -8,8 +8,6 @@ from accounts.services import create_token
 
 
 class Command(BaseCommand):
-    """Make an API token; prints it alone on standard output, once."""
-
     help = "Make an API token for a user and print it. It can't be shown again."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

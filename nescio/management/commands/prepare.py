@@ -10,8 +10,6 @@ from accounts.exceptions import NescioError
 
 
 class Command(BaseCommand):
-    """Bring tables, models and the demonstration knowledge to where they should be."""
-
     help = "Migrate, prepare the bundled models, load the demonstration knowledge."
     requires_system_checks = []  # they look at tables that this may be about to make
 

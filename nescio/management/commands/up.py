@@ -9,8 +9,6 @@ from rich.console import Console
 
 
 class Command(BaseCommand):
-    """Start everything that is not given, ask the demonstration questions, serve."""
-
     help = (
         "Start database, web server, worker and scheduler, ask the demonstration "
         "questions, and serve until Ctrl-C."

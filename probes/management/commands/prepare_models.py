@@ -8,8 +8,6 @@ from probes.exceptions import BundledModelError
 
 
 class Command(BaseCommand):
-    """Convert and check the bundled language model; quick when that is done already."""
-
     help = "Prepare the bundled language model under the variable directory."
 
     def handle(self, **_options: object) -> None:
