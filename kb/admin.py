@@ -1,7 +1,4 @@
-"""Knowledge in the admin: every change goes through `kb.services`.
-
-What is seen here is limited to the user's audiences, as everywhere else.
-"""
+"""Knowledge in the admin: changed through services, limited to the user's audiences."""
 
 from kb.audiences.admin import AudienceAdmin
 from kb.conflicts.admin import ConflictAdmin

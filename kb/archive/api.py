@@ -34,8 +34,6 @@ class NewExportSerializer(StrictSerializer):
 
 
 class _FileRenderer(BaseRenderer):
-    """Lets a caller accept the file; the file itself is no data to render."""
-
     def render(
         self,
         data: Any,  # noqa: ANN401  # the library's

@@ -44,12 +44,8 @@ def request_export(
 
     Asking for the same again while it is being made returns the same job.
 
-    Args:
-        knowledge_base: Its slug; "" for all.
-
     Raises:
         ExportForbiddenError: `complete`, and `by` lacks the role admin.
-        InvalidKnowledgeError: There is no such knowledge base.
     """
     if complete and not has_role(by, Role.ADMIN):
         raise ExportForbiddenError(
@@ -71,11 +67,7 @@ def request_export(
 
 
 def export_in_background(run: JobRun) -> dict[str, object]:
-    """Make the archive that a job asks for; killed in between, it starts again.
-
-    Raises:
-        ExportForbiddenError: Its owner has lost the right to it, or is gone.
-    """
+    """Make the archive that a job asks for; killed in between, it starts again."""
     complete = run.parameters["complete"] is True
     # Who is gone leaves no number, which no user has.
     reader = User.objects.filter(pk=run.owner_id or 0).first()
@@ -102,14 +94,7 @@ def get_exports(user: User) -> JobQuerySet:
 
 
 def exported_file(job_id: UUID, *, by: User) -> Path:
-    """Return the archive of an export for `by` to fetch.
-
-    Raises:
-        ExportNotFoundError: There is no such export of theirs, or it was deleted since.
-        ExportNotReadyError: It is not made yet, or failed.
-        ExportForbiddenError: They no longer belong to all audiences that it was made
-            for, or have lost the role.
-    """
+    """Return the archive of an export for `by` to fetch."""
     job = get_exports(by).filter(pk=job_id).first()
     if job is None:
         raise ExportNotFoundError(f"There is no export {job_id} of yours.")
@@ -134,7 +119,6 @@ def exported_file(job_id: UUID, *, by: User) -> Path:
 
 
 def prune_exports(older_than: timedelta) -> int:
-    """Delete the archives that were made longer ago; returns how many."""
     deleted = 0
     for path in settings.PLACES.exports.glob("*.zip*"):
         if time.time() - path.stat().st_mtime > older_than.total_seconds():
@@ -189,13 +173,9 @@ def csv_response(
 def csv_lines(
     entries: QuerySet[Entry], reader: AbstractBaseUser | AnonymousUser
 ) -> Iterator[str]:
-    """Yield a heading and a line for each entry, oldest first, in bounded memory.
+    """Yield a heading and a line of CSV for each entry, oldest first, in bounded memory.
 
-    Each cell is written by `spreadsheet_cells.inert`. Times are ISO 8601. Documents that
-    the reader may not see leave their cells empty.
-
-    Args:
-        entries: What the reader may see.
+    Times are ISO 8601; documents that the reader may not see leave their cells empty.
     """
     yield _BYTE_ORDER_MARK
     yield from spreadsheet_cells.csv_lines(_rows(entries, reader))

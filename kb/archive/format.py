@@ -1,9 +1,8 @@
 """What an archive holds: for each model its file and, field by field, how a value is kept.
 
-A row is a JSON object of the model's fields by name. Users stand by username, knowledge
-bases, audiences and tags by slug, groups by name; documents, sections and entries by their
-number in the archive, 1-based in the order of their ids: so what was restored elsewhere,
-under other ids, makes the same archive again.
+A row is a JSON object of the model's fields. Users are named by username, knowledge bases,
+audiences and tags by slug, groups by name; documents, sections and entries by their
+1-based number in the order of their ids, so a restored archive is written the same again.
 """
 
 import hashlib
@@ -140,8 +139,6 @@ _Count = Annotated[int, Checked(ge=0, strict=True)]
 
 
 class FileFacts(BaseModel):
-    """What a file of the archive must be: lines, bytes before compression, digest."""
-
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     rows: _Count
@@ -167,7 +164,6 @@ class Manifest(BaseModel):
     files: dict[str, FileFacts]
 
     def to_json(self) -> str:
-        """Return it as the archive holds it; the same facts give the same bytes."""
         return json.dumps(self.model_dump(), indent=2, ensure_ascii=False) + "\n"
 
 
@@ -175,11 +171,6 @@ _EMPTY = FileFacts(rows=0, bytes=0, sha256=hashlib.sha256(b"").hexdigest())
 
 
 def parse_manifest(text: bytes) -> Manifest:
-    """Read a manifest.
-
-    Raises:
-        InvalidArchiveError: It is none, or one of another version.
-    """
     try:
         values = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -33,11 +33,6 @@ class ExportForm(forms.Form):
 
 
 def exports_page(admin: "ModelAdmin[Entry]", request: HttpRequest) -> HttpResponse:
-    """List the user's exports; on POST, ask for another.
-
-    Raises:
-        PermissionDenied: The user is no curator.
-    """
     user = caller(request)
     if not has_role(user, Role.CURATOR):
         raise PermissionDenied
@@ -72,12 +67,6 @@ def exports_page(admin: "ModelAdmin[Entry]", request: HttpRequest) -> HttpRespon
 
 
 def export_file(request: HttpRequest, job_id: UUID) -> HttpResponseBase:
-    """Return the archive of one of the user's exports.
-
-    Raises:
-        Http404: There is none of theirs.
-        PermissionDenied: They may no longer have it, or it is not made.
-    """
     try:
         path = exported_file(job_id, by=caller(request))
     except NotFoundError as error:

@@ -58,12 +58,9 @@ class ArchiveFile:
                 )
 
     def rows(self, table: Table) -> Iterator[dict[str, Any]]:
-        """Yield the rows of a table as they stand there; at the end, hold the digest.
+        """Yield the rows of a table, checking the digest at the end.
 
         What the archive's version of the format has not yet is None.
-
-        Raises:
-            InvalidArchiveError: The file is damaged, or a line is no JSON object.
         """
         version = self.manifest.version
         if table.since > version:
@@ -175,12 +172,7 @@ class Named:
 def check_rows(
     archive: ArchiveFile, *, progress: Callable[[str, int, int], None]
 ) -> Named:
-    """Read the whole archive once; return what it names.
-
-    Raises:
-        InvalidArchiveError: A file is damaged, or a row may not be written, with its
-            file, line, field and value.
-    """
+    """Read and check the whole archive once; return what it names."""
     named = Named()
     for table in TABLES:
         total = archive.manifest.files[table.name].rows
@@ -268,12 +260,7 @@ def _check_list_of_names(field_name: str, value: object) -> None:
 
 
 def check_value(field: "models.Field[Any, Any]", value: object) -> None:
-    """Refuse what the model's field can't hold.
-
-    Raises:
-        ValueError: What is wrong, with the field and the value.
-        TypeError: The archive does not know fields of this kind.
-    """
+    """Raise ValueError or TypeError for what the model's field can't hold."""
     if value is None:
         return  # whether it may be missing is seen by the caller
     is_right = next((test for kind, test in _TESTS if isinstance(field, kind)), None)

@@ -32,8 +32,6 @@ class Newcomers:
     """What becomes of users and groups that the archive names and nobody here is.
 
     Attributes:
-        create_users: Make them, inactive and without a password; else refuse.
-        create_groups: Make them, without members; else refuse.
         users: Whom to take instead, by the name in the archive.
     """
 
@@ -44,14 +42,6 @@ class Newcomers:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What was restored, or would be.
-
-    Attributes:
-        rows: By table.
-        new_users: Made here, inactive.
-        new_groups: Made here, without members.
-    """
-
     knowledge_bases: tuple[str, ...]
     rows: Mapping[str, int]
     new_users: tuple[str, ...]
@@ -65,14 +55,7 @@ def restore_archive(
     dry_run: bool = False,
     progress: Progress = lambda *_: None,
 ) -> Restored:
-    """Write what an archive holds, with its history, under new ids, and embed it.
-
-    Everything is read and held against the models first; then one transaction writes it,
-    so that a restoration happened whole or not at all.
-
-    Args:
-        dry_run: Only look: what would be written, or the error that would come.
-    """
+    """Write what an archive holds, with its history, under new ids, and embed it."""
     newcomers = newcomers or Newcomers()
     with open_archive(path) as archive:
         named = check_rows(archive, progress=progress)
@@ -87,7 +70,6 @@ def restore_archive(
 
 @contextmanager
 def _contradictions_reported() -> Iterator[None]:
-    """Report what only the database finds to be wrong."""
     try:
         yield
     except (IntegrityError, DataError) as error:
@@ -173,7 +155,7 @@ def _shown(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Ids:
-    """Under which ids the rows of the archive stand here.
+    """The ids here of the archive's rows.
 
     Attributes:
         names: By the column's field or, for users, "username": of each name.
@@ -253,11 +235,7 @@ def _write_knowledge_bases(named: Named) -> dict[str, int]:
 def _write_named(
     table: Table, named: Named, members: Mapping[str, Any]
 ) -> dict[str, int]:
-    """Make the audiences or tags that are missing; one that is here stays as it is.
-
-    Args:
-        members: The groups or users, by name, that the rows list.
-    """
+    """Make the audiences or tags that are missing; an existing one stays as it is."""
     ids = {}
     for slug, row in named.rows[table.model].items():
         fields = {name: row[name] for name in row.keys() - {"slug", table.named}}

@@ -75,7 +75,6 @@ class _Held:
     audiences: frozenset[str]
 
     def number(self, table: str, row_id: int | None) -> int | None:
-        """Return a row's number, 1-based; None where the archive does not hold it."""
         if row_id is None:
             return None
         ids = self.ids[table]
@@ -102,7 +101,7 @@ def write_archive(
 
 @contextmanager
 def _one_moment() -> Iterator[None]:
-    """Let every query see the same state; inside another transaction, what that sees."""
+    """Let every query see the same state, unless a transaction is open already."""
     is_outermost = not connection.in_atomic_block
     with transaction.atomic():
         if is_outermost:
@@ -250,14 +249,13 @@ def _kept(column: Column, value: Any, held: _Held) -> Any:  # noqa: ANN401  # wh
 
 
 class TenthLines:
-    """A line at every tenth of each kind of work, for a terminal and a log alike."""
+    """Reports a line at every tenth of each kind of work."""
 
     def __init__(self, write: Callable[[str], object]) -> None:
         self._write = write
         self._told = ("", -1)
 
     def __call__(self, what: str, done: int, total: int) -> None:
-        """Tell that `done` of `total` of the work named `what` are done."""
         tenth = 10 if done >= total else 10 * done // total
         if (what, tenth) > self._told or what != self._told[0]:
             self._told = (what, tenth)

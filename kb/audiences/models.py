@@ -7,7 +7,6 @@ from django.db.models import Q
 
 class AudienceQuerySet(models.QuerySet["Audience"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
-        """Audiences whose entries `user` may see: nothing for the anonymous."""
         if not isinstance(user, User) or not user.is_active:
             return self.none()
         if user.is_superuser:
@@ -18,8 +17,6 @@ class AudienceQuerySet(models.QuerySet["Audience"]):
 
 
 class Audience(models.Model):
-    """Who may see an entry: every signed-in user, or the members of some groups."""
-
     slug = models.SlugField(unique=True)
     name = models.CharField(max_length=100)
     everyone = models.BooleanField(

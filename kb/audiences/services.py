@@ -20,8 +20,6 @@ NAME_LIMIT = 100
 
 
 class AudienceChanges(TypedDict, total=False):
-    """What an edit may change; a key that is absent stays as it is."""
-
     name: str
     everyone: bool
     groups: Sequence[str]
@@ -31,12 +29,7 @@ class AudienceChanges(TypedDict, total=False):
 def create_audience(
     *, slug: str, name: str, everyone: bool = False, groups: Sequence[str] = ()
 ) -> Audience:
-    """Make an audience of everyone or of the members of `groups`, by their names.
-
-    Raises:
-        InvalidKnowledgeError: A value that may not be written, or an unknown group.
-        AudienceExistsError: The slug is taken.
-    """
+    """Make an audience of everyone or of the members of `groups`, by their names."""
     if not slug or len(slug) > SLUG_LIMIT or slug != slugify(slug):
         raise InvalidKnowledgeError(
             "slug",
@@ -61,11 +54,7 @@ def create_audience(
 
 @transaction.atomic
 def edit_audience(*, audience_id: int, **changes: Unpack[AudienceChanges]) -> Audience:
-    """Change an audience; who sees what changes with the commit.
-
-    Raises:
-        AudienceNotFoundError: There is no such audience.
-    """
+    """Change an audience; who sees what changes with the commit."""
     audience = Audience.objects.select_for_update().filter(pk=audience_id).first()
     if audience is None:
         raise AudienceNotFoundError(f"There is no audience {audience_id}.")

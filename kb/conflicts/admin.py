@@ -29,16 +29,12 @@ _SHOWN = 90  # characters of an entry in the list
 
 @dataclass(frozen=True, slots=True)
 class MarkedText:
-    """A stretch of a text, and whether it clashes with the other entry."""
-
     text: str
     clashes: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ConflictSide:
-    """One of the two entries as the page shows it."""
-
     label: str
     entry: Entry
     revision: int
@@ -47,8 +43,6 @@ class ConflictSide:
 
 @admin.register(Conflict)
 class ConflictAdmin(FixedRowsAdmin):
-    """Duplicates and contradictions, side by side, to be resolved by a curator."""
-
     list_display: ClassVar = [
         "shown_kind", "one", "other", "shown_probability", "shown_state", "found_at",
     ]  # fmt: skip

@@ -23,8 +23,6 @@ from kb.upkeep.conflict_resolution import ACTIONS, resolve_conflict
 
 
 class NewestFoundPagination(NewestFirstPagination):
-    """Pages by the time of finding."""
-
     ordering = ("-found_at", "-pk")
 
 
@@ -84,8 +82,6 @@ class ConflictSerializer(serializers.ModelSerializer[Conflict]):
 
     @extend_schema_field(ConflictReasonSerializer(many=True))
     def get_reasons(self, conflict: Conflict) -> list[dict[str, Any]]:
-        """Return what clashes, strongest first."""
-
         def place(span: dict[str, int] | None) -> list[int] | None:
             return [span["start"], span["end"]] if span else None
 
@@ -147,7 +143,6 @@ class ConflictViewSet(ListModelMixin, ResourceViewSet[Conflict]):
     lookup_url_kwarg = "conflict_id"
 
     def get_queryset(self) -> ConflictQuerySet:
-        """Return them with what is shown of each, in the same statement."""
         sides = [
             f"{side}__{name}"
             for side in ("first", "second")

@@ -1,8 +1,7 @@
 """The nightly search for conflicts, with a language model as judge where one is wanted.
 
-The judge is called between transactions, so that no lock waits for a model, and about
-`MAX_PAIRS` pairs a run at most. Entries with a pair that it was not asked about are
-judged by the signals and judged again by the next run.
+The judge is called between transactions, so that no lock waits for a model. Entries with a
+pair that it was not asked about (`MAX_PAIRS`) are judged again by the next run.
 """
 
 import logging
@@ -31,8 +30,7 @@ class JudgeSession:
     """What one run puts to a judge.
 
     Attributes:
-        judge: None where none is configured, or it failed.
-        asked: Pairs so far, those of earlier attempts among them.
+        asked: Pairs so far, those of earlier attempts included.
         unreadable: Of these, how many it said nothing readable of.
         failure: Why the run went on without the judge, "" if it did not.
     """
@@ -47,7 +45,6 @@ class JudgeSession:
     def of(
         cls, load_judge: Callable[[], Judge | None], *, asked: int = 0
     ) -> "JudgeSession":
-        """Load the judge; without one that can't be loaded, and log why."""
         judging = cls(None, asked)
         try:
             judging.judge = load_judge()
@@ -57,7 +54,6 @@ class JudgeSession:
 
     @property
     def fingerprint(self) -> str:
-        """The judge's, "" without one."""
         return self.judge.fingerprint if self.judge else ""
 
     def hear(self, entry_ids: Sequence[int]) -> Opinions:
@@ -82,7 +78,6 @@ class JudgeSession:
         return Opinions(self.fingerprint, self._said)
 
     def result(self) -> dict[str, object]:
-        """Return its part of the job's result; empty where none was wanted."""
         if not (self.judge or self.failure or self.asked):
             return {}
         result: dict[str, object] = {"asked": self.asked, "unreadable": self.unreadable}
@@ -104,10 +99,6 @@ def find_conflicts(
 
     Any number of attempts come to the same end: an entry is marked as judged in the
     step that writes its conflicts.
-
-    Returns:
-        How many entries were judged and how many conflicts are open; with a judge, how
-        many pairs it was asked about, and why it was done without.
     """
     judging = JudgeSession.of(load_judge, asked=int(run.cursor.get("asked", 0)))
     done, after = run.done, int(run.cursor.get("after", 0))

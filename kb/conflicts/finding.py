@@ -1,8 +1,6 @@
 """Finding duplicates and contradictions: nearest entries first, then the judgement.
 
-Done for one entry when a person writes it, and for everything that changed by a nightly
-job (`background`), which may hand in what a language model holds. The judgement is
-about the texts: a decision by a person holds until one of the texts changes.
+A decision by a person holds until one of the texts changes.
 """
 
 import hashlib
@@ -75,8 +73,6 @@ _NONE_ASKED = Opinions()
 
 @dataclass(frozen=True, slots=True)
 class JudgedPair:
-    """A judged pair, the entry with the lower id first."""
-
     first: Entry
     second: Entry
     distance: float
@@ -84,14 +80,12 @@ class JudgedPair:
 
     @property
     def digest(self) -> str:
-        """What tells whether either text changed."""
         said = chain.from_iterable(
             (e.question, e.text) for e in (self.first, self.second)
         )
         return hashlib.sha256("\0".join(said).encode()).hexdigest()
 
     def is_judged_by(self, opinions: Opinions) -> bool:
-        """Tell whether the judge of `opinions` was asked, or need not be."""
         opinion = self.judgement.opinion
         if opinion is not None:
             return opinion.fingerprint == opinions.fingerprint
@@ -99,7 +93,6 @@ class JudgedPair:
 
 
 def judge_version(model: EmbeddingModel, judge_fingerprint: str = "") -> str:
-    """Return the version of what judges: weights, what measures distances, a judge."""
     version = f"{MODEL.version}/{model.fingerprint[:12]}"
     return f"{version}/{judge_fingerprint[:12]}" if judge_fingerprint else version
 
@@ -111,17 +104,12 @@ def find_entry_conflicts(
     """Judge an entry against its nearest ones and bring its conflicts up to date.
 
     What is new is opened, what an edit settled becomes outdated, what a person decided
-    stays while the texts do.
+    stays while the texts do. Returns the open conflicts, contradictions first.
 
     Args:
         is_complete: Whether all entries are seen, and this one need not be judged again.
-            Who writes an entry compares it with what they may see; the job with the
-            rest.
-        opinions: Used where the signals are unsure; what was said of the same texts
-            before, and opened a conflict, is used without being said again.
-
-    Returns:
-        The conflicts of the entry that are open now, contradictions first.
+        opinions: Used where the signals are unsure; an opinion stored with a conflict of
+            the same texts is used again.
     """
     model = active_model(for_share=True)
     entry = (
@@ -159,7 +147,6 @@ def refresh_conflicts(entry_id: int) -> None:
 
 
 def outdate_conflicts(*entry_ids: int) -> None:
-    """Let open conflicts of entries be settled, for these are in no answer any more."""
     rows = Conflict.objects.open().of_entry(*entry_ids)
     rows.update(state=Conflict.State.OUTDATED)
 
@@ -167,10 +154,7 @@ def outdate_conflicts(*entry_ids: int) -> None:
 def pending_entries(
     after: int = 0, *, limit: int = _STEP_ENTRIES, judge_fingerprint: str = ""
 ) -> list[int]:
-    """Return ids, ascending and above `after`, of entries that are to be judged.
-
-    Without a judge's fingerprint, what any judge was asked about is done.
-    """
+    """Return ids, ascending and above `after`, of entries that are to be judged."""
     rows = execute(
         _PENDING,
         {
@@ -185,7 +169,6 @@ def pending_entries(
 
 @transaction.atomic
 def unjudged_pairs(entry_id: int, judge_fingerprint: str) -> list[JudgedPair]:
-    """Return the unsure pairs of an entry with its nearest that a judge has not heard."""
     entry = Entry.objects.with_revision_number().filter(pk=entry_id).first()
     if entry is None or not _is_comparable(entry):
         return []
@@ -274,7 +257,6 @@ def _write(
 
 
 def _is_to_be_opened(before: Conflict, now: JudgedPair) -> bool:
-    """Tell whether a pair is opened again: a decision holds for these texts."""
     if before.state in (Conflict.State.OPEN, Conflict.State.OUTDATED):
         return True
     return before.texts_sha256 != now.digest

@@ -27,8 +27,7 @@ _SENTENCES = 12  # of an entry that are compared; it is one fact
 def measure_pair(first: Statement, second: Statement) -> tuple[Measured, ...]:
     """Measure the sentences of the shorter statement, each beside its nearest one.
 
-    Where both answer a question, the questions tell whether they speak of the same
-    matter, and the answers whether they say the same. Empty where one has no words.
+    Of two questions with answers, the questions tell whether both are of the same matter.
     """
     ours, theirs = _sentences(first), _sentences(second)
     if not ours or not theirs:
@@ -137,13 +136,10 @@ _SHIPPED: Final = Path(__file__).with_name("weights.json")
 
 @dataclass(frozen=True, slots=True)
 class Logistic:
-    """Log-odds as an intercept and a weight for each signal by name."""
-
     intercept: float
     weights: Mapping[str, float]
 
     def probability(self, numbers: Mapping[str, float]) -> float:
-        """Return the probability in [0, 1]; a signal that is missing counts as 0."""
         odds = self.intercept + sum(
             weight * numbers.get(name, 0.0) for name, weight in self.weights.items()
         )
@@ -152,12 +148,7 @@ class Logistic:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """Both logistic models.
-
-    Attributes:
-        version: Stored with what they judged.
-        ignored_signals: Signals whose clashes count for nothing, in an ablation.
-    """
+    """Both logistic models; `ignored_signals` count for nothing, in an ablation."""
 
     version: str
     same_matter: Logistic
@@ -166,7 +157,6 @@ class Model:
 
 
 def load_model(path: Path = _SHIPPED) -> Model:
-    """Read a model from its JSON file."""
     written = json.loads(path.read_text(encoding="utf-8"))
     return Model(
         written["version"],
@@ -185,7 +175,6 @@ def measure_signals(
     distance: float,
     ignored_signals: frozenset[str] = frozenset(),
 ) -> tuple[Measured, ...]:
-    """Return what is measured of each pair of sentences, the distance among it."""
     found = []
     for each in measure_pair(first, second):
         heard = tuple(
@@ -206,10 +195,7 @@ def judge(
     """Judge what two entries are to each other; the same whichever comes first.
 
     Of several sentences the pair that contradicts most decides on a contradiction; all
-    of them have to agree for a duplicate.
-
-    Args:
-        distance: Euclidean, of the entries' unit vectors, in [0, 2].
+    of them have to agree for a duplicate. `distance` is Euclidean, in [0, 2].
     """
     if (second.text, second.question) < (first.text, first.question):
         found = judge(second, first, distance=distance, model=model)
@@ -243,7 +229,6 @@ def judge(
 
 
 def _chances(measured: Measured, model: Model) -> tuple[float, float]:
-    """Return how likely it is the same matter, and said otherwise too."""
     same_matter = model.same_matter.probability(measured.numbers)
     if not measured.clashes:  # nothing could be shown to a curator
         return same_matter, 0.0

@@ -10,25 +10,19 @@ from kb.entries.models import Entry
 
 
 class ConflictQuerySet(models.QuerySet["Conflict"]):
-    """Reads over conflicts; each narrows and may be chained."""
-
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
-        """Conflicts of which `user` may see both entries."""
         audiences = Audience.objects.visible_to(user)
         return self.filter(
             first__audience__in=audiences, second__audience__in=audiences
         )
 
     def open(self) -> Self:
-        """Conflicts that nobody has resolved and no change has settled."""
         return self.filter(state=Conflict.State.OPEN)
 
     def of_entry(self, *entry_ids: int) -> Self:
-        """Conflicts that one entry, or any of several, is part of."""
         return self.filter(Q(first_id__in=entry_ids) | Q(second_id__in=entry_ids))
 
     def entries_among(self, entries: models.QuerySet[Entry]) -> models.QuerySet[Entry]:
-        """Return those of `entries` that are part of one of these conflicts."""
         return entries.filter(
             Exists(self.filter(first=OuterRef("pk")))
             | Exists(self.filter(second=OuterRef("pk")))
@@ -43,14 +37,10 @@ class Conflict(models.Model):
     """
 
     class Kind(models.TextChoices):
-        """What the entries are to each other."""
-
         DUPLICATE = "duplicate", "duplicate"
         CONTRADICTION = "contradiction", "contradiction"
 
     class State(models.TextChoices):
-        """What became of it."""
-
         OPEN = "open", "open"
         MERGED = "merged", "merged"
         KEPT = "kept", "both kept"

@@ -21,8 +21,6 @@ _PREDICATE_PAIRS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Numbers by name, and the clashes that they count."""
-
     numbers: dict[str, float]
     clashes: tuple[Clash, ...] = field(default=())
 
@@ -207,7 +205,6 @@ def _slot(sentence: Sentence, at: int, step: int) -> tuple[int, str] | None:
 
 
 def _names(sentence: Sentence, positions: Sequence[int]) -> bool:
-    """Tell whether names, or "12" in "line 12", are among the words at `positions`."""
     words = sentence.words
     return any(words[at].is_name or words[at].is_number for at in positions)
 
@@ -257,7 +254,6 @@ def _dimensions(sentence: Sentence) -> frozenset[str]:
 
 
 def _length(first: Sentence, second: Sentence) -> float:
-    """Return how much longer the longer one is: 0 for alike, towards 1."""
     shortest, longest = sorted((len(first.words), len(second.words)))
     return 1 - shortest / longest
 

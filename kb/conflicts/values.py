@@ -25,8 +25,6 @@ _LANGUAGE_MODEL: Final = "language_model"  # names its reason
 
 
 class Kind(StrEnum):
-    """What two entries are to each other."""
-
     DUPLICATE = "duplicate"
     CONTRADICTION = "contradiction"
     DIFFERENT = "different"
@@ -34,13 +32,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What an entry says.
-
-    Attributes:
-        text: What it states, or its answer.
-        question: The question that it answers, "" for a plain statement.
-        language: Two letters; decides how words are stemmed.
-    """
+    """What an entry says: its text, and the question that it answers, "" for none."""
 
     text: str
     question: str = ""
@@ -52,10 +44,8 @@ class Clash:
     """Why two statements can not both be right.
 
     Attributes:
-        signal: Its name: value, negation, axis, direction, answer.
+        signal: value, negation, axis, direction or answer.
         first: Its place in the first text; None where the clash is that it is missing.
-        second: The same in the second.
-        why: In words, for the curator.
     """
 
     signal: str
@@ -66,14 +56,9 @@ class Clash:
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What a language model holds of two statements.
+    """What a language model holds of two statements: probabilities that sum to 1.
 
-    Attributes:
-        duplicate: Probability in [0, 1]; the three sum to 1.
-        contradiction: The same.
-        different: The same.
-        name: The model's, as people know it.
-        fingerprint: 64 hex digits of the model and its prompt.
+    `fingerprint` is 64 hex digits of the model and its prompt.
     """
 
     duplicate: float
@@ -97,11 +82,8 @@ class Judgement:
     Attributes:
         score: Probability of `kind` in [0, 1].
         same_matter: Probability in [0, 1] that both speak of the same matter.
-        clashes: What speaks against both being right, strongest first; may be non-empty
-            for a kind other than contradiction.
-        signals: Every measured number by name, for the record.
+        clashes: Strongest first; may be non-empty for a kind other than contradiction.
         probabilities: Of each kind in [0, 1]; they sum to 1.
-        opinion: The language model's that is in it, None where no model was used.
     """
 
     kind: Kind
@@ -135,10 +117,7 @@ class Judge(Protocol):
     def weigh(
         self, pairs: Sequence[tuple[Statement, Statement]]
     ) -> Sequence[Opinion | None]:
-        """Return what it holds of each pair, in their order.
-
-        Returns:
-            None in the place of a pair for which it gave nothing that can be read.
+        """Return what it holds of each pair, None for an unreadable reply.
 
         Raises:
             UnavailableError: The model is not available now.
@@ -160,7 +139,6 @@ class Opinions:
 
 
 def is_unsure(judgement: Judgement) -> bool:
-    """Tell whether a judgement by the signals alone is one that a judge is asked about."""
     found = max(
         judgement.probabilities.get(kind, 0.0)
         for kind in (Kind.DUPLICATE, Kind.CONTRADICTION)
@@ -193,11 +171,7 @@ def with_opinion(judgement: Judgement, opinion: Opinion) -> Judgement:
 
 
 def reasons_as_json(judgement: Judgement) -> list[dict[str, Any]]:
-    """Return a judgement's reasons as JSON: what clashes, and what a model said.
-
-    The model's marks no place, and carries the opinion, so that it need not be asked
-    again while the texts stay.
-    """
+    """Return a judgement's reasons as JSON: what clashes, and what a model said."""
     reasons: list[dict[str, Any]] = [asdict(clash) for clash in judgement.clashes]
     opinion = judgement.opinion
     if opinion is not None:

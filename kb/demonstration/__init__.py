@@ -36,18 +36,10 @@ class _Loading:
 
 @transaction.atomic
 def load_demonstration(*, author: User, file: Path = KNOWLEDGE) -> bool:
-    """Write the demonstration's knowledge base, unless it is there.
+    """Write the demonstration's knowledge base, unless it is there; tell whether it was.
 
     One transaction under a lock: two processes load it once, and what a killed one
-    began leaves no trace. Existing audiences and groups of the same names are used as
-    they are.
-
-    Args:
-        author: Who wrote it and verified what is verified.
-        file: The file; its format is that of `knowledge.json`.
-
-    Returns:
-        Whether it was written; False when the knowledge base was there already.
+    began leaves no trace. Existing audiences and groups of the same names are used.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('kb.demonstration'))")
@@ -84,7 +76,6 @@ def _audience(described: Mapping[str, Any]) -> Audience:
 def _plan_document(
     loading: _Loading, described: Mapping[str, Any], *, author: User
 ) -> None:
-    """Write a document with its sections; plan its entries, which are written together."""
     document = create_document(
         knowledge_base=loading.knowledge_base,
         title=described["title"],

@@ -27,8 +27,6 @@ from kb.upkeep.services import enqueue_round
 
 
 class SectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not at run time
-    """One section; `position` orders it among its siblings."""
-
     position = forms.IntegerField(
         min_value=0,
         required=False,
@@ -45,8 +43,6 @@ class SectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not at run time
 
 
 class SectionFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # as above
-    """All sections of a document, which are written as one tree."""
-
     tree: tuple[SectionNode, ...] = ()
 
     def clean(self) -> None:
@@ -114,7 +110,6 @@ class SectionInline(TabularInline):  # type: ignore[misc]  # unfold ships no typ
         obj: Document | None = None,
         **options: Any,  # noqa: ANN401  # Django's
     ) -> type[SectionFormSet]:
-        """Offer the document's own sections as parents, read once for all rows."""
         formset: type[SectionFormSet] = super().get_formset(request, obj, **options)
         parent: Any = formset.form.base_fields["parent"]
         sections = (

@@ -14,16 +14,12 @@ REVIEW_INTERVAL_LIMITS = (MinValueValidator(1), MaxValueValidator(MAX_REVIEW_INT
 
 
 class KnowledgeBase(models.Model):
-    """A body of knowledge that is asked as one: its language, its policies, its wording."""
-
     class Language(models.TextChoices):
         ENGLISH = "en", "English"
         GERMAN = "de", "German"
         OTHER = "xx", "other (no stemming)"
 
     class Overdue(models.TextChoices):
-        """What becomes of a verified entry whose review is overdue."""
-
         MARK = "mark", "stays verified and is marked as overdue"
         DOUBT = "doubt", "needs review once the grace period is over"
 
@@ -66,8 +62,6 @@ class DocumentQuerySet(models.QuerySet["Document"]):
 
 
 class Document(models.Model):
-    """A source: what entries were taken from, with its tree of sections."""
-
     knowledge_base = models.ForeignKey(
         KnowledgeBase, on_delete=models.PROTECT, related_name="documents"
     )
@@ -105,8 +99,6 @@ class Document(models.Model):
 
 
 class Section(models.Model):
-    """One heading of a document; `parent` makes the tree, `position` the order."""
-
     document = models.ForeignKey(
         Document, on_delete=models.CASCADE, related_name="sections"
     )

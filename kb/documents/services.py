@@ -30,11 +30,7 @@ _ASIDE = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class SectionNode:
-    """A heading with what is below it, in order.
-
-    Attributes:
-        id: The section it is already, whose entries it keeps; None for a new one.
-    """
+    """A heading with what is below it; `id` is that of an existing section."""
 
     heading: str
     children: tuple["SectionNode", ...] = ()
@@ -42,8 +38,6 @@ class SectionNode:
 
 
 class DocumentChanges(TypedDict, total=False):
-    """What an edit may change; a key that is absent stays as it is."""
-
     title: str
     source: str
     audience: Audience
@@ -83,16 +77,11 @@ def edit_document(
 
     `sections` is the whole tree: nodes with an id stay (renamed, moved), nodes without
     one are new, sections that it does not name go, and their entries stay with the
-    document alone.
+    document alone. `author` is named in the history of entries that change with it.
 
     Args:
-        author: Who is named in the history of the entries that lose their section or
-            change their audience.
         entries_follow: Whether entries of the audience that the document had get its new
-            one too, retired ones left aside; they keep theirs otherwise.
-
-    Raises:
-        DocumentNotFoundError: There is no such document.
+            one too, except retired ones.
     """
     document = Document.objects.select_for_update().filter(pk=document_id).first()
     if document is None:
@@ -115,7 +104,6 @@ def edit_document(
 
 
 def check_tree(nodes: Sequence[SectionNode]) -> None:
-    """Refuse a tree that may not be written, before anything is."""
     for place in _places(nodes):
         clean_line(place.node.heading, field="heading", limit=HEADING_LIMIT)
 
@@ -199,7 +187,6 @@ def _take_entries_out(sections: QuerySet[Section], *, author: User | None) -> No
 
 
 def _places(nodes: Sequence[SectionNode]) -> list[_Place]:
-    """Return every node with its place, parents before children; refuse what is too big."""
     places: list[_Place] = []
     for place in _walk(nodes):
         if place.depth > DEPTH_LIMIT:
@@ -217,7 +204,6 @@ def _places(nodes: Sequence[SectionNode]) -> list[_Place]:
 
 
 def _walk(nodes: Sequence[SectionNode]) -> Iterator[_Place]:
-    """Walk the tree breadth first, without recursion."""
     queue = [_Place(node, None, n, 1) for n, node in enumerate(nodes)]
     for index, place in enumerate(queue):
         yield place
