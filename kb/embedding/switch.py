@@ -65,15 +65,9 @@ _Texts = Sequence[tuple[int, str]]  # ids of entries with what is embedded of ea
 def embed_and_switch(run: JobRun) -> dict[str, object]:
     """Embed every entry with the model `name` and let it answer from then on.
 
-    Parameters of the job: `name` as for `load_embedder`; `again` embeds also what is
-    up to date. Under the model that is active already, missing and outdated vectors
-    are made and nothing is switched. Any number of attempts come to the same end.
-
-    Returns:
-        What the job did: model, fingerprint, entries, whether it switched.
-
-    Raises:
-        InvalidKnowledgeError: The job names no model.
+    The job's parameter `again` embeds also what is up to date. Under the model that is
+    active already, missing and outdated vectors are made and nothing is switched. Any
+    number of attempts come to the same end.
     """
     name = run.parameters.get("name")
     if not isinstance(name, str) or not name:
@@ -119,7 +113,6 @@ def tidy_vectors(run: JobRun) -> dict[str, object]:
 
 
 def _candidate(run: JobRun, name: str) -> tuple[Embedder, EmbeddingModel]:
-    """Register the model, or continue with the one that an earlier attempt registered."""
     if "model" in run.cursor:
         model = EmbeddingModel.objects.get(pk=_cursor(run).model)
         return get_embedder(model), model
@@ -170,8 +163,7 @@ def _embed_pending(run: JobRun, embedder: Embedder, model: EmbeddingModel) -> No
 def _switch(run: JobRun, embedder: Embedder, model: EmbeddingModel) -> bool | None:
     """Let `model` answer, if nothing is left to embed while writers are kept out.
 
-    Returns:
-        Whether it was another one before; None if too much was written meanwhile.
+    Returns whether it was another one before; None if too much was written meanwhile.
     """
     with run.step() as step:
         locked = EmbeddingModel.objects.select_for_update(no_key=True).order_by("pk")
@@ -197,7 +189,6 @@ def _switch(run: JobRun, embedder: Embedder, model: EmbeddingModel) -> bool | No
 
 
 def _pending(model: EmbeddingModel, *, after: int, everything: bool) -> _Texts:
-    """Return the next entries whose vector is missing or outdated, or all of them."""
     parameters = {"model": model.pk, "after": after, "everything": everything}
     with connection.cursor() as cursor:
         cursor.execute(_BATCH, {**parameters, "limit": _STEP_ENTRIES})
@@ -219,9 +210,6 @@ def _write(texts: _Texts, vectors: np.ndarray, *, model: EmbeddingModel) -> int:
 
     The entries are locked against edits until the step commits; one that changed since
     is found by the next pass.
-
-    Returns:
-        How many were written.
     """
     with connection.cursor() as cursor:
         cursor.execute(

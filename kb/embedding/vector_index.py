@@ -37,18 +37,14 @@ _LOCK = 0x6E657363  # this product's first key of advisory locks on embedding mo
 
 
 def index_name(model_id: int) -> str:
-    """Return the name of the index over the vectors of one embedding model."""
     return f"kb_vector_model_{model_id}"
 
 
 def build_where_it_pays(model: EmbeddingModel) -> bool:
-    """Build the model's index if its vectors are many and it has none.
+    """Build the model's index if its vectors are many; tell whether it has one then.
 
     Nobody is kept from reading or writing meanwhile. What a killed build left behind is
     dropped and built again. Must not run inside a transaction.
-
-    Returns:
-        Whether the model has an index afterwards.
     """
     some = EntryEmbedding.objects.filter(model=model)[: EXACT_LIMIT + 1]
     if some.count() <= EXACT_LIMIT or model.dimensions > _MAX_DIMENSIONS:
@@ -79,7 +75,6 @@ def _returns_true(cursor: CursorWrapper, sql: str, parameters: list[int]) -> boo
 
 
 def build(model: EmbeddingModel) -> None:
-    """Build the model's index, replacing what there is of it."""
     drop(model)
     with _owner(), connection.cursor() as cursor:
         cursor.execute(
@@ -102,7 +97,6 @@ def _owner() -> AbstractContextManager[None]:
 
 
 def size_bytes(model: EmbeddingModel) -> int:
-    """Return how much the model's index takes; 0 where it has none."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT coalesce(pg_relation_size(to_regclass(%s)), 0)",

@@ -23,8 +23,6 @@ from .admin_forms import DecisionForm, EnrichmentForm, take_seeds
 
 @admin.register(Proposal)
 class ProposalAdmin(FixedRowsAdmin):
-    """What language models proposed: approved, reworded or rejected, one or many."""
-
     form = DecisionForm
     list_display: ClassVar = [
         "sentence", "shown_question", "shown_confidence", "shown_state", "model_name",
@@ -79,7 +77,6 @@ class ProposalAdmin(FixedRowsAdmin):
     def has_propose_permission(
         self, request: HttpRequest, object_id: str | None = None
     ) -> bool:
-        """People who decide on proposals may request them."""
         return request.user.has_perm("kb.change_proposal")
 
     def get_urls(self) -> list[URLPattern]:
@@ -97,15 +94,13 @@ class ProposalAdmin(FixedRowsAdmin):
         obj.refresh_from_db()
 
     def log_change(self, request: HttpRequest, obj: Proposal, message: object) -> None:
-        """Leave it to the proposal, which names who decided what and when."""
+        """What was decided stands in the proposal."""
 
     @action(description="Let the model propose", permissions=["propose"])  # type: ignore[untyped-decorator]  # unfold ships no types
     def propose(self, request: HttpRequest) -> HttpResponse:
-        """Open the form of seeds."""
         return redirect("admin:kb_proposal_propose_form")
 
     def propose_form(self, request: HttpRequest) -> HttpResponse:
-        """Ask what to make proposals of, and enqueue it."""
         if not self.has_propose_permission(request):
             raise PermissionDenied
         form = EnrichmentForm(
@@ -152,7 +147,6 @@ class ProposalAdmin(FixedRowsAdmin):
 
     @admin.display(description="confidence", ordering="confidence")
     def shown_confidence(self, proposal: Proposal) -> str:
-        """Show the entry's confidence and what it was made of."""
         likely = "-" if proposal.likelihood is None else f"{proposal.likelihood:.2f}"
         return (
             f"{proposal.confidence:.2f} (says {proposal.stated:.2f}, agrees "
@@ -180,7 +174,6 @@ class ProposalAdmin(FixedRowsAdmin):
 
     @admin.display(description="job")
     def shown_job(self, proposal: Proposal) -> SafeString | str:
-        """Link to the job, if it is still kept."""
         if proposal.job_id is None:
             return "-"
         address = reverse("admin:jobs_job_change", args=[proposal.job_id])
@@ -188,7 +181,6 @@ class ProposalAdmin(FixedRowsAdmin):
 
     @admin.display(description="known already, nearest first")
     def known_near(self, proposal: Proposal) -> SafeString | str:
-        """Show the nearest entries of the user's audiences."""
         distances = {int(pk): float(distance) for pk, distance in proposal.nearest}
         visible = Entry.objects.visible_to(proposal.seen_by).in_bulk(list(distances))
         rows = [
@@ -220,7 +212,6 @@ class ProposalAdmin(FixedRowsAdmin):
         decision: Literal["approve", "verify", "reject"],
         done: str,
     ) -> None:
-        """Decide one by one, telling which could not be."""
         decided = 0
         for number in list(chosen.order_by("pk").values_list("pk", flat=True)):
             try:

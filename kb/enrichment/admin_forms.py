@@ -30,18 +30,12 @@ _KEPT = "enrichment_seeds"
 def to_seeds(
     request: HttpRequest, seeds: Iterable[str], *, per_seed: int
 ) -> HttpResponse:
-    """Open the form of seeds with these filled in.
-
-    Args:
-        per_seed: Questions to be made from each; 0 answers the seeds themselves.
-    """
     lines = (" ".join(seed.split()) for seed in seeds)
     request.session[_KEPT] = {"seeds": "\n".join(lines), "per_seed": per_seed}
     return redirect("admin:kb_proposal_propose_form")
 
 
 def take_seeds(request: HttpRequest) -> dict[str, object] | None:
-    """Return what was handed over, once."""
     kept: dict[str, object] | None = request.session.pop(_KEPT, None)
     return kept
 
@@ -54,8 +48,6 @@ _DECISIONS = [
 
 
 class DecisionForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable when it runs
-    """What becomes of one proposal."""
-
     text = forms.CharField(
         max_length=TEXT_LIMIT,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
@@ -81,21 +73,18 @@ class DecisionForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscripta
             self.fields["text"].initial = self.instance.sentence
 
     def clean_text(self) -> str:
-        """Refuse what no entry may say."""
         try:
             return clean_said("text", self.cleaned_data["text"])
         except InvalidKnowledgeError as error:
             raise forms.ValidationError(str(error)) from error
 
     def clean_why(self) -> str:
-        """Refuse what no reason may say."""
         try:
             return clean_reason(self.cleaned_data["why"])
         except InvalidKnowledgeError as error:
             raise forms.ValidationError(str(error)) from error
 
     def decide(self, *, by: User) -> Proposal:
-        """Carry the decision out."""
         text = self.cleaned_data["text"]
         return decide(
             proposal_id=self.instance.pk,
@@ -107,8 +96,6 @@ class DecisionForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscripta
 
 
 class EnrichmentForm(forms.Form):
-    """What a model is to make proposals of."""
-
     knowledge_base = forms.ModelChoiceField(
         KnowledgeBase.objects.order_by("name"), widget=UnfoldAdminSelectWidget
     )

@@ -19,7 +19,6 @@ from .forms import ANSWERS, ANSWERS_AGAIN, QUESTIONS, SENTENCES, Completion, Wri
 
 
 def normalised(text: str) -> str:
-    """Return a text's words and numbers in lower case, with single spaces."""
     return " ".join(re.findall(r"\w+", text.casefold()))
 
 
@@ -58,12 +57,7 @@ MIN_CONFIDENCE: Final = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """The three signals of one answer, in [0, 1].
-
-    Attributes:
-        likelihood: Geometric mean of its tokens' probabilities; None where the model
-            does not tell.
-    """
+    """The three signals of one answer, in [0, 1]; a model may not state likelihoods."""
 
     stated: float
     agreement: float
@@ -83,11 +77,8 @@ def measure_agreement(
     """Return how far the samples say what the answer does, in [0, 1].
 
     A sample in the same words counts 1; one in others counts the cosine of their
-    meanings; other numbers, a denial, or what can't be read count 0.
-
-    Args:
-        vectors: Unit vectors of the answer and then of each sample; those of samples
-            that can't be read are not looked at.
+    meanings; other numbers, a denial, or what can't be read count 0. `vectors` are unit
+    vectors of the answer and then of each sample.
     """
     if not samples:
         return 0.0
@@ -122,16 +113,12 @@ Encode = Callable[[Sequence[str]], np.ndarray]
 
 @dataclass(frozen=True, slots=True)
 class SeededQuestion:
-    """A question to be answered, and the seed that it was made from (maybe itself)."""
-
     seed: str
     question: str
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A question, an answer and one sentence of both, as a model wrote them."""
-
     seed: str
     question: str
     answer: str
@@ -141,12 +128,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Drafts:
-    """What one batch came to.
-
-    Attributes:
-        counts: Of what was left out or repaired, by cause: "unreadable_question",
-            "unreadable_answer", "plain_sentence".
-    """
+    """Drafts of one batch, and counts of what was left out or repaired, by cause."""
 
     made: tuple[Draft, ...]
     counts: Counter[str] = field(default_factory=Counter)
@@ -155,14 +137,9 @@ class Drafts:
 def generate_questions(
     writer: Writer, seeds: Sequence[str], *, per_seed: int, seed: int
 ) -> tuple[tuple[SeededQuestion, ...], Counter[str]]:
-    """Let the first agent write questions like the seeds.
+    """Let the first agent write questions like the seeds, without repetition.
 
-    Args:
-        per_seed: So many are asked for each; 0 takes the seeds as the questions.
-        seed: Of what is drawn.
-
-    Returns:
-        Questions without repetition, and counts of "unreadable_question" and "repeated".
+    Counts "unreadable_question" and "repeated". With `per_seed` 0 the seeds are the questions.
     """
     counts: Counter[str] = Counter()
     if per_seed == 0:

@@ -67,7 +67,6 @@ class ProposalSerializer(serializers.ModelSerializer[Proposal]):
 
     @extend_schema_field(NearestSerializer(many=True))
     def get_nearest(self, proposal: Proposal) -> list[dict[str, float]]:
-        """Return the near entries of the caller's audiences."""
         visible: frozenset[int] = self.context["visible"]
         return [
             {"entry": entry, "distance": distance}
@@ -166,7 +165,6 @@ class ProposalViewSet(ListModelMixin, RetrieveModelMixin, ResourceViewSet[Propos
         )
 
     def get_serializer(self, *rows: Any, **options: Any) -> BaseSerializer[Any]:  # noqa: ANN401  # the library's
-        """Find which of the near entries the caller may see; one query for all."""
         if not rows:  # the schema's
             return super().get_serializer(**options)
         shown = rows[0] if options.get("many") else rows

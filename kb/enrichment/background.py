@@ -98,10 +98,6 @@ def enrich_in_background(
 
     A batch's proposals and the job's progress are written in one step: whatever happens,
     the job goes on behind the last of them, and nothing is proposed twice.
-
-    Returns:
-        How many seeds were used, how many entries proposed, and what was left out, by
-        cause.
     """
     plan = _plan(run)
     progress = _progress(run.cursor)
@@ -151,7 +147,6 @@ def _number(given: Mapping[str, object], name: str, default: int) -> int:
 
 
 def _progress(cursor: Mapping[str, object]) -> Progress:
-    """Return where an earlier attempt stood, as `_as_json` wrote it."""
     counts = cursor.get("left_out")
     return Progress(
         seeds=int(str(cursor.get("seeds", 0))),

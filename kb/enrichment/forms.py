@@ -27,7 +27,6 @@ class Slot:
     """One field to fill in: a line of text, or a choice among anchored words.
 
     Attributes:
-        name: In the schema and among the values.
         label: What precedes it where the frame is written.
         limit: Most characters of a text.
         anchors: For a confidence: words, each with the number in [0, 1] that it means.
@@ -47,7 +46,7 @@ class Form:
     Attributes:
         given: Names and labels of what the model is given, in order.
         last: Name of the last slot that is filled in; "" for all of them.
-        examples: Values of what is given and then of the slots, in order; in no data
+        examples: Values of what is given and then of the slots, in order; none from a data
             set that this project measures on.
     """
 
@@ -195,10 +194,7 @@ _RUNAWAY = re.compile(r"(.{1,40}?)\1{7,}")
 
 
 def read_reply(form: Form, reply: str) -> dict[str, str | float] | None:
-    """Return the values of a JSON object that fills the form in; never raises.
-
-    None unless the whole reply is one object that keeps to the form's schema.
-    """
+    """Return the values of a JSON object that fills the form in exactly, else None."""
     if len(reply) > _MAX_REPLY:
         return None
     try:
@@ -211,7 +207,6 @@ def read_reply(form: Form, reply: str) -> dict[str, str | float] | None:
 def read_values(
     form: Form, values: Mapping[str, object]
 ) -> dict[str, str | float] | None:
-    """Return values that keep to the form's schema, texts tidied; None for others."""
     tidied = {
         name: tidy(value) if isinstance(value, str) else value
         for name, value in values.items()
@@ -256,20 +251,16 @@ def _refuse(name: str) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A form filled in.
+    """A form filled in: checked values by slot, a confidence in [0, 1].
 
-    Attributes:
-        values: By the slots' names, checked against the form's schema: text on one
-            line, a confidence in [0, 1].
-        log_probability: Mean natural log-probability of the tokens of the first text
-            slot; None where the model does not tell.
+    `log_probability` is the mean natural log-probability of the tokens of the first text
+    slot; None where the model does not tell.
     """
 
     values: Mapping[str, str | float]
     log_probability: float | None
 
     def text(self, name: str) -> str:
-        """Return a text slot's value."""
         return str(self.values[name])
 
 
@@ -295,10 +286,6 @@ class Writer(Protocol):
         seed: int,
     ) -> Sequence[Completion | None]:
         """Fill the form in once for each of `given`, in their order.
-
-        Args:
-            temperature: 0 for what is likeliest.
-            seed: Of what is drawn at a temperature above 0.
 
         Returns:
             None in the place of a reply that can't be read.

@@ -14,14 +14,10 @@ _SHARE = Q(stated__gte=0, stated__lte=1, agreement__gte=0, agreement__lte=1)
 
 
 class ProposalQuerySet(models.QuerySet["Proposal"]):
-    """Reads over proposals; each narrows and may be chained."""
-
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
-        """Proposals whose entry is for an audience that `user` belongs to."""
         return self.filter(entry__audience__in=Audience.objects.visible_to(user))
 
     def undecided(self) -> Self:
-        """Proposals that nobody has approved, edited or rejected."""
         return self.filter(state=Proposal.State.PROPOSED)
 
     def decided(self) -> Self:
@@ -36,8 +32,6 @@ class Proposal(models.Model):
     """
 
     class State(models.TextChoices):
-        """What a curator made of it."""
-
         PROPOSED = "proposed", "proposed"
         APPROVED = "approved", "approved"
         EDITED = "edited", "edited and approved"

@@ -31,12 +31,9 @@ class Plan:
     """What is to be made.
 
     Attributes:
-        audience: Who may see the proposed entries.
         per_seed: So many questions are made from each seed; 0 answers the seeds.
         most: At most so many proposals in all.
-        samples: So many further answers to a question show whether the model agrees
-            with itself.
-        seed: Of everything that is drawn.
+        samples: Further answers to a question: whether the model agrees with itself.
         most_seconds: No batch begins later than so long after the first.
     """
 
@@ -53,8 +50,6 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class NewProposal:
-    """A draft, its entry's confidence in (0, 1), and the nearest entries to it."""
-
     draft: Draft
     confidence: float
     nearest: tuple[tuple[int, float], ...] = ()
@@ -66,7 +61,6 @@ def question_key(question: str) -> str:
 
 
 def proposed_keys(knowledge_base: KnowledgeBase, questions: Sequence[str]) -> set[str]:
-    """Return the keys of those questions that were proposed before, whatever came of it."""
     rows = Proposal.objects.filter(
         knowledge_base=knowledge_base,
         question_sha256__in=[question_key(question) for question in questions],

@@ -56,7 +56,6 @@ class Trust:
     weights: tuple[float, ...] | None = None
 
     def confidence(self, signals: Signals) -> float:
-        """Return the confidence in (0, 1) of an entry with these signals."""
         if self.weights is None:
             return unreviewed_confidence(signals)
         odds = self.weights[0] + float(np.dot(self.weights[1:], _features(signals)))
@@ -144,9 +143,8 @@ def enrich(
     twice, and none that was proposed is answered again.
 
     Args:
-        writing: Makes the transaction that a batch's rows are written in; the progress
-            when it ends is that of the batch.
-        after: Where an earlier attempt stood; it is advanced in place.
+        writing: Makes the transaction that a batch's rows are written in.
+        after: The progress of an earlier attempt; it is advanced in place.
     """
     progress = after or Progress()
     trust = fit_trust(writer.fingerprint)

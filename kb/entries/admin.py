@@ -54,8 +54,6 @@ _OTHERS = [name for name in EDITABLE if name not in _SAID + _PLACE]
 
 @admin.register(Entry)
 class EntryAdmin(BulkActionsAdmin, HistoryPages, ServiceAdmin):
-    """What is known: written, verified and retired through the services."""
-
     form = EntryForm
     inlines = [RevisionInline]
     list_display = [

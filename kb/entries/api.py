@@ -104,7 +104,6 @@ class EntryViewSet(ListModelMixin, ResourceViewSet[Entry]):
         )  # fmt: skip
 
     def get_serializer_context(self) -> dict[str, Any]:
-        """Add which audiences the caller may know of, for revisions."""
         context = dict(super().get_serializer_context())
         if self.action == "revisions":
             visible = Audience.objects.visible_to(self.request.user)
@@ -278,7 +277,7 @@ class EntryViewSet(ListModelMixin, ResourceViewSet[Entry]):
         change: Callable[..., Entry],
         **arguments: Any,  # noqa: ANN401  # those of `change`
     ) -> None:
-        """Make a change; where `If-Match` is out of date, that is the answer."""
+        """Make a change; 412 where `If-Match` is out of date."""
         try:
             change(entry_id=self.kwargs["entry_id"], **arguments)
         except RevisionConflictError as error:
@@ -287,17 +286,12 @@ class EntryViewSet(ListModelMixin, ResourceViewSet[Entry]):
             raise PreconditionFailedError(str(error)) from error
 
     def _expected_revision(self, body: dict[str, Any]) -> int | None:
-        """Return the revision a change was made on; takes it out of `body`."""
         in_body: int | None = body.pop("revision", None)
         in_header = self._revision_in_header()
         return in_body if in_header is None else in_header
 
     def _revision_in_header(self) -> int | None:
-        """Return the revision that `If-Match` names; None without one, or for `*`.
-
-        Raises:
-            PreconditionFailedError: The header holds no tag of ours, so nothing matches.
-        """
+        """Return the revision that `If-Match` names; None without one, or for `*`."""
         header = self.request.headers.get("If-Match", "").strip()
         if header in {"", "*"}:
             return None
@@ -310,7 +304,6 @@ class EntryViewSet(ListModelMixin, ResourceViewSet[Entry]):
         return int(tag[1])
 
     def _shown(self, status_code: int = status.HTTP_200_OK) -> Response:
-        """Return the entry as it is now, with its entity tag."""
         data = EntrySerializer(self.get_object()).data
         response = Response(data, status=status_code)
         response["ETag"] = f'"{data["revision"]}"'

@@ -1,7 +1,6 @@
 """One change of many entries: in one transaction, or as a job that survives a killed worker.
 
-What single entries go through is decided by the same functions; what cannot be changed is
-reported and does not keep the others from it.
+What cannot be changed is reported and does not keep the others from it.
 """
 
 from collections import defaultdict
@@ -36,8 +35,6 @@ BATCH = 500
 
 
 class Action(StrEnum):
-    """What is done to many entries at once."""
-
     VERIFY = "verify"
     MARK = "mark_for_review"
     RETIRE = "retire"
@@ -63,10 +60,7 @@ _WRITTEN = ("state", "confidence", "verified_by_id", "verified_at", *_FIELDS.val
 class BulkChange:
     """A change to be made.
 
-    Attributes:
-        value: The owner's, the audience's or the tag's key, or the interval in days;
-            None takes owner, tag or interval away, and is what the other actions have.
-        reason: Kept with every revision; "" says what was done.
+    `value` is the key of the owner, audience or tag, or the interval in days.
     """
 
     action: Action
@@ -75,8 +69,6 @@ class BulkChange:
 
 
 class Failure(NamedTuple):
-    """Why an entry was not changed."""
-
     entry_id: int
     message: str
 
@@ -91,12 +83,7 @@ class BulkReport:
 
 
 def check_change(change: BulkChange, *, may_verify: bool) -> None:
-    """Refuse what would fail for every entry.
-
-    Raises:
-        InvalidKnowledgeError: Its value or reason may not be written, or it is a
-            verification by someone who may not verify.
-    """
+    """Refuse what would fail for every entry."""
     clean_reason(change.reason)
     if change.action == Action.VERIFY and not may_verify:
         raise InvalidKnowledgeError(
@@ -117,13 +104,7 @@ def check_change(change: BulkChange, *, may_verify: bool) -> None:
 def change_entries(
     entry_ids: Collection[int], change: BulkChange, *, by: User | None, may_verify: bool
 ) -> BulkReport:
-    """Make one change of these entries, each with its next revision.
-
-    Args:
-        entry_ids: At most `BATCH` that `by` may see.
-        by: Who changes them; None for the system, which verifies nothing.
-        may_verify: Whether `by` may verify entries.
-    """
+    """Make one change of at most `BATCH` entries that `by` may see."""
     check_change(change, may_verify=may_verify and by is not None)
     model = active_model(for_share=True)
     locked = lock_all(entry_ids)
@@ -232,11 +213,7 @@ def change_visible(
 
 
 def enqueue_change(entry_ids: Collection[int], change: BulkChange, *, by: User) -> Job:
-    """Let a worker change these entries, batch by batch, in the name of `by`.
-
-    Raises:
-        InvalidKnowledgeError: They are more than `MAX_ENTRIES`.
-    """
+    """Let a worker change these entries, batch by batch, in the name of `by`."""
     if len(entry_ids) > MAX_ENTRIES:
         raise InvalidKnowledgeError(
             "entries",
@@ -255,9 +232,6 @@ def change_in_background(run: JobRun) -> dict[str, object]:
     """Change the entries of a job made by `enqueue_change`, a batch a step.
 
     Whether its owner may see and verify is checked again for each batch.
-
-    Returns:
-        How many were changed, unchanged and failed; the first failures by entry.
     """
     parameters = run.parameters
     change = BulkChange(

@@ -89,8 +89,6 @@ _WORDS = {
 
 
 class BulkForm(forms.Form):
-    """The reason and, where an action takes one, the new value."""
-
     value: Any = None
     reason = forms.CharField(
         max_length=REASON_LIMIT,
@@ -141,8 +139,6 @@ def _choice(rows: QuerySet[Any], label: str, *, empty: str = "") -> forms.Field:
 
 
 class BulkActionsAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
-    """A list of entries of which many are changed at once, after a confirmation."""
-
     def change_chosen(
         self, request: HttpRequest, chosen: QuerySet[Entry], action: Action
     ) -> HttpResponse | None:
@@ -212,7 +208,6 @@ class BulkActionsAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no typ
             self.message_user(request, said, level=messages.SUCCESS)
 
     def _report_conflicts(self, request: HttpRequest, ids: Collection[int]) -> None:
-        """Say how many verified entries another contradicts or repeats."""
         verified = Entry.objects.filter(pk__in=ids, state=Entry.State.VERIFIED)
         count = _in_conflict(request, verified)
         if count:

@@ -14,8 +14,6 @@ _PLACE_LIMIT = 100
 
 
 class Reason(StrEnum):
-    """Why an entry is due; one may be due for several reasons."""
-
     EXPIRED = "expired"
     OVERDUE = "overdue"
     EXPIRING = "expiring"
@@ -35,11 +33,7 @@ REASON_CHOICES = [(reason.value, label) for reason, label in LABELS.items()]
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """One reason.
-
-    Attributes:
-        since: From when on it holds; for what expires, the moment of the expiry.
-    """
+    """One reason, and since when; for what expires, the moment of the expiry."""
 
     reason: Reason
     since: datetime
@@ -63,11 +57,6 @@ class Place:
 
     @classmethod
     def read(cls, token: str) -> Self:
-        """Return what `token` made.
-
-        Raises:
-            ValueError: It is none of these words.
-        """
         if len(token) > _PLACE_LIMIT:
             raise ValueError(f"{token[:20]!r}... is too long for a place in the queue.")
         try:

@@ -121,7 +121,6 @@ class EntryForm(ServiceForm):
         return Entry.objects.get(pk=entry.pk)
 
     def _limit_rows(self) -> None:
-        """Offer what the user may see: of sections, those of the chosen document."""
         document_id: Any = self.data.get("document") or self.instance.document_id
         sections = Section.objects.none()
         if str(document_id or "").isdecimal() and len(str(document_id)) < 19:
@@ -137,7 +136,6 @@ class EntryForm(ServiceForm):
                 field.queryset = rows
 
     def _limit_states(self) -> None:
-        """Offer the states that the user may choose, and the one that it is in."""
         hidden = set() if self.may_verify else {Entry.State.VERIFIED}
         if not self.instance.pk:
             hidden |= {Entry.State.RETIRED, Entry.State.PROPOSED}

@@ -29,21 +29,14 @@ from kb.entries.values import REVISED
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A run of words that both texts have, or one of them.
-
-    Attributes:
-        kind: "same", "gone" (only in the old text) or "new".
-    """
+    """A run of words: "same", "gone" (only in the old text) or "new"."""
 
     kind: str
     text: str
 
 
 def word_difference(old: str, new: str) -> tuple[Piece, ...]:
-    """Return the pieces of both texts in reading order; nothing is left out.
-
-    The pieces that are not new make up `old`, those that are not gone make up `new`.
-    """
+    """Return the pieces of both texts in reading order; nothing is left out."""
     return tuple(_pieces(_words(old), _words(new)))
 
 
@@ -120,8 +113,6 @@ class _Row:
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    """A text of two revisions, side by side with the words that differ marked."""
-
     name: str
     pieces: tuple[Piece, ...]
 
@@ -135,15 +126,12 @@ class _Sides:
 
 
 class HistoryPages(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
-    """The pages of an entry's history: what it was, what changed, and the way back."""
-
     def history_view(
         self,
         request: HttpRequest,
         object_id: str,
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """Show the revisions of an entry, newest first, to compare any two or go back."""
         entry = self._visible_entry(request, object_id)
         pages = Paginator(_revisions(entry), _PER_PAGE)
         page = pages.get_page(request.GET.get("page"))
@@ -184,7 +172,6 @@ class HistoryPages(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     def restore_revision(
         self, request: HttpRequest, entry_id: int, number: int
     ) -> HttpResponse:
-        """Ask whether to go back to a revision; on POST, do."""
         entry = self._visible_entry(request, str(entry_id))
         if not self.has_change_permission(request, entry):
             raise PermissionDenied

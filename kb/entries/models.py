@@ -56,7 +56,6 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         return self.filter(upkeep__due_at__lte=at)
 
     def due_for(self, reason: Reason, at: datetime) -> Self:
-        """Entries for which `reason` holds at `at`, postponed ones too."""
         expired_before = at - EXPIRY_NOTICE
         conditions = {
             Reason.EXPIRED: Q(upkeep__expiry_notice_at__lte=expired_before),
@@ -75,7 +74,6 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         return self.order_by("-upkeep__uses", "upkeep__due_at", "pk")
 
     def after(self, place: Place) -> Self:
-        """Entries that stand behind `place` in the order of the queue."""
         later = Q(upkeep__due_at__gt=place.due_at) | Q(
             upkeep__due_at=place.due_at, pk__gt=place.entry_id
         )
@@ -84,7 +82,6 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         )
 
     def servable(self) -> Self:
-        """Entries that may be evidence as far as their state goes: a person's, no draft, not retired."""
         return self.exclude(
             state__in=[Entry.State.DRAFT, Entry.State.RETIRED, Entry.State.PROPOSED]
         )
@@ -106,8 +103,6 @@ class Entry(models.Model):
         RETIRED = "retired", "retired"
 
     class Origin(models.TextChoices):
-        """How an entry came to be; never changed afterwards."""
-
         MANUAL = "manual", "written by hand"
         IMPORTED = "imported", "imported"
         ENRICHED = "enriched", "proposed by a language model"

@@ -21,8 +21,7 @@ _KEPT = [
 def update_proposal(entry: Entry, *, by: User | None, reason: str) -> None:
     """Record on an enriched entry's proposal what a person decided about the entry.
 
-    Whichever way it was decided: on the page of proposals, in the entry itself, or by
-    REST. Nothing while the entry is still proposed, nor where it was decided before.
+    Nothing while the entry is still proposed, nor where it was decided before.
     """
     if entry.origin != Entry.Origin.ENRICHED or entry.state == Entry.State.PROPOSED:
         return
@@ -42,7 +41,6 @@ def update_proposal(entry: Entry, *, by: User | None, reason: str) -> None:
 
 
 def lock_all(entry_ids: Collection[int]) -> tuple[Entry, ...]:
-    """Return those of these entries that there are, by id, locked as by `lock`."""
     return tuple(
         Entry.objects.select_for_update(of=("self",), no_key=True)
         .defer("search_vector")
@@ -52,12 +50,7 @@ def lock_all(entry_ids: Collection[int]) -> tuple[Entry, ...]:
 
 
 def lock(entry_id: int, expected_revision: int | None) -> tuple[Entry, int]:
-    """Return the entry, locked until the transaction ends, and its revision number.
-
-    Raises:
-        EntryNotFoundError: There is no such entry.
-        RevisionConflictError: It has another revision than `expected_revision`.
-    """
+    """Return the entry, locked until the transaction ends, and its revision number."""
     entry = (
         Entry.objects.select_for_update(of=("self",), no_key=True)
         .select_related("knowledge_base", "document", "section", "audience")
@@ -85,11 +78,7 @@ def save(entry: Entry, *, number: int, author: User | None, reason: str) -> None
 
 
 def record(entries: Sequence[Entry], *, author: User | None, reason: str) -> None:
-    """Write what each entry says now, already saved, as its next revision, in bulk.
-
-    Args:
-        entries: Locked by the caller.
-    """
+    """Write what each locked entry says now, already saved, as its next revision."""
     rows = Revision.objects.filter(entry__in=entries).order_by()
     newest = dict(rows.values_list("entry").annotate(newest=Max("number")))
     Revision.objects.bulk_create(
@@ -113,7 +102,6 @@ def make_revision(
 
 
 def verify(entry: Entry, by: User, *, at: datetime | None = None) -> str:
-    """Verify an entry as it is, not saved; return what that is called."""
     refuse_retired(entry)
     again = entry.state == Entry.State.VERIFIED
     set_verified(entry, by, at=at)
@@ -121,11 +109,7 @@ def verify(entry: Entry, by: User, *, at: datetime | None = None) -> str:
 
 
 def mark(entry: Entry) -> str:
-    """Put an entry into needs_review, not saved; return what that is called.
-
-    Returns:
-        "" where it needs a review already.
-    """
+    """Put an entry into needs_review, not saved; "" where it is already."""
     refuse_retired(entry)
     if entry.state == Entry.State.NEEDS_REVIEW:
         return ""
@@ -134,11 +118,7 @@ def mark(entry: Entry) -> str:
 
 
 def retire(entry: Entry) -> str:
-    """Take an entry out of every answer, not saved; return what that is called.
-
-    Returns:
-        "" where it is retired already.
-    """
+    """Take an entry out of every answer, not saved; "" where it is already."""
     if entry.state == Entry.State.RETIRED:
         return ""
     entry.state = Entry.State.RETIRED
@@ -146,14 +126,7 @@ def retire(entry: Entry) -> str:
 
 
 def restore(entry: Entry, state: str | None) -> str:
-    """Undo a retirement, not saved; return what that is called.
-
-    Args:
-        state: What the entry was before it, where that is known.
-
-    Returns:
-        "" where it is not retired.
-    """
+    """Undo a retirement to `state`, not saved; "" where the entry is not retired."""
     if entry.state != Entry.State.RETIRED:
         return ""
     entry.state = state or Entry.State.NEEDS_REVIEW
@@ -164,7 +137,6 @@ def restore(entry: Entry, state: str | None) -> str:
 
 
 def set_verified(entry: Entry, by: User, *, at: datetime | None = None) -> None:
-    """Make an entry verified by `by`, now or at a common moment; not saved."""
     entry.state = Entry.State.VERIFIED
     entry.confidence = 1.0
     entry.verified_by = by

@@ -53,11 +53,7 @@ def create_entries(
     author: User | None,
     prepared: PreparedVectors | None = None,
 ) -> tuple[Entry, ...]:
-    """Write many entries as `create_entry` does, in one transaction and in bulk.
-
-    Args:
-        prepared: Vectors made before the transaction; the others are made in it.
-    """
+    """Write many entries as `create_entry` does, in one transaction and in bulk."""
     entries = [_build(new, author=author) for new in new_entries]
     reasons = [clean_reason(new.get("reason", "")) for new in new_entries]
     model = active_model(for_share=True)
@@ -89,11 +85,6 @@ def edit_entry(
     A changed text, question or expiry of a verified entry needs a new verification: it
     is `author`'s own where `may_verify`, otherwise the entry goes back to
     needs_review with `UNVERIFIED_CONFIDENCE`. Changes that change nothing write nothing.
-
-    Args:
-        expected_revision: The revision number the change was made on; None overwrites
-            whatever is there.
-        prepared: Vectors made before the transaction.
     """
     model = active_model(for_share=True)
     entry, number = lock(entry_id, expected_revision)
@@ -168,7 +159,6 @@ def _settle_place(entry: Entry, changes: EntryChanges) -> None:
 def _settle_verification(
     entry: Entry, changed: set[str], changes: EntryChanges, verifier: User | None
 ) -> None:
-    """Bring state, confidence and verification in step with what changed."""
     was_verified = entry.state == Entry.State.VERIFIED
     if "state" in changed:
         withdraw_verification(entry, state=check_state(changes["state"]))

@@ -20,7 +20,6 @@ from .values import EntryChanges, clean_reason
 def verify_entry(
     *, entry_id: int, by: User, expected_revision: int | None = None, reason: str = ""
 ) -> Entry:
-    """Verify an entry as it is: confidence 1; one that is verified is verified again."""
     entry, number = lock(entry_id, expected_revision)
     default = verify(entry, by)
     save(entry, number=number + 1, author=by, reason=clean_reason(reason) or default)
@@ -31,7 +30,6 @@ def verify_entry(
 def mark_for_review(
     *, entry_id: int, by: User, reason: str = "", expected_revision: int | None = None
 ) -> Entry:
-    """Put an entry into needs_review; a verified one is no longer certain."""
     entry, number = lock(entry_id, expected_revision)
     default = mark(entry)
     if default:
@@ -48,10 +46,7 @@ def retire_entry(
     reason: str = "",
     expected_revision: int | None = None,
 ) -> Entry:
-    """Take an entry out of every answer; it stays for the answers that cite it.
-
-    Retiring a retired entry changes nothing.
-    """
+    """Take an entry out of every answer; it stays for the answers that cite it."""
     entry, number = lock(entry_id, expected_revision)
     default = retire(entry)
     if default:
@@ -69,7 +64,6 @@ def restore_entry(
     reason: str = "",
     expected_revision: int | None = None,
 ) -> Entry:
-    """Undo a retirement: the entry is again as it was before."""
     model = active_model(for_share=True)
     entry, number = lock(entry_id, expected_revision)
     before = entry.revisions.exclude(state=Entry.State.RETIRED).first()
@@ -110,9 +104,6 @@ def restore_revision(
     as it is. Who may see the entry and who looks after it stay: going back in time must
     not show to more people what was since kept from them. Verification follows the rules
     of `edit_entry`. Nothing is written where nothing differs.
-
-    Raises:
-        RevisionNotFoundError: It has no such revision.
     """
     # `edit_entry` reports an entry that does not exist.
     revision = (

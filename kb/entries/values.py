@@ -1,9 +1,7 @@
 """What an entry may hold: its fields, and the check of each.
 
-Here and in the model alone is a field of an entry declared: writing, revisions, REST,
-the table for spreadsheets, archives, the admin's form and the comparison of revisions
-go by it. Every check returns the value as it may be kept, or raises
-`InvalidKnowledgeError` with the field, the value and the remedy.
+Here and in the model alone is a field of an entry declared. Every check returns the value
+as it may be kept, or raises `InvalidKnowledgeError` with field, value and remedy.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -69,8 +67,6 @@ class _EntryValues(TypedDict, total=False):
 
 
 class EntryChanges(_EntryValues, total=False):
-    """What an edit may change; a key that is absent stays as it is."""
-
     text: str
     audience: Audience
     language: str
@@ -95,7 +91,6 @@ class NewEntry(_EntryValues, total=False):
 
 
 def clean_said(name: str, value: str) -> str:
-    """Return `text` or `question` (by `name`) as it may be kept."""
     if name == "question":
         return clean_line(value, field=name, limit=QUESTION_LIMIT, required=False)
     return clean_text(value, field=name, limit=TEXT_LIMIT)
@@ -106,7 +101,6 @@ def clean_reason(value: str) -> str:
 
 
 def check_confidence(value: float) -> float:
-    """Return the confidence of what nobody verified, in (0, 1)."""
     if value == 1:
         raise InvalidKnowledgeError(
             "confidence",
@@ -122,7 +116,6 @@ def check_confidence(value: float) -> float:
 
 
 def check_interval(value: int | None) -> int | None:
-    """Return a review interval in days, or None for the knowledge base's."""
     if value is not None and not 1 <= value <= MAX_REVIEW_INTERVAL:
         raise InvalidKnowledgeError(
             "review_interval_days",
@@ -143,7 +136,6 @@ def check_tag(facet: Tag.Facet, value: Tag | None) -> Tag | None:
 
 
 def check_state(value: str) -> str:
-    """Return a state that may be written; verified and retired are reached otherwise."""
     for state, verb in (("verified", "verify"), ("retired", "retire")):
         if value == state:
             raise InvalidKnowledgeError(
@@ -180,10 +172,7 @@ _CHECKS: Mapping[str, Callable[[Any], object]] = {
 
 
 def checked(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of fields as they may be kept.
-
-    State and confidence are not looked at: they depend on the verification.
-    """
+    """Return the values as they may be kept, but state and confidence unchecked."""
     return {
         name: _CHECKS[name](value) if name in _CHECKS else value
         for name, value in values.items()
@@ -191,7 +180,6 @@ def checked(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_place(entry: Entry) -> None:
-    """Refuse a document of another knowledge base, or a section of another document."""
     document, section = entry.document, entry.section
     if document and document.knowledge_base_id != entry.knowledge_base_id:
         raise InvalidKnowledgeError(
