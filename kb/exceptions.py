@@ -33,8 +33,6 @@ class ProposalNotFoundError(NotFoundError):
 
 
 class ProposalDecidedError(ConflictError):
-    """A proposal is decided on once; afterwards its entry is changed."""
-
     code = "proposal_decided"
 
 
@@ -43,8 +41,6 @@ class ImportNotFoundError(NotFoundError):
 
 
 class EntryRetiredError(ConflictError):
-    """A retired entry is changed only by restoring it first."""
-
     code = "entry_retired"
 
 

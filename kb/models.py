@@ -1,5 +1,3 @@
-"""The rows of what is known."""
-
 from kb.audiences.models import Audience, AudienceQuerySet
 from kb.conflicts.models import Conflict, ConflictQuerySet, JudgedEntry
 from kb.documents.models import Document, KnowledgeBase, Section

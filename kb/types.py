@@ -8,8 +8,6 @@ import numpy as np
 
 
 class Route(StrEnum):
-    """How the vectors were searched."""
-
     EXACT = "exact"
     HNSW = "hnsw"
 
@@ -24,14 +22,7 @@ class Exclusion(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuestionVector:
-    """A question embedded by one model; meets the vectors of that model only.
-
-    Attributes:
-        text: What was embedded.
-        values: float32 of shape (dimensions,), of unit length.
-        model_id: Primary key of the EmbeddingModel.
-        milliseconds: What embedding took.
-    """
+    """A question embedded by one model: float32 of shape (dimensions,), unit length."""
 
     text: str
     values: np.ndarray
@@ -45,12 +36,10 @@ class Scope:
     """What may be evidence for one asker at one moment.
 
     Attributes:
-        knowledge_base_id: The knowledge base searched.
-        audience_ids: The asker's audiences; empty sees nothing.
         unverified_floor: Least confidence in (0, 1] of an unverified entry; 1 admits
             verified entries alone.
         enriched_floor: Least confidence in (0, 1) of what a language model proposed and
-            nobody reviewed; None lets none of that in.
+            nobody reviewed; None admits none.
         at: The moment against which expiry is judged.
     """
 
@@ -68,7 +57,6 @@ class Evidence:
     Attributes:
         distance: Euclidean L2 between the unit-length full-precision vectors of
             question and entry, in [0, 2]; lower is nearer.
-        confidence: In (0, 1].
         vector_rank: 1-based rank by distance; None if it is not among the nearest.
         text_rank: 1-based rank by full text; None if only the vector matched.
         score: Reciprocal rank fusion of both ranks; orders, never decides.
@@ -101,14 +89,10 @@ class SearchResult:
 
     Attributes:
         hits: Best first by `score`; every one is inside the scope.
-        visible: How many entries the scope holds (exact up to the routing limit,
-            beyond it the limit itself).
+        visible: How many entries the scope holds, exact up to the routing limit.
         embedder: Fingerprint of the embedding model that measured the distances.
         deep: Whether this was the second, deeper look.
-        vector: The question as it was searched for: embedded again where the model had
-            been switched since.
-        embed_milliseconds: Time spent embedding the question.
-        sql_milliseconds: Time spent in the database.
+        vector: The question; embedded again where the model had been switched since.
     """
 
     hits: tuple[Evidence, ...]
@@ -131,19 +115,12 @@ class Excluded:
 
     @property
     def ratio(self) -> float:
-        """Distance over confidence, on the same scale as the evidence's."""
         return self.distance / self.confidence
 
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """That two entries contradict each other and nobody has settled which is right.
-
-    Attributes:
-        conflict_id: Under which curators find it.
-        entries: Both entries' ids.
-        quotes: What each of them says that the other contradicts, in the same order.
-    """
+    """Two entries that contradict each other, unresolved, and what each says of it."""
 
     conflict_id: int
     entries: tuple[int, int]

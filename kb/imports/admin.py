@@ -109,8 +109,6 @@ class ImportForm(forms.Form):
 
 @admin.register(Import)
 class ImportAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
-    """Files of knowledge: uploaded and planned, looked at, applied."""
-
     list_display = [
         "file_name", "shown_state", "summary", "knowledge_base", "audience", "created_at",
     ]  # fmt: skip
@@ -183,7 +181,6 @@ class ImportAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         return redirect("admin:kb_import_change", row.pk)
 
     def upload_form(self, request: HttpRequest) -> HttpResponse:
-        """Take a file, and let a worker plan what it would change."""
         if not self.has_bring_permission(request):
             raise PermissionDenied
         user = caller(request)

@@ -31,7 +31,7 @@ class Source:
 
     Attributes:
         headings: The path of every heading; None for a table, which has no tree.
-        pairs: Entries whose fact was reworded, by the key that it has now.
+        pairs: Entries whose fact was reworded, by the new key.
     """
 
     name: str
@@ -42,11 +42,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Piece:
-    """A fact with its document and, once decided, what is done about it.
-
-    Attributes:
-        entry: What an earlier version of the document brought in its place.
-    """
+    """A fact with its document; once decided, also its action and its earlier entry."""
 
     source: Source
     fact: Fact
@@ -77,7 +73,6 @@ def seen_before(of: Import, batch: Sequence[Piece]) -> Seen:
 def known_entries(
     batch: Sequence[Piece], documents: Mapping[str, Document]
 ) -> dict[tuple[str, str], Entry]:
-    """Return the entries that hold facts of the batch, by source and key."""
     names = {document.pk: name for name, document in documents.items()}
     paired = {
         entry: (each.source.name, each.fact.key)
@@ -108,7 +103,6 @@ def decide(
 
     Args:
         seen: What the file held before; what the batch holds is added.
-        audiences: Whose entries may be touched; None for all.
     """
     decided: list[Piece] = []
     bad: list[BadRow] = []
@@ -187,7 +181,6 @@ def add(
 
 
 def add_retired(to: Import, number: int, texts: Sequence[str]) -> None:
-    """Count entries that the source no longer holds, the first texts as examples."""
     counts: dict[str, int] = to.counts
     to.counts = {**counts, Action.RETIRED: counts[Action.RETIRED] + number}
     kept = to.examples.get(Action.RETIRED, [])

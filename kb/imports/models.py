@@ -11,7 +11,6 @@ from kb.tags.models import Tag
 
 
 def import_storage() -> Storage:
-    """Return where uploaded files are kept: the storage "imports" of the settings."""
     return storages["imports"]
 
 

@@ -31,13 +31,9 @@ MAX_COMPARISONS = 250_000
 def reworded(
     facts: Sequence[Fact], document: Document, audiences: frozenset[int] | None
 ) -> dict[str, int]:
-    """Return entries by the keys of the facts that take their place.
+    """Return entries by the keys of the facts that take their place, most alike first.
 
     Facts that an entry already holds pair with it by their key and are left out.
-    The most alike pair first.
-
-    Args:
-        audiences: Whose entries may be touched; None for all.
     """
     keys = {fact.key for fact in facts}
     standing = Entry.objects.filter(document=document).exclude(source_key="")
@@ -61,12 +57,7 @@ def reworded(
 
 
 def pair(old: Mapping[int, str], new: Mapping[str, str]) -> dict[str, int]:
-    """Return the old text that each new one rewords, each at most once.
-
-    Args:
-        old: Texts by entry.
-        new: Texts by key.
-    """
+    """Return the old text that each new one rewords, each at most once."""
     words = {pk: Counter(text.lower().split()) for pk, text in old.items()}
     candidates = []
     for key, text in new.items():

@@ -50,8 +50,6 @@ Writing = Callable[[int, int | None], AbstractContextManager[None]]
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What the run works with from batch to batch."""
-
     import_id: int
     applies: bool
     audiences: frozenset[int] | None
@@ -63,11 +61,7 @@ class _Step:
 def run_import(import_id: int, *, apply: bool, writing: Writing) -> Import:
     """Plan or apply an import from where it was left, and return its row.
 
-    Args:
-        writing: Makes a transaction for each batch; also for what else is done in step.
-
-    Raises:
-        InvalidKnowledgeError: A title or heading that may not be written.
+    `writing` makes a transaction for each batch.
     """
     row = Import.objects.select_related("created_by").get(pk=import_id)
     total = row.counts.get("read") if row.state == Import.State.PLANNED else None
@@ -123,11 +117,7 @@ def _locked(import_id: int) -> Import:
 
 
 def _own(step: _Step, taken: int) -> Import:
-    """Return the row, locked, if it is still where this run left it.
-
-    Raises:
-        ConflictError: Another run has started it again, or continued it.
-    """
+    """Return the row, locked, if it is still where this run left it."""
     row = _locked(step.import_id)
     mode = "apply" if step.applies else "plan"
     if (row.cursor.get("mode"), row.cursor.get("taken")) != (mode, taken):
@@ -171,7 +161,7 @@ def _short_turns() -> Iterator[None]:
 
 
 def _texts(row: Import, batch: Sequence[Piece | BadRow], step: _Step) -> list[str]:
-    """Return what of a batch will want a vector, by what the database says now."""
+    """Return the texts of a batch that need a vector, by what the database says now."""
     if not step.applies:
         return []
     decided, _ = _decide(row, batch, step)
@@ -233,7 +223,6 @@ def _keys(row: Import, decided: Sequence[Piece]) -> list[ImportedKey]:
 
 
 def _finish(step: _Step, taken: int) -> Import:
-    """Retire what the source no longer holds, and end the import."""
     while step.applies and _retire(step, taken):
         pass
     with step.writing(taken, taken):
@@ -277,7 +266,6 @@ def _retire(step: _Step, taken: int) -> bool:
 
 
 def _gone(row: Import, audiences: frozenset[int] | None) -> QuerySet[Entry]:
-    """Return the entries of the file's documents that the file does not bring."""
     keys = ImportedKey.objects.filter(import_run=row)
     documents = Document.objects.filter(
         knowledge_base_id=row.knowledge_base_id,

@@ -42,8 +42,6 @@ class Upload:
         source: Names the document; empty takes the name. A file with the source of one
             that was imported before is a new version of it.
         title: Of the document; empty takes its own, or the name without its ending.
-        verify: Whether it is verified by who imports it.
-        product_line: What new entries are about, and so `line_of_business`.
     """
 
     file: IO[bytes]
@@ -59,14 +57,7 @@ class Upload:
 
 @transaction.atomic
 def start_import(upload: Upload, *, by: User | None) -> Import:
-    """Keep a file that is to be planned or applied; nothing of it is read yet.
-
-    Args:
-        by: Who imports it, and only into what he may see; None for the system itself.
-
-    Raises:
-        InvalidKnowledgeError: A value that may not be written.
-    """
+    """Keep a file that is to be planned or applied; nothing of it is read yet."""
     name, source, title = _named(upload)
     if upload.verify and by is None:
         raise InvalidKnowledgeError(
@@ -95,10 +86,7 @@ def start_import(upload: Upload, *, by: User | None) -> Import:
 
 
 def unfinished_import(upload: Upload, *, by: User | None) -> Import | None:
-    """Return the import of the same file in the same way that was broken off, if any.
-
-    One that a job works on is left to that.
-    """
+    """Return the same import if it was broken off, unless a job works on it."""
     _, source, title = _named(upload)
     digest = hashlib.file_digest(upload.file, "sha256").hexdigest()  # type: ignore[arg-type]  # any binary file will do
     upload.file.seek(0)
@@ -145,7 +133,6 @@ def enqueue_import(row: Import, *, apply: bool, by: User | None) -> Job:
 
 
 def _check_appliable(row: Import) -> None:
-    """Refuse to apply what is applied, or what a worker is still looking through."""
     now = Import.objects.select_for_update(of=("self",), no_key=True).get(pk=row.pk)
     if now.state == Import.State.APPLIED:
         raise ConflictError(
@@ -163,13 +150,6 @@ def import_in_background(run: JobRun) -> dict[str, object]:
 
     Each batch's entries and the progress are written in one step: whatever happens, the
     run goes on behind the last of them.
-
-    Returns:
-        The import's counts.
-
-    Raises:
-        NotFoundError: There is no such import any more.
-        InvalidKnowledgeError: Its owner may import no more.
     """
     import_id = run.parameters.get("import")
     row = Import.objects.filter(pk=import_id or 0).select_related("created_by").first()

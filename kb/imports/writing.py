@@ -23,7 +23,6 @@ Path = tuple[str, ...]
 
 
 def find_document(of: Import, source: str) -> Document | None:
-    """Return the document that the source's earlier version became, if any."""
     return (
         Document.objects.filter(
             knowledge_base_id=of.knowledge_base_id,
@@ -122,11 +121,6 @@ Sections = Mapping[str, Mapping[Path, Section]]
 
 
 def carry_out(of: Import, decided: Sequence[Piece], prepared: PreparedVectors) -> None:
-    """Create, change, restore and move entries as decided.
-
-    Args:
-        prepared: The vectors of what is new.
-    """
     sources = {each.source.name: each.source for each in decided}
     documents = locked_documents(of, sources.values())
     sections = {

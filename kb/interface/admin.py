@@ -17,8 +17,6 @@ from kb.exceptions import InvalidKnowledgeError
 
 
 class ServiceAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
-    """Rows that services write, through a `ServiceForm` in the name of the user."""
-
     def get_form(
         self,
         request: HttpRequest,
@@ -42,10 +40,9 @@ class ServiceAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
 
 
 class RefusedDeletionAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
-    """Says so where something that the user may not see still needs what is deleted.
+    """Reports what the user may not see but still needs what is deleted.
 
-    Django lists what needs it as far as the user sees that; the rest only the database
-    knows of.
+    Django lists what the user sees; the rest only the database knows of.
     """
 
     def delete_model(self, request: HttpRequest, obj: Model) -> None:
@@ -97,14 +94,9 @@ class RefusedDeletionAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no
 class ServiceForm(forms.ModelForm):  # type: ignore[type-arg]  # not at run time
     """A form whose `write` calls services, and is rehearsed when the form is cleaned.
 
-    The knowledge base is chosen beforehand where there is but one.
-
     The rehearsal is rolled back: what a service refuses becomes an error of the form,
     with all that was typed kept, and the checks stand in the services alone. `lock`
     holds what another writer could change between rehearsal and saving.
-
-    Attributes:
-        user: Who writes; set by `ServiceAdmin`.
     """
 
     user: User

@@ -32,8 +32,6 @@ NAMED_BY: dict[Any, str] = {
 
 
 class _NamedField(StrictSlugField):
-    """A row by what `NAMED_BY` says."""
-
     queryset: Any
 
     def __init__(self, **options: Any) -> None:  # noqa: ANN401  # the library's
@@ -45,8 +43,6 @@ class KnowledgeBaseField(_NamedField):
 
 
 class AudienceField(_NamedField):
-    """An audience of the caller's, by its slug."""
-
     queryset = Audience.objects.all()
 
     def get_queryset(self) -> QuerySet[Any]:
@@ -54,8 +50,6 @@ class AudienceField(_NamedField):
 
 
 class DocumentField(StrictPrimaryKeyField):
-    """A document of one of the caller's audiences, by its id."""
-
     queryset = Document.objects.all()
 
     def get_queryset(self) -> QuerySet[Any]:
@@ -65,8 +59,6 @@ class DocumentField(StrictPrimaryKeyField):
 
 
 class SectionField(StrictPrimaryKeyField):
-    """A section of a document of one of the caller's audiences, by its id."""
-
     queryset = Section.objects.all()
 
     def get_queryset(self) -> QuerySet[Any]:
@@ -76,8 +68,6 @@ class SectionField(StrictPrimaryKeyField):
 
 
 class TagField(_NamedField):
-    """A tag of one facet, by its slug."""
-
     queryset = Tag.objects.all()
 
     def __init__(self, facet: Tag.Facet, **options: Any) -> None:  # noqa: ANN401  # the library's
@@ -129,7 +119,6 @@ class KnowledgeSerializer(StrictModelSerializer):
         return _WRITTEN_BY[relation_info.related_model], kept
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Take the knowledge base of what is named, where it may be left out."""
         if "knowledge_base" in self.fields and "knowledge_base" not in attrs:
             attrs["knowledge_base"] = find_knowledge_base(attrs)
         return attrs
@@ -145,11 +134,7 @@ _WRITTEN_BY: dict[Any, Any] = {
 
 
 def find_knowledge_base(attrs: dict[str, Any]) -> KnowledgeBase:
-    """Return the knowledge base of the named section or document, or the only one.
-
-    Raises:
-        ValidationError: Neither is named, and there is not exactly one.
-    """
+    """Return the knowledge base of the named section or document, or the only one."""
     section = attrs.get("section")
     document = attrs.get("document") or (section.document if section else None)
     if document is not None:
@@ -173,8 +158,6 @@ class _ReadOrWrite(BasePermission):
 
 
 class AgentReadsCuratorWrites(_ReadOrWrite):
-    """Entries and documents."""
-
     writes = Role.CURATOR
 
 
@@ -204,8 +187,6 @@ class KnowledgeBaseFilter(django_filters.ModelChoiceFilter):
 
 @extend_schema_field({"type": "string"})
 class AudienceFilter(django_filters.ModelChoiceFilter):
-    """One of the caller's audiences by its slug."""
-
     def __init__(self) -> None:
         super().__init__(to_field_name="slug", label="One of your audiences.")
 
@@ -215,8 +196,6 @@ class AudienceFilter(django_filters.ModelChoiceFilter):
 
 @extend_schema_field({"type": "string"})
 class TagFilter(django_filters.ModelChoiceFilter):
-    """A tag of one facet by its slug."""
-
     def __init__(self, facet: Tag.Facet, **options: Any) -> None:  # noqa: ANN401  # the library's
         super().__init__(
             queryset=Tag.objects.filter(facet=facet),
@@ -228,8 +207,6 @@ class TagFilter(django_filters.ModelChoiceFilter):
 
 @extend_schema_field({"type": "integer"})
 class DocumentFilter(django_filters.ModelChoiceFilter):
-    """A document that the caller may see, by its id."""
-
     def __init__(self) -> None:
         super().__init__(label="The id of a document that you may see.")
 

@@ -11,8 +11,7 @@ from kb.types import Contradiction
 def contradictions_between(entry_ids: Sequence[int]) -> tuple[Contradiction, ...]:
     """Return the open contradictions of which both entries are among these.
 
-    One indexed statement over a few ids; who asks has found all of them, so may see both
-    sides of each.
+    One indexed statement over a few ids that the caller may see.
     """
     rows = (
         Conflict.objects.open()

@@ -280,7 +280,6 @@ def look_parameters(
     top_k: int,
     exact_limit: int,
 ) -> dict[str, Parameter]:
-    """Return the parameters of one look's statement, whichever route it takes."""
     return {
         **scope_parameters(scope),
         **vector_parameters(vector),

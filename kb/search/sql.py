@@ -28,7 +28,6 @@ VISIBLE = " AND ".join((IN_KNOWLEDGE_BASE, ENTITLED, SERVABLE, CURRENT, TRUSTED)
 
 
 def scope_parameters(scope: Scope) -> dict[str, Parameter]:
-    """Return the parameters that the conditions above name."""
     enriched = scope.enriched_floor
     return {
         "knowledge_base": scope.knowledge_base_id,
@@ -47,7 +46,6 @@ def vector_parameters(vector: QuestionVector) -> dict[str, Parameter]:
 
 
 def execute(sql: str, parameters: Parameters) -> Sequence[tuple[Any, ...]]:
-    """Run one statement and return all of its rows."""
     with connection.cursor() as cursor:
         cursor.execute(sql, dict(parameters))
         rows: list[tuple[Any, ...]] = cursor.fetchall()

@@ -51,7 +51,6 @@ class TagAdmin(RefusedDeletionAdmin):
     def get_prepopulated_fields(
         self, request: HttpRequest, obj: Tag | None = None
     ) -> dict[str, Any]:
-        """Make the slug of a new tag alone of its name."""
         return {} if obj else self.prepopulated_fields
 
     def formfield_for_manytomany(

@@ -26,8 +26,6 @@ class Tag(models.Model):
     """
 
     class Facet(models.TextChoices):
-        """What a tag divides knowledge by; each is a column of entries and answers."""
-
         PRODUCT_LINE = "product_line", "product line"
         LINE_OF_BUSINESS = "line_of_business", "line of business"
 

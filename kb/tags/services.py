@@ -15,8 +15,6 @@ NAME_LIMIT = 100
 
 
 class TagChanges(TypedDict, total=False):
-    """What an edit may change; a key that is absent stays as it is."""
-
     name: str
     experts: Sequence[User]
 
@@ -25,11 +23,6 @@ class TagChanges(TypedDict, total=False):
 def create_tag(
     *, slug: str, name: str, facet: str, experts: Sequence[User] = ()
 ) -> Tag:
-    """Make a tag of one facet.
-
-    Raises:
-        TagExistsError: The slug is taken.
-    """
     cleaned = clean_line(name, field="name", limit=NAME_LIMIT)
     try:
         with transaction.atomic():
@@ -44,7 +37,6 @@ def create_tag(
 
 @transaction.atomic
 def edit_tag(tag: Tag, **changes: Unpack[TagChanges]) -> Tag:
-    """Rename a tag, or say who knows of it."""
     if "name" in changes:
         tag.name = clean_line(changes["name"], field="name", limit=NAME_LIMIT)
         tag.save(update_fields=["name"])

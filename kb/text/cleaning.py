@@ -15,11 +15,6 @@ _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 def clean_text(value: str, *, field: str, limit: int, required: bool = True) -> str:
     """Return `value` in Unicode NFC, trimmed, with line ends as line feeds.
 
-    Args:
-        field: Its name, for the error.
-        limit: Most characters it may have.
-        required: Whether it may not be empty.
-
     Raises:
         InvalidKnowledgeError: It is empty, too long or holds what is no text.
     """
@@ -44,11 +39,7 @@ def clean_text(value: str, *, field: str, limit: int, required: bool = True) -> 
 
 
 def clean_line(value: str, *, field: str, limit: int, required: bool = True) -> str:
-    """Like `clean_text`, for a single line.
-
-    Raises:
-        InvalidKnowledgeError: Also when it holds a line break.
-    """
+    """Like `clean_text`, for a single line."""
     cleaned = clean_text(value, field=field, limit=limit, required=required)
     if "\n" in cleaned:
         raise InvalidKnowledgeError(
@@ -72,8 +63,6 @@ _FORMULA = re.compile(r"'*(?:[\t\r\n]|\s*[=+\-@\uff1d\uff0b\uff0d\uff20])")
 
 
 class _Line:
-    """What the csv module writes into: keeps the line that was written last."""
-
     text = ""
 
     def write(self, text: str) -> None:
@@ -81,7 +70,6 @@ class _Line:
 
 
 def csv_lines(rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yield each row as a line of CSV, its cells written by `inert`."""
     line = _Line()
     writer = csv.writer(line, lineterminator="\r\n")
     for row in rows:

@@ -55,7 +55,6 @@ class Quantity:
 
 
 def find_quantities(words: Sequence[Word]) -> list[Quantity]:
-    """Return the quantities of one sentence in order."""
     found: list[Quantity] = []
     at = 0
     while at < len(words):
@@ -145,7 +144,6 @@ def _written_date(words: Sequence[Word], at: int) -> Quantity | None:
 
 
 def _day(words: Sequence[Word], at: int) -> tuple[int, int] | None:
-    """Return a day of a month and how many words write it."""
     said = _word_at(words, at).rstrip(".")
     if not (_is_plain(said) and 1 <= int(said) <= 31):
         return None
@@ -262,7 +260,6 @@ def _is_designator(words: Sequence[Word], at: int) -> bool:
 
 
 def _same_date(one: int, other: int) -> bool:
-    """Tell whether two dates agree in all that both of them say."""
     pairs: Iterator[tuple[int, int]] = zip(_parts(one), _parts(other), strict=True)
     both = [(a, b) for a, b in pairs if a and b]
     return bool(both) and all(a == b for a, b in both)

@@ -43,10 +43,6 @@ def split_into_facts(text: str, language: str) -> Iterator[str]:
 
     A sentence that leans on the one before it (by a pronoun or a connective), or is too
     short to say anything, is kept with it, up to `MAX_CHARACTERS` characters.
-
-    Args:
-        language: Two letters as of a knowledge base; others than those known are split
-            by the most general rules.
     """
     group = ""
     for sentence in _sentences(text, language):
@@ -103,12 +99,10 @@ class Sentence:
 
     @property
     def stems(self) -> frozenset[str]:
-        """The stems of its content words."""
         return frozenset(self.words[at].stem for at in self.content)
 
     @property
     def span(self) -> Span:
-        """From its first word to its last."""
         return Span(self.words[0].span.start, self.words[-1].span.end)
 
 

@@ -40,7 +40,6 @@ class Terms:
         numbers: Canonical numbers: "1,000.50" and "1.000,50" are both "1000.5".
         units: Stems of what the numbers count: a unit behind one, a currency before it.
         directions: Words whose opposite would turn the meaning ("before", "out").
-        is_negated: Whether anything in it is denied.
     """
 
     words: tuple[str, ...]
@@ -239,11 +238,6 @@ _PATTERNS: Final = {
 
 
 def asks_about_now(question: str, language: str = "en") -> bool:
-    """Tell whether the answer depends on the date of the question.
-
-    Args:
-        question: Its text.
-        language: BCP 47 primary subtag; one without a list of words is read as English.
-    """
+    """Tell whether the answer depends on the date of the question."""
     plain = " ".join(question.replace("\u2019", "'").split())
     return _PATTERNS.get(language, _PATTERNS["en"]).search(plain) is not None

@@ -39,14 +39,11 @@ class Span:
     end: int
 
     def within(self, text: str) -> str:
-        """Return the words that it marks."""
         return text[self.start : self.end]
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One token: as it is compared, its stem, and where it is."""
-
     said: str  # lower case
     stem: str
     span: Span
@@ -107,7 +104,6 @@ def _goes_on(before: str, after: str) -> bool:
 
 
 def read_words(text: str, language: str = "en", span: Span | None = None) -> list[Word]:
-    """Return the words of a text, or of a part of it; places are the whole text's."""
     begin, stop = (span.start, span.end) if span else (0, len(text))
     found: list[Word] = []
     for said, place in tokens(text, begin, stop):

@@ -33,10 +33,8 @@ def merge_conflict(
 ) -> Conflict:
     """Keep one of two entries and retire the other with a note.
 
-    Args:
-        keep: Id of the entry that stays.
-        text: What it says from now on, with what only the other one said; "" leaves it
-            as it is. A verified entry stays verified if `by` may verify.
+    `text` replaces what it says, "" leaves it. A verified entry stays verified if `by`
+    may verify.
     """
     conflict, other = _lock_pair(conflict_id, keep, by)
     note = _clean(reason)
@@ -89,12 +87,7 @@ def resolve_conflict(
     reason: str,
     text: str = "",
 ) -> Conflict:
-    """Do what a person chose: one of `ACTIONS`, each as its own function says.
-
-    Raises:
-        InvalidKnowledgeError: The action is unknown, it needs an entry to keep, or there
-            is a text and nothing is merged.
-    """
+    """Do what a person chose: one of `ACTIONS`, each as its own function says."""
     if action not in ACTIONS:
         raise InvalidKnowledgeError(
             "action",
@@ -132,12 +125,7 @@ def resolve_written(
     An entry that contradicts a verified one does not stay verified beside it: it goes to
     review, unless `override` says why it is right; then the other one does. Entries that
     `by` may not see have no part in it, since the effect would tell that they exist.
-
-    Args:
-        override: Why what was written is right, against what contradicts it.
-
-    Returns:
-        Its open conflicts that `by` may see, contradictions first.
+    Returns its open conflicts that `by` may see, contradictions first.
     """
     find_entry_conflicts(entry_id, is_complete=False)
     for conflict in _contradictions(entry_id, by):
@@ -158,7 +146,6 @@ def resolve_written(
 
 
 def _contradictions(entry_id: int, by: User) -> list[Conflict]:
-    """Return the open contradictions of a verified entry with verified ones."""
     verified = Entry.State.VERIFIED
     rows = Conflict.objects.open().of_entry(entry_id).visible_to(by)
     return list(
@@ -171,7 +158,6 @@ def _contradictions(entry_id: int, by: User) -> list[Conflict]:
 
 
 def _lock_pair(conflict_id: int, keep: int, by: User) -> tuple[Conflict, int]:
-    """Return the locked conflict and the id of the entry that is not kept."""
     conflict = _lock(conflict_id, by)
     if keep not in (conflict.first_id, conflict.second_id):
         raise InvalidKnowledgeError(

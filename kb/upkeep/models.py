@@ -85,11 +85,10 @@ class Upkeep(models.Model):
         return None if notice is None else notice + EXPIRY_NOTICE
 
     def is_overdue(self, at: datetime) -> bool:
-        """Tell whether a verified entry should have been verified again by `at`."""
         return self.review_due is not None and self.review_due <= at
 
     def reasons(self, at: datetime) -> tuple[Due, ...]:
-        """Return why the entry is due at `at`, the gravest first."""
+        """Return why the entry is due at `at`, the most severe first."""
         found = []
         if self.valid_until and self.valid_until <= at:
             found.append(Due(Reason.EXPIRED, self.valid_until))

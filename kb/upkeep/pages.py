@@ -28,14 +28,11 @@ _OFFERED_OWNERS = 200
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """What a request asks to see of the queue."""
-
     mine: bool
     reason: Reason | None
     after: Place | None
 
     def query(self, **changes: object) -> str:
-        """Return it, changed, as the query of an address; from the queue's top."""
         chosen = {
             "whose": "mine" if self.mine else "all",
             "reason": self.reason.value if self.reason else "",
@@ -45,7 +42,6 @@ class _Choice:
 
 
 def due_page(model_admin: Any, request: HttpRequest) -> HttpResponse:  # noqa: ANN401  # unfold ships no types
-    """Show the queue; a posted form does something to one entry and comes back."""
     if not model_admin.has_view_permission(request):
         raise PermissionDenied
     user = caller(request)
@@ -108,13 +104,11 @@ def _read_choice(request: HttpRequest) -> _Choice:
 
 
 def _owners() -> list[str]:
-    """Return user names to offer; any other may be typed."""
     staff = User.objects.filter(is_active=True, is_staff=True).order_by("username")
     return list(staff.values_list("username", flat=True)[:_OFFERED_OWNERS])
 
 
 def _act(model_admin: Any, request: HttpRequest, user: User) -> HttpResponse:  # noqa: ANN401  # unfold ships no types
-    """Run the posted action on the entry, and go back to where the queue was."""
     posted = request.POST
     entry = _find_entry(user, posted.get("entry", ""))
     try:
@@ -139,7 +133,6 @@ def _find_entry(user: User, key: str) -> Entry:
 
 
 def _do(user: User, entry: Entry, posted: Any) -> str:  # noqa: ANN401  # a QueryDict
-    """Call the service that `action` names; return what that is called."""
     action = posted.get("action", "")
     expected = _number(posted.get("revision", ""), "revision")
     if action == "verify":

@@ -1,8 +1,8 @@
 """Mails that remind owners of what came due: one digest each, every event once.
 
-What an owner was reminded of is written in the transaction that sends the mail. A mail server that fails
-leaves nothing written, and the job tries again; a worker killed just between sending and
-committing may send one digest twice, none is lost.
+What an owner was reminded of is written in the transaction that sends the mail: a mail
+server that fails leaves nothing written, and the job tries again; a worker killed between
+sending and committing may send one digest twice, none is lost.
 """
 
 import logging
@@ -38,9 +38,6 @@ def remind_owners(run: JobRun) -> dict[str, object]:
 
     The handler of jobs of the kind "kb.remind_owners". Owners without an address, and
     what an owner may not see, are left out.
-
-    Returns:
-        How many mails were sent on how many entries.
     """
     after: int = run.cursor.get("after", 0)
     mails: int = run.cursor.get("mails", 0)
@@ -57,17 +54,13 @@ def remind_owners(run: JobRun) -> dict[str, object]:
 
 
 def remind(owner: User, *, at: datetime) -> int:
-    """Send `owner` one mail on what came due by `at` since the last reminder.
+    """Send `owner` one mail on what came due by `at`; return how many entries it is about.
 
-    To be called in a transaction, which the mail is a part of.
-
-    An address that the mail server refuses for good is logged, and counts as reminded.
-
-    Returns:
-        How many entries it names or counts; 0 sends nothing.
+    To be called in a transaction, which the mail is a part of. An address that the mail
+    server refuses for good is logged, and counts as reminded.
 
     Raises:
-        RetryableJobError: The mail server did not take it.
+        RetryableJobError: The mail server did not accept it.
     """
     rows = _due_unreminded(owner, at).in_queue_order().select_related("upkeep")
     entries = list(rows.defer("search_vector")[:_MOST])

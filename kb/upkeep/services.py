@@ -56,10 +56,6 @@ def postpone_review(*, entry_id: int, by: User, days: int) -> Upkeep:
     """Keep an entry out of the queue for `days`; what it says and answers stays.
 
     It ends early when the entry is verified or gets another state.
-
-    Raises:
-        EntryNotFoundError: There is no such entry.
-        InvalidKnowledgeError: `days` is not from 1 to 365, or the entry is never due.
     """
     if not 1 <= days <= MAX_POSTPONE_DAYS:
         raise InvalidKnowledgeError(
@@ -80,7 +76,6 @@ def postpone_review(*, entry_id: int, by: User, days: int) -> Upkeep:
 
 
 def enqueue_round() -> None:
-    """Let a worker bring all dates in step with the knowledge bases' intervals."""
     enqueue(KIND, {}, idempotency_key=KIND)
 
 
@@ -89,9 +84,6 @@ def keep_upkeep(run: JobRun) -> dict[str, object]:
 
     The handler of jobs of the kind "kb.keep_upkeep". Triggers keep the dates of single
     entries; a changed interval of a knowledge base reaches its entries here.
-
-    Returns:
-        How many dates moved and how many entries fell to needs_review.
     """
     after: int | None = run.cursor.get("after", 0)
     moved: int = run.cursor.get("moved", 0)
@@ -121,10 +113,7 @@ def keep_upkeep(run: JobRun) -> dict[str, object]:
 def unverify_overdue(knowledge_base: KnowledgeBase, *, limit: int = BATCH) -> int:
     """Take back verifications whose review is overdue beyond the grace period.
 
-    What was postponed is spared for as long.
-
-    Returns:
-        How many of the at most `limit` entries that were looked at.
+    What was postponed is spared for as long. Returns how many entries were looked at.
     """
     now = timezone.now()
     grace = timedelta(days=knowledge_base.overdue_grace_days)
@@ -168,12 +157,7 @@ class QueuePage:
 def due_entries(
     user: User, *, at: datetime, mine: bool = False, reason: Reason | None = None
 ) -> EntryQuerySet:
-    """Return what `user` may see and is due at `at`, in the order of the queue.
-
-    Args:
-        mine: Only what `user` owns.
-        reason: Only what is due for it, among others.
-    """
+    """Return what `user` may see and is due at `at`, in the order of the queue."""
     entries = Entry.objects.visible_to(user).due(at)
     if mine:
         entries = entries.filter(owner=user)
@@ -183,7 +167,6 @@ def due_entries(
 
 
 def read_page(entries: EntryQuerySet, *, size: int, after: Place | None) -> QueuePage:
-    """Return the `size` entries of the queue that stand behind `after`."""
     if after is not None:
         entries = entries.after(after)
     rows = entries.with_revision_number().select_related(

@@ -32,15 +32,10 @@ __all__ = [
 def read(
     stream: IO[bytes], file_format: str, *, language: str, limits: Limits
 ) -> Iterator[FileItem]:
-    """Read a file into facts, the same ones in the same order each time.
+    """Read a seekable file into facts, the same ones in the same order each time.
 
     Tables and JSON Lines are read row by row; every other format is one document, which
-    is held as a whole.
-
-    Args:
-        stream: Seekable.
-        file_format: One of `Import.Format`.
-        language: Of the knowledge base, two letters; "xx" for any other.
+    is held as a whole. `language` is "xx" for any without two letters of its own.
     """
     if file_format == Format.CSV:
         yield from read_csv(stream)

@@ -21,8 +21,6 @@ _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\ufeff\ud800-\udff
 
 
 class Kind(StrEnum):
-    """What a block is."""
-
     HEADING = "heading"
     PARAGRAPH = "paragraph"
     LIST = "list"
@@ -32,11 +30,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part of a text that is read by itself.
+    """A part of a text that is read by itself, with its place, such as "page 3".
 
     Attributes:
         lines: The lines of a paragraph, the items of a list, the rows of a table.
-        place: Where it is, such as "page 3".
         level: Of a heading, from 1.
     """
 
@@ -56,9 +53,6 @@ def as_document(
     """Make a document of blocks: headings its tree, the rest its facts.
 
     A list or table takes the sentence along that leads to it by a colon.
-
-    Args:
-        language: As for `split_into_facts`.
     """
     path: list[tuple[int, str]] = []
     paths: list[tuple[str, ...]] = []
@@ -91,7 +85,6 @@ def as_document(
 
 
 def bullet(item: str) -> str:
-    """Return a list's item with one mark."""
     return f"- {' '.join(item.split()).lstrip(_MARKS).strip()}"
 
 
@@ -100,12 +93,10 @@ def table_row(cells: Iterable[str]) -> str:
 
 
 def _clean(text: str) -> str:
-    """Return `text` as it may be kept: it is read again the same."""
     return unicodedata.normalize("NFC", _UNPRINTABLE.sub("", text)).strip()
 
 
 def _joined(blocks: Iterable[Block]) -> Iterator[Block]:
-    """Let a list or table begin with the words that lead to it."""
     lead: Block | None = None
     for block in blocks:
         whole = block.kind in (Kind.LIST, Kind.TABLE)

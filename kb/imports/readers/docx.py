@@ -21,13 +21,7 @@ _BROKEN = (OpcError, LxmlError, BadZipFile, KeyError, ValueError, AttributeError
 
 
 def read_docx(stream: IO[bytes], language: str, limits: Limits) -> SourceDocument:
-    """Read a Word document; pictures, comments and headers are left out.
-
-    The library's XML parser expands no entities.
-
-    Raises:
-        ImportFileError: It is damaged, or unpacks to too much.
-    """
+    """Read a Word document; pictures, comments and headers are left out."""
     check_archive(stream, limits)
     try:
         opened = docx.Document(stream)

@@ -21,13 +21,6 @@ class ImportFileError(InvalidKnowledgeError):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a file may cost.
-
-    Attributes:
-        file_bytes: Largest file.
-        unpacked_bytes: Most that a packed file may unpack to.
-    """
-
     file_bytes: int
     unpacked_bytes: int
 
@@ -37,9 +30,7 @@ class Fact:
     """What becomes one entry.
 
     Attributes:
-        text: What it states, or the answer to `question`.
         place: Where in its source it is, such as "line 7".
-        question: Set for a question with its exact answer.
         id: What its source calls it; empty where it has no name.
         headings: The headings it is under, outermost first.
     """
@@ -56,10 +47,7 @@ class Fact:
 
     @property
     def key(self) -> str:
-        """Digest of what tells it from the others of its source.
-
-        Its id, else its question, else all that it says: 64 hex digits.
-        """
+        """Digest of its id, else its question, else all that it says: 64 hex digits."""
         if self.id:
             return _sha256("id", self.id)
         return _sha256("question", self.question) if self.question else self.digest
@@ -70,10 +58,8 @@ class SourceDocument:
     """A document with all its facts.
 
     Attributes:
-        title: As it calls itself; empty where it does not.
         source: What tells it from other documents; empty for the file's only one.
         headings: The path of every heading, in order, also of those without facts.
-        place: Where in the file it begins.
     """
 
     title: str
@@ -128,11 +114,7 @@ _CONTROL = bytes(set(range(32)) - {9, 10, 12, 13, 27}) + b"\x7f"
 
 
 def detect_format(name: str, stream: IO[bytes], limits: Limits) -> Format:
-    """Return the format of a file, whose content must agree with its name.
-
-    Args:
-        name: Its name, whose ending says what kind of text it is.
-        stream: Seekable; left at its beginning.
+    """Return the format of a seekable file, whose content must agree with its name.
 
     Raises:
         ImportFileError: It is empty or too large, of no format that is read, or not
@@ -166,9 +148,6 @@ def check_archive(stream: IO[bytes], limits: Limits) -> None:
     """Refuse an archive that is no DOCX or unpacks to too much; unpacks nothing.
 
     The sizes that the archive declares are also the most that is ever read of it.
-
-    Raises:
-        ImportFileError: See above.
     """
     try:
         with zipfile.ZipFile(stream) as archive:

@@ -27,11 +27,7 @@ _BREAKING = frozenset(
 
 
 def read_html(stream: IO[bytes], language: str) -> SourceDocument:
-    """Read a page; nothing that it refers to is fetched and no entity expanded.
-
-    Raises:
-        ImportFileError: It is in no encoding that is known, or holds nothing.
-    """
+    """Read a page; nothing that it refers to is fetched and no entity expanded."""
     with open_text(stream) as opened:
         content = opened.read().encode()
     parser = html.HTMLParser(
@@ -54,8 +50,6 @@ def read_html(stream: IO[bytes], language: str) -> SourceDocument:
 
 
 class _Line:
-    """What a line holds until something breaks it, and where it began."""
-
     def __init__(self, number: int) -> None:
         self._words: list[str] = []
         self._number = number
@@ -100,7 +94,6 @@ def _blocks(root: etree._Element) -> Iterator[Block]:
 
 
 def _whole(element: etree._Element, tag: str) -> Block | None:
-    """Return what is kept whole, or a heading; None for everything else."""
     place = f"line {element.sourceline or 1}"
     if tag in _HEADINGS:
         return Block(Kind.HEADING, (_text(element),), place, _HEADINGS[tag])

@@ -79,7 +79,6 @@ def _inline(token: Token) -> str:
 
 
 def _items(tokens: Sequence[Token]) -> Iterator[str]:
-    """Yield the items of a list, those of the lists in it indented below them."""
     item: list[str] = []
     depth = item_depth = 0
     for token in tokens:

@@ -17,11 +17,7 @@ _BROKEN = (PyPdfError, ValueError, KeyError, TypeError, AttributeError, IndexErr
 
 
 def read_pdf(stream: IO[bytes], language: str, limits: Limits) -> SourceDocument:
-    """Read a PDF's text; pictures of text are not read.
-
-    Raises:
-        ImportFileError: It is locked, damaged, unpacks to too much, or holds no text.
-    """
+    """Read a PDF's text; pictures of text are not read."""
     try:
         reader = PdfReader(stream)
         if reader.is_encrypted and not reader.decrypt(""):

@@ -19,9 +19,6 @@ _SAMPLE_BYTES = 256 * 1024
 def open_text(stream: IO[bytes], *, newline: str | None = None) -> Iterator[IO[str]]:
     """Open a file as text, decoded as it is read; the file itself stays open.
 
-    Args:
-        newline: As for `io.TextIOWrapper`.
-
     Raises:
         ImportFileError: On reading, where a byte is none of the encoding's.
     """
@@ -40,11 +37,7 @@ def open_text(stream: IO[bytes], *, newline: str | None = None) -> Iterator[IO[s
 
 
 def detect_encoding(stream: IO[bytes]) -> str:
-    """Return the encoding's name, by its mark, by trying UTF-8, or by detection.
-
-    Raises:
-        ImportFileError: Nothing fits.
-    """
+    """Return the encoding's name, by its mark, by trying UTF-8, or by detection."""
     stream.seek(0)
     sample = stream.read(_SAMPLE_BYTES)
     if sample.startswith(codecs.BOM_UTF8):
@@ -80,9 +73,6 @@ def text_blocks(lines: Iterator[str] | IO[str], *, page: str = "") -> Iterator[B
 
     A heading is a short line that was broken on purpose: the next line's first word
     would have fitted into it, by the measure of its paragraph's longest line.
-
-    Args:
-        page: Prefixed to each place.
     """
     for number, paragraph in _paragraphs(lines):
         place = f"{page}, line {number}" if page else f"line {number}"

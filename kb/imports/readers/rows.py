@@ -31,9 +31,6 @@ def parse_row(row: Mapping[str, str], place: str) -> Fact | BadRow:
     """Return the fact of a row, or what is wrong with the row.
 
     Where there is no answer, the text beside a question is its answer.
-
-    Args:
-        row: By the names of `COLUMNS`; others are left aside.
     """
     question, text = row.get("question", ""), row.get("text", "")
     answer = row.get("answer", "")
@@ -114,11 +111,6 @@ def _header(reader: Iterator[list[str]]) -> list[str]:
 
 
 def check_columns(row: Mapping[str, str]) -> None:
-    """Refuse columns that make no fact.
-
-    Raises:
-        ImportFileError: There is neither `text` nor `question` with `answer`.
-    """
     if "text" in row or {"question", "answer"} <= row.keys():
         return
     found = ", ".join(row) or "none"
