@@ -147,13 +147,7 @@ class FileFacts(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What an archive says of itself.
-
-    Attributes:
-        complete: Whether it holds everything of its knowledge bases, and not only what
-            one user may see.
-        files: By table; one that an earlier version has not is empty.
-    """
+    """What an archive says of itself; `complete`: not limited to one reader."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -39,7 +39,7 @@ _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, Runtim
 
 
 class ArchiveFile:
-    """An opened archive whose members and manifest are in order; `open_archive` makes it."""
+    """An opened archive with members and manifest in order; see `open_archive`."""
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive = archive
@@ -152,11 +152,7 @@ _BIG_INTEGER_LIMIT = 2**63
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Whom and what the rows of an archive name.
-
-    Attributes:
-        rows: By model and slug, those of `BY_SLUG`.
-    """
+    """Users, groups and, by model, slugs that the rows of an archive name."""
 
     usernames: set[str] = field(default_factory=set)
     rows: dict[type[models.Model], dict[str, dict[str, Any]]] = field(

@@ -50,12 +50,7 @@ _AT_ONCE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What an archive is to hold.
-
-    Attributes:
-        knowledge_base: Its slug; "" for all there are.
-        reader: Whose eyes it is limited to; None for everything.
-    """
+    """What an archive holds: one knowledge base ("" for all) for one reader."""
 
     knowledge_base: str = ""
     reader: User | None = None
@@ -63,13 +58,7 @@ class Contents:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """What rows of the archive may refer to.
-
-    Attributes:
-        ids: Of the numbered tables by name, ascending: a row's number is its place. Eight
-            bytes each.
-        audiences: Their slugs.
-    """
+    """Ids of the numbered tables, ascending: a row's number is its place."""
 
     ids: "Mapping[str, array[int]]"
     audiences: frozenset[str]

@@ -127,12 +127,7 @@ class Judge(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Opinions:
-    """What one judge said of pairs, by the digest of their texts.
-
-    Attributes:
-        fingerprint: The judge's; "" where none was asked.
-        by_digest: None for a pair of which it said nothing that can be read.
-    """
+    """What one judge said of pairs, by the digest of their texts."""
 
     fingerprint: str = ""
     by_digest: Mapping[str, Opinion | None] = field(default_factory=dict)

@@ -93,11 +93,7 @@ class Embedder:
         return vectors
 
     def encode_question(self, text: str) -> np.ndarray:
-        """Embed a question, with the prompt that the model wants for questions, if any.
-
-        Returns:
-            float32 of shape (dimensions,), of unit length.
-        """
+        """Embed a question with the model's prompt: (dimensions,), unit length."""
         with self._lock:
             vector = self._encode_question(text)
         norm = np.linalg.norm(vector)

@@ -1,8 +1,4 @@
-"""The active embedding model, vectors of questions, and vectors of entries as they are written.
-
-Exactly one embedding model is active; a question and the vectors that it meets are always
-of the same one.
-"""
+"""Which model embeds, and what: one is active for questions and entries alike."""
 
 import hashlib
 import time
@@ -118,12 +114,7 @@ def embed_question(text: str, *, reload: bool = False) -> QuestionVector:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedVectors:
-    """Vectors that were made before the transaction which writes them.
-
-    Attributes:
-        fingerprint: Of the model that made them; under another one they are worthless.
-        by_text: float32 of shape (dimensions,), of unit length, by the embedded text.
-    """
+    """Vectors made before the transaction that writes them, by embedded text."""
 
     fingerprint: str
     by_text: Mapping[str, np.ndarray]

@@ -45,12 +45,7 @@ _MIN_OF_EITHER: Final = MIN_DECISIONS // 5
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """How signals become a confidence.
-
-    Attributes:
-        decisions: How many decisions it rests on; 0 for the rule that needs none.
-        weights: Of a constant and of the features in log-odds; None for that rule.
-    """
+    """How signals become a confidence; without weights, by a fixed rule."""
 
     decisions: int
     weights: tuple[float, ...] | None = None
@@ -117,14 +112,7 @@ _QUESTIONS_AT_ONCE: Final = 16
 
 @dataclass(slots=True)
 class Progress:
-    """How far an enrichment has come.
-
-    Attributes:
-        seeds: Seeds that are done.
-        proposed: Proposals that were written.
-        counts: What was left out or mended, by cause: unreadable_question,
-            unreadable_answer, plain_sentence, repeated, known.
-    """
+    """How far an enrichment has come; `counts`: what was left out, by cause."""
 
     seeds: int = 0
     proposed: int = 0

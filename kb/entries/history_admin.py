@@ -247,11 +247,7 @@ _OTHERWISE_SHOWN = {"question", "text", "verified_by", "verified_at"}
 
 
 def _facts(revision: Revision, visible: set[int]) -> Iterator[tuple[str, str]]:
-    """Yield name and value of each field but the texts, as far as the user may see them.
-
-    Args:
-        visible: The user's audiences.
-    """
+    """Yield name and value of each field but the texts, as far as visible."""
     verifier = revision.verified_by
     yield (
         "Verified",

@@ -38,11 +38,7 @@ from .values import (
 
 
 def create_entry(*, author: User | None, **new: Unpack[NewEntry]) -> Entry:
-    """Write one entry with its first revision and its vector.
-
-    Args:
-        author: Who wrote it; None for the system itself.
-    """
+    """Write one entry with its first revision and its vector."""
     return create_entries([new], author=author)[0]
 
 
@@ -138,7 +134,7 @@ def _build(new: NewEntry, *, author: User | None) -> Entry:
 
 
 def _apply(entry: Entry, changes: Mapping[str, Any]) -> set[str]:
-    """Set the changed fields but state and confidence; return the names of all changes."""
+    """Set the fields but state and confidence; return the names of all changes."""
     values = checked(changes)
     changed = {name for name, value in values.items() if getattr(entry, name) != value}
     for name in changed - {"state", "confidence"}:

@@ -157,11 +157,7 @@ def add(
     decided: Sequence[Piece] = (),
     bad: Sequence[BadRow] = (),
 ) -> None:
-    """Count decided facts and bad rows into the import's row, with the first as examples.
-
-    Args:
-        read: Facts and bad rows that they came from.
-    """
+    """Count decided facts and bad rows into the import's row, with examples."""
     counts: dict[str, int] = {**dict.fromkeys(COUNTS, 0), **to.counts}
     counts["read"] += read
     counts[Action.BAD] += len(bad)

@@ -146,13 +146,7 @@ def limits() -> Limits:
 def check_audience(
     knowledge_base: KnowledgeBase, source: str, audience: Audience, by: User | None
 ) -> None:
-    """Refuse an audience that `by` is not in, and a second copy of a document for another.
-
-    Raises:
-        AudienceNotFoundError: `by` is not in it.
-        InvalidKnowledgeError: The document is there already, for another audience that
-            `by` is in.
-    """
+    """Refuse an audience of others, and a document that another audience has."""
     mine = Audience.objects.visible_to(by) if by is not None else Audience.objects.all()
     if not mine.filter(pk=audience.pk).exists():
         raise AudienceNotFoundError(f"There is no audience {audience.slug!r}.")

@@ -262,7 +262,7 @@ def search(
 
 
 def _best(hits: Sequence[Evidence], top_k: int) -> tuple[Evidence, ...]:
-    """Return at most `top_k` of the hits in order, with those that decide among them."""
+    """Return at most `top_k` hits in order, with those that decide among them."""
     if len(hits) <= top_k:
         return tuple(hits)
     deciding = min(hits, key=lambda hit: hit.distance / hit.confidence)

@@ -113,7 +113,7 @@ def keep_upkeep(run: JobRun) -> dict[str, object]:
 def unverify_overdue(knowledge_base: KnowledgeBase, *, limit: int = BATCH) -> int:
     """Take back verifications whose review is overdue beyond the grace period.
 
-    What was postponed is spared for as long. Returns how many entries were looked at.
+    What was postponed is spared for as long. Returns how many were changed.
     """
     now = timezone.now()
     grace = timedelta(days=knowledge_base.overdue_grace_days)
@@ -143,12 +143,7 @@ COUNTED = 1_000
 
 @dataclass(frozen=True, slots=True)
 class QueuePage:
-    """Some of what is due, the first to look at first.
-
-    Attributes:
-        entries: Each with its `upkeep`, owner, verifier and `revision_number`.
-        following: Where the next page begins; None for the last.
-    """
+    """A page of the queue; `following` is where the next one begins."""
 
     entries: tuple[Entry, ...]
     following: Place | None
@@ -209,14 +204,7 @@ WHERE k.entry_id = n.entry_id
 
 @dataclass(frozen=True, slots=True)
 class EntryUse:
-    """What came to an entry's counts.
-
-    Attributes:
-        uses: Answered questions that cited it.
-        last_used_at: When the last of them was decided; None where there is none.
-        up: Votes for such answers; below 0 where more were taken back than given.
-        down: Votes against them, likewise.
-    """
+    """What is added to an entry's counts; votes taken back are below 0."""
 
     entry_id: int
     uses: int = 0
