@@ -14,7 +14,7 @@ from .closed_book import ClosedBookModels, answer_closed_book
 from .conclude import conclude
 from .hard_gate import judge_coverage
 from .history import VerdictDebiaser
-from .language_model import LanguageModel, Probes
+from .language_model import Generation, LanguageModel, Probes
 from .policy import Policy, Scope
 from .retrieve import Reranker, rerank, retrieve
 from .soft_gate import debias, generate, judge_generation, verify_support
@@ -29,14 +29,7 @@ Steps = Generator[StageValue, None, Trace]
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What a question may be answered by; a model is loaded where it is needed.
-
-    Attributes:
-        probes: Loads those that are active for a language model.
-        closed_book: Asked in the adaptive scope alone.
-        reranker: Asked where the policy reranks.
-        debiaser: Asked where the policy corrects verdicts.
-    """
+    """What a question may be answered by; a model is loaded where it is needed."""
 
     retriever: Retriever
     language_model: Callable[[], LanguageModel]
@@ -47,24 +40,22 @@ class Sources:
 
 
 def answer(
-    asked: str, sources: Sources, *, policy: Policy, language: str = "en"
+    question: str, sources: Sources, *, policy: Policy, language: str = "en"
 ) -> Iterator[StageValue]:
     """Yield the value of each stage as it is made; the last one is the Outcome."""
-    trace = yield from look(asked, sources, policy=policy, language=language)
+    trace = yield from look(question, sources, policy=policy, language=language)
     trace = yield from write(trace, sources)
     yield conclude(trace)
 
 
-def look(
-    asked: str, sources: Sources, *, policy: Policy, language: str = "en"
-) -> Steps:
+def look(text: str, sources: Sources, *, policy: Policy, language: str = "en") -> Steps:
     """Go from the question to the hard gate.
 
     Without a closed-book model an adaptive policy looks for evidence as others do.
     """
     retriever, closed_book = sources.retriever, sources.closed_book
     clock = Clock()
-    question = clock.time("question", clean_question, asked, language)
+    question = clock.time("question", clean_question, text, language)
     yield question
     trace = Trace(question, policy, clock)
     if closed_book and policy.scope is Scope.ADAPTIVE:
@@ -91,40 +82,24 @@ def write(trace: Trace, sources: Sources) -> Steps:
     """Go on behind the hard gate: an answer from the evidence, and what it is worth."""
     if trace.is_decided:
         return trace
-    question, policy, clock = trace.question, trace.policy, trace.clock
     found, reranker = trace.retrieval, ""
-    if policy.rerank:
-        found, reranker = clock.time(
-            "rerank", rerank, question, found, reranker=sources.reranker, policy=policy
-        )
-    model, probes = clock.time("load", _load, sources)
-    by = model.fingerprint
-    generation = clock.time(
-        "generate", generate, question, found,
-        language_model=model, probes=probes, policy=policy,
-    )  # fmt: skip
-    yield generation
-    if policy.debias_verdict and sources.debiaser and not generation.is_stopped:
-        generation = clock.time(
-            "debias", debias, question, found, generation,
-            debiaser=sources.debiaser(), language_model=by,
+    if trace.policy.rerank:
+        found, reranker = trace.clock.time(
+            "rerank", rerank, trace.question, found,
+            reranker=sources.reranker, policy=trace.policy,
         )  # fmt: skip
+    model, probes = trace.clock.time("load", _load, sources)
     trace = replace(
-        trace, retrieval=found, generation=generation, language_model=by,
+        trace, retrieval=found, language_model=model.fingerprint,
         probes=f"{probes.fingerprints} {reranker}".strip(),
     )  # fmt: skip
+    generation = yield from _generate(trace, model, probes, sources)
+    trace = replace(trace, generation=generation)
     if not generation.is_stopped:  # else nothing was written that could be judged
-        support = clock.time("support", verify_support, question, found, generation)
-        yield support
-        soft = clock.time(
-            "soft_refusal", judge_generation, found, generation, support,
-            policy=policy, language_model=by,
-        )  # fmt: skip
-        yield soft
-        trace = replace(trace, support=support, decisions=(*trace.decisions, soft))
-        if soft.refused:
+        trace = yield from _judge_draft(trace, generation)
+        if trace.refusal:
             return trace
-    confidence, trusted = clock.time("abstention", abstain, trace, probes=probes)
+    confidence, trusted = trace.clock.time("abstention", abstain, trace, probes=probes)
     yield confidence
     yield trusted
     trace = replace(trace, confidence=confidence, decisions=(*trace.decisions, trusted))
@@ -134,8 +109,38 @@ def write(trace: Trace, sources: Sources) -> Steps:
     return (yield from _agree(trace, used, sources.retriever))
 
 
+def _generate(
+    trace: Trace, model: LanguageModel, probes: Probes, sources: Sources
+) -> Generator[StageValue, None, Generation]:
+    question, found = trace.question, trace.retrieval
+    policy, clock = trace.policy, trace.clock
+    generation = clock.time(
+        "generate", generate, question, found,
+        language_model=model, probes=probes, policy=policy,
+    )  # fmt: skip
+    yield generation
+    if policy.debias_verdict and sources.debiaser and not generation.is_stopped:
+        generation = clock.time(
+            "debias", debias, question, found, generation,
+            debiaser=sources.debiaser(), language_model=model.fingerprint,
+        )  # fmt: skip
+    return generation
+
+
+def _judge_draft(trace: Trace, generation: Generation) -> Steps:
+    clock, found = trace.clock, trace.retrieval
+    support = clock.time("support", verify_support, trace.question, found, generation)
+    yield support
+    soft = clock.time(
+        "soft_refusal", judge_generation, found, generation, support,
+        policy=trace.policy, language_model=trace.language_model,
+    )  # fmt: skip
+    yield soft
+    return replace(trace, support=support, decisions=(*trace.decisions, soft))
+
+
 def finish(steps: Steps) -> Trace:
-    """Return what the steps come to, for who does not follow them one by one."""
+    """Run all steps and return the trace that they end with."""
     while True:
         try:
             next(steps)
