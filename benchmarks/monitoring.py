@@ -28,7 +28,7 @@ from benchmarks.abstention import QUESTIONS, SUBJECTS, Compared, compared  # noq
 from probes.directions.sets import DirectionSet  # noqa: E402
 from qa.inference.closed_book_form import ClosedBookForm  # noqa: E402
 from qa.inference.monitored_writer import SteeredWriter, monitored_writer  # noqa: E402
-from qa.pipeline.monitored_words import keys_of, new_words, unconfident  # noqa: E402
+from qa.pipeline.monitored_words import new_words, unconfident, word_keys  # noqa: E402
 
 LIMIT = 1.05
 STEERING = 0.3
@@ -45,7 +45,7 @@ def sides(
 
     def watched() -> object:
         draft = writer.write(question, (), (), steering=STEERING)
-        known = keys_of([question])
+        known = word_keys([question])
         words = new_words(draft.text, draft.tokens, draft.confidences, known=known)
         return unconfident(words, 0.0)
 

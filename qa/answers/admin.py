@@ -34,7 +34,6 @@ class HasAnswer(Protocol):
 
 
 def link_to_entry(entry_id: int | None, said: str = "") -> SafeString:
-    """Return an entry's words, or its number, as a link to its page."""
     return format_html(
         '<a class="text-primary-600 dark:text-primary-500" href="{}">{}</a>',
         reverse("admin:kb_entry_change", args=[entry_id]),
@@ -43,7 +42,6 @@ def link_to_entry(entry_id: int | None, said: str = "") -> SafeString:
 
 
 def gates_table(answer: Answer) -> SafeString:
-    """Return every measured number beside its threshold, in order."""
     rows = (
         (
             signal["gate"].replace("_", " "),
@@ -86,7 +84,6 @@ def shortened(question: str) -> str:
 
 
 def link_to(answer: Answer) -> SafeString:
-    """Return the question as a link to the answer's own page."""
     return format_html(
         '<a class="text-primary-600 dark:text-primary-500" href="{}">{}</a>',
         reverse("admin:qa_answer_change", args=[answer.pk]),
@@ -95,7 +92,6 @@ def link_to(answer: Answer) -> SafeString:
 
 
 def rounded(value: float | None) -> str:
-    """Return a number short; nothing for none."""
     return "" if value is None else f"{value:.3g}"
 
 
@@ -189,7 +185,6 @@ class AnswerAdmin(ReadOnlyAdmin):
         return answers.visible_to(request.user).prefetch_related("votes__user")
 
     def has_propose_permission(self, request: HttpRequest) -> bool:
-        """Whether a model may be asked to fill the gaps."""
         return request.user.has_perm("kb.change_proposal")
 
     @admin.action(
@@ -198,7 +193,6 @@ class AnswerAdmin(ReadOnlyAdmin):
     def propose(
         self, request: HttpRequest, chosen: QuerySet[Answer]
     ) -> HttpResponse | None:
-        """Take the refused ones among the chosen questions as seeds."""
         refused = chosen.filter(outcome=Answer.Outcome.REFUSED).order_by("-created_at")
         questions = list(
             dict.fromkeys(refused.values_list("question", flat=True)[:MAX_SEEDS])
@@ -236,12 +230,10 @@ class AnswerAdmin(ReadOnlyAdmin):
 
     @admin.display(description="reasoning")
     def reasons(self, answer: Answer) -> str:
-        """Show why the model said so."""
         return answer.shown_reasoning
 
     @admin.display(description="generation")
     def draft(self, answer: Answer) -> str:
-        """Show what the model wrote, shown to the asker or not."""
         if answer.is_draft_withheld:
             return _WITHHELD
         return json.dumps(answer.generation, ensure_ascii=False)
@@ -261,18 +253,15 @@ class AnswerAdmin(ReadOnlyAdmin):
 
     @admin.display(description="votes")
     def thumbs(self, answer: Answer) -> str:
-        """Show how many thumbs point up and down."""
         ups = [vote.is_up for vote in answer.votes.all()]
         return f"{ups.count(True)} up, {ups.count(False)} down" if ups else ""
 
     @admin.display(description="signals")
     def gates(self, answer: Answer) -> SafeString:
-        """Show every measured number beside its threshold, in order."""
         return gates_table(answer)
 
     @admin.display(description="confidence along the draft")
     def confidence_by_word(self, answer: Answer) -> str:
-        """Show how sure a probe was after each token, or why none was."""
         if answer.is_draft_withheld:
             return _WITHHELD
         tokens = token_confidences(answer)
@@ -297,12 +286,10 @@ class AnswerAdmin(ReadOnlyAdmin):
 
     @admin.display(description="what was found")
     def pieces(self, answer: Answer) -> SafeString:
-        """Show the evidence and near misses as they were measured."""
         return evidence_table(answer)
 
     @admin.display(description="votes")
     def voters(self, answer: Answer) -> SafeString:
-        """Show who thumbed which way, and what they said."""
         rows = (
             (
                 vote.user,

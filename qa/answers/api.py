@@ -66,7 +66,6 @@ class TaggedQuestionSerializer(QuestionSerializer):
     )
 
     def validate_tags(self, tags: list[Tag]) -> list[Tag]:
-        """Take one of each facet."""
         facets = [tag.facet for tag in tags]
         if len(set(facets)) < len(facets):
             raise serializers.ValidationError(
@@ -76,8 +75,6 @@ class TaggedQuestionSerializer(QuestionSerializer):
 
 
 class AnswerFilter(StrictFilterSet):
-    """By outcome, gate, reason, tags and time."""
-
     outcome = django_filters.ChoiceFilter(choices=Answer.Outcome.choices)
     gate = django_filters.ChoiceFilter(choices=[(g.value, g.value) for g in Gate])
     reason = django_filters.ChoiceFilter(
@@ -107,8 +104,6 @@ _RENDERERS = [JSONRenderer, EventStreamRenderer]
 
 
 class AskView(GenericAPIView[Answer]):
-    """Where questions are asked."""
-
     permission_classes = [IsAgent]
     throttle_scope = "ask"
     serializer_class = AnswerSerializer
@@ -138,8 +133,6 @@ class AskView(GenericAPIView[Answer]):
 
 
 class AnswerViewSet(RowViewSet[Answer]):
-    """Past questions."""
-
     permission_classes = [IsAgent]
     serializer_class: type[AnswerSummarySerializer] = AnswerSerializer
     filterset_class = AnswerFilter
@@ -189,7 +182,6 @@ class AnswerViewSet(RowViewSet[Answer]):
 def read_question(
     request: Request, body: type[QuestionSerializer] = QuestionSerializer
 ) -> dict[str, Any]:
-    """Return the validated question as the services' keyword arguments."""
     serializer = body(data=request.data)
     serializer.is_valid(raise_exception=True)
     given = serializer.validated_data

@@ -40,8 +40,8 @@ from .sources import (
     closed_book_models_for,
     configured_model,
     configured_reranker,
+    evidence_scope,
     release_connection,
-    scope_of,
     verdict_debiaser,
 )
 
@@ -83,7 +83,7 @@ def keep_question(
     channel: str,
     tags: Sequence[Tag] = (),
 ) -> Answer:
-    """Keep a question that `decide` will take up: for who wants the stages as they come."""
+    """Keep a question for `decide`: where the stages are wanted as they come."""
     answer = new_question(text, asker, knowledge_base, language, channel, tags)
     answer.save(force_insert=True)
     return answer
@@ -99,10 +99,8 @@ def decide(
     """Yield each stage's value; the outcome is stored before it is yielded, last.
 
     Args:
-        answer: Pending or failed; carries the stored outcome afterwards.
         language_model: Loads the model; the configured one if None.
-        probes: Returns those of a model; those in force if None.
-        policy: Decides; the knowledge base's active one if None.
+        probes: Returns those of a model; the active ones if None.
 
     Raises:
         AnswerDecidedError: It was decided before.
@@ -127,7 +125,7 @@ def decide(
         failure = ""
         yield outcome
     except AnswerDecidedError:
-        failure = ""  # somebody else's outcome stands
+        failure = ""  # somebody else decided it
         raise
     except UnavailableError as error:
         logger.warning("Question %s was not decided: %s", answer.pk, error)
@@ -142,7 +140,7 @@ def decide(
 
 
 def find_failed(answer_id: UUID, *, asker: AbstractBaseUser | AnonymousUser) -> Answer:
-    """Return the asker's own question whose first try failed: `decide` may take it up.
+    """Return the asker's own question whose first try failed, for `decide`.
 
     Raises:
         AnswerNotFoundError: There is none, or it is another user's.
@@ -195,7 +193,7 @@ def sources_for(
     No database connection is held while a model is loaded or writes.
     """
     asker = answer.asker or AnonymousUser()
-    scope = scope_of(asker, answer.knowledge_base, policy)
+    scope = evidence_scope(asker, answer.knowledge_base, policy)
     history = PastExamples(scope, release=release_connection)
 
     def load_model() -> LanguageModel:
@@ -227,9 +225,8 @@ def find_knowledge_base(
     """Return the knowledge base `slug`, or the oldest one if none is named.
 
     Args:
-        slug: Its slug; "" names none.
-        asker: Who is about to ask it: what deciding needs to know is read along with
-            it, and stays as it is for as long as the instance is used.
+        asker: What deciding for them needs to know is read along with it, and stays as
+            it is for as long as the instance is used.
 
     Raises:
         KnowledgeBaseNotFoundError: There is no such one, or none at all.
@@ -262,13 +259,13 @@ def new_question(
             follows from the evidence, some minutes later.
     """
     question = _validated(text)
-    asked = knowledge_base or find_knowledge_base()
+    base = knowledge_base or find_knowledge_base()
     return Answer(
-        knowledge_base=asked,
+        knowledge_base=base,
         asker=asker if isinstance(asker, User) else None,
         channel=Answer.Channel(channel),
         question=question,
-        language=_language(language or asked.language),
+        language=_language(language or base.language),
         **{tag.facet: tag for tag in tags},
     )
 

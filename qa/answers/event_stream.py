@@ -25,7 +25,7 @@ from qa.answers.models import Answer, fetch_evidence
 from qa.answers.recording import record_failure
 from qa.answers.serializers import as_json
 from qa.pipeline.gates import Decision
-from qa.pipeline.values import Outcome, Retrieval, StageValue, stage_of
+from qa.pipeline.values import Outcome, Retrieval, StageValue, stage_name
 
 logger = logging.getLogger(__name__)
 
@@ -39,12 +39,7 @@ _AFTER_SPACE = re.compile(r"(?<=\s)(?=\S)")
 def stream(
     answer: Answer, *, heartbeat_seconds: float = HEARTBEAT_SECONDS
 ) -> Iterator[str]:
-    """Decide a kept question and yield its events as text, ready to send.
-
-    Args:
-        answer: Kept and pending.
-        heartbeat_seconds: Silence after which a comment is sent.
-    """
+    """Decide a kept, pending question and yield its events as text, ready to send."""
     loading.release_connection()  # the deciding thread has its own
     inbox: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
     context = contextvars.copy_context()  # carries the request's id into the log
@@ -104,7 +99,7 @@ def _work(answer: Answer, inbox: "queue.SimpleQueue[Event | None]") -> None:
 
 def _stage_data(value: StageValue) -> dict[str, Any]:
     """Return what may be shown of a stage: never a reason that the policy hides."""
-    data: dict[str, Any] = {"stage": stage_of(value)}
+    data: dict[str, Any] = {"stage": stage_name(value)}
     if isinstance(value, Retrieval):
         distances = [piece.distance for piece in value.evidence]
         data |= {"evidence": len(distances), "nearest": min(distances, default=None)}

@@ -41,10 +41,7 @@ WITHHELD = "This answer rests on entries that you may not see."
 
 
 class AnswerQuerySet(models.QuerySet["Answer"]):
-    """Reads over answers."""
-
     def asked_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
-        """The answers to this user's own questions."""
         return self.filter(asker_id=user.pk)
 
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
@@ -95,8 +92,6 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
 
 
 class AnswerEvidenceQuerySet(models.QuerySet["AnswerEvidence"]):
-    """Reads over evidence."""
-
     def seen_by(self, viewer: AbstractBaseUser | AnonymousUser) -> Self:
         """Add `is_withheld`: whether the viewer may not read its words."""
         return self.annotate(is_withheld=_is_outside(viewer))
@@ -252,9 +247,7 @@ class Answer(models.Model):
 
     objects = AnswerQuerySet.as_manager()
 
-    is_withheld: (
-        bool  # from `seen_by` or `fetch_evidence`, without which nothing is shown
-    )
+    is_withheld: bool  # from `seen_by` or `fetch_evidence`; nothing is shown without
     pieces: "list[AnswerEvidence]"  # from `with_evidence` or `fetch_evidence`
     view: "AnswerView"  # while it is serialized
 
@@ -376,7 +369,6 @@ class AnswerEvidence(models.Model):
 
     @property
     def is_cited(self) -> bool:
-        """Whether the answer rests on it."""
         return self.role == self.Role.CITED
 
     @property

@@ -11,8 +11,6 @@ from .models import Answer
 
 
 class PastQuestionQuerySet(models.QuerySet["PastQuestion"]):
-    """Reads over past questions."""
-
     def nearest_to(
         self,
         vector: Sequence[float],

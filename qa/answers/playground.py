@@ -18,7 +18,7 @@ from qa.answers.models import Answer
 from qa.answers.serializers import SignalSerializer
 from qa.pipeline import finish
 from qa.pipeline.gates import Decision, Reason
-from qa.pipeline.staleness import calibration_of
+from qa.pipeline.staleness import current_calibration
 from qa.pipeline.values import Calibration, Trace
 from qa.policies.models import Policy
 from qa.policies.services import active_policy
@@ -56,7 +56,7 @@ def preview(
         trace=trace,
         decision=trace.decisions[0],
         policy=policy,
-        calibration=calibration_of(frozen, trace.retrieval),
+        calibration=current_calibration(frozen, trace.retrieval),
     )
 
 
@@ -118,16 +118,13 @@ class PlaygroundSerializer(serializers.Serializer[Preview]):
     milliseconds = serializers.SerializerMethodField()
 
     def get_passes(self, found: Preview) -> bool:
-        """Tell whether the question would go on to an answer."""
         return not found.decision.refused
 
     def get_verbatim(self, found: Preview) -> bool:
-        """Tell whether the verbatim tier would answer."""
         return self.get_passes(found) and found.trace.verbatim.evidence is not None
 
     @extend_schema_field(FoundSerializer(many=True))
     def get_evidence(self, found: Preview) -> list[dict[str, Any]]:
-        """Return what was found, best first."""
         one = FoundSerializer()
         return [
             one.to_representation(piece) for piece in found.trace.retrieval.evidence
@@ -139,7 +136,6 @@ class PlaygroundSerializer(serializers.Serializer[Preview]):
         return [asdict(signal) for signal in measured]
 
     def get_milliseconds(self, found: Preview) -> dict[str, float]:
-        """Return the time of the two parts of a look."""
         looked = found.trace.retrieval
         return {"embed": looked.embed_milliseconds, "sql": looked.sql_milliseconds}
 

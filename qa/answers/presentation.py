@@ -176,9 +176,8 @@ def _answer_pieces(
             pieces.append(Piece(text[end : mark.start()]))
             pieces += [_citation(numbers[number]) for number in marked]
             end = mark.end()
-    has_marks = bool(pieces)
     pieces.append(Piece(text[end:]))
-    if not has_marks and numbers:
+    if len(pieces) == 1 and numbers:
         pieces.append(Piece(" "))
         pieces += [_citation(number) for number in numbers.values()]
     return tuple(piece for piece in pieces if piece.text)

@@ -143,7 +143,6 @@ def _boundary(boundary: Boundary | None) -> dict[str, Any]:
 
 
 def _segment(segment: Segment) -> dict[str, Any]:
-    """Return one sentence, its evidence by id."""
     fields = asdict(replace(segment, evidence=()))
     confidences = [round(value, _ALONG_DECIMALS) for value in segment.confidences]
     return {

@@ -42,7 +42,6 @@ def release_connection() -> None:
 
 
 def configured_model() -> LanguageModel:
-    """Return the language model that answers from evidence."""
     from qa.inference.configured import load_language_model  # noqa: PLC0415
 
     return load_language_model()
@@ -51,11 +50,7 @@ def configured_model() -> LanguageModel:
 def closed_book_models_for(
     timing: RetrievalTiming, history: History
 ) -> ClosedBookModels:
-    """Return what loads the model that is asked by itself.
-
-    Args:
-        history: The past questions that the asker may be judged by.
-    """
+    """Return what loads the model that is asked by itself."""
     return ClosedBookModels(partial(_own_knowledge, timing, history), _segment_writer)
 
 
@@ -68,7 +63,6 @@ def configured_reranker() -> Reranker | None:
 
 
 def verdict_debiaser(history: History) -> VerdictDebiaser:
-    """Return what corrects the model's verdicts by past ones."""
     from qa.inference import policy_models  # noqa: PLC0415
 
     release_connection()
@@ -93,10 +87,7 @@ def _segment_writer() -> SegmentWriter:
     return writer
 
 
-# Search on behalf of one asker, in the pipeline's terms.
-
-
-def scope_of(
+def evidence_scope(
     asker: AbstractBaseUser | AnonymousUser,
     knowledge_base: KnowledgeBase,
     policy: Policy,
@@ -115,7 +106,7 @@ def scope_of(
         knowledge_base_id=knowledge_base.pk,
         audience_ids=audience_ids,
         unverified_floor=policy.unverified_floor,
-        enriched_floor=policy.least_enriched,
+        enriched_floor=policy.min_enriched,
         at=timezone.now(),
     )
 
@@ -129,11 +120,7 @@ class KnowledgeRetriever:
     def __init__(
         self, scope: Scope, *, release: Callable[[], None] | None = None
     ) -> None:
-        """Take over whom it looks for.
-
-        Args:
-            release: Called after each look, for who is busy long before the next one.
-        """
+        """`release` is called after each look, if the next one is long away."""
         self._scope = scope
         self._release = release
         self._vectors: dict[str, QuestionVector] = {}
@@ -171,9 +158,6 @@ class KnowledgeRetriever:
         return self._vectors[question]
 
 
-# Past questions as examples for the one that is asked now.
-
-
 # Some have no evidence that this asker may see.
 _LOOKED_AT_FOR_ONE: Final = 3
 
@@ -184,12 +168,10 @@ class PastExamples:
     def __init__(
         self, scope: Scope, *, release: Callable[[], None] = lambda: None
     ) -> None:
-        """Take what the asker may see.
+        """Take the knowledge base and the asker's audiences.
 
-        Args:
-            scope: The knowledge base and the asker's audiences. A past question without
-                evidence in it is no example of a verdict.
-            release: Called when the database has been read: a model reads next.
+        A past question without evidence in the scope is no example of a verdict.
+        `release` is called when the database has been read: a model reads next.
         """
         self._scope = scope
         self._release = release
@@ -224,7 +206,7 @@ class PastExamples:
             language_model=language_model,
         ).values_list("answer_id", "answer__question", "can_be_answered")
         found = [*rows[: limit * _LOOKED_AT_FOR_ONE]]
-        notes = self._notes_of([answer for answer, _, _ in found])
+        notes = self._first_notes([answer for answer, _, _ in found])
         self._release()
         return [
             JudgedQuestion(text, notes[answer], can_be_answered, str(answer))
@@ -232,7 +214,7 @@ class PastExamples:
             if answer in notes
         ][:limit]
 
-    def _notes_of(self, answers: Sequence[UUID]) -> dict[UUID, str]:
+    def _first_notes(self, answers: Sequence[UUID]) -> dict[UUID, str]:
         """Return for each answer what stood first in its evidence, as it stood then."""
         pieces = AnswerEvidence.objects.filter(
             answer__in=answers,

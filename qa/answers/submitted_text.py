@@ -17,11 +17,6 @@ from kb.tags.models import Tag
 def checked_text(name: str, text: str, limit: int, error: type[NescioError]) -> str:
     """Return `text` trimmed.
 
-    Args:
-        name: What it is called in messages.
-        limit: The most characters.
-        error: What is raised.
-
     Raises:
         NescioError: As `error`: it is too long, or holds what is no text.
     """
@@ -48,10 +43,7 @@ class _EntryValues(TypedDict):
 class EntryOptions:
     """How an expert's words become an entry of the knowledge base that was asked.
 
-    Attributes:
-        audience: Who may see it.
-        verify: Whether it is verified at once, by its author, which curators may;
-            otherwise it waits for review.
+    `verify` lets its author, a curator, verify it at once; otherwise it waits for review.
     """
 
     audience: Audience

@@ -17,12 +17,7 @@ Role = AnswerEvidence.Role
 
 @dataclass(frozen=True, slots=True)
 class ShownPiece:
-    """A piece of evidence; without words, document and section where it is withheld.
-
-    Attributes:
-        number: From 1 among the pieces that it is shown with.
-        row: What was measured; its words are not to be shown from here.
-    """
+    """A piece of evidence; without words, document and section where it is withheld."""
 
     number: int
     row: AnswerEvidence
@@ -35,8 +30,6 @@ class ShownPiece:
 
 @dataclass(frozen=True, slots=True)
 class ShownSegment:
-    """One sentence of a monitored answer: its source, and what was searched for it."""
-
     text: str
     is_sourced: bool
     triggers: str
@@ -56,31 +49,19 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """Two entries that contradict each other on what an answer rests on."""
-
     conflict: int
     sides: tuple[Side, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TokenConfidence:
-    """A part of an answer as the model wrote it, and a probe's confidence after it."""
-
     text: str
     confidence: float
 
 
 @dataclass(frozen=True, slots=True)
 class ShownConfidence:
-    """What the active probes predicted; every number in [0, 1].
-
-    Attributes:
-        answer: By the answer's activations, at its end.
-        early: By question and evidence, before the first token.
-        joint: By all signals together.
-        tokens: The short answer (or else the answer) token by token; empty where there
-            is none to read.
-    """
+    """What the active probes predicted; numbers in [0, 1]. See `ConfidenceSerializer`."""
 
     answer: float | None
     early: float | None
@@ -90,15 +71,7 @@ class ShownConfidence:
 
 @dataclass(frozen=True, slots=True)
 class AnswerView:
-    """Everything of one answer that its reader may see.
-
-    Attributes:
-        short_answer: The words of `text` that answer; "" where the model marks none.
-        citations: The cited pieces; empty unless it is an answer.
-        evidence: All that the language model read, the cited ones first.
-        segments: Of an answer that was monitored while it was written.
-        confidence: None where no probe measured anything.
-    """
+    """Everything of one answer that its reader may see; see `AnswerSerializer`."""
 
     answer: Answer
     text: str
@@ -150,7 +123,6 @@ def token_confidences(answer: Answer) -> tuple[TokenConfidence, ...]:
 
 
 def shown_pieces(answer: Answer) -> tuple[ShownPiece, ...]:
-    """Return all evidence and near misses, numbered by rank."""
     return _numbered(answer.pieces)
 
 

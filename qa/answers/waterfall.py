@@ -51,9 +51,6 @@ def _alone(gate: Gate, policy: Policy) -> Policy:
     return replace(policy, **changes)
 
 
-# The search and the gates of an answer, one after another, with what each measured.
-
-
 @dataclass(frozen=True, slots=True)
 class Bar:
     """A bar of a chart 100 units wide."""
@@ -126,7 +123,7 @@ def waterfall(answer: Answer) -> tuple[Step, ...]:
             continue
         if words.is_optional and not signals:
             continue
-        spent = _spent(answer, _stages_of(gate, answer))
+        spent = _spent(answer, _gate_stages(gate, answer))
         state, verdict = _gate_state(gate, answer, bool(signals))
         judged = [
             s
@@ -176,7 +173,7 @@ def _has_probes(answer: Answer) -> bool:
     )
 
 
-def _stages_of(gate: Gate, answer: Answer) -> tuple[str, ...]:
+def _gate_stages(gate: Gate, answer: Answer) -> tuple[str, ...]:
     if "soft_refusal" in answer.milliseconds or "abstention" not in answer.milliseconds:
         return GATES[gate].stages
     late = {Gate.SOFT_REFUSAL: (), Gate.ABSTENTION: _STAGES_OF_ENDING}
@@ -257,7 +254,6 @@ def _signal_bar(value: float | None, limit: float | None) -> Bar | None:
 
 
 def total_time(milliseconds: Mapping[str, float]) -> str:
-    """Return the time of all stages in words."""
     return wording.time_in_words(_total(milliseconds))
 
 
@@ -292,7 +288,6 @@ def _share(start: float, spent: float, total: float) -> Bar:
 
 
 def recorded_signals(answer: Answer) -> tuple[SignalLine, ...]:
-    """Return what was measured and not held against anything."""
     shadow = in_shadow(answer)
     return tuple(
         _signal_line(signal)

@@ -62,7 +62,6 @@ def time_in_words(milliseconds: float) -> str:
 
 
 def number_in_words(value: float | None, kind: Kind = Kind.NUMBER) -> str:
-    """Return a measured number as people read it."""
     if value is None:
         return "none"
     match kind:

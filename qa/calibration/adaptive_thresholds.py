@@ -21,7 +21,7 @@ from qa.evaluation.metrics.text import contains_gold
 from qa.evaluation.report.tables import TextTable, percent
 from qa.exceptions import EvaluationDataError
 from qa.pipeline.monitored import SegmentWriter
-from qa.pipeline.monitored_words import keys_of, new_words
+from qa.pipeline.monitored_words import new_words, word_keys
 from qa.pipeline.refusal_detector import is_refusal
 
 
@@ -144,7 +144,7 @@ def watch(
             draft.text,
             draft.tokens,
             draft.confidences,
-            known=keys_of([case.question]),
+            known=word_keys([case.question]),
         )
         values = [w.confidence for w in words if w.confidence is not None]
         right = contains_gold(draft.text, case.references) > 0

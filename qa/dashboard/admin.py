@@ -73,7 +73,6 @@ class ScopeForm(forms.Form):
 
 
 def dashboard_page(request: HttpRequest) -> HttpResponse:
-    """Show the figures of the chosen period, knowledge base and tag."""
     if not request.user.has_perm("qa.view_answer"):
         raise PermissionDenied
     form = ScopeForm(request.GET or {"days": _DEFAULT_DAYS})

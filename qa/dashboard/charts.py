@@ -32,7 +32,6 @@ class Chart:
     """One chart and the table below it.
 
     Attributes:
-        summary: What it shows, in words.
         kind: "bar" or "line".
         data: Labels and series as JSON, as the library takes them.
         options: How they are drawn, likewise.
@@ -55,18 +54,13 @@ def volume_chart(traffic: Traffic, step: str) -> Chart:
 
 
 def votes_chart(traffic: Traffic, step: str) -> Chart:
-    """Draw the thumbs up and down on what was asked then."""
-    series = [
-        ("up", _GOOD, attrgetter("up")),
-        ("down", _BAD, attrgetter("down")),
-    ]
+    series = [("up", _GOOD, attrgetter("up")), ("down", _BAD, attrgetter("down"))]
     summary = f"{traffic.up:,} thumbs up, {traffic.down:,} down"
     title = f"Votes, by the {step} of the question"
     return _over_time(title, summary, traffic.steps, series, str)
 
 
 def latency_chart(traffic: Traffic, step: str) -> Chart:
-    """Draw how long half, 95 % and 99 % of the questions took at most."""
     series: list[Series] = [
         ("half within", _GOOD, lambda each: each.latency.p50 if each.latency else None),
         ("95 % within", _WARN, lambda each: each.latency.p95 if each.latency else None),
@@ -84,7 +78,6 @@ def latency_chart(traffic: Traffic, step: str) -> Chart:
 
 
 def decided_chart(traffic: Traffic) -> Chart:
-    """Draw what was answered and refused, by gate and reason."""
     whole = max(1, traffic.questions)
     rows = [(decided_by(each), each.answers) for each in traffic.decided]
     bars = [_OUTCOMES[each.outcome] for each in traffic.decided]
@@ -179,7 +172,6 @@ def drift_chart(drift: Sequence[SignalDrift]) -> Chart | None:
 
 
 def decided_by(each: Decided) -> str:
-    """Return how questions were decided, in words."""
     gate = GATES[Gate(each.gate)].name if each.gate else ""
     if each.outcome == "refused":
         reason = REASONS[Reason(each.reason)].title if each.reason else ""

@@ -64,15 +64,9 @@ GROUP BY knowledge_base_id, tag_id, outcome, bucket
 
 
 def count_days(*, at: datetime | None = None, most: int = _DAYS_A_RUN) -> int:
-    """Count every day that is due, the earliest first.
+    """Count up to `most` days that are due, the earliest first; return how many.
 
     Safe to run twice at the same time: the second run stops.
-
-    Args:
-        most: No more days than this at a time; the next run goes on.
-
-    Returns:
-        How many days were counted.
     """
     now = at or timezone.now()
     done = 0
@@ -89,8 +83,8 @@ def _due(now: datetime) -> list[date]:
     settled = CountedDay.objects.settled(_SETTLED_AFTER).aggregate(last=Max("day"))
     first = settled["last"] and settled["last"] + _DAY
     if first is None:
-        asked = Answer.objects.aggregate(first=Min("created_at"))["first"]
-        first = asked and asked.astimezone(UTC).date()
+        earliest = Answer.objects.aggregate(first=Min("created_at"))["first"]
+        first = earliest and earliest.astimezone(UTC).date()
     return sorted(changed.union(_days(first, now) if first else ()))
 
 

@@ -170,11 +170,7 @@ class SignalDrift:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What waits for people now, whatever the period.
-
-    Attributes:
-        top_gaps: Those with the greatest impact, which the reader may see.
-    """
+    """What waits for people now, whatever the period; gaps as the reader may see."""
 
     gaps: int
     top_gaps: tuple[Gap, ...]
@@ -211,7 +207,6 @@ def read_dashboard(scope: Scope, *, reader: User) -> Dashboard:
 
 
 def _drift(scope: Scope) -> tuple[SignalDrift, ...]:
-    """Read the drift of the active policies' certificates."""
     begin, end = scope.period.moments
     rows = DriftReading.objects.filter(
         certificate__policy__is_active=True, checked_at__gte=begin, checked_at__lt=end

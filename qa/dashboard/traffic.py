@@ -34,12 +34,7 @@ _Daily = TypeVar("_Daily", DailyCount, DailyLatency)
 
 
 def quantile(counts: Mapping[int, int], share: float) -> float | None:
-    """Return the milliseconds that `share` of the times do not exceed; None of none.
-
-    Args:
-        counts: How many times fell into each bucket.
-        share: In (0, 1].
-    """
+    """Return the milliseconds that a `share` in (0, 1] of the times do not exceed."""
     rank = math.ceil(share * sum(counts.values()))
     for bucket in sorted(counts):
         rank -= counts[bucket]
@@ -127,11 +122,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A day or week of the period.
-
-    Attributes:
-        latency: Of what was answered or refused; None where nothing was.
-    """
+    """A day or week of the period; `latency` is None where nothing was decided."""
 
     begin: date
     answered: int

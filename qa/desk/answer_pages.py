@@ -35,8 +35,6 @@ PAGE_SIZE = 25
 
 
 class HistoryForm(forms.Form):
-    """Narrows the list of past questions."""
-
     q = forms.CharField(required=False, max_length=200)
     outcome = forms.ChoiceField(
         required=False,
@@ -67,7 +65,6 @@ def answer(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
 @require_safe
 @agents_only
 def answers(request: HttpRequest) -> HttpResponseBase:
-    """List the user's own questions, newest first."""
     rows = past_answers(caller(request))
     form = HistoryForm(request.GET)
     if form.is_valid():
@@ -136,7 +133,6 @@ def escalate(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
 @require_safe
 @agents_only
 def notices(request: HttpRequest) -> HttpResponseBase:
-    """List the user's notices, newest first."""
     own = Notice.objects.of(request.user)
     rows = own.select_related("answer", "escalation", "repeat__after")
     page = Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page"))
@@ -161,6 +157,5 @@ def unread(request: HttpRequest) -> HttpResponseBase:
 @require_POST
 @agents_only
 def read_all(request: HttpRequest) -> HttpResponseBase:
-    """Mark all of the user's notices as read."""
     mark_notices_read(by=caller(request))
     return redirect("notices")

@@ -24,7 +24,7 @@ from qa.answers import asking, wording
 from qa.answers.models import Answer
 from qa.pipeline.gates import Decision
 from qa.pipeline.language_model import Confidence
-from qa.pipeline.values import Boundary, Outcome, Retrieval, StageValue, stage_of
+from qa.pipeline.values import Boundary, Outcome, Retrieval, StageValue, stage_name
 
 from .parts import agents_only, answer_part, box_part, find_answer, is_live, recent_part
 
@@ -80,7 +80,7 @@ def follow(answer: Answer) -> None:
 
 
 def _stage(value: StageValue) -> str:
-    stage = stage_of(value)
+    stage = stage_name(value)
     refused = isinstance(value, Decision) and value.refused
     ends = isinstance(value, Boundary) and (value.is_answered or value.segments)
     following = "outcome" if refused or ends else _NEXT.get(stage, "outcome")
@@ -188,7 +188,6 @@ def _ask(request: HttpRequest) -> HttpResponseBase:
 def _rejected(
     request: HttpRequest, text: str, message: str, *, status: int
 ) -> HttpResponse:
-    """Return the box with the typed question and the error."""
     context = box_part(request, question=text, error=message)
     if not is_live(request):
         return render(request, "qa/ask.html", context, status=status)

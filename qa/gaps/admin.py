@@ -85,7 +85,6 @@ class GapAdmin(QueueFormAdmin):
 
     @admin.action(description="Reopen", permissions=["change"])
     def reopen(self, request: HttpRequest, chosen: QuerySet[Gap]) -> None:
-        """Take back what was drafted, filled or dismissed."""
         user = caller(request)
         change_each(self, request, chosen, lambda key: reopen(key, by=user), "reopened")
 

@@ -35,8 +35,8 @@ def escalate(answer_id: UUID, *, user: User, note: str = "") -> Escalation:
         InvalidEscalationError: It was not refused, or the note is too long or no text.
         EscalationExistsError: It was sent before.
     """
-    asked = Answer.objects.select_for_update().filter(pk=answer_id, asker=user)
-    answer = asked.first()
+    own = Answer.objects.select_for_update().filter(pk=answer_id, asker=user)
+    answer = own.first()
     if answer is None:
         raise AnswerNotFoundError(f"There is no answer {answer_id}.")
     if answer.outcome != Answer.Outcome.REFUSED:

@@ -66,12 +66,7 @@ RETURNING qa_gap.id
 
 @dataclass(slots=True, eq=False)
 class _Question:
-    """A question that belongs into a gap and is in none yet.
-
-    Attributes:
-        seen_at: When it was refused or voted down.
-        vector: float32 of shape (dimensions,), once it is embedded.
-    """
+    """A question in no gap yet; `vector` is of shape (dimensions,), once embedded."""
 
     why: GapQuestion.Why
     seen_at: datetime
@@ -96,9 +91,6 @@ def find_gaps(run: JobRun, *, batch: int = BATCH) -> dict[str, object]:
 
     Any number of attempts come to the same end: a question and how far was looked are
     written in one step.
-
-    Returns:
-        How many questions were placed and let go of, and how many gaps are open.
     """
     model = active_model()
     _embed_again(run, model, batch)

@@ -51,7 +51,6 @@ _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def notify_reply(escalation: Escalation) -> None:
-    """Notify the sender of an escalation that an expert replied."""
     if escalation.raised_by is not None:
         _send(
             user=escalation.raised_by,
@@ -89,7 +88,6 @@ def mark_read(*, by: User, notice_id: int | None = None) -> int:
 
 
 def mark_answer_read(answer: Answer, *, by: User) -> None:
-    """Mark the notices of an answer that a user opened as read."""
     of_answer = Q(answer=answer) | Q(repeat__after=answer)
     unread = Notice.objects.of(by).unread().filter(of_answer)
     unread.update(read_at=timezone.now())

@@ -76,12 +76,7 @@ def adopt_proposals() -> None:
 
 
 def ask_again(run: JobRun) -> dict[str, object]:
-    """Ask again whatever is due; the handler of jobs of the kind "qa.ask_again".
-
-    Returns:
-        How many questions were asked, how many are answered better than before, and how
-        many gaps are filled by that.
-    """
+    """Ask again whatever is due; the handler of jobs of the kind "qa.ask_again"."""
     tally = Tally(**run.cursor)
     for repeat in list(_broken_off().order_by("pk")):
         tally = _try(run, repeat, tally)
@@ -138,7 +133,6 @@ def _due_questions(gap: Gap) -> list[Answer]:
 def _create(
     run: JobRun, before: Answer, entry: Entry | None, gap: Gap | None
 ) -> Repeat:
-    """Write a question that is to be asked again, undecided."""
     after = new_question(
         before.question,
         before.asker or AnonymousUser(),

@@ -141,7 +141,6 @@ class NoticeSerializer(serializers.ModelSerializer[Notice]):
         read_only_fields = fields
 
     def get_answer(self, notice: Notice) -> str:
-        """Return the id of the new answer, or of the question replied to."""
         return str(shown_answer(notice).pk)
 
 

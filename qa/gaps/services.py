@@ -52,9 +52,6 @@ def draft(
 ) -> Gap:
     """Write the answer as an entry; once verified, the questions are asked again.
 
-    Args:
-        question: As the entry puts it; "" for the gap's own.
-
     Raises:
         InvalidGapError: There is no text.
     """
@@ -62,13 +59,13 @@ def draft(
     said = checked_text("answer", text, TEXT_LIMIT, InvalidGapError)
     if not said:
         raise InvalidGapError("The answer is empty; write what fills the gap.")
-    asked = checked_text("question", question, TEXT_LIMIT, InvalidGapError)
+    wording = checked_text("question", question, TEXT_LIMIT, InvalidGapError)
     entry = create_reviewed_entry(
         options,
         author=by,
         error=InvalidGapError,
         knowledge_base=gap.knowledge_base,
-        question=asked or gap.question,
+        question=wording or gap.question,
         text=said,
         reason=f"Fills gap {gap.pk}.",
     )
@@ -112,9 +109,9 @@ def propose(gap_id: int, *, by: User, audience: Audience) -> Gap:
         raise InvalidGapError(
             f"Gap {gap_id} waits for a review already; finish that or reopen the gap."
         )
-    asked = gap.members.newest().values_list("answer__question", flat=True)
+    newest = gap.members.newest().values_list("answer__question", flat=True)
     seeds = dict.fromkeys(
-        " ".join(text.split())[:SEED_LIMIT] for text in (gap.question, *asked[:_SEEDS])
+        " ".join(text.split())[:SEED_LIMIT] for text in (gap.question, *newest[:_SEEDS])
     )
     plan = make_plan(
         knowledge_base=gap.knowledge_base,
@@ -188,9 +185,6 @@ def _lock(gap_id: int, by: User) -> Gap:
     if gap is None:
         raise GapNotFoundError(f"There is no gap {gap_id}.")
     return gap
-
-
-# What is shown of one gap, as far as its viewer may see it.
 
 
 SHOWN = 50

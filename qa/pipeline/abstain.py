@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from .gates import EARLY, Decision, Gate, Reason, judge
 from .language_model import Confidence, Generation, Probes
-from .soft_gate import prompt_of
-from .staleness import calibration_of
+from .soft_gate import build_prompt
+from .staleness import current_calibration
 from .values import Calibration, Trace
 
 
@@ -27,9 +27,9 @@ def abstain(trace: Trace, *, probes: Probes) -> tuple[Confidence, Decision]:
         raise ValueError(msg)
     distributions = _distributions(generation)
     measured = {signal.name: signal.value for signal in trace.signals} | distributions
-    prompt = prompt_of(trace.question, trace.retrieval)
+    prompt = build_prompt(trace.question, trace.retrieval)
     confidence = probes.read(prompt, generation, measured)
-    calibration = calibration_of(
+    calibration = current_calibration(
         policy, trace.retrieval, trace.language_model, probes=probes.fingerprints
     )
     first = None

@@ -31,15 +31,15 @@ def judge_agreement(
     pieces = {piece.entry_id: piece for piece in evidence}
     # A single piece of evidence has nothing to disagree with.
     found = retriever.contradictions(tuple(pieces)) if used and len(pieces) > 1 else ()
-    standing = tuple(each for each in found if _counts(each, used, pieces))
-    values = {DISAGREEING: float(len(standing))}
-    return standing, judge(Gate.AGREEMENT, values, policy)
+    unsettled = tuple(each for each in found if _counts(each, used, pieces))
+    values = {DISAGREEING: float(len(unsettled))}
+    return unsettled, judge(Gate.AGREEMENT, values, policy)
 
 
 def _counts(
     each: Contradiction, used: Sequence[int], pieces: dict[int, Evidence]
 ) -> bool:
-    """Tell whether a used entry is contradicted by one of the same standing."""
+    """Tell whether a used entry is contradicted by one that is as verified."""
     one, other = each.entries
     if one not in pieces or other not in pieces:
         return False

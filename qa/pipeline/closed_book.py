@@ -29,12 +29,7 @@ from .values import (
 
 @dataclass(frozen=True, slots=True)
 class ClosedBookModels:
-    """What loads the model that is asked by itself; nothing is loaded before it is asked.
-
-    Attributes:
-        knowledge: Whoever tells whether it knows.
-        writer: Whoever writes and watches, for a policy that retrieves meanwhile.
-    """
+    """Loaders of the closed-book model, and of the one that writes while monitored."""
 
     knowledge: Callable[[], SelfKnowledge]
     writer: Callable[[], SegmentWriter]
@@ -68,9 +63,6 @@ def answer_closed_book(
     draft, boundary = clock.time("recall", recall, estimate, boundary, policy=policy)
     yield boundary
     return replace(trace, boundary=boundary, generation=draft)
-
-
-# What an answer came to that was watched while it was written.
 
 
 def judge_monitored(
@@ -150,21 +142,21 @@ def _citations(question: Question, monitored: Monitored) -> tuple[Citation, ...]
     Of a segment that does not stand in them wholly too: what it may repeat of a piece is
     shown to nobody who may not see that piece.
     """
-    asked = set(terms(question.text).words)
+    question_words = set(terms(question.text).words)
     found: dict[int, Citation] = {}
     for segment in monitored.segments:
         for piece in segment.evidence:
-            quote = _quote(piece, segment, asked)
+            quote = _quote(piece, segment, question_words)
             if quote:
                 cited = Citation(piece.entry_id, piece.revision_id, quote)
                 found.setdefault(piece.entry_id, cited)
     return tuple(found.values())
 
 
-def _quote(piece: Evidence, segment: Segment, asked: set[str]) -> str:
+def _quote(piece: Evidence, segment: Segment, question_words: set[str]) -> str:
     """Return the sentence that fits best; "" where none shares a word that is new."""
     best = best_sentence(piece, segment.text)
     said = terms(segment.text)
     own = terms(best)
-    shared = (set(said.words) & set(own.words)) - asked
+    shared = (set(said.words) & set(own.words)) - question_words
     return best if shared or said.numbers & own.numbers else ""

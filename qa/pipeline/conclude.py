@@ -4,7 +4,7 @@ from kb.types import Evidence
 
 from .gates import Gate
 from .language_model import Citation
-from .staleness import calibration_of, closed_book_calibration
+from .staleness import closed_book_calibration, current_calibration
 from .values import Boundary, Calibration, Outcome, StageTime, Trace
 
 
@@ -92,7 +92,7 @@ def _calibration(trace: Trace) -> Calibration:
     boundary: Boundary | None = trace.boundary
     if boundary and (boundary.is_answered or boundary.segments):
         return closed_book_calibration(trace.policy, boundary.fingerprint)
-    return calibration_of(
+    return current_calibration(
         trace.policy, trace.retrieval, trace.language_model, probes=trace.probes
     )
 

@@ -63,8 +63,6 @@ class Decision:
     """What one gate decided; `reason` is None where it let the question pass.
 
     Attributes:
-        gate: The gate that decided.
-        reason: The true reason of a refusal.
         shown_reason: What the asker may be told; never says that knowledge exists
             which they may not see, unless the policy allows it.
         signals: What was measured; holds nothing that the asker may not see.
@@ -77,7 +75,6 @@ class Decision:
 
     @property
     def refused(self) -> bool:
-        """Whether the question ends here."""
         return self.reason is not None
 
 
@@ -86,9 +83,6 @@ class GateWords:
     """What pages call a gate.
 
     Attributes:
-        question: What it answers.
-        doing: Shown while it decides.
-        done: Shown once it has decided.
         stages: Whose time it takes: what it waits for and its own.
         answers: Whether it answers, or lets the question go on.
         is_optional: Whether it is shown only where it measured something.
@@ -347,7 +341,7 @@ def find_row(name: str) -> SignalRow:
     return SIGNALS.get(name) or SignalRow(Gate.ABSTENTION, name.replace("_", " "))
 
 
-def rows_of(gate: Gate) -> dict[str, SignalRow]:
+def deciding_signals(gate: Gate) -> dict[str, SignalRow]:
     """Return the signals that a gate decides by."""
     return {
         name: row

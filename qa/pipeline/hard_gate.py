@@ -12,7 +12,7 @@ from kb.types import Evidence, Excluded, Exclusion
 
 from .gates import SIGNALS, Decision, Gate, Reason, Signal
 from .policy import Policy
-from .staleness import calibration_of
+from .staleness import current_calibration
 from .values import Calibration, Question, Retrieval, Retriever
 
 # What the gate would have measured without the obstacle, as a signal.
@@ -26,7 +26,7 @@ _REASONS = {
     Exclusion.UNVERIFIED: Reason.UNVERIFIED_ONLY,
     Exclusion.NOT_ENTITLED: Reason.NOT_ENTITLED,
 }
-# Where two causes are equally near, the one that a curator mends soonest is named.
+# Where two causes are equally near, the one that a curator fixes soonest is named.
 _PRECEDENCE = (Reason.EXPIRED_ONLY, Reason.UNVERIFIED_ONLY, Reason.NOT_ENTITLED)
 
 
@@ -55,7 +55,7 @@ def judge_coverage(
     any evidence, or under a stale policy that refuses, ends here.
     """
     signals = _signals(retrieval, policy)
-    is_stale = calibration_of(policy, retrieval) is Calibration.STALE
+    is_stale = current_calibration(policy, retrieval) is Calibration.STALE
     if is_stale and policy.refuse_when_stale:
         stale = Reason.POLICY_STALE
         return Decision(Gate.HARD_REFUSAL, stale, stale, signals)

@@ -1,7 +1,7 @@
-"""What the pipeline asks of whoever keeps past questions: plain values.
+"""What the pipeline needs of past questions: plain values.
 
 A past question's text enters a prompt of which two scores are read and nothing is written
-from. So whoever asked it, and whatever it says, none of it reaches another asker.
+from. So whoever sent it, and whatever it says, none of it reaches another user.
 """
 
 from collections.abc import Sequence
@@ -14,11 +14,7 @@ from .values import Question
 
 @dataclass(frozen=True, slots=True)
 class KnownQuestion:
-    """A past question, and whether the model answers it rightly by itself.
-
-    Attributes:
-        id: Under which it can be looked up; "" of one that comes along.
-    """
+    """A past question, and whether the model answers it rightly by itself."""
 
     question: str
     is_known: bool
@@ -30,7 +26,7 @@ class JudgedQuestion:
     """A past question with what it was answered from, and what experts said.
 
     Attributes:
-        note: The piece of evidence that stood first, as whoever asks now may see it.
+        note: The piece of evidence that stood first, as the present user may see it.
         can_be_answered: Whether experts found that it could be answered.
         id: Under which it can be looked up; "" of one that comes along.
     """
@@ -58,7 +54,7 @@ class History(Protocol):
 
 
 class VerdictDebiaser(Protocol):
-    """Tells anew whether evidence answers a question, after experts' own verdicts."""
+    """Judges again whether evidence answers a question, after experts' own verdicts."""
 
     @property
     def fingerprint(self) -> str:
@@ -69,11 +65,6 @@ class VerdictDebiaser(Protocol):
         self, prompt: Prompt, generation: Generation, *, language_model: str
     ) -> DebiasedVerdict:
         """Judge in one pass whether the evidence behind an answer answers the question.
-
-        Args:
-            prompt: What the language model read.
-            generation: What it wrote, which says what it rests on.
-            language_model: Its fingerprint.
 
         Raises:
             LanguageModelUnavailableError: The model is down.

@@ -75,15 +75,11 @@ class Confidence:
     missing: str = ""
 
 
-# What a language model is given and what it gives back.
-
-
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """What a language model answers from; texts are data and can't break its structure.
 
     Attributes:
-        question: The question's text.
         evidence: Pieces in order; piece i is called i + 1 in prompt and output.
         language: BCP 47 primary subtag of the answer.
     """
@@ -124,8 +120,6 @@ class Generation:
     Attributes:
         cited: 1-based numbers of the pieces of evidence it says it used.
         quotes: (piece number, words it says it quotes).
-        reasoning: One step from evidence to answer.
-        can_answer: Its own verdict.
         verdict_probability: Probability of the verdict "can answer" in [0, 1]; None
             where the server does not tell.
         answer: Displayable text; empty if it can't answer.
@@ -197,9 +191,6 @@ class LanguageModel(Protocol):
         ...
 
 
-# What the pipeline asks of whoever keeps the probes: plain values, no torch.
-
-
 class Probes(Protocol):
     """The active probes for one language model; it may have none."""
 
@@ -226,20 +217,13 @@ class Probes(Protocol):
         """Return how sure the probes are of an answer.
 
         Activations that the generation carries none of are read in a second pass.
-
-        Args:
-            signals: By name, what the gates before measured.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class NoProbes:
-    """What a language model has that no probe was fitted for.
-
-    Attributes:
-        why: Why there is none, as `Confidence.missing` says it.
-    """
+    """For a language model that no probe was fitted for; `why` is shown as missing."""
 
     why: str = "No probe is active for this language model."
 
@@ -248,7 +232,6 @@ class NoProbes:
         return ""
 
     def capture(self, *, least_early: float | None) -> Capture:
-        """Keep nothing: there is nobody to read it."""
         return NO_CAPTURE
 
     def read(
@@ -257,5 +240,4 @@ class NoProbes:
         generation: Generation,
         signals: Mapping[str, float | None],
     ) -> Confidence:
-        """Say that nothing is known."""
         return Confidence(missing=self.why)

@@ -29,18 +29,18 @@ from .monitored_words import (
     Word,
     augmented_query,
     bounded,
-    keys_of,
     new_words,
     unconfident,
+    word_keys,
 )
 from .policy import Policy
 from .refusal_detector import is_refusal
 from .retrieve import retrieve
 from .values import Question, Retriever, Segment
 
-MOST_SEGMENTS: Final = 6
+MAX_SEGMENTS: Final = 6
 # Of one segment: looking and writing again.
-MOST_ROUNDS: Final = 3
+MAX_ROUNDS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,6 @@ class Monitored:
 
     @property
     def is_sourced(self) -> bool:
-        """Whether every segment stands in evidence."""
         return bool(self.segments) and all(s.is_sourced for s in self.segments)
 
     @property
@@ -151,7 +150,7 @@ def answer_monitored(
     """Write an answer segment by segment until it is complete or refused."""
     segments: list[Segment] = []
     is_complete = False
-    while len(segments) < MOST_SEGMENTS and not is_complete:
+    while len(segments) < MAX_SEGMENTS and not is_complete:
         kept = [segment.text for segment in segments]
         settling = _Settling(question.text, kept, writer, retriever, policy)
         segment, is_complete = settling.settle()
@@ -166,8 +165,6 @@ def answer_monitored(
 
 
 class _Settling:
-    """One segment on its way."""
-
     def __init__(
         self,
         question: str,
@@ -178,7 +175,7 @@ class _Settling:
     ) -> None:
         self._question, self._kept = question, kept
         self._writer, self._retriever, self._policy = writer, retriever, policy
-        self._known = keys_of([question, *kept])
+        self._known = word_keys([question, *kept])
         self._evidence: tuple[Evidence, ...] = ()
         self._triggers: dict[str, None] = {}
         self._queries: dict[str, None] = {}
@@ -194,7 +191,7 @@ class _Settling:
         new = self._new(draft)
         values = [word.confidence for word in new if word.confidence is not None]
         rounds = 0
-        while (doubt := self._doubt(draft)) and rounds < MOST_ROUNDS:
+        while (doubt := self._doubt(draft)) and rounds < MAX_ROUNDS:
             queries = self._next_queries(draft)
             if not queries:  # all were asked already
                 break
@@ -203,7 +200,7 @@ class _Settling:
                 draft = self._write()
         if self._ends(draft):
             return None, True
-        evidence = self._stands()
+        evidence = self._evidence_keys()
         said = self._new(draft)
         segment = Segment(
             text=draft.text,
@@ -233,7 +230,7 @@ class _Settling:
 
     def _in_doubt(self, draft: Draft) -> list[Word]:
         """Return the new words that are neither confident nor in the evidence."""
-        sourced = self._stands()
+        sourced = self._evidence_keys()
         new = [word for word in self._new(draft) if word.key not in sourced]
         return unconfident(new, self._policy.min_token_confidence)
 
@@ -249,28 +246,25 @@ class _Settling:
         is_doubted = says_nothing or self._in_doubt(draft)
         return Reason.LOW_CONFIDENCE if is_doubted else None
 
-    def _stands(self) -> set[str]:
+    def _evidence_keys(self) -> set[str]:
         """Return the keys of all words of the evidence."""
-        return keys_of(f"{p.question} {p.text}" for p in self._evidence)
+        return word_keys(f"{p.question} {p.text}" for p in self._evidence)
 
     def _next_queries(self, draft: Draft) -> list[str]:
-        """Return what to look for: by the segment, or anew where that was of no use.
-
-        Nothing that was looked for already.
-        """
+        """Return what to look for, and nothing that was looked for already."""
         doubted = [] if is_refusal(draft.text) else self._in_doubt(draft)
         self._triggers |= dict.fromkeys(word.text for word in doubted)
-        asked, writer = self._question, self._writer
+        question, writer = self._question, self._writer
         if self._queries:
             last = next(reversed(self._queries))
-            queries = [writer.rewritten_query(asked, last), asked]
+            queries = [writer.rewritten_query(question, last), question]
         elif doubted:
             queries = [
-                augmented_query(asked, draft.text, doubted),
-                writer.validation_query(asked, draft.text),
+                augmented_query(question, draft.text, doubted),
+                writer.validation_query(question, draft.text),
             ]
         else:
-            queries = [asked]
+            queries = [question]
         found = dict.fromkeys(map(bounded, queries))
         return [query for query in found if query and query not in self._queries]
 

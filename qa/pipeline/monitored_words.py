@@ -33,8 +33,8 @@ _NUMBER: Final = re.compile(r"[\d.,]+")
 _EMPTY: Final = STOP_WORDS | DISTRIBUTIVES | DIRECTIONS | NEGATIONS | FILLERS
 _OUTLIER_DEVIATIONS: Final = 5.0
 # Of fewer, no deviation can be told.
-_LEAST_BEFORE: Final = 8
-_LONGEST_QUERY: Final = 300
+_MIN_BEFORE: Final = 8
+_MAX_QUERY_LENGTH: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,7 @@ class Word:
     """A word of a segment.
 
     Attributes:
-        text: As it stands there.
         key: What it is compared by: a stem, or a number in one spelling.
-        start: Its first character's index.
-        end: The index after its last.
         confidence: That of its least confident token; None where no token was watched.
     """
 
@@ -56,7 +53,7 @@ class Word:
     confidence: float | None = None
 
 
-def words_of(text: str) -> list[Word]:
+def content_words(text: str) -> list[Word]:
     """Return the words of a text that can be information: none that every text has."""
     found = []
     for match in _WORD.finditer(text):
@@ -74,9 +71,8 @@ def _key(word: str) -> str:
     return (written_number(word) if is_number else "") or stem(word)
 
 
-def keys_of(texts: Iterable[str]) -> set[str]:
-    """Return what the words of some texts are compared by."""
-    return {word.key for text in texts for word in words_of(text)}
+def word_keys(texts: Iterable[str]) -> set[str]:
+    return {word.key for text in texts for word in content_words(text)}
 
 
 def tamed(values: Sequence[float]) -> tuple[float, ...]:
@@ -88,7 +84,7 @@ def tamed(values: Sequence[float]) -> tuple[float, ...]:
     """
     kept: list[float] = []
     for value in values:
-        if len(kept) >= _LEAST_BEFORE:
+        if len(kept) >= _MIN_BEFORE:
             middle, spread = statistics.median(kept), statistics.pstdev(kept)
             if spread > 0 and abs(value - middle) > _OUTLIER_DEVIATIONS * spread:
                 kept.append(middle)
@@ -128,7 +124,7 @@ def new_words(
                 default=None,
             ),
         )
-        for word in words_of(text)
+        for word in content_words(text)
         if word.key not in known
     ]
 
@@ -157,4 +153,4 @@ def augmented_query(question: str, text: str, doubted: Sequence[Word]) -> str:
 
 def bounded(query: str) -> str:
     """Return a query on one line and no longer than any search takes."""
-    return clean_text(query)[:_LONGEST_QUERY].strip()
+    return clean_text(query)[:_MAX_QUERY_LENGTH].strip()

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
-# As the CBDR paper: so many times the pieces that are kept are ranked anew.
+# As in the CBDR paper: so many times the pieces that are kept are ranked again.
 CANDIDATES_A_PIECE = 3
 
 
@@ -56,8 +56,6 @@ class Declared:
     """What there is to say of a policy's field: model, forms, REST and tables read this.
 
     Attributes:
-        label: What pages call it.
-        help: What it does, in a sentence or two.
         limits: What it may be, both ends included; None for what is no number.
         symbol: What papers call it.
     """
@@ -84,20 +82,8 @@ def _field(
     limits: tuple[float, float] | None = None,
     symbol: str = "",
 ) -> Any:  # noqa: ANN401  # a dataclass field of the annotated type
-    return field(
-        default=default,
-        metadata=_metadata(section, label, help_text, limits, symbol),
-    )
-
-
-def _metadata(
-    section: Section,
-    label: str,
-    help_text: str,
-    limits: tuple[float, float] | None = None,
-    symbol: str = "",
-) -> dict[str, Declared]:
-    return {"declared": Declared(section, label, help_text, limits, symbol)}
+    declared = Declared(section, label, help_text, limits, symbol)
+    return field(default=default, metadata={"declared": declared})
 
 
 _DISTANCE, _SHARE, _FLOOR = (0.0, 2.0), (0.0, 1.0), (0.01, 1.0)
@@ -220,17 +206,17 @@ class Policy:
         False, Section.SHOWN, "refuses while stale",
         "Refuse everything while the thresholds belong to other models.",
     )  # fmt: skip
-    scope: Scope = field(default=Scope.KNOWLEDGE_BASE, metadata=_metadata(
-        Section.TIMING, "scope",
+    scope: Scope = _field(  # noqa: RUF009  # an immutable default
+        Scope.KNOWLEDGE_BASE, Section.TIMING, "scope",
         "knowledge_base answers from evidence alone; adaptive also from what "
         "the language model knows by itself, and says that no source carries it.",
-    ))  # fmt: skip
-    retrieval_timing: RetrievalTiming = field(default=RetrievalTiming.ALWAYS, metadata=_metadata(
-        Section.TIMING, "retrieval timing",
+    )  # fmt: skip
+    retrieval_timing: RetrievalTiming = _field(  # noqa: RUF009  # an immutable default
+        RetrievalTiming.ALWAYS, Section.TIMING, "retrieval timing",
         "When evidence is looked for. All but always need the adaptive scope: "
         "boundary (a probe of the question), history (past questions like it), "
         "log_probability (of the draft), monitored (while it is written).",
-    ))  # fmt: skip
+    )  # fmt: skip
     min_known: float = _field(
         0.95, Section.TIMING, "minimum known probability",
         "Least sureness at which the language model answers by itself; above "
@@ -282,7 +268,7 @@ class Policy:
         return self.top_k * (CANDIDATES_A_PIECE if self.rerank else 1)
 
     @property
-    def least_enriched(self) -> float | None:
+    def min_enriched(self) -> float | None:
         """Least confidence of unreviewed evidence; None where none of it may answer."""
         return self.enriched_floor if self.answer_from_enriched else None
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from .gates import EARLY, SIGNALS, Gate, rows_of
+from .gates import EARLY, SIGNALS, Gate, deciding_signals
 from .policy import Policy, RetrievalTiming, Scope
 from .rules import Mask, Measured, Values
 from .self_knowledge import HAS_DRAFT, KNOWN_PROBABILITY, SIGNAL_BY_TIMING
@@ -46,7 +46,6 @@ def replay(signals: Signals, policy: Policy) -> Replay:
 
     Args:
         signals: By name, as `flat` returns them.
-        policy: The thresholds, and which gates are in shadow.
     """
     known = _by_self_knowledge(signals, policy)
     if known is not None:
@@ -87,7 +86,7 @@ def steps_behind_hard_gate(
     for gate in (Gate.SOFT_REFUSAL, Gate.ABSTENTION):
         yield gate, written & _fails(gate, measured, policy)
     unknown: Mask = False
-    for name, row in rows_of(Gate.ABSTENTION).items():
+    for name, row in deciding_signals(Gate.ABSTENTION).items():
         unknown = unknown | row.is_unknown(name, measured, policy)
     yield None, written & unknown
     yield Gate.AGREEMENT, _fails(Gate.AGREEMENT, measured, policy)
@@ -111,7 +110,7 @@ def flat(signals: object) -> dict[str, float | None]:
 
 def _fails(gate: Gate, measured: Measured, policy: Policy) -> Mask:
     fails: Mask = False
-    for name, row in rows_of(gate).items():
+    for name, row in deciding_signals(gate).items():
         fails = fails | row.fails(name, measured, policy)
     return fails
 

@@ -33,9 +33,6 @@ def retrieve(question: Question, *, retriever: Retriever, policy: Policy) -> Ret
     )
 
 
-# Stage: what was found, in the order in which it helps the model that will answer.
-
-
 class Reranker(Protocol):
     """Scores texts by how much they help to answer a question."""
 

@@ -79,8 +79,6 @@ class SignalRow:
     """One signal: how it is read, and what it is held against, if anything.
 
     Attributes:
-        gate: The gate that measures it.
-        label: What pages call it.
         comparison: How it is held; None where it is recorded alone.
         threshold: The policy's field that it is held against, and `limit` where that is
             no field.

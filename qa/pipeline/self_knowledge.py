@@ -56,9 +56,6 @@ class SelfKnowledge(Protocol):
         ...
 
 
-# Stage: whether the language model knows the answer without looking.
-
-
 # What the known_probability is stored under, whatever told it.
 KNOWN_PROBABILITY = "own_sureness"
 # By which signal the known_probability of a timing is known from another's.

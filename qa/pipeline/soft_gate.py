@@ -14,7 +14,7 @@ from .history import VerdictDebiaser
 from .language_model import Citation, Generation, LanguageModel, Probes, Prompt
 from .policy import Policy
 from .refusal_detector import is_refusal
-from .staleness import calibration_of
+from .staleness import current_calibration
 from .values import Calibration, Question, Retrieval, Support
 
 _QUOTE_MARKS = re.compile(
@@ -79,8 +79,8 @@ def _quote(piece: Evidence, claimed: Sequence[str], answer: str) -> str:
     """
     if claimed:
         said = (piece.text, piece.question)
-        standing = (q for q in claimed if any(stands_in(q, text) for text in said))
-        return next(standing, "").strip()
+        found = (q for q in claimed if any(stands_in(q, text) for text in said))
+        return next(found, "").strip()
     return best_sentence(piece, answer)
 
 
@@ -156,10 +156,6 @@ def _plain(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-# Stage 7: refuse what the model itself declined, and what its evidence does not
-# carry.
-
-
 def judge_generation(
     retrieval: Retrieval,
     generation: Generation,
@@ -174,7 +170,7 @@ def judge_generation(
     with `policy.support_check` off what its evidence does not carry. An answer that
     can't be read or is empty is refused all the same.
     """
-    calibration = calibration_of(policy, retrieval, language_model)
+    calibration = current_calibration(policy, retrieval, language_model)
     is_stale = calibration is Calibration.STALE and policy.refuse_when_stale
     debiased = generation.debiased
     values = {
@@ -199,9 +195,6 @@ def judge_generation(
     return judge(Gate.SOFT_REFUSAL, values, policy, first=first)
 
 
-# Stage 5: a language model answers from the evidence alone.
-
-
 def generate(
     question: Question,
     retrieval: Retrieval,
@@ -216,15 +209,11 @@ def generate(
     least early confidence, the answer may end before it begins.
     """
     capture = probes.capture(least_early=policy.least_early)
-    return language_model.generate(prompt_of(question, retrieval), capture)
+    return language_model.generate(build_prompt(question, retrieval), capture)
 
 
-def prompt_of(question: Question, retrieval: Retrieval) -> Prompt:
-    """Return what the model reads."""
+def build_prompt(question: Question, retrieval: Retrieval) -> Prompt:
     return Prompt(question.text, retrieval.evidence, question.language)
-
-
-# Stage: the verdict without the model's leaning, where the policy wants that.
 
 
 def debias(
@@ -236,6 +225,6 @@ def debias(
     language_model: str,
 ) -> Generation:
     """Return the generation with the verdict that soft refusal is to go by."""
-    prompt = prompt_of(question, retrieval)
+    prompt = build_prompt(question, retrieval)
     verdict = debiaser.debias(prompt, generation, language_model=language_model)
     return replace(generation, debiased=verdict)

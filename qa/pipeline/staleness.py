@@ -4,7 +4,7 @@ from .policy import Policy
 from .values import Calibration, Retrieval
 
 
-def calibration_of(
+def current_calibration(
     policy: Policy,
     retrieval: Retrieval,
     language_model: str = "",
@@ -14,7 +14,7 @@ def calibration_of(
     """Compare what ran with what the policy was set for.
 
     Args:
-        language_model: "" was not recorded or needed.
+        probes: The active ones; None where none was needed.
         probes: Those in force; None where none was needed.
     """
     return calibration_under(
@@ -41,7 +41,7 @@ def calibration_under(
     sets of several models are separated by "|".
 
     Args:
-        probes: Those in force, separated by spaces; "" is none in force, None is not
+        probes: The active ones, separated by spaces; "" is none active, None is not
             known. They matter where abstention is enforced.
     """
     pairs = (
@@ -58,12 +58,12 @@ def calibration_under(
 
 
 def _lacks_its_own(policy: Policy, probes: str | None) -> bool:
-    """Tell whether a probe that the policy was set for is in force no more."""
+    """Tell whether a probe that the policy was set for is no longer active."""
     if probes is None or not (policy.abstention and policy.calibrated_probes):
         return False
-    in_force = set(probes.split())
+    active = set(probes.split())
     sets = policy.calibrated_probes.split("|")
-    return not any(in_force.issuperset(each.split()) for each in sets)
+    return not any(active.issuperset(each.split()) for each in sets)
 
 
 def holds_for(closed_book: str, policy: Policy) -> bool:

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from time import perf_counter
@@ -20,16 +20,13 @@ class Segment:
     """One sentence, as it was settled.
 
     Attributes:
-        text: As it was written last.
         tokens: Its tokens; joined they give the text.
         confidences: Of each of them, in the unit of the monitor.
         weakest: The least confidence of a new word as it was written first, without
             evidence: what decided whether to look; None where no word was new.
         triggers: The words in doubt that evidence was looked for because of, in order;
             empty too where the first draft was a refusal.
-        queries: What was looked for.
         evidence: What the segment was written by at last.
-        rounds: How often evidence was looked for.
         is_sourced: Whether it says something new, and all of that stands in evidence.
         doubt: Why it may not be shown; None where it may.
     """
@@ -82,10 +79,6 @@ class Retriever(Protocol):
         ...
 
 
-# A question as data: each stage takes earlier values and returns one new frozen
-# value.
-
-
 class Calibration(StrEnum):
     """Whether the policy's thresholds hold for the models that are running."""
 
@@ -107,11 +100,9 @@ class Boundary:
     """Whether the model answers by itself, before anything is looked for.
 
     Attributes:
-        is_known: Whether it is sure enough.
-        is_answered: Whether it wrote an answer that stands.
+        is_answered: Whether it wrote an answer.
         fingerprint: Of what told it.
         examples: Ids of the past questions that it was decided by, nearest first.
-        segments: What was watched while it was written, in order.
     """
 
     is_known: bool
@@ -184,7 +175,6 @@ class Clock:
 
     @property
     def times(self) -> tuple[StageTime, ...]:
-        """The stages so far, in order."""
         return tuple(self._times)
 
 
@@ -193,7 +183,6 @@ class Trace:
     """What is known of a question so far; stages add to it by `dataclasses.replace`.
 
     Attributes:
-        clock: Times the stages, as they run.
         boundary: What was decided before anything was looked for; None in the scope of
             the knowledge base.
         retrieval: What was found; of a monitored answer, what it was written by.
@@ -257,7 +246,7 @@ class Outcome:
         near_misses: Entries within the horizon that a refusal did not answer from,
             never citations. A soft refusal's are what the model saw.
         confidence: What the probes made of the draft; None where none was asked.
-        probes: Fingerprints of those in force, separated by spaces; "" where there are
+        probes: Fingerprints of the active ones, separated by spaces; "" where there are
             none or no language model was asked.
         contradictions: Between what the answer rests on and other evidence; where there
             are any, both entries are among `evidence` or `near_misses`.
@@ -303,33 +292,24 @@ StageValue = (
 )
 
 
-def stage_of(value: StageValue) -> str:
+_STAGES: Mapping[type, str] = {
+    Question: "question",
+    Boundary: "boundary",
+    Retrieval: "retrieve",
+    VerbatimMatch: "verbatim",
+    Generation: "generate",
+    Support: "support",
+    Confidence: "confidence",
+    Outcome: "outcome",
+}
+
+
+def stage_name(value: StageValue) -> str:
     """Return the name of the stage that made `value`, as `Outcome.times` calls it.
 
     A confidence is the first half of "abstention", and is in its time.
     """
-    match value:
-        case Question():
-            return "question"
-        case Boundary():
-            return "boundary"
-        case Retrieval():
-            return "retrieve"
-        case VerbatimMatch():
-            return "verbatim"
-        case Decision(gate=gate):
-            return gate.value
-        case Generation():
-            return "generate"
-        case Support():
-            return "support"
-        case Confidence():
-            return "confidence"
-        case Outcome():
-            return "outcome"
-
-
-# Stage 1: what was typed becomes a question.
+    return value.gate.value if isinstance(value, Decision) else _STAGES[type(value)]
 
 
 # Reordering marks can make a question read otherwise than it is; joiners stay, since
@@ -338,7 +318,6 @@ _INVISIBLE = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufe
 
 
 def clean_question(text: str, language: str) -> Question:
-    """Return the question in NFC on one line: no control characters, single spaces."""
     return Question(clean_text(text), language)
 
 

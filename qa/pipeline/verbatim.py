@@ -39,29 +39,29 @@ def match_verbatim(
     return VerbatimMatch(match, judge(Gate.VERBATIM, values, policy).signals)
 
 
-def asks_the_same(asked: str, known: str) -> bool:
+def asks_the_same(question: str, known: str) -> bool:
     """Tell whether two questions use the same content words, numbers and negation.
 
     Order, articles, courtesies and one slip of the pen in a long word are free; a word
     too many or too few, another kind of question ("when" for "where") or an opposite
     ("before" for "after") is not.
     """
-    ours, theirs = terms(asked), terms(known)
+    ours, theirs = terms(question), terms(known)
     return (
         bool(ours.words)
         and ours.numbers == theirs.numbers
         and ours.is_negated == theirs.is_negated
-        and question_kind(asked) == question_kind(known)
+        and question_kind(question) == question_kind(known)
         and not _oppose(ours.directions, theirs.directions)
         and _same_words(ours, theirs)
     )
 
 
-def _may_match(asked: str, piece: Evidence, policy: Policy) -> bool:
+def _may_match(question: str, piece: Evidence, policy: Policy) -> bool:
     return (
         0 < policy.verbatim_distance >= piece.distance
         and piece.ratio < policy.alpha
-        and asks_the_same(asked, piece.question)
+        and asks_the_same(question, piece.question)
     )
 
 

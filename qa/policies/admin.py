@@ -42,7 +42,6 @@ class RefusalWordingAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no 
 
     @admin.display(description="reason", ordering="reason")
     def shown_reason(self, wording: RefusalWording) -> str:
-        """Show what an empty reason means."""
         return wording.get_reason_display() if wording.reason else "every other reason"
 
 
@@ -140,10 +139,10 @@ class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         return [] if obj is None else [*_CHOSEN, *self._made_by_machine]
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        asked = request.GET.get("source", "")
-        if not (asked.isascii() and asked.isdigit()):
+        source_id = request.GET.get("source", "")
+        if not (source_id.isascii() and source_id.isdigit()):
             return {}
-        source = Policy.objects.filter(pk=asked).first()
+        source = Policy.objects.filter(pk=source_id).first()
         if source is None:
             return {}
         return {name: getattr(source, name) for name in _CHOSEN}
@@ -173,12 +172,10 @@ class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     def has_steer_permission(
         self, request: HttpRequest, object_id: str | None = None
     ) -> bool:
-        """Whether new versions and activation are offered."""
         return request.user.has_perms(["qa.add_policy", "qa.change_policy"])
 
     @display(description="state", label={"active": "success", "inactive": "info"})  # type: ignore[untyped-decorator]  # unfold ships no types
     def in_use(self, policy: Policy) -> str:
-        """Show whether it decides now."""
         return "active" if policy.is_active else "inactive"
 
     @display(  # type: ignore[untyped-decorator]  # unfold ships no types
@@ -202,24 +199,20 @@ class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
 
     @display(description="in shadow", label="warning")  # type: ignore[untyped-decorator]  # unfold ships no types
     def shadow(self, policy: Policy) -> str | None:
-        """Show which gates refuse nothing."""
         gates = (gate.split()[0] for gate in words.shadow_gates(policy))
         return ", ".join(gates) or None
 
     @admin.display(description="answers", ordering="answers_count")
     def answered(self, policy: Policy) -> int:
-        """Show how many questions it decided."""
         return int(getattr(policy, "answers_count", 0))
 
     @action(description="Make a new version from this", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
     def make_new_version(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Open the form of a new version, filled in from this one."""
         return redirect(f"{reverse('admin:qa_policy_add')}?source={object_id}")
 
     @action(description="Activate", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Let this policy decide every question of its knowledge base?")
     def activate_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Let this version decide from now on."""
         policy = activate(
             get_object_or_404(Policy, pk=object_id), by=author_of(request)
         )
@@ -232,7 +225,6 @@ class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     @action(description="Roll back", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Let the version that decided before this one decide again?")
     def roll_back_this(self, request: HttpRequest, object_id: int) -> HttpResponse:
-        """Let the version before this one decide again."""
         policy = get_object_or_404(Policy, pk=object_id)
         try:
             before = roll_back(policy, by=author_of(request))
@@ -245,7 +237,6 @@ class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
 
     @action(description="Try thresholds from this", permissions=["view"])  # type: ignore[untyped-decorator]  # unfold ships no types
     def try_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Open the calibration page, starting from this version."""
         policy = get_object_or_404(Policy, pk=object_id)
         address = reverse("admin:qa_policy_calibrate", args=[policy.knowledge_base_id])
         return redirect(f"{address}?base={policy.pk}")
@@ -257,7 +248,6 @@ class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     @action(description="Evaluate the demonstration", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Ask the demonstration questions in the background?")
     def evaluate(self, request: HttpRequest) -> HttpResponse:
-        """Ask the demonstration questions in the background, under what is active."""
         job = enqueue(
             "qa.evaluate",
             {"suite": "demo"},

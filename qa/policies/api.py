@@ -66,13 +66,11 @@ class PolicySerializer(serializers.ModelSerializer[Policy]):
 
     @extend_schema_field(serializers.ChoiceField(_CALIBRATIONS))
     def get_calibration(self, policy: Policy) -> str:
-        """Return how the version stands to what runs now."""
         running: Callable[[], Running] = self.context["running"]
         return calibration_state(policy, running()).value
 
     @extend_schema_field(CertificateSerializer(allow_null=True))
     def get_certificate(self, policy: Policy) -> dict[str, object] | None:
-        """Return the promise, if one was earned."""
         found = getattr(policy, "certificate", None)
         return CertificateSerializer(found).data if found else None
 
@@ -112,14 +110,10 @@ class DriftReadingSerializer(serializers.ModelSerializer[DriftReading]):
 
 
 class PolicyFilter(StrictFilterSet):
-    """By whether it decides questions now."""
-
     is_active = BooleanFilter()
 
 
 class DriftFilter(StrictFilterSet):
-    """By whether something has drifted."""
-
     has_drifted = BooleanFilter()
 
 
@@ -152,8 +146,6 @@ class PolicyListView(_Policies, ListAPIView[Policy]):
 
 
 class PolicyView(_Policies):
-    """One version."""
-
     @extend_schema(operation_id="policies_read")
     def get(self, request: Request, policy_id: int) -> Response:
         """Read a version with its certificate, and whether it holds for what runs."""

@@ -31,8 +31,6 @@ class Prefetched:
 
     Attributes:
         policy: The active one; None where none is yet.
-        asker: For whom the audiences were read.
-        audience_ids: Of the audiences that the asker belongs to.
         wordings: The knowledge base's own texts by (language, reason).
     """
 

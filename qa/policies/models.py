@@ -144,8 +144,6 @@ class RefusalWording(models.Model):
 
 
 class PolicyActivationQuerySet(models.QuerySet["PolicyActivation"]):
-    """Reads over the history of what decided."""
-
     def of(self, knowledge_base: KnowledgeBase) -> Self:
         """One knowledge base's history, newest first, with versions and names."""
         rows = self.filter(knowledge_base=knowledge_base)

@@ -113,12 +113,7 @@ def new_version(
 def activate(
     policy: Policy, *, by: AbstractBaseUser | None = None, rolls_back: bool = False
 ) -> Policy:
-    """Let this version decide from now on, in place of the one before; kept on record.
-
-    Args:
-        by: Who let it, if a person did.
-        rolls_back: Whether it undoes an activation.
-    """
+    """Let this version decide from now on, in place of the one before; kept on record."""
     with transaction.atomic():
         KnowledgeBase.objects.select_for_update().get(pk=policy.knowledge_base_id)
         siblings = Policy.objects.filter(knowledge_base_id=policy.knowledge_base_id)
@@ -154,8 +149,8 @@ def lacking(policy: Policy) -> str:
         )
     timing = RetrievalTiming(policy.retrieval_timing)
     kind, remedy = _READ_BY.get(timing, (None, ""))
-    in_force = Probe.objects.filter(kind=kind, state=Probe.State.ACTIVE)
-    if kind is None or in_force.exists():
+    active = Probe.objects.filter(kind=kind, state=Probe.State.ACTIVE)
+    if kind is None or active.exists():
         return ""
     return f"No {kind.value} probe is active: {remedy}"
 
@@ -194,9 +189,6 @@ def _check(policy: Policy) -> None:
             f"horizon {policy.horizon} is below alpha {policy.alpha}: what is near "
             "enough to answer would count as unrelated. Raise horizon."
         )
-
-
-# Which version decided when, and back to the one before.
 
 
 def version_before(policy: Policy) -> Policy | None:

@@ -86,7 +86,6 @@ def refusal_text(
     """Return what is shown for `reason` in `language` (two letters).
 
     Args:
-        reason: The reason that the asker may see (`Outcome.shown_reason`).
         language: A language without texts of its own is answered in English.
         overrides: The knowledge base's own texts by (language, reason); the reason ""
             covers every reason without one.
@@ -96,9 +95,6 @@ def refusal_text(
         if key in own:
             return own[key]
     return _DEFAULTS.get(language, _DEFAULTS["en"])[reason]
-
-
-# Why a question was refused, and what to do now, as pages say it.
 
 
 _RETURN_TO_PERSON = "Ask a colleague who knows the subject."
@@ -111,8 +107,6 @@ _REPORT = (
 
 @dataclass(frozen=True, slots=True)
 class ReasonWords:
-    """Why a question was refused, and what its asker can do now."""
-
     title: str
     why: str
     next_steps: tuple[str, ...]

@@ -29,10 +29,7 @@ class Kappa:
     Attributes:
         value: In [-1, 1]; 1 is agreement in everything, 0 as much as by chance. None
             where both always said the same one thing, of which kappa says nothing.
-        low: Lower end of the interval; None with `value`.
-        high: Upper end.
         observed: Share of equal judgements; of weighted ones, the mean weight.
-        pairs: Answers that both judged.
     """
 
     value: float | None
@@ -105,12 +102,7 @@ _Row = dict[str, int]  # the second review's values, and the first's as `first_.
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Agreement on one thing that is judged.
-
-    Attributes:
-        name: "right_to_show", "should_be_answered" or one of the grades.
-        label: What it is called on pages.
-    """
+    """Agreement on "right_to_show", "should_be_answered" or one of the grades."""
 
     name: str
     label: str

@@ -51,8 +51,6 @@ class ReviewFilter(StrictFilterSet):
 
 
 class ReviewViewSet(RowViewSet[Review]):
-    """What waits, and what was judged."""
-
     permission_classes = [IsSME]
     serializer_class: type[ReviewSerializer] = OneReviewSerializer
     filterset_class = ReviewFilter
@@ -165,8 +163,6 @@ class SamplePagination(NewestFirstPagination):
 
 
 class SampleViewSet(RowViewSet[ReviewSample]):
-    """What was drawn for review."""
-
     permission_classes = [IsSME]
     serializer_class = SampleSerializer
     pagination_class = SamplePagination

@@ -26,11 +26,7 @@ GRADES: Final = ("completeness", "correctness", "truthfulness")
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """A new text of an entry that was found for the question.
-
-    Attributes:
-        revision: The one it was made on; None overwrites whatever is there.
-    """
+    """A new text of an entry; without the `revision` it was made on it overwrites any."""
 
     entry: int
     text: str
@@ -43,11 +39,8 @@ class Judgement:
 
     Attributes:
         completeness: 0 no, 1 partly, 2 yes; of an answer alone, and so the next two.
-        correctness: Whether it is true.
-        truthfulness: Whether the evidence says so.
         should_be_answered: Of a refusal alone: whether it was a false one.
         evidence_used: Ids of the pieces that the right answer rests on.
-        ideal_answer: What should have been said.
         knowledge: How the ideal answer is added as an entry, or which entry is edited.
     """
 

@@ -31,8 +31,6 @@ _WINDOW = timedelta(days=7)
 
 
 class SampleForm(forms.Form):
-    """How many answers of which time are to be reviewed."""
-
     knowledge_base = forms.ModelChoiceField(
         KnowledgeBase.objects.order_by("name"), widget=UnfoldAdminSelectWidget
     )
@@ -138,7 +136,6 @@ class ReviewSampleAdmin(ReadOnlyAdmin):
         return redirect("admin:qa_reviewsample_draw_form")
 
     def draw_form(self, request: HttpRequest) -> HttpResponse:
-        """Ask what to draw, and let a worker do it."""
         if not self.has_draw_permission(request):
             raise PermissionDenied
         form = SampleForm(request.POST or None)

@@ -40,7 +40,6 @@ class Cell:
     Attributes:
         gate: The one that refused; "" of answers.
         vote: "up", "down" or "none".
-        product_line_id: Of the tag, and so `line_of_business_id`.
         period: The day, in UTC.
     """
 
@@ -57,29 +56,19 @@ class Cell:
 
 
 def cell_fields(dimensions: Iterable[str]) -> list[str]:
-    """Return the fields of `Cell` along some dimensions."""
     return [name for dimension in dimensions for name in DIMENSIONS[dimension]]
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a sample is drawn.
-
-    Attributes:
-        dimensions: By what the strata differ.
-        drawn: How many answers of each stratum; at most as many as it has.
-    """
+    """How a sample is drawn: what strata differ by, and how many answers of each."""
 
     dimensions: tuple[str, ...]
     drawn: Mapping[Cell, int]
 
 
 def size_for(hours: float, minutes_a_review: float, second_share: float) -> int:
-    """Return how many answers, at least 1, can be reviewed in that time.
-
-    Args:
-        second_share: In [0, 1]: how many of the answers get a second review.
-    """
+    """Return how many answers, at least 1, can be reviewed, a share of them twice."""
     reviews = hours * 60 / minutes_a_review
     # A whole number must not become the one below it by a rounded quotient.
     return max(1, floor(reviews / (1 + second_share) + 1e-9))
@@ -90,11 +79,6 @@ def plan_sample(counts: Mapping[Cell, int], size: int, *, least: int = 2) -> Pla
 
     Dimensions are given up, the last first, until every stratum gets its minimum: two
     of each let a variance be estimated.
-
-    Args:
-        counts: Answers of each cell.
-        size: How many are to be drawn in all.
-        least: Of each stratum, or all that it has.
     """
     kept = tuple(DIMENSIONS)
     while True:
@@ -115,7 +99,6 @@ def allocate(populations: Sequence[int], size: int, *, least: int = 2) -> list[i
 
     Args:
         populations: Sizes of the strata, each above 0.
-        size: How many are to be drawn in all.
         least: Of each stratum, or all that it has.
 
     Returns:
@@ -153,13 +136,7 @@ _BORROWED = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """Answers of one kind, and what their reviews say.
-
-    Attributes:
-        population: Answers of this kind, at least `reviewed`.
-        reviewed: Those that were drawn at random and reviewed.
-        found: Of these, those that have the fault; 0 to `reviewed`.
-    """
+    """Answers of a kind: `reviewed` at random, and `found` to be at fault of these."""
 
     population: int
     reviewed: int
@@ -179,11 +156,6 @@ class Estimate:
     """A share of all answers with its 95 % interval, each in [0, 1].
 
     Attributes:
-        share: The estimate, weighted by the strata's sizes.
-        low: Where the interval begins.
-        high: Where it ends.
-        reviewed: The reviews that it rests on.
-        population: Answers of all strata.
         covered: Answers of those strata of which at least one was reviewed; of the others
             nothing is known, and neither share nor interval speaks of them.
     """

@@ -56,15 +56,7 @@ _SEED_LIMIT = 2**31
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleOrder:
-    """What is to be drawn, as in `ReviewSample`.
-
-    Attributes:
-        knowledge_base: Its id.
-        hours: Above 0, at most 200.
-        minutes_a_review: 0.25 to 120.
-        until: Not in the future.
-        seed: 0 to 2**31 - 1.
-    """
+    """What is to be drawn, as in `ReviewSample`; `check_order` holds the ranges."""
 
     knowledge_base: int
     hours: float
@@ -117,13 +109,7 @@ def check_order(order: SampleOrder) -> SampleOrder:
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    """An answer that is drawn.
-
-    Attributes:
-        population: Answers of its stratum.
-        again: A digest; the least are reviewed twice.
-        tags: Ids, that of the product line first.
-    """
+    """An answer that is drawn; those with the least `again`, a digest, are reviewed twice."""
 
     cell: Cell
     population: int
@@ -139,11 +125,7 @@ def draw_sample(order: SampleOrder, *, by: User | None) -> ReviewSample | None:
     What an order draws depends on the answers of the window, the votes and the seed
     alone. Questions of evaluations and those asked again automatically stay out.
 
-    Args:
-        by: None for the schedule.
-
-    Returns:
-        None where there is nothing to draw from.
+    Returns None where there is nothing to draw from.
     """
     check_order(order)
     # Two draws at a time would both take an answer that neither has drawn yet.

@@ -82,7 +82,6 @@ class ReviewedPieceSerializer(serializers.Serializer[Any]):
     )
 
     def get_text(self, piece: AnswerEvidence) -> str:
-        """Return what the entry said, as far as the reader may know."""
         if piece.is_withheld or piece.revision is None:
             return ""
         return piece.revision.text

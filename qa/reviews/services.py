@@ -42,7 +42,7 @@ def review_queue(user: User) -> QuerySet[Review]:
         .exclude(skipped_by=user)
         .exclude(Q(locked_until__gt=now) & ~Q(locked_by=user))
         .exclude(Q(assignee__is_active=True) & ~Q(assignee=user))
-        .exclude(Exists(other_round.filter(_of(user))))
+        .exclude(Exists(other_round.filter(_acted_on_by(user))))
         .annotate(
             nearness=Case(
                 When(assignee=user, then=Value(0)),
@@ -57,11 +57,7 @@ def review_queue(user: User) -> QuerySet[Review]:
 
 @transaction.atomic
 def take_next(by: User) -> Review | None:
-    """Hold the first review of the queue for `by`; one that is held already comes first.
-
-    Returns:
-        None where nothing waits.
-    """
+    """Hold the first review of the queue; one that `by` holds already comes first."""
     held = Review.objects.held_at(timezone.now()).visible_to(by).filter(locked_by=by)
     mine = held.order_by("pk").first()
     if mine is not None:
@@ -105,7 +101,6 @@ def skip(review_id: int, *, by: User) -> Review:
 
 @transaction.atomic
 def judge(review_id: int, judgement: Judgement, *, by: User) -> Review:
-    """Keep the judgement of `by`, and write its entry."""
     review = _judgeable(review_id, by)
     now = timezone.now()
     is_held = review.state == Review.State.LOCKED and review.locked_by_id == by.pk
@@ -159,7 +154,7 @@ def assign(review_id: int, *, to: User | None, by: User) -> Review:
             f"{to.get_username()} is no expert who may read this answer; choose another."
         )
     others = Review.objects.filter(answer=review.answer_id).exclude(pk=review.pk)
-    if to and others.filter(_of(to) | Q(assignee=to)).exists():
+    if to and others.filter(_acted_on_by(to) | Q(assignee=to)).exists():
         raise InvalidReviewError(
             f"{to.get_username()} has the other round of the answer of review "
             f"{review_id}; a second opinion is somebody else's."
@@ -171,7 +166,7 @@ def assign(review_id: int, *, to: User | None, by: User) -> Review:
     return review
 
 
-def _of(user: User) -> Q:
+def _acted_on_by(user: User) -> Q:
     """Reviews that `user` judged, or holds."""
     return Q(state=Review.State.DONE, reviewed_by=user) | Q(
         state=Review.State.LOCKED, locked_by=user, locked_until__gt=timezone.now()
@@ -179,7 +174,6 @@ def _of(user: User) -> Q:
 
 
 def _locked(review_id: int, by: User) -> Review:
-    """Return a review that `by` may see, its row locked."""
     rows = Review.objects.select_for_update(of=("self",)).visible_to(by)
     found = rows.select_related("answer__knowledge_base").filter(pk=review_id).first()
     if found is None:
@@ -212,7 +206,7 @@ def _refusal(review: Review, by: User) -> str:
             f"{timezone.localtime(review.locked_until):%H:%M}; take another."
         )
     others = Review.objects.filter(answer=review.answer_id).exclude(pk=review.pk)
-    if others.filter(_of(by)).exists():
+    if others.filter(_acted_on_by(by)).exists():
         return (
             f"You judge the other round of the answer of review {review.pk}; a second "
             "opinion is somebody else's."

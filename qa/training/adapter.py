@@ -35,7 +35,7 @@ from probes.language_model.loading import (
     load_network,
     weights_sha256,
 )
-from qa.answers.sources import KnowledgeRetriever, scope_of
+from qa.answers.sources import KnowledgeRetriever, evidence_scope
 from qa.evaluation.knowledge import evaluation_user
 from qa.evaluation.suites.options import find_file, misread, read_json
 from qa.evaluation.suites.squad2 import FILES, NAME, open_squad2
@@ -103,7 +103,7 @@ def with_notes(
     None where a marked answer is in a note that was not marked: whether the notes
     answer it is not known.
     """
-    scope = scope_of(evaluation_user(), knowledge_base, policy)
+    scope = evidence_scope(evaluation_user(), knowledge_base, policy)
     for lesson in lessons:
         found = KnowledgeRetriever(scope).look(
             lesson.question, top_k=max(_PIECES), deep=False

@@ -9,7 +9,7 @@ from typing import Any, Self
 from django.contrib.auth.models import AbstractBaseUser
 
 from qa.answers.asking import find_knowledge_base
-from qa.answers.sources import KnowledgeRetriever, scope_of
+from qa.answers.sources import KnowledgeRetriever, evidence_scope
 from qa.evaluation.cases import as_text, as_texts, read_lines
 from qa.evaluation.metrics.text import normalised
 from qa.exceptions import EvaluationDataError, TrainingDataError
@@ -69,7 +69,7 @@ def read_questions(wanted: Questions) -> list[LabelledQuestion]:
         return found
     knowledge_base = find_knowledge_base(wanted.knowledge_base, asker=wanted.asker)
     policy = active_policy(knowledge_base).as_value()
-    retriever = KnowledgeRetriever(scope_of(wanted.asker, knowledge_base, policy))
+    retriever = KnowledgeRetriever(evidence_scope(wanted.asker, knowledge_base, policy))
     return [
         row if row.notes else replace(row, notes=_found(retriever, row, wanted.notes))
         for row in found

@@ -92,8 +92,8 @@ class VoteAdmin(AnswerColumns, ReadOnlyAdmin):
         term = search_term.strip()
         if not term:
             return queryset, False
-        asked = Answer.objects.with_words(term).values("pk")
-        said = Q(answer__in=asked) | Q(user__username__icontains=term)
+        answers = Answer.objects.with_words(term).values("pk")
+        said = Q(answer__in=answers) | Q(user__username__icontains=term)
         return queryset.filter(said), False
 
     def has_handle_permission(self, request: HttpRequest) -> bool:

@@ -123,8 +123,6 @@ class _VoteReasonFilter(django_filters.TypedChoiceFilter):
 
 
 class VoteFilter(StrictFilterSet):
-    """By what was said, of what, and whether somebody dealt with it."""
-
     rating = _RatingFilter(
         field_name="is_up",
         choices=[("up", "up"), ("down", "down")],
@@ -149,8 +147,6 @@ class VoteFilter(StrictFilterSet):
 
 
 class VoteView(GenericAPIView[Answer]):
-    """One's own thumb on an answer or refusal."""
-
     permission_classes = [IsAgent]
     throttle_scope = "user"
     serializer_class = VoteSerializer
@@ -188,8 +184,6 @@ class VoteView(GenericAPIView[Answer]):
 
 
 class VoteViewSet(RowViewSet[Vote]):
-    """Everybody's thumbs, for reviewers."""
-
     permission_classes = [IsSME]
     serializer_class = VoteSummarySerializer
     filterset_class = VoteFilter

@@ -37,8 +37,6 @@ from qa.votes.models import ConfidenceMove, Vote
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """One thumb on an answer that rests on the entry."""
-
     rater: int
     is_up: bool
     at: datetime
@@ -70,12 +68,7 @@ RULE: Final = Rule()
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """The votes on an entry, with their weights after trimming and fading.
-
-    Attributes:
-        confidence: In (0, 1).
-        raters: How many voted at all.
-    """
+    """The votes on an entry after trimming and fading; `confidence` is in (0, 1)."""
 
     confidence: float
     up: float
@@ -90,7 +83,6 @@ def weigh(
 
     Args:
         prior: Its confidence without votes, in (0, 1).
-        ratings: In any order.
         at: Now; later votes count fully.
 
     Raises:
@@ -168,9 +160,8 @@ def weigh_votes(run: JobRun) -> dict[str, object]:
 def weigh_entry(entry_id: int, *, at: datetime | None = None) -> ConfidenceMove | None:
     """Set one entry's confidence by its votes, with a revision and a row in the ledger.
 
-    Returns:
-        None where nothing is to be moved: also where the entry is verified, a person's,
-        retired, or was changed by somebody at the same moment.
+    None where nothing is to be moved: also where the entry is verified, a person's,
+    retired, or was changed by somebody at the same moment.
     """
     entry = _movable().with_revision_number().filter(pk=entry_id).first()
     if entry is None:

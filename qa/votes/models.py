@@ -11,8 +11,6 @@ from qa.answers.models import Answer, withholds
 
 
 class VoteQuerySet(models.QuerySet["Vote"]):
-    """Reads over votes."""
-
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         """Votes on answers that `user` may look up, with `is_withheld` as theirs is.
 
@@ -98,17 +96,14 @@ class Vote(models.Model):
 
     @property
     def shown_expected_answer(self) -> str:
-        """What should have been said, likewise."""
         return "" if self.is_withheld else self.expected_answer
 
     @property
     def shown_answer(self) -> str:
-        """What was voted on, likewise."""
         return "" if self.is_withheld else self.answer.text
 
     @property
     def reason_words(self) -> list[str]:
-        """The reasons as people read them."""
         return [self.Reason(reason).label for reason in self.reasons]
 
 

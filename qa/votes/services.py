@@ -37,7 +37,6 @@ def vote(
 
     Args:
         reasons: Of a thumb down: values of `Vote.Reason` that apply to what was voted on.
-        expected_answer: Of a thumb down: what should have been said.
 
     Raises:
         AnswerNotFoundError: There is no such answer, or it is not theirs to see.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from kb.documents.models import KnowledgeBase
-from qa.answers.sources import KnowledgeRetriever, scope_of
+from qa.answers.sources import KnowledgeRetriever, evidence_scope
 from qa.evaluation.judging import Judged, Parameter
 from qa.evaluation.knowledge import asked_of, evaluation_user
 from qa.pipeline.gates import Decision
@@ -65,7 +65,7 @@ class ChoiceSuite:
         question = self._by_id[case_id]
         policy = self._value
         asked = clean_question(question.question, self.knowledge_base.language)
-        scope = scope_of(evaluation_user(), self.knowledge_base, policy)
+        scope = evidence_scope(evaluation_user(), self.knowledge_base, policy)
         retriever = KnowledgeRetriever(scope)
         found = retrieve(asked, retriever=retriever, policy=policy)
         hard = judge_coverage(asked, found, retriever=retriever, policy=policy)

@@ -19,7 +19,7 @@ from django.contrib.auth.models import User
 from kb.entries.models import Entry
 from kb.search import embed_question, search
 from kb.types import Scope
-from qa.answers.sources import scope_of
+from qa.answers.sources import evidence_scope
 from qa.evaluation.cases import Case, as_text, read_lines, sample
 from qa.evaluation.judging import Judged, Suite
 from qa.evaluation.knowledge import Fact, Source, ensure_knowledge, evaluation_user
@@ -136,7 +136,7 @@ class RetrievalSuite(CaseSuite):
     @cached_property
     def _scope(self) -> Scope:
         policy = active_policy(self.knowledge_base).as_value()
-        return scope_of(self._asker, self.knowledge_base, policy)
+        return evidence_scope(self._asker, self.knowledge_base, policy)
 
 
 def open_scifact(**options: Unpack[SuiteOptions]) -> Suite:

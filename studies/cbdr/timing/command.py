@@ -9,7 +9,7 @@ from typing import Any, Final
 from django.conf import settings
 
 from kb.embedding.embedder import load_embedder
-from qa.answers.sources import KnowledgeRetriever, scope_of
+from qa.answers.sources import KnowledgeRetriever, evidence_scope
 from qa.evaluation.knowledge import asked_of, evaluation_user
 from qa.inference.closed_book_form import ClosedBookForm, SelfKnowledgeByDraft
 from qa.inference.known_by_history import SelfKnowledgeByHistory
@@ -138,7 +138,7 @@ def compare_retrieval(
     asker = Asker(form, record, on_progress)
     asked = selection.of(Part.CALIBRATION, Part.TEST, first=options["first"])
     taught = selection.of(Part.TEACHING)
-    scope = scope_of(evaluation_user(), knowledge_base, policy)
+    scope = evidence_scope(evaluation_user(), knowledge_base, policy)
     with_notes = asker.with_notes(
         [*asked, *with_notes_too(taught)],
         retriever=KnowledgeRetriever(scope),

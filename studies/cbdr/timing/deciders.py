@@ -20,7 +20,7 @@ from qa.inference.known_by_probe import BoundaryProbe
 from qa.pipeline.history import JudgedQuestion, KnownQuestion
 from qa.pipeline.language_model import Generation
 from qa.pipeline.monitored import Draft, SegmentWriter
-from qa.pipeline.monitored_words import keys_of, new_words
+from qa.pipeline.monitored_words import new_words, word_keys
 from qa.pipeline.refusal_detector import is_refusal
 from qa.pipeline.values import Question
 from qa.training.boundary import BoundaryTraining, train_boundary
@@ -76,7 +76,7 @@ class Watched:
 
         None where there is none, or where the model declines.
         """
-        draft, known = self.draft, keys_of([self.question])
+        draft, known = self.draft, word_keys([self.question])
         if is_refusal(draft.text):
             return None
         words = new_words(draft.text, draft.tokens, draft.confidences, known=known)

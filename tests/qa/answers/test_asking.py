@@ -26,7 +26,7 @@ from qa.exceptions import (
 from qa.models import Answer, RefusalWording
 from qa.pipeline.gates import Reason
 from qa.pipeline.language_model import NO_CAPTURE, Confidence, KeptActivations
-from qa.pipeline.values import Outcome, VerbatimMatch, stage_of
+from qa.pipeline.values import Outcome, VerbatimMatch, stage_name
 from qa.policies.services import activate, active_policy, new_version
 from qa.policies.wording import refusal_text
 from tests.factories import (
@@ -401,7 +401,7 @@ def test_the_outcome_is_stored_before_it_is_yielded():
     for value in decide(answer):
         stored = Answer.objects.get(pk=answer.pk).outcome
         assert stored == ("refused" if isinstance(value, Outcome) else "pending")
-    assert stage_of(value) == "outcome"
+    assert stage_name(value) == "outcome"
 
 
 @pytest.mark.parametrize(

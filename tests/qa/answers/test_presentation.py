@@ -12,7 +12,7 @@ from qa.answers import wording
 from qa.answers.presentation import _answer_pieces, _emphasised, _quoted, present
 from qa.desk.ask_pages import _event
 from qa.pipeline.gates import GATES, Gate, Reason, Signal
-from qa.pipeline.values import stage_of
+from qa.pipeline.values import stage_name
 from qa.policies.wording import REASONS
 from tests.factories import make_entry, make_user
 from tests.qa.answer_rows import make_answer
@@ -177,7 +177,7 @@ def test_every_stage_of_the_pipeline_has_words():
     stages = {type_.__name__ for type_ in typing.get_args(StageValue)}
     assert len(stages) == 9  # a new stage needs words, and this count
     assert named | {gate.value for gate in Gate} <= set(wording.STAGES)
-    assert stage_of(Question("x")) in wording.STAGES
+    assert stage_name(Question("x")) in wording.STAGES
 
 
 @pytest.mark.django_db

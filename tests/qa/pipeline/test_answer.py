@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from kb.types import Excluded, Exclusion
 from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.language_model import NoProbes
-from qa.pipeline.values import Calibration, Outcome, stage_of
+from qa.pipeline.values import Calibration, Outcome, stage_name
 from tests.qa.pipeline.values import (
     MODEL,
     GivenModel,
@@ -55,7 +55,7 @@ def test_a_covered_question_is_answered_from_its_evidence():
 
     outcome, values, _ = run(model=model)
 
-    assert [stage_of(value) for value in values] == [
+    assert [stage_name(value) for value in values] == [
         "question", "retrieve", "verbatim", "hard_refusal", "generate", "support",
         "soft_refusal", "confidence", "abstention", "agreement", "outcome",
     ]  # fmt: skip

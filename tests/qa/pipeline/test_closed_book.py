@@ -13,7 +13,7 @@ from qa.pipeline.monitored import SegmentWriter
 from qa.pipeline.policy import RetrievalTiming, Scope
 from qa.pipeline.replay import Played, replay
 from qa.pipeline.self_knowledge import HAS_DRAFT, KNOWN_PROBABILITY
-from qa.pipeline.values import Calibration, Outcome, Question, stage_of
+from qa.pipeline.values import Calibration, Outcome, Question, stage_name
 from tests.qa.pipeline.values import (
     GivenModel,
     GivenRetriever,
@@ -84,7 +84,11 @@ def test_what_the_model_knows_is_answered_without_looking_and_says_so():
 
     outcome, values, retriever = run(own)
 
-    assert [stage_of(value) for value in values] == ["question", "boundary", "outcome"]
+    assert [stage_name(value) for value in values] == [
+        "question",
+        "boundary",
+        "outcome",
+    ]
     assert (outcome.answered, outcome.gate) == (True, Gate.BOUNDARY)
     assert outcome.answer == "Twelve euros."
     assert (outcome.evidence, outcome.citations, retriever.looks) == ((), (), [])

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from kb.types import Contradiction, Evidence, Excluded
 from qa.pipeline.gates import Reason
 from qa.pipeline.monitored import (
-    MOST_ROUNDS,
-    MOST_SEGMENTS,
+    MAX_ROUNDS,
+    MAX_SEGMENTS,
     Monitored,
     answer_monitored,
 )
@@ -208,7 +208,7 @@ def test_a_refusal_that_stays_is_refused_and_never_shown():
     found = run(writer, Shelf({"": [SHELLEY]}))
 
     assert (found.answer, found.refused) == ("", Reason.MODEL_DECLINED)
-    assert found.segments[0].rounds <= MOST_ROUNDS
+    assert found.segments[0].rounds <= MAX_ROUNDS
 
 
 def test_a_model_that_writes_nothing_is_helped_and_else_refused():
@@ -288,7 +288,7 @@ def test_an_answer_without_end_is_cut_off():
 
     found = run(writer)
 
-    assert len(found.segments) == MOST_SEGMENTS
+    assert len(found.segments) == MAX_SEGMENTS
     assert not found.is_complete
 
 
@@ -317,7 +317,7 @@ def test_it_always_ends_and_shows_nothing_in_doubt(threshold, texts, rewrites):
 
     found = run(writer, shelf, min_token_confidence=threshold)
 
-    assert len(writer.strengths) <= (MOST_SEGMENTS + 1) * (MOST_ROUNDS + 1)
+    assert len(writer.strengths) <= (MAX_SEGMENTS + 1) * (MAX_ROUNDS + 1)
     assert bool(found.answer) == (found.refused is None)
     if found.refused is None:
         assert all(segment.doubt is None for segment in found.segments)

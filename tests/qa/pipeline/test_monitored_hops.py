@@ -2,7 +2,7 @@
 
 import pytest
 
-from qa.answers.sources import KnowledgeRetriever, scope_of
+from qa.answers.sources import KnowledgeRetriever, evidence_scope
 from qa.pipeline.gates import Reason
 from qa.pipeline.monitored import answer_monitored
 from qa.pipeline.values import Question
@@ -46,7 +46,7 @@ def ask(policy, *, asker=None, audience=None):
     return answer_monitored(
         Question(ASKED),
         writer=GivenWriter(writes, validates=asks_for_the_town),
-        retriever=KnowledgeRetriever(scope_of(asker, knowledge_base, policy)),
+        retriever=KnowledgeRetriever(evidence_scope(asker, knowledge_base, policy)),
         policy=policy,
     )
 
@@ -71,7 +71,7 @@ def test_the_second_step_is_looked_for_by_what_the_first_one_found():
 def test_the_question_alone_does_not_find_the_second_step():
     policy = make_policy(top_k=2, alpha=1.0)
     make_entries([FIRST, SECOND, *OTHERS])
-    scope = scope_of(make_user(), make_knowledge_base(), policy)
+    scope = evidence_scope(make_user(), make_knowledge_base(), policy)
 
     found = KnowledgeRetriever(scope).look(ASKED, top_k=2, deep=True)
 

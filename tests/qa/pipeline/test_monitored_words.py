@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from qa.pipeline.monitored_words import (
     augmented_query,
     bounded,
-    keys_of,
+    content_words,
     new_words,
     tamed,
     unconfident,
-    words_of,
+    word_keys,
 )
 
 FINITE = st.floats(-1e6, 1e6)
@@ -34,7 +34,7 @@ def texts(words):
     ],
 )  # fmt: skip
 def test_what_every_text_has_is_no_information(text, expected):
-    assert texts(words_of(text)) == expected
+    assert texts(content_words(text)) == expected
 
 
 @pytest.mark.parametrize(
@@ -42,12 +42,12 @@ def test_what_every_text_has_is_no_information(text, expected):
     [("Rivers", "river"), ("1,000", "1000"), ("two", "2"), ("MARY", "Mary")],
 )
 def test_words_are_compared_whatever_their_spelling(one, other):
-    assert keys_of([one]) == keys_of([other])
+    assert word_keys([one]) == word_keys([other])
 
 
 @given(st.text(max_size=200))
 def test_every_word_stands_where_it_says(text):
-    for word in words_of(text):
+    for word in content_words(text):
         assert text[word.start : word.end] == word.text
 
 
@@ -87,7 +87,7 @@ def test_a_word_is_as_confident_as_its_least_confident_token():
 
 
 def test_what_was_said_before_is_not_new():
-    known = keys_of(["Who wrote Frankenstein?", "It is a novel."])
+    known = word_keys(["Who wrote Frankenstein?", "It is a novel."])
 
     found = new_words(
         "Frankenstein, a novel of Mary.",
@@ -112,7 +112,7 @@ def test_a_token_without_a_confidence_is_refused():
 
 def test_the_words_in_doubt_are_left_out_of_the_query():
     text = "Frankenstein was written by Percy Shelley in 1818."
-    doubted = [w for w in words_of(text) if w.text in {"Percy", "1818"}]
+    doubted = [w for w in content_words(text) if w.text in {"Percy", "1818"}]
 
     query = augmented_query("Who wrote Frankenstein?", text, doubted)
 
@@ -122,12 +122,12 @@ def test_the_words_in_doubt_are_left_out_of_the_query():
 def test_where_nothing_is_left_the_question_alone_is_asked():
     text = "Percy."
 
-    assert augmented_query("Who?", text, words_of(text)) == "Who?"
+    assert augmented_query("Who?", text, content_words(text)) == "Who?"
 
 
 @given(st.text(max_size=1_000), st.text(max_size=1_000))
 def test_a_query_is_one_line_of_bounded_length(question, segment):
-    query = augmented_query(question, segment, words_of(segment))
+    query = augmented_query(question, segment, content_words(segment))
 
     assert len(query) <= 300
     assert query == bounded(query)

@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import AnonymousUser, User
 
 from kb.models import Audience, KnowledgeBase
-from qa.answers.sources import scope_of
+from qa.answers.sources import evidence_scope
 from qa.models import RefusalWording
 from qa.policies.ask_prefetch import prefetch, prefetched
 from qa.policies.services import (  # fmt: skip
@@ -47,7 +47,7 @@ def test_they_are_what_each_would_be_asked_for_alone(django_assert_num_queries):
     for asker in _askers():
         with django_assert_num_queries(1):
             found = _read(asker)
-            scope = scope_of(asker, found, active_policy(found).as_value())
+            scope = evidence_scope(asker, found, active_policy(found).as_value())
 
         assert found == KnowledgeBase.objects.get()
         assert found.created_at == KnowledgeBase.objects.get().created_at
@@ -62,7 +62,7 @@ def test_another_asker_does_not_get_the_audiences_of_the_one_they_were_read_for(
     agent, superuser, *_ = _askers()
     found = _read(superuser)
 
-    scope = scope_of(agent, found, active_policy(found).as_value())
+    scope = evidence_scope(agent, found, active_policy(found).as_value())
 
     assert scope.audience_ids == (Audience.objects.get(slug="everyone").pk,)
 

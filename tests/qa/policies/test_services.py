@@ -9,7 +9,7 @@ from probes.services import promote, register
 from qa.exceptions import PolicyError
 from qa.models import Policy
 from qa.pipeline.policy import RetrievalTiming, Scope
-from qa.pipeline.staleness import calibration_of
+from qa.pipeline.staleness import current_calibration
 from qa.pipeline.values import Calibration
 from qa.policies.services import (
     DEFAULTS_SET_FOR,
@@ -81,9 +81,9 @@ def test_a_changed_language_model_makes_the_default_policy_stale(policy):
     bundled = DEFAULTS_SET_FOR_LANGUAGE_MODEL.split()
 
     for fingerprint in ("", *bundled):
-        found = calibration_of(value, found_by, fingerprint)
+        found = current_calibration(value, found_by, fingerprint)
         assert found is Calibration.HAND_SET
-    assert calibration_of(value, found_by, "f" * 64) is Calibration.STALE
+    assert current_calibration(value, found_by, "f" * 64) is Calibration.STALE
 
 
 @pytest.mark.parametrize("changed", ["embedder", "method"])
@@ -91,7 +91,7 @@ def test_another_way_of_searching_makes_the_default_policy_stale(policy, changed
     same = {"embedder": DEFAULTS_SET_FOR, "method": METHOD}
     found_by = make_retrieval(**same | {changed: "another"})
 
-    assert calibration_of(policy.as_value(), found_by) is Calibration.STALE
+    assert current_calibration(policy.as_value(), found_by) is Calibration.STALE
 
 
 def test_a_knowledge_base_without_a_policy_gets_the_default_once():

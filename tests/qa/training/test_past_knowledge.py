@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from jobs.run import run_job
 from jobs.services import enqueue
-from qa.answers.sources import PastExamples, scope_of
+from qa.answers.sources import PastExamples, evidence_scope
 from qa.inference.policy_models import load_closed_book_form
 from qa.models import PastQuestion, Policy
 from qa.pipeline.policy import RetrievalTiming, Scope
@@ -194,7 +194,7 @@ def test_an_answer_is_held_against_short_and_long_texts(said, right, is_right):
 
 
 def examples(*audiences):
-    scope = scope_of(AnonymousUser(), make_knowledge_base(), make_policy())
+    scope = evidence_scope(AnonymousUser(), make_knowledge_base(), make_policy())
     return PastExamples(replace(scope, audience_ids=audiences))
 
 
