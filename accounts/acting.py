@@ -63,7 +63,7 @@ def acting_for(
     user: "AbstractBaseUser | AnonymousUser",
 ) -> AbstractContextManager[None]:
     """Read and write what `user` may, which the database looks up itself."""
-    return reading_as(reader_of(user))
+    return reading_as(user_reader(user))
 
 
 def unrestricted(reason: str) -> AbstractContextManager[None]:
@@ -79,7 +79,7 @@ def as_owner(reason: str) -> AbstractContextManager[None]:
     return reading_as(Acting(f"{_PREFIX}owner".encode(), is_owner=True, reason=reason))
 
 
-def reader_of(user: "AbstractBaseUser | AnonymousUser") -> Acting:
+def user_reader(user: "AbstractBaseUser | AnonymousUser") -> Acting:
     """Return the reader that `user` is: nobody, if not signed in or not active."""
     if user.pk is None or not user.is_active:
         return NOBODY

@@ -65,7 +65,7 @@ def confirmed(question: str) -> Callable[[View], View]:
 
 
 def table(heads: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> SafeString:
-    """Return a plain table, or "none"; what stands in the cells is escaped."""
+    """Return a plain table, or "none"; the cells are escaped."""
     cell = '<td class="py-1 pr-6 align-top">{}</td>'
     body = format_html_join(
         "",
@@ -175,7 +175,7 @@ def change_each(
     change: Callable[[int], object],
     done: str,
 ) -> None:
-    """Change the chosen rows one by one; tell how many were `done`, why others not."""
+    """Change the chosen rows one by one; report how many were `done`, why others not."""
     changed = 0
     for key in list(chosen.values_list("pk", flat=True)):
         try:

@@ -46,13 +46,13 @@ class ApiTokenAuthentication(TokenAuthentication):  # type: ignore[misc]  # knox
     def authenticate_credentials(self, token: bytes) -> tuple[User, ApiToken]:
         row = _live_token(hash_token(token.decode("utf-8", "replace"))).first()
         if row is None:
-            msg = "This token is not known, or it was revoked, or it expired."
-            raise AuthenticationFailed(msg)
+            raise AuthenticationFailed(
+                "This token is not known, or it was revoked, or it expired."
+            )
         found = instance(ApiToken, row[: len(_TOKEN)])
         user = found.user = instance(User, row[len(_TOKEN) : -1])
         if not user.is_active:
-            msg = "The user of this token is not active."
-            raise AuthenticationFailed(msg)
+            raise AuthenticationFailed("The user of this token is not active.")
         remember_groups(user, row[-1])
         return user, found
 

@@ -1,4 +1,4 @@
-"""Whoever a request turns out to come from is the one whom its statements are run for."""
+"""Runs the statements of a request for the user whom it turns out to come from."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ from django.http import (
 )
 from django.utils.functional import SimpleLazyObject
 
-from accounts.acting import NOBODY, Acting, each_as, reader_of, reading_as
+from accounts.acting import NOBODY, Acting, each_as, reading_as, user_reader
 
 
 class RequestReader:
@@ -38,11 +38,11 @@ class RequestReader:
         if user is self._lazy:
             return self._reader.label
         if user is not self._user:
-            self._user, self._reader = user, reader_of(user)
+            self._user, self._reader = user, user_reader(user)
         return self._reader.label
 
     def _load(self) -> AbstractBaseUser | AnonymousUser:
-        self._reader = reader_of(self._of_session)  # reads the session
+        self._reader = user_reader(self._of_session)  # reads the session
         return self._of_session
 
 

@@ -29,7 +29,7 @@ def execute_prepared(
     """Run one of a few statements that every request runs, and return all rows.
 
     Each connection parses it once, and plans it once unless a plan for the values is
-    better. A statement that needs a partial index is none for this. Parameters stand in
+    better. A statement that needs a partial index is none for this. Parameters are in
     `sql` as `%(name)s`.
     """
     connection.ensure_connection()

@@ -46,11 +46,10 @@ def sign_in_for_token(
 ) -> IssuedToken:
     user = authenticate(request, username=username, password=password)
     if not isinstance(user, User):
-        msg = (
+        raise InvalidCredentialsError(
             f"No active user {username!r} has this password. "
             "Check both; an administrator can set a new password."
         )
-        raise InvalidCredentialsError(msg)
     return create_token(user=user, name=name, expires_in=expires_in)
 
 
@@ -60,8 +59,7 @@ def revoke_token(*, token_id: uuid.UUID, by: AbstractBaseUser | AnonymousUser) -
         tokens = tokens.owned_by(by)
     deleted, _ = tokens.delete()
     if not deleted:
-        msg = f"There is no token {token_id} of yours."
-        raise TokenNotFoundError(msg)
+        raise TokenNotFoundError(f"There is no token {token_id} of yours.")
 
 
 def create_user(
@@ -75,8 +73,9 @@ def create_user(
         user.set_password(password)
         user.full_clean()
     except ValidationError as error:
-        msg = f"User {username!r} can't be made: {' '.join(error.messages)}"
-        raise InvalidAccountError(msg) from error
+        raise InvalidAccountError(
+            f"User {username!r} can't be made: {' '.join(error.messages)}"
+        ) from error
     with transaction.atomic():
         user.save()
         set_role(user, role=role)

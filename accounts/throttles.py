@@ -31,18 +31,18 @@ class Rate:
     seconds: int
 
 
-def rate_of(scope: str) -> Rate:
+def configured_rate(scope: str) -> Rate:
     limit, _, period = str(api_settings.DEFAULT_THROTTLE_RATES[scope]).partition("/")
     return Rate(limit=int(limit), seconds=_SECONDS[period[0]])
 
 
 def seconds_to_wait(scope: str, caller: str, *, counted: bool = True) -> float | None:
-    """Count one request, or only look, and tell how long `caller` must wait if at all.
+    """Count one request, or only look, and return how long `caller` must wait if at all.
 
     A cache that is down lets everything pass, logged: throttling protects the service
     and must not be what takes it down.
     """
-    rate = rate_of(scope)
+    rate = configured_rate(scope)
     now = time.time()
     window = int(now // rate.seconds)
     digest = hashlib.sha256(caller.encode("utf-8", "replace")).hexdigest()[:32]
@@ -73,7 +73,7 @@ class ScopedThrottle(BaseThrottle):
     def allow_request(self, request: Request, view: "APIView") -> bool:
         scope = getattr(view, "throttle_scope", "user")
         user = request.user
-        caller = f"user {user.pk}" if user.is_authenticated else address_of(request)
+        caller = f"user {user.pk}" if user.is_authenticated else client_address(request)
         self._wait = seconds_to_wait(scope, caller)
         return self._wait is None
 
@@ -81,7 +81,7 @@ class ScopedThrottle(BaseThrottle):
         return self._wait
 
 
-def address_of(request: Request | HttpRequest) -> str:
+def client_address(request: Request | HttpRequest) -> str:
     """Return the caller's address; forwarded ones count only behind known proxies."""
     return BaseThrottle().get_ident(request) or ""  # type: ignore[arg-type]  # reads headers and META only
 
@@ -93,7 +93,7 @@ def login_wait(
 
     The first bounds guesses at a password, the second guesses at many names.
     """
-    address = address_of(request)
+    address = client_address(request)
     waits = (
         seconds_to_wait("login", f"{username.lower()} {address}", counted=counted),
         seconds_to_wait("login_address", address, counted=counted),

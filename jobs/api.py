@@ -154,8 +154,7 @@ class JobViewSet(ReadOnlyModelViewSet[Job]):
         job_id = self.kwargs["job_id"]
         job = self.get_queryset().filter(pk=job_id).first()
         if job is None:
-            msg = f"There is no job {job_id} that you may see."
-            raise JobNotFoundError(msg)
+            raise JobNotFoundError(f"There is no job {job_id} that you may see.")
         return job
 
     @extend_schema(operation_id="jobs_list")

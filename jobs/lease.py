@@ -39,6 +39,11 @@ class Lease:
             pk=self.job_id, attempts=self.attempt, state=Job.State.RUNNING
         )
 
+    def lost(self) -> LeaseLostError:
+        return LeaseLostError(
+            f"Job {self.job_id} is no longer held by attempt {self.attempt}."
+        )
+
 
 def claim(job_id: UUID) -> Job | None:
     """Take a due job for this process, or return None where there is nothing to do.
@@ -118,8 +123,7 @@ def displayable(text: str) -> str:
 
 def _write(lease: Lease, **values: object) -> None:
     if lease.held().update(**values) == 0:
-        msg = f"Job {lease.job_id} is no longer held by attempt {lease.attempt}."
-        raise LeaseLostError(msg)
+        raise lease.lost()
 
 
 class Heartbeat:

@@ -42,7 +42,7 @@ RETRYABLE = (
     UnavailableError,
     RetryableJobError,
 )
-_LONGEST_WAIT_SECONDS = 60
+_MAX_WAIT_SECONDS = 60
 # A host that vanished with a step open would keep the row locked until TCP gives up.
 _SILENCE_IN_STEP_MILLISECONDS = 30_000
 _SETTLE_PAUSES_SECONDS = (0.2, 0.5, 1, 2)
@@ -106,10 +106,9 @@ class JobRun:
 
     def _raise_if_stopping(self) -> None:
         if self._is_stopping():
-            msg = (
+            raise JobInterruptedError(
                 f"Job {self.job_id} stops after {self.done} for the worker shuts down."
             )
-            raise JobInterruptedError(msg)
 
     def _lock(self) -> None:
         with connection.cursor() as sql:
@@ -120,13 +119,11 @@ class JobRun:
         row = self.lease.held().select_for_update(no_key=True)
         cancel_requested = row.values_list("cancel_requested", flat=True).first()
         if cancel_requested is None:
-            msg = (
-                f"Job {self.job_id} is no longer held by attempt {self.lease.attempt}."
-            )
-            raise LeaseLostError(msg)
+            raise self.lease.lost()
         if cancel_requested:
-            msg = f"Job {self.job_id} was cancelled after {self.done}."
-            raise JobCancelledError(msg)
+            raise JobCancelledError(
+                f"Job {self.job_id} was cancelled after {self.done}."
+            )
 
     def _store(self, step: Step) -> None:
         values: dict[str, object] = {
@@ -215,7 +212,7 @@ def _retry_later(job: Job, lease: Lease, reason: str) -> None:
         logger.error("Job %s (%s) failed: %s", job.pk, job.kind, reason)
         finish(lease, Job.State.FAILED, error=reason)
         return
-    seconds = min(2 ** (barren or 0), _LONGEST_WAIT_SECONDS)
+    seconds = min(2 ** (barren or 0), _MAX_WAIT_SECONDS)
     logger.warning("Job %s (%s) goes on in %d s: %s", job.pk, job.kind, seconds, reason)
     give_back(lease, wait=timedelta(seconds=seconds), error=reason, counts=True)
 

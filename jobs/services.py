@@ -102,8 +102,9 @@ def request_cancel(job_id: UUID, *, by: AbstractBaseUser | AnonymousUser) -> Job
     with transaction.atomic():
         job = _locked(job_id, by)
         if job.state in (Job.State.SUCCEEDED, Job.State.FAILED):
-            msg = f"Job {job_id} has {job.state} already; there is nothing to cancel."
-            raise JobStateError(msg)
+            raise JobStateError(
+                f"Job {job_id} has {job.state} already; there is nothing to cancel."
+            )
         if not job.is_finished:
             abandoned = Q(state=Job.State.QUEUED) | Q(lease_until__lt=Now())
             job_rows = Job.objects.filter(pk=job_id)
@@ -120,8 +121,9 @@ def retry(job_id: UUID, *, by: AbstractBaseUser | AnonymousUser) -> Job:
     with transaction.atomic():
         job = _locked(job_id, by)
         if job.state not in (Job.State.FAILED, Job.State.CANCELLED):
-            msg = f"Job {job_id} is {job.state}; only a failed or cancelled job can be retried."
-            raise JobStateError(msg)
+            raise JobStateError(
+                f"Job {job_id} is {job.state}; only a failed or cancelled job can be retried."
+            )
         job.state = Job.State.QUEUED
         job.attempts_without_progress = 0
         job.cancel_requested = False
@@ -131,8 +133,9 @@ def retry(job_id: UUID, *, by: AbstractBaseUser | AnonymousUser) -> Job:
             with transaction.atomic():
                 job.save()
         except IntegrityError as error:
-            msg = f"Another unfinished job has the key {job.idempotency_key!r}; wait for it or cancel it."
-            raise ConflictError(msg) from error
+            raise ConflictError(
+                f"Another unfinished job has the key {job.idempotency_key!r}; wait for it or cancel it."
+            ) from error
         transaction.on_commit(lambda: notify_worker(job.pk), robust=True)
     return job
 
@@ -150,8 +153,7 @@ def _locked(job_id: UUID, by: AbstractBaseUser | AnonymousUser) -> Job:
         .first()
     )
     if job is None:
-        msg = f"There is no job {job_id} that you may see."
-        raise JobNotFoundError(msg)
+        raise JobNotFoundError(f"There is no job {job_id} that you may see.")
     return job
 
 
@@ -167,5 +169,6 @@ def _get_or_create(key: str, values: dict[str, object]) -> tuple[Job, bool]:
             # Somebody was faster; unless that job finished in between, it is read now.
             if "job_idempotency_key_unfinished" not in str(error):
                 raise
-    msg = f"Jobs with the key {key!r} begin and finish too fast; try again."
-    raise ConflictError(msg)
+    raise ConflictError(
+        f"Jobs with the key {key!r} begin and finish too fast; try again."
+    )

@@ -28,7 +28,7 @@ from nescio import fitness, warm_up
 _BROKER_SECONDS = 2
 _LANGUAGE_SERVER_SECONDS = 2
 # The sweeper rings again within a minute: what waits this long, nobody works on.
-_LONGEST_QUEUE_SECONDS = 300.0
+_MAX_QUEUE_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def _queue() -> Finding:
     seconds = (now - oldest).total_seconds() if oldest else 0.0
     return Finding(
         "queue",
-        seconds <= _LONGEST_QUEUE_SECONDS,
+        seconds <= _MAX_QUEUE_SECONDS,
         f"oldest waiting job: {seconds:.0f} s",
         is_vital=False,
     )

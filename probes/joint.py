@@ -117,7 +117,7 @@ def fit_joint(
     scales = {
         name: scale
         for name, values in measured.items()
-        if (scale := _scale_of(values)) is not None
+        if (scale := _mean_and_deviation(values)) is not None
     }
     columns: dict[tuple[str, bool], Numbers] = {}
     for name, (mean, deviation) in scales.items():
@@ -144,7 +144,7 @@ def fit_joint(
     return JointProbe(language_model, intercept, terms, dict(inputs or {}))
 
 
-def _scale_of(values: Numbers) -> tuple[float, float] | None:
+def _mean_and_deviation(values: Numbers) -> tuple[float, float] | None:
     held = values[~np.isnan(values)]
     if not len(held) or np.ptp(held) < 1e-9:
         return None

@@ -28,7 +28,7 @@ class Channel(filesystem.Channel):
     def __init__(self, connection: "Transport", **options: object) -> None:
         super().__init__(connection, **options)
         for file in self._in_hand().iterdir():
-            # Whoever had it in hand for so long was killed.
+            # A process that had it in hand for so long was killed.
             if time.time() - _modified(file) > _FORGOTTEN_SECONDS:
                 file.unlink(missing_ok=True)
 

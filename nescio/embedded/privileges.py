@@ -70,11 +70,10 @@ def _let_through(directory: Path) -> None:
 def _add_system_user() -> None:
     program = shutil.which("useradd") or shutil.which("adduser")
     if program is None:
-        msg = (
+        raise OSError(
             f"PostgreSQL may not run as root, and the system user {SYSTEM_USER!r} can not "
             "be made: neither useradd nor adduser is here. Run this as an ordinary user."
         )
-        raise OSError(msg)
     arguments = (
         ["--system", "--no-create-home", "--shell", "/bin/false", SYSTEM_USER]
         if program.endswith("useradd")
@@ -84,7 +83,6 @@ def _add_system_user() -> None:
         [program, *arguments], capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
-        msg = (
+        raise OSError(
             f"{program} could not make the user {SYSTEM_USER!r}: {done.stderr.strip()}"
         )
-        raise OSError(msg)

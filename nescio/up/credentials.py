@@ -37,7 +37,9 @@ def ensure_credentials(file: Path) -> Credentials:
     kept = _read(file)
     account = _administrator()
     if account is None:
-        password = kept.admin_password or _new_password()
+        password = kept.admin_password or "".join(
+            secrets.choice(_PASSWORD_LETTERS) for _ in range(_PASSWORD_LENGTH)
+        )
         kept = replace(kept, username=USERNAME, admin_password=password)
         write_private(file, asdict(kept))
         account = _make_administrator(password)
@@ -79,16 +81,11 @@ def _administrator() -> User | None:
 
 def _make_administrator(password: str) -> User:
     if User.objects.filter(username=USERNAME).exists():
-        msg = (
+        raise UpError(
             f"There is no active administrator, and the user {USERNAME!r} is none. Make "
             "one: .venv/bin/python manage.py createsuperuser"
         )
-        raise UpError(msg)
     return User.objects.create_superuser(USERNAME, password=password)
-
-
-def _new_password() -> str:
-    return "".join(secrets.choice(_PASSWORD_LETTERS) for _ in range(_PASSWORD_LENGTH))
 
 
 def _works(token: str | None) -> bool:

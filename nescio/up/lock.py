@@ -21,11 +21,10 @@ def hold(file: Path, url: str) -> Iterator[None]:
         file.parent.mkdir(parents=True, exist_ok=True)
         stream = file.open("a+")
     except OSError as error:
-        msg = (
+        raise UpError(
             f"{file.parent} can not be written to ({error.strerror}). Start as the user "
             "whom it belongs to, or choose another directory with NESCIO_VAR_DIR."
-        )
-        raise UpError(msg) from error
+        ) from error
     with stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -77,8 +77,9 @@ def register_probes(console: Console) -> None:
 def load_knowledge(console: Console) -> None:
     author = User.objects.filter(is_superuser=True, is_active=True).first()
     if author is None:
-        msg = "There is no administrator yet. Make one: .venv/bin/python manage.py createsuperuser"
-        raise UpError(msg)
+        raise UpError(
+            "There is no administrator yet. Make one: .venv/bin/python manage.py createsuperuser"
+        )
     with console.status("Knowledge: loading the demonstration"):
         is_new = load_demonstration(author=author)
         for knowledge_base in KnowledgeBase.objects.all():

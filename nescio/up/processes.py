@@ -103,7 +103,7 @@ def environment(threads: int) -> Mapping[str, str]:
 
 
 _FIRST_DELAY_SECONDS = 1.0
-_LONGEST_DELAY_SECONDS = 30.0
+_MAX_DELAY_SECONDS = 30.0
 # A process that ran this long was healthy: its next fault is a new one.
 _HEALTHY_SECONDS = 60.0
 _LOG_BYTES = 10 * 1024**2
@@ -185,7 +185,7 @@ class Supervisor:
             f"{log_tail(run.child.log)}"
         )
         run.process, run.restart_at = None, now + run.delay_seconds
-        run.delay_seconds = min(2 * run.delay_seconds, _LONGEST_DELAY_SECONDS)
+        run.delay_seconds = min(2 * run.delay_seconds, _MAX_DELAY_SECONDS)
 
     def _launch(self, child: Child) -> subprocess.Popen[bytes]:
         child.log.parent.mkdir(parents=True, exist_ok=True)

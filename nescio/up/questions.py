@@ -93,15 +93,17 @@ def ask(address: Address, token: str, case: Case) -> Asked:
         response = connection.getresponse()
         body = response.read()
     except (OSError, http.client.HTTPException) as error:
-        msg = f"{address.url} did not answer {case.question!r}: {error}"
-        raise UpError(msg) from error
+        raise UpError(
+            f"{address.url} did not answer {case.question!r}: {error}"
+        ) from error
     finally:
         connection.close()
     seconds = time.perf_counter() - began
     if response.status != http.client.OK:
         shown = body.decode(errors="replace")[:500]
-        msg = f"{address.url} answered {case.question!r} with HTTP {response.status}: {shown}"
-        raise UpError(msg)
+        raise UpError(
+            f"{address.url} answered {case.question!r} with HTTP {response.status}: {shown}"
+        )
     return Asked(case, json.loads(body), seconds)
 
 

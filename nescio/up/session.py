@@ -238,8 +238,9 @@ def _prepare() -> None:
         process.wait()
         raise
     if status != 0:
-        msg = f"Preparing the models and the knowledge failed (exit status {status})."
-        raise UpError(msg)
+        raise UpError(
+            f"Preparing the models and the knowledge failed (exit status {status})."
+        )
 
 
 def _tell_scripts(address: Address, credentials: Credentials, stack: ExitStack) -> None:

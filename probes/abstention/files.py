@@ -21,7 +21,7 @@ _MAX_SIZE: Final = 1 << 16
 def probe_files(
     probe: AbstentionProbe, settings: FitSettings, card: ProbeCard
 ) -> ProbeFiles:
-    """Return a fitted probe as files; what the probe does not know, `card` tells."""
+    """Return a fitted probe as files; `card` says what the probe does not know."""
     weights = save_tensors(
         {name: value.contiguous() for name, value in probe.network.state_dict().items()}
     )

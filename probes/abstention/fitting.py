@@ -97,7 +97,7 @@ class FitSettings:
     huber_delta: float = 0.1
     seed: int = 0
 
-    def read_of(self, whole: Activations) -> Activations:
+    def cut_to_read(self, whole: Activations) -> Activations:
         """Cut (1 + tokens + 1, width), with prompt and end, to (positions, width)."""
         first = 0 if self.opens_with_prompt else 1
         return whole[first:] if self.closes_with_end else whole[first:-1]

@@ -83,7 +83,7 @@ class LstmClassifier(SequenceClassifier):
     """A projection, an LSTM and a linear head on its state (the paper's section 3).
 
     Beyond the paper: where sequences open with the prompt's last token, what a linear
-    head tells is added, so that the LSTM learns what that can't tell. A few thousand
+    head predicts is added, so that the LSTM learns what that can't. A few thousand
     answers are too few for the LSTM to find it by itself.
     """
 

@@ -104,7 +104,7 @@ def read_confident_statements(
     except (OSError, ValueError, KeyError, TypeError) as error:
         what = "a confident and an unconfident statement a line"
         raise _unreadable(file, what) from error
-    return [sure for sure, _ in pairs], [unsure for _, unsure in pairs]
+    return [one for one, _ in pairs], [other for _, other in pairs]
 
 
 def _unreadable(file: Path, wanted: str) -> StatementFileError:

@@ -1,4 +1,4 @@
-"""Writing by copying: the model may say nothing that does not stand in the source.
+"""Writing by copying: the model may say nothing that is not in the source.
 
 Which tokens follow is fixed once it is known where the copy begins, so a copy needs no
 token-by-token loop: one pass over the source as the continuation tells how likely each
@@ -58,7 +58,9 @@ def copy_span(
         for end in ends
         if end > start
     ]
-    return max(candidates, key=_merit)
+    return max(
+        candidates, key=lambda s: sum(s.log_probabilities) + s.end_log_probability
+    )
 
 
 def copy_whole(
@@ -87,7 +89,3 @@ def _copied(start: int, end: int, scored: Scored) -> Copied:
         tuple(scored.log_probabilities[:length].tolist()),
         float(scored.stops[length]),
     )
-
-
-def _merit(span: Copied) -> float:
-    return sum(span.log_probabilities) + span.end_log_probability

@@ -19,6 +19,7 @@ from transformers.utils import logging as transformers_logging
 from accounts.loaded_once import LoadedOnce
 from probes import bundled
 from probes.adapter.merging import AdapterCard, merge_adapter
+from probes.cards import sha256_of
 from probes.exceptions import ModelFormatError, ModelLoadError
 from probes.language_model.model import WhiteBoxModel
 from probes.language_model.tokens import Tokens
@@ -58,7 +59,7 @@ def fingerprint_without_adapter(name: str) -> str:
 
 @cache
 def _read_fingerprint(name: str) -> str:
-    directory = directory_of(name)
+    directory = find_model_directory(name)
     weights = _digests(directory.glob("*.safetensors"))
     dtype = choose_dtype(choose_device(settings.MODEL_DEVICE))
     return _fingerprint(directory, weights, dtype, None)
@@ -76,7 +77,7 @@ def load_model_from(
     card = None
     weights = _digests(sorted(directory.glob("*.safetensors")))
     if adapter is not None:
-        card = merge_adapter(network, adapter, base_sha256=_sha256_of(weights))
+        card = merge_adapter(network, adapter, base_sha256=_json_sha256(weights))
     network.to(device)  # type: ignore[arg-type]  # a decorator hides the real signature
     return WhiteBoxModel(
         network,
@@ -123,11 +124,11 @@ def _load(name: str, adapter: str) -> WhiteBoxModel:
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     device = choose_device(settings.MODEL_DEVICE)
     model = load_model_from(
-        directory_of(name),
+        find_model_directory(name),
         name=name,
         device=device,
         dtype=choose_dtype(device),
-        adapter=adapter_of(name, adapter),
+        adapter=adapter_directory(name, adapter),
     )
     logger.info(
         "Loaded language model %s (%s on %s, fingerprint %s) in %.1f s",
@@ -136,7 +137,7 @@ def _load(name: str, adapter: str) -> WhiteBoxModel:
     return model
 
 
-def directory_of(name: str) -> Path:
+def find_model_directory(name: str) -> Path:
     if name == "bundled":
         return bundled.prepare(settings.PLACES.models)
     if Path(name).is_dir():
@@ -155,7 +156,7 @@ def directory_of(name: str) -> Path:
         ) from error
 
 
-def adapter_of(name: str, wanted: str) -> Path | None:
+def adapter_directory(name: str, wanted: str) -> Path | None:
     """Return the adapter's directory for `NESCIO_LANGUAGE_ADAPTER`, None for none."""
     if wanted == "none" or (wanted == "bundled" and name != "bundled"):
         return None
@@ -163,7 +164,7 @@ def adapter_of(name: str, wanted: str) -> Path | None:
 
 
 def weights_sha256(directory: Path) -> str:
-    return _sha256_of(_digests(directory.glob("*.safetensors")))
+    return _json_sha256(_digests(directory.glob("*.safetensors")))
 
 
 def _fingerprint(
@@ -173,7 +174,7 @@ def _fingerprint(
     card: AdapterCard | None,
 ) -> str:
     others = [directory / name for name in _IDENTITY_FILES]
-    return _sha256_of(
+    return _json_sha256(
         {
             "files": {**weights, **_digests(filter(Path.is_file, others))},
             "adapter": card.weights_sha256 if card else None,
@@ -186,7 +187,7 @@ def _digests(files: Iterable[Path]) -> dict[str, str]:
     return {file.name: _digest(file) for file in files}
 
 
-def _sha256_of(said: Mapping[str, object]) -> str:
+def _json_sha256(said: Mapping[str, object]) -> str:
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
@@ -195,8 +196,7 @@ def _digest(file: Path) -> str:
     blob = file.resolve().name
     if file.is_symlink() and len(blob) == 64:
         return blob
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return sha256_of(file)
 
 
 def choose_device(wanted: str) -> torch.device:

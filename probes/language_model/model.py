@@ -25,7 +25,7 @@ from probes.language_model.taps import (
     Meter,
     PassStopped,
     Steering,
-    last_of,
+    last_position,
     metered,
     tapped,
 )
@@ -155,14 +155,14 @@ class WhiteBoxModel:
         """
 
         def watched(tap: Tap, values: torch.Tensor) -> bool:
-            return watch is None or watch(tap, last_of(values))
+            return watch is None or watch(tap, last_position(values))
 
         with self._lock, tapped(self._network.module, taps, watch=watched) as flow:
             try:
                 context = self._network.read(ids, after)
             except PassStopped:
                 context = None
-            states = {tap: last_of(values) for tap, values in flow.at.items()}
+            states = {tap: last_position(values) for tap, values in flow.at.items()}
         return Look(context, states)
 
     def look_each(
@@ -309,7 +309,7 @@ class WhiteBoxModel:
         """Return the logits of labels at each example and after the question, in one pass.
 
         Shape (len(examples) + 1, options): row i with the examples before i in view.
-        `end` stands between an example's label and what follows it.
+        `end` is between an example's label and what follows it.
         """
         with self._lock:
             return scoring.score_labels(

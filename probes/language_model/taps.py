@@ -64,7 +64,7 @@ def tapped(
     Raises:
         LayerError: A block or its part does not exist in this model.
     """
-    blocks = blocks_of(module)
+    blocks = decoder_blocks(module)
     for layer in {*steering, *(tap.layer for tap in taps)}:
         if not 0 <= layer < len(blocks):
             raise LayerError(
@@ -84,7 +84,7 @@ def tapped(
         yield flow
 
 
-def blocks_of(module: PreTrainedModel) -> nn.ModuleList:
+def decoder_blocks(module: PreTrainedModel) -> nn.ModuleList:
     """Return a model's decoder blocks, first to last."""
     count = module.config.get_text_config().num_hidden_layers
     lists = (
@@ -99,7 +99,7 @@ def blocks_of(module: PreTrainedModel) -> nn.ModuleList:
     return found[1]
 
 
-def last_of(values: torch.Tensor) -> Activations:
+def last_position(values: torch.Tensor) -> Activations:
     """Return a copy of the first row's last position as float32, (width,)."""
     return np.array(values[0, -1].float().cpu().numpy(), dtype=np.float32)
 

@@ -51,7 +51,7 @@ def write(
                 break
             ids.append(number)
             log_probabilities.append(float(scores[number]))
-            entropies.append(entropy_of(scores))
+            entropies.append(token_entropy(scores))
             text = tokens.decode(ids)
             cut = min((at for at in map(text.find, stop) if at >= 0), default=-1)
             finished = cut >= 0
@@ -60,7 +60,6 @@ def write(
             _keep(kept, flow)
             if enough and enough(text):
                 break
-    activations = _stacked(kept)
     return Generated(
         tuple(ids),
         text,
@@ -68,12 +67,12 @@ def write(
         tuple(entropies),
         finished,
         context,
-        activations,
+        {tap: np.concatenate(rows) for tap, rows in kept.items() if rows},
         end,
     )
 
 
-def entropy_of(log_probabilities: torch.Tensor) -> float:
+def token_entropy(log_probabilities: torch.Tensor) -> float:
     """Return the entropy in nats of a distribution given by its natural logs."""
     # An impossible token adds nothing, though 0 times -inf is no number.
     return float(torch.special.entr(log_probabilities.exp()).sum())
@@ -97,10 +96,6 @@ def _read_end(
 def _keep(kept: Mapping[Tap, list[Activations]], flow: Flow) -> None:
     for tap, rows in kept.items():
         rows.append(flow.row(tap, 0, slice(-1, None)))
-
-
-def _stacked(kept: Mapping[Tap, Sequence[Activations]]) -> dict[Tap, Activations]:
-    return {tap: np.concatenate(rows) for tap, rows in kept.items() if rows}
 
 
 def _best(

@@ -18,7 +18,7 @@ PROMPT: Final = "Given a question, find the notes that help to answer it."
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """One question's notes that make the model surer, and less sure, each best first."""
+    """A question's notes that make the model more, and less, confident, best first."""
 
     query: str
     positives: tuple[str, ...]

@@ -32,7 +32,7 @@ def flatten(text: str) -> str:
     )
 
 
-def note_of(piece: Evidence) -> str:
+def note_text(piece: Evidence) -> str:
     """Return a piece on one line, after the question that it answers, if it has one."""
     return flatten(f"{piece.question} {piece.text}".strip())
 

@@ -16,7 +16,7 @@ from qa.inference.evidence_text import (
     MAX_ENTRY_TOKENS,
     MAX_QUESTION_TOKENS,
     flatten,
-    note_of,
+    note_text,
     sentence_spans,
 )
 from qa.pipeline.language_model import Prompt
@@ -39,7 +39,7 @@ def notes_ids(
     ids: list[int] = []
     line = tokens.encode_text("\n")
     for piece in evidence:
-        ids += tokens.encode_text(f"Note: {note_of(piece)}")[:MAX_ENTRY_TOKENS]
+        ids += tokens.encode_text(f"Note: {note_text(piece)}")[:MAX_ENTRY_TOKENS]
         ids += line
     asked = tokens.encode_text(f"Question: {flatten(question).strip()}")
     ids += asked[:MAX_QUESTION_TOKENS]

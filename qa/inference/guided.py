@@ -20,7 +20,7 @@ from qa.inference.evidence_text import (
     MAX_ENTRY_TOKENS,
     MAX_QUESTION_TOKENS,
     flatten,
-    note_of,
+    note_text,
     sentence_spans,
 )
 from qa.inference.white_box import bounded_mean
@@ -235,7 +235,7 @@ class GuidedLanguageModel:
 
     def _note(self, piece: Evidence) -> tuple[int, ...]:
         tokens = self.model.tokens
-        note = tokens.encode_text(f"Note: {note_of(piece)}")[:MAX_ENTRY_TOKENS]
+        note = tokens.encode_text(f"Note: {note_text(piece)}")[:MAX_ENTRY_TOKENS]
         return (*note, *tokens.encode_text("\nQuestion:"))
 
 

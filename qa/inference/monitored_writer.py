@@ -17,7 +17,7 @@ from probes.language_model import Generated, WhiteBoxModel
 from probes.models import Probe
 from qa.exceptions import LanguageModelUnavailableError
 from qa.inference.closed_book_form import ClosedBookForm
-from qa.inference.evidence_text import flatten, note_of
+from qa.inference.evidence_text import flatten, note_text
 from qa.inference.policy_models import load_closed_book_form
 from qa.inference.white_box import token_texts
 from qa.pipeline.monitored import Draft
@@ -109,7 +109,7 @@ class SteeredWriter:
         steering: float,
     ) -> Draft:
         """Write the next sentence, greedily, at most 64 tokens."""
-        ids = self._layout.prompt_ids(question, [note_of(piece) for piece in notes])
+        ids = self._layout.prompt_ids(question, [note_text(piece) for piece in notes])
         written = self.continue_from(ids, kept, steering=steering)
         confidences = self.directions.confidence_of(written.activations).tolist()
         return _draft(written, token_texts(written.ids, self.model.tokens), confidences)
@@ -173,7 +173,7 @@ def _draft(
     """Return the first sentence of what was written, with its own tokens."""
     flat = flatten(written.text)
     first, *more = sentences(flat) or [""]
-    start, end = _span_of(first, flat)
+    start, end = _first_span(first, flat)
     tokens: list[str] = []
     values: list[float] = []
     at = 0
@@ -192,7 +192,7 @@ def _draft(
     )
 
 
-def _span_of(first: str, text: str) -> tuple[int, int]:
+def _first_span(first: str, text: str) -> tuple[int, int]:
     """Return where the first sentence is, whatever white space is in it."""
     seen = [place for place, letter in enumerate(text) if not letter.isspace()]
     count = sum(not letter.isspace() for letter in first)

@@ -83,7 +83,7 @@ class ActiveProbes:
     def capture(self, *, least_early: float | None) -> Capture:
         return Capture(
             answer=self._places(ProbeKind.ABSTENTION),
-            ends=self._reads_ends,
+            ends=any(reader.probe.closes_with_end for reader in self.readers),
             prompt=self._prompt_places(with_answer=True),
             watch=self._watch(least_early),
         )
@@ -158,7 +158,7 @@ class ActiveProbes:
         said = []
         for kind, value in values.items():
             # Of an answer that never began, the later numbers can't be missed.
-            is_due = kind is ProbeKind.EARLY or _text_of(generation)
+            is_due = kind is ProbeKind.EARLY or _answer_text(generation)
             if value is not None or not is_due:
                 continue
             if kind in self.faults:
@@ -181,10 +181,6 @@ class ActiveProbes:
         }
         return tuple(sorted({*self._places(ProbeKind.EARLY), *also}))
 
-    @property
-    def _reads_ends(self) -> bool:
-        return any(reader.probe.closes_with_end for reader in self.readers)
-
     def _watch(self, least_early: float | None) -> Watch | None:
         active = [r for r in self.readers if r.kind is ProbeKind.EARLY and r.is_active]
         if least_early is None or not active:
@@ -205,7 +201,7 @@ class ActiveProbes:
         before = trace.prompt if trace else {}
         end = dict(trace.end) if trace else {}
         early = {place: values[np.newaxis] for place, values in before.items()}
-        text = _text_of(generation)
+        text = _answer_text(generation)
         places = self._places(ProbeKind.ABSTENTION) if text else ()
         after = [place for place in places if place not in answer]
         first = self._prompt_places(with_answer=bool(text))
@@ -236,7 +232,7 @@ def _sequence(reader: ActivationReader, held: _Held) -> Activations | None:
     return np.concatenate(found) if len(found) == len(parts) else None
 
 
-def _text_of(generation: Generation) -> str:
+def _answer_text(generation: Generation) -> str:
     return (generation.short_answer or generation.answer).strip()
 
 

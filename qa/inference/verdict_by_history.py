@@ -6,7 +6,7 @@ from typing import Final
 from kb.types import Evidence
 from probes.language_model import Tokens, WhiteBoxModel
 from probes.language_model.scoring import Example
-from qa.inference.evidence_text import MAX_QUESTION_TOKENS, flatten, note_of
+from qa.inference.evidence_text import MAX_QUESTION_TOKENS, flatten, note_text
 from qa.inference.label_judge import LabelJudge, LabelJudgement, LabelPair
 from qa.pipeline.history import History, JudgedQuestion
 from qa.pipeline.language_model import DebiasedVerdict, Generation, Prompt
@@ -117,7 +117,7 @@ class VerdictByHistory:
             language_model=language_model,
             limit=EXAMPLES_SHOWN,
         )
-        note = note_of(_piece_behind(prompt, generation))
+        note = note_text(_piece_behind(prompt, generation))
         judgement = self._form.judge(prompt.question, note, past)
         return DebiasedVerdict(
             probability=judgement.known,

@@ -31,7 +31,7 @@ from probes.language_model import Tokens
 from probes.language_model.loading import (
     choose_device,
     choose_dtype,
-    directory_of,
+    find_model_directory,
     load_network,
     weights_sha256,
 )
@@ -211,7 +211,7 @@ def train_adapter(
     model: str, training: AdapterTraining, output: Path, *, on_progress: OnProgress
 ) -> AdapterCard:
     lessons = lessons_of(training, on_progress)
-    directory = directory_of(model)
+    directory = find_model_directory(model)
     device = choose_device(settings.MODEL_DEVICE)
     network, tokens = load_network(directory, name=model, dtype=choose_dtype(device))
     network.to(device)  # type: ignore[arg-type]  # a decorator hides the real signature

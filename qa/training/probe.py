@@ -236,7 +236,7 @@ class _Work:
             activations = self._activations.of_prompts(tap)
         else:
             whole = self._activations.of_sequences(tap)
-            activations = [settings.read_of(row) for row in whole]
+            activations = [settings.cut_to_read(row) for row in whole]
         return SequenceFit(
             activations=activations,
             target=self._right,

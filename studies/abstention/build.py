@@ -122,7 +122,7 @@ class _Fits:
         """Return a fit of that name, which reads its part of whole sequences."""
         settings = settings_of(name, self.options)
         if name != names.EARLY:
-            activations = [settings.read_of(row) for row in activations]
+            activations = [settings.cut_to_read(row) for row in activations]
         return SequenceFit(
             activations=activations,
             target=self.examined.right if target is None else target,

@@ -19,15 +19,16 @@ class Command(BaseCommand):
 
     def handle(self, *, user: str, name: str, days: int | None, **_: object) -> None:
         if days is not None and not 1 <= days <= 3650:
-            msg = f"--days is {days}; give 1 to 3650."
-            raise CommandError(msg)
+            raise CommandError(f"--days is {days}; give 1 to 3650.")
         owner = User.objects.filter(username=user).first()
         if owner is None:
-            msg = f"There is no user {user!r}. Make one in the admin, or with createsuperuser."
-            raise CommandError(msg)
+            raise CommandError(
+                f"There is no user {user!r}. Make one in the admin, or with createsuperuser."
+            )
         if not owner.is_active:
-            msg = f"User {user!r} is not active, so a token would not work."
-            raise CommandError(msg)
+            raise CommandError(
+                f"User {user!r} is not active, so a token would not work."
+            )
         expires_in = None if days is None else timedelta(days=days)
         issued = create_token(user=owner, name=name, expires_in=expires_in)
         self.stdout.write(issued.secret)

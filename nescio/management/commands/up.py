@@ -67,5 +67,4 @@ def _count(text: str) -> int | None:
         return sys.maxsize
     if text.isdecimal():
         return int(text)
-    msg = f'--questions is {text!r}. Give a number, "all" or "some".'
-    raise CommandError(msg)
+    raise CommandError(f'--questions is {text!r}. Give a number, "all" or "some".')

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from qa.exceptions import EvaluationDataError
 from qa.inference.closed_book_form import ClosedBookForm
-from qa.inference.evidence_text import note_of
+from qa.inference.evidence_text import note_text
 from qa.pipeline.hard_gate import passes
 from qa.pipeline.policy import Policy
 from qa.pipeline.self_knowledge import SelfKnowledge
@@ -177,7 +177,9 @@ class Asker:
         def rows(batch: Sequence[TimedQuestion]) -> Iterator[Row]:
             asked = [one.case.question for one in batch]
             found = [retriever.look(q, top_k=TOP_K, deep=False) for q in asked]
-            notes = [[note_of(piece) for piece in looked.evidence] for looked in found]
+            notes = [
+                [note_text(piece) for piece in looked.evidence] for looked in found
+            ]
             answers = self._form.write_each(asked, notes)
             for one, answer, pieces, looked in zip(
                 asked, answers, notes, found, strict=True

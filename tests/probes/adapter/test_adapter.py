@@ -25,7 +25,7 @@ from probes.adapter.merging import (
 from probes.cards import sha256_of
 from probes.exceptions import AdapterFileError, AdapterMismatchError, TooFewLabelsError
 from probes.language_model import load_model_from
-from probes.language_model.loading import adapter_of, weights_sha256
+from probes.language_model.loading import adapter_directory, weights_sha256
 from tests.probes import tiny_models
 
 BASE = "b" * 64
@@ -207,10 +207,10 @@ def test_too_little_is_not_started_on():
 
 
 def test_the_adapter_that_comes_along_is_for_the_bundled_model_alone(tmp_path):
-    assert adapter_of("organisation/model", "bundled") is None
-    assert adapter_of("bundled", "none") is None
-    assert adapter_of("organisation/model", str(tmp_path)) == tmp_path
-    assert adapter_of("bundled", "bundled") is not None
+    assert adapter_directory("organisation/model", "bundled") is None
+    assert adapter_directory("bundled", "none") is None
+    assert adapter_directory("organisation/model", str(tmp_path)) == tmp_path
+    assert adapter_directory("bundled", "bundled") is not None
 
 
 def change(file, **changes):

@@ -10,7 +10,7 @@ import torch
 from probes.exceptions import LayerError, TooManyTokensError
 from probes.language_model.network import Network
 from probes.language_model.second_pass import Passing, read_activations
-from probes.language_model.taps import PassStopped, blocks_of, tapped
+from probes.language_model.taps import PassStopped, decoder_blocks, tapped
 from probes.taps import Part, Tap
 from tests.probes import tiny_models
 
@@ -75,7 +75,7 @@ def test_the_last_blocks_output_is_before_the_final_norm(network):
 
 def test_an_ffn_tap_reads_what_the_down_projection_is_given(network):
     tap = Tap(1, Part.FFN)
-    mlp: Any = blocks_of(network.module)[1].mlp
+    mlp: Any = decoder_blocks(network.module)[1].mlp
     given: list[torch.Tensor] = []
     handle = mlp.register_forward_pre_hook(lambda _m, args: given.append(args[0]))
 
@@ -94,7 +94,7 @@ def test_an_ffn_tap_reads_what_the_down_projection_is_given(network):
 
 def test_a_truncated_pass_computes_nothing_behind_its_deepest_tap(network):
     reached: list[int] = []
-    blocks = blocks_of(network.module)
+    blocks = decoder_blocks(network.module)
     handles = [
         block.register_forward_pre_hook(partial(_remember, reached, i))
         for i, block in enumerate(blocks)

@@ -84,7 +84,7 @@ def test_what_lies_in_the_activations_is_learnt(model, directory, kind, request)
     probe = probe_from(made.files, language_model=model.fingerprint)
     read = {
         "early": activations.of_prompts(Tap(1)),
-        "abstention": [*map(QUICK.read_of, activations.of_sequences(Tap(1)))],
+        "abstention": [*map(QUICK.cut_to_read, activations.of_sequences(Tap(1)))],
     }
     confidences = probe.confidences(read[kind])
     assert confidences[::2].mean() > 0.8 > 0.4 > confidences[1::2].mean()
