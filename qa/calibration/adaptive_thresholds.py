@@ -100,9 +100,6 @@ def _searched(thresholds: Sequence[Threshold], risk: float) -> Threshold | None:
     return found
 
 
-# Whether the monitor tells what a model can answer from what it can't, closed-book.
-
-
 Progress = Callable[[int, int], None]
 
 

@@ -109,9 +109,6 @@ def values_of(signals: Sequence[Signals], name: str) -> FloatArray:
     return np.array([value for value in found if value is not None], np.float64)
 
 
-# Whether live signals are still distributed as the labelled ones were.
-
-
 LEAST_LIVE = 100
 LEAST_REFERENCE = 50
 # At most so often is drift seen anywhere where there is none.

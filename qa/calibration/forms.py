@@ -126,9 +126,6 @@ def _initial(base: Policy) -> dict[str, Any]:
     return numbers | switches
 
 
-# What a request to the calibration pages chose, read from its query or its form.
-
-
 Row = TypeVar("Row", Policy, EvaluationRun)
 
 

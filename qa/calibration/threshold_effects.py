@@ -201,9 +201,6 @@ def _count(rows: BoolArray) -> int:
     return int(rows.sum())
 
 
-# Reads for trying thresholds: the runs that measured, and what agents really asked.
-
-
 PERIOD = timedelta(days=30)
 MOST_LOGGED = 20_000
 

@@ -54,10 +54,6 @@ def calibration_state(policy: Policy, running: Running | None = None) -> Calibra
     )
 
 
-# Versions of thresholds in words: their values, where they come from, what they
-# promise.
-
-
 _GATES = tuple(
     name
     for name in DECLARED

@@ -30,9 +30,6 @@ class LabelledAnswer:
         return self.is_answerable is False or self.is_correct is not True
 
 
-# Labelled questions: what should become of them, read from JSON Lines.
-
-
 Row = TypeVar("Row")
 
 ANSWERED = "answered"
@@ -130,9 +127,6 @@ def question_id(text: str) -> str:
 
 def plain_question(text: str) -> str:
     return " ".join(text.split()).casefold()
-
-
-# Choosing some of many labelled questions: seeded, and fair to every stratum.
 
 
 def in_seeded_order(cases: Iterable[Case], seed: int) -> list[Case]:

@@ -71,9 +71,6 @@ def thresholds_of(policy: Policy | None) -> dict[str, Any] | None:
     }
 
 
-# Whether a draft is right: by references, by a label, or by what a case asks for.
-
-
 @dataclass(frozen=True, slots=True)
 class Draft:
     """What was or would have been said; `short` is "" where it is not known apart."""

@@ -64,10 +64,6 @@ def _close_connection() -> None:
     connection.close()
 
 
-# A suite whose questions are asked as everybody's are: retrieval, gates, language
-# model.
-
-
 _INVALID = "invalid_question"
 
 

@@ -197,9 +197,6 @@ def _lock(held: BaseDatabaseWrapper, run: EvaluationRun) -> None:
             time.sleep(0.1)
 
 
-# The background job.
-
-
 def evaluate_in_background(run: JobRun) -> dict[str, object]:
     """Ask a suite's questions and return the report, without its single results.
 

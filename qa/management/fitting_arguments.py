@@ -69,20 +69,21 @@ def reranker_fitting(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def add_questions(parser: argparse.ArgumentParser, *, notes: int) -> None:
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "files", type=Path, nargs="+", metavar="FILE",
         help='JSON Lines: {"question": "...", "answers": ["..."]}, and "notes": ["..."] '
         "where some are to be tried.",
     )  # fmt: skip
-    parser.add_argument(
+    add(
         "--knowledge-base", default="", metavar="SLUG",
         help="Search it for notes of the questions that bring none.",
     )  # fmt: skip
-    parser.add_argument(
+    add(
         "--as", dest="username", default="", metavar="USER",
         help="Who searches it, and so what may be a note; the first superuser by default.",
     )  # fmt: skip
-    parser.add_argument(
+    add(
         "--notes", type=positive, default=notes, metavar="N",
         help=f"Of each question at most (default {notes}).",
     )  # fmt: skip

@@ -92,7 +92,6 @@ def finite(signals: Mapping[str, object]) -> dict[str, float | None]:
 
 
 # Labelled drafts of a JSON Lines file; its fields: docs/reference/labelled-answers.md.
-
 _MAX_FAULTS: Final = 10
 _MAX_LINE: Final = 1_000_000
 _Text = Annotated[str, StringConstraints(pattern=r"\S")]  # one that says something
@@ -197,7 +196,6 @@ def text_of(answer: Answer) -> str:
 
 
 # Labelled drafts of live answers: what experts said of them in reviews, never votes.
-
 GOLDEN_PERCENT = 25
 _ROWS_AT_ONCE = 500
 
@@ -259,9 +257,6 @@ def _is_right(review: Review) -> bool | None:
     if review.answer.outcome == Answer.Outcome.ANSWERED:
         return review.is_right_to_show
     return False if review.should_be_answered is False else None
-
-
-# Labelled drafts of evaluation runs.
 
 
 def drafts_of_runs(

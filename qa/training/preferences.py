@@ -87,9 +87,6 @@ def preferences_of(
     return found
 
 
-# Preferences and rerankers as commands ask for them.
-
-
 # Of the questions, where no held-out ones are given: every so-manieth stops the fit.
 _HELD_OUT = 8
 

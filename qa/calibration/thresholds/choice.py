@@ -79,9 +79,6 @@ def resampled_groups(count: int, *, seed: int, resamples: int) -> FloatArray:
     return drawn.astype(np.float64)
 
 
-# From labelled answers to thresholds with a promise, or to why there are none.
-
-
 CALIBRATABLE = tuple(THRESHOLDED)
 
 
@@ -238,9 +235,6 @@ def _warnings(
             "enforced gate and count as wrong; measure with every gate in shadow."
         )
     return found
-
-
-# Thresholds by what mistakes cost: a choice without a guarantee.
 
 
 _RESAMPLES_COST = 500

@@ -63,9 +63,6 @@ def _logistic(values: FloatArray) -> FloatArray:
     return np.asarray(1 / (1 + np.exp(-np.clip(values, -30, 30))), np.float64)
 
 
-# Joint thresholds whose risk is at most epsilon with confidence 1 - delta.
-
-
 # What was best in simulations (docs/explanation/calibration.md): an order needs fewer
 # answers than a test does. And few, well spaced steps: each may be stopped by bad luck.
 LEARN_SHARE = 0.25
@@ -155,10 +152,6 @@ def best_possible(
     bounds = upper_bounds(wrong, shown, delta)
     best = policies[int(np.lexsort((-shown, bounds))[0])]
     return tested(table, best, scores, epsilon, delta)
-
-
-# One threshold whose risk is at most epsilon with confidence 1 - delta, on all
-# answers.
 
 
 def select_with_guaranteed_risk(

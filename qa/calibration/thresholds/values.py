@@ -160,9 +160,6 @@ class CostChoice:
     unmeasured: int
 
 
-# Exact binomial bounds: what k wrong among n shown answers say about the risk.
-
-
 FloatArray = NDArray[np.float64]
 
 

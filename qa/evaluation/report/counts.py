@@ -75,9 +75,6 @@ def _flags(values: Sequence[bool]) -> Flags:
     return np.array(values, dtype=np.bool_)
 
 
-# The parts of a report that count what the run's own policy decided.
-
-
 # Name, what it means; the order in which they are printed.
 RATES = {
     "false_answers": "answered, of the questions to be refused",

@@ -91,10 +91,6 @@ def _plain(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-# The open-domain sets and SelfAware: questions about the world, asked of what is
-# known.
-
-
 GIVEN = (
     "The questions are asked against the knowledge base {slug} as it is. Whether it "
     "holds an answer is not known, so that only drafts are judged and no refusal is: an "

@@ -54,9 +54,6 @@ def _factory(name: str) -> SuiteFactory:
     return known[name]
 
 
-# Several suites asked as one run.
-
-
 JOIN = "+"
 
 

@@ -71,9 +71,6 @@ def _check(ranked: Sequence[str], relevant: Collection[str], k: int) -> None:
         raise ValueError("an id is ranked twice")
 
 
-# The suite "scifact": whether what speaks to a claim is found; no model is asked.
-
-
 NAME = "scifact"
 _DEPTH = 100  # ranks that are measured
 _RECALLS = (1, 5, 10, 100)

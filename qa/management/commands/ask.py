@@ -42,8 +42,9 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("question")
-        parser.add_argument(
+        add = parser.add_argument
+        add("question")
+        add(
             "--as",
             dest="username",
             default="",
@@ -51,18 +52,14 @@ class Command(BaseCommand):
             help="The user who asks, which decides what is visible (default: the first "
             "superuser).",
         )
-        parser.add_argument(
+        add(
             "--knowledge-base",
             default="",
             metavar="SLUG",
             help="The knowledge base to ask (default: the oldest).",
         )
-        parser.add_argument(
-            "--language", default=None, help="Language of the answer: en, de or xx."
-        )
-        parser.add_argument(
-            "--json", action="store_true", help="Print the answer as REST returns it."
-        )
+        add("--language", default=None, help="Language of the answer: en, de or xx.")
+        add("--json", action="store_true", help="Print the answer as REST returns it.")
 
     def handle(
         self,

@@ -61,46 +61,41 @@ def with_default(argv: list[str]) -> list[str]:
 
 
 def _add_thresholds(parser: Parser) -> None:
-    parser.add_argument(
-        "--run", type=int, required=True, metavar="ID", help="The evaluation."
-    )
-    parser.add_argument(
+    add = parser.add_argument
+    add("--run", type=int, required=True, metavar="ID", help="The evaluation.")
+    add(
         "--policy", type=int, metavar="ID",
         help="The version to start from; the active one of what the run asked.",
     )  # fmt: skip
-    parser.add_argument(
+    add(
         "--epsilon", type=float, default=0.05,
         help="Promised risk, wrong among shown (default 0.05).",
     )  # fmt: skip
-    parser.add_argument(
+    add(
         "--delta", type=float, default=0.05,
         help="Probability that the promise is broken (default 0.05).",
     )  # fmt: skip
-    parser.add_argument(
+    add(
         "--signals", nargs="+", choices=CALIBRATABLE, default=list(CALIBRATABLE),
         help="Those whose thresholds are chosen (default: all).",
     )  # fmt: skip
-    parser.add_argument(
+    add(
         "--method", choices=[method.value for method in Method],
         default=Method.LEARN_THEN_TEST.value,
         help="selection_with_guaranteed_risk is for one signal.",
     )  # fmt: skip
-    parser.add_argument("--seed", type=int, default=0, help="Of the split.")
-    parser.add_argument(
+    add("--seed", type=int, default=0, help="Of the split.")
+    add(
         "--cost-wrong", type=float, metavar="X",
         help="Choose by cost instead, without a promise: of a wrong shown answer.",
     )  # fmt: skip
-    parser.add_argument(
+    add(
         "--cost-refused", type=float, metavar="Y",
         help="Of a refusal where the draft was right.",
     )  # fmt: skip
-    parser.add_argument("--name", default="", help="Of the new version.")
-    parser.add_argument(
-        "--activate", action="store_true", help="Let the new version decide at once."
-    )
-    parser.add_argument(
-        "--json", type=Path, metavar="PATH", help="Also write the result there."
-    )
+    add("--name", default="", help="Of the new version.")
+    add("--activate", action="store_true", help="Let the new version decide at once.")
+    add("--json", type=Path, metavar="PATH", help="Also write the result there.")
 
 
 def _calibrate_thresholds(command: Command, options: Options) -> None:
@@ -206,13 +201,14 @@ def _threshold_lines(thresholds: Mapping[str, float]) -> list[str]:
 
 
 def _add_monitor(parser: Parser) -> None:
+    add = parser.add_argument
     _add_files(parser)
-    parser.add_argument(
+    add(
         "--steering", type=float, default=0.0, metavar="N",
         help="As the policy's (default: 0).",
     )  # fmt: skip
-    parser.add_argument("--limit", type=base.positive, help="Ask a seeded sample.")
-    parser.add_argument("--seed", type=int, default=0, help="Of sample and halves.")
+    add("--limit", type=base.positive, help="Ask a seeded sample.")
+    add("--seed", type=int, default=0, help="Of sample and halves.")
 
 
 def _calibrate_monitor(command: Command, options: Options) -> None:

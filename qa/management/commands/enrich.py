@@ -27,25 +27,22 @@ class Command(base.Command):
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            "--seeds", type=Path, required=True, metavar="FILE", help="One a line."
-        )
-        parser.add_argument(
+        add = parser.add_argument
+        add("--seeds", type=Path, required=True, metavar="FILE", help="One a line.")
+        add(
             "--knowledge-base", default="", metavar="SLUG",
             help="What is enriched; the oldest one by default.",
         )  # fmt: skip
-        parser.add_argument(
+        add(
             "--audience", default="", metavar="SLUG",
             help="Who may see what is proposed; an audience of everyone by default.",
         )  # fmt: skip
-        parser.add_argument(
+        add(
             "--per-seed", type=int, default=3, metavar="N",
             help="Questions made from each seed; 0 answers the seeds themselves.",
         )  # fmt: skip
-        parser.add_argument(
-            "--count", type=base.positive, default=100, metavar="N", help="At most."
-        )
-        parser.add_argument("--seed", type=int, default=0, help="Of what is drawn.")
+        add("--count", type=base.positive, default=100, metavar="N", help="At most.")
+        add("--seed", type=int, default=0, help="Of what is drawn.")
 
     def handle(self, **options: Any) -> None:  # noqa: ANN401  # as declared
         try:

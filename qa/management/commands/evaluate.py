@@ -31,55 +31,44 @@ class Command(base.Command):
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add = parser.add_argument
         known = ", ".join(sorted(suites()))
-        parser.add_argument(
-            "suite", type=_suite, help=f"One of {known}; several joined by {JOIN}."
-        )
-        parser.add_argument(
+        add("suite", type=_suite, help=f"One of {known}; several joined by {JOIN}.")
+        add(
             "--data", type=Path, metavar="PATH",
             help="The data set's file, its directory, or a directory of data sets.",
         )  # fmt: skip
-        parser.add_argument(
+        add(
             "--policy", default="", metavar="NAME:VERSION",
             help="What decides, instead of the knowledge base's active policy.",
         )  # fmt: skip
-        parser.add_argument(
+        add(
             "--shadow", action="store_true",
             help="Let all gates measure and none refuse: one run for every ablation.",
         )  # fmt: skip
-        parser.add_argument(
-            "--limit", type=base.positive, metavar="N", help="Ask N sampled questions."
-        )
-        parser.add_argument("--seed", type=int, default=0, help="Of the sample.")
-        parser.add_argument(
-            "--knowledge-base", default="", metavar="SLUG", help="Ask this one."
-        )
-        parser.add_argument(
+        add("--limit", type=base.positive, metavar="N", help="Ask N sampled questions.")
+        add("--seed", type=int, default=0, help="Of the sample.")
+        add("--knowledge-base", default="", metavar="SLUG", help="Ask this one.")
+        add(
             "--knowledge", type=Path, metavar="PATH",
             help="A file of facts to ask against (suite own).",
         )  # fmt: skip
-        parser.add_argument(
+        add(
             "--articles", nargs="+", default=(), metavar="TITLE",
             help="These alone (suite squad2).",
         )  # fmt: skip
-        parser.add_argument(
+        add(
             "--exclude-articles", nargs="+", default=(), metavar="TITLE",
             help="All but these.",
         )  # fmt: skip
-        parser.add_argument(
+        add(
             "--anew", action="store_true",
             help="Start over instead of going on with a run that was broken off.",
         )  # fmt: skip
-        parser.add_argument(
-            "--json", type=Path, metavar="PATH", help="Also write the report there."
-        )
-        parser.add_argument(
-            "--markdown", type=Path, metavar="PATH", help="Also write it as Markdown."
-        )
-        parser.add_argument(
-            "--plots", type=Path, metavar="DIR", help="Also write its plots there."
-        )
-        parser.add_argument(
+        add("--json", type=Path, metavar="PATH", help="Also write the report there.")
+        add("--markdown", type=Path, metavar="PATH", help="Also write it as Markdown.")
+        add("--plots", type=Path, metavar="DIR", help="Also write its plots there.")
+        add(
             "--fail-over", type=base.share, metavar="RATE",
             help="Exit with 1 if more than this share (0 to 1) of the questions to be "
             "refused was answered, of those to be answered refused, or of the shown "

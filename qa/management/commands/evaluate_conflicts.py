@@ -37,19 +37,20 @@ class Command(base.Command):
     requires_system_checks = []
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
+        add = parser.add_argument
+        add(
             "--pairs", type=Path, default=_SHIPPED / "labelled_pairs.jsonl",
             help="JSON Lines with half, kind, type, first, second.",
         )  # fmt: skip
-        parser.add_argument(
+        add(
             "--fit", type=Path, metavar="PATH",
             help="Fit the weights on the development half and write them there.",
         )  # fmt: skip
-        parser.add_argument(
+        add(
             "--judge", action="store_true",
             help="Print instead what the language model adds as judge of unsure pairs.",
         )  # fmt: skip
-        parser.add_argument(
+        add(
             "--markdown", type=Path, metavar="PATH", help="Also write them as Markdown."
         )
 

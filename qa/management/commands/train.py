@@ -52,34 +52,31 @@ class Command(base.Command):
 
 
 def _add_probe(parser: Parser) -> None:
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "--kind", choices=("abstention", "early", "joint"), default="abstention",
         help="What it reads: the answer's own tokens, the prompt's last one, or all "
         "signals together (default: abstention).",
     )  # fmt: skip
-    parser.add_argument(
+    add(
         "--runs", type=int, nargs="+", default=[], metavar="ID",
         help="Finished evaluations whose answers are taken.",
     )  # fmt: skip
-    parser.add_argument(
-        "--data", type=Path, metavar="FILE", help="A JSON Lines file of answers."
-    )
-    parser.add_argument(
+    add("--data", type=Path, metavar="FILE", help="A JSON Lines file of answers.")
+    add(
         "--reviews", action="store_true",
         help="Take experts' reviews of live answers, but for the golden ones.",
     )  # fmt: skip
-    parser.add_argument(
+    add(
         "--any-model", action="store_true",
         help="Take runs that another language model answered, too.",
     )  # fmt: skip
-    parser.add_argument(
-        "--layer", type=int, metavar="BLOCK", help="0-based (default: at two thirds)."
-    )
-    parser.add_argument(
+    add("--layer", type=int, metavar="BLOCK", help="0-based (default: at two thirds).")
+    add(
         "--part", choices=("block", "ffn"), default="block",
         help="The block's output, or what its feed-forward part holds inside.",
     )  # fmt: skip
-    parser.add_argument(
+    add(
         "--network", choices=("lstm", "linear", "mlp"),
         help="Default: lstm for abstention, linear for early.",
     )  # fmt: skip
@@ -153,24 +150,23 @@ def _train_boundary_probe(command: Command, options: dict[str, Any]) -> None:
 
 
 def _add_directions(parser: Parser) -> None:
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "true", type=Path, nargs="+", metavar="FILE",
         help="CSV with the columns statement and label; those labelled 1 are read.",
     )  # fmt: skip
-    parser.add_argument(
+    add(
         "--sounding", type=Path, metavar="FILE",
         help="JSON Lines with confident and unconfident, instead of our own.",
     )  # fmt: skip
-    parser.add_argument(
+    add(
         "--method", choices=("mean", "principal"), default="mean",
         help="Mean difference, or the principal component of both signs.",
     )  # fmt: skip
-    parser.add_argument(
+    add(
         "--pairs", type=base.positive, default=512, help="Of each trait (default: 512)."
     )
-    parser.add_argument(
-        "--seed", type=int, default=0, help="Of what is held out, and of the pairs."
-    )
+    add("--seed", type=int, default=0, help="Of what is held out, and of the pairs.")
     _add_registry(parser)
 
 
@@ -213,30 +209,23 @@ def _train_directions(command: Command, options: dict[str, Any]) -> None:
 
 
 def _add_adapter(parser: Parser) -> None:
-    parser.add_argument("--data", type=Path, required=True, metavar="PATH")
-    parser.add_argument("--output", type=Path, required=True, metavar="DIR")
-    parser.add_argument(
-        "--model", default="", metavar="NAME", help="Not the one in the settings."
-    )
-    parser.add_argument(
-        "--articles", nargs="+", default=(), help="Learn from these alone."
-    )
-    parser.add_argument(
-        "--exclude-articles", nargs="+", default=(), help="From all but these."
-    )
-    parser.add_argument("--rank", type=int, default=16)
-    parser.add_argument("--epochs", type=int, default=1)
-    parser.add_argument("--batch", type=int, default=8)
-    parser.add_argument("--learning-rate", type=float, default=5e-4)
-    parser.add_argument(
+    add = parser.add_argument
+    add("--data", type=Path, required=True, metavar="PATH")
+    add("--output", type=Path, required=True, metavar="DIR")
+    add("--model", default="", metavar="NAME", help="Not the one in the settings.")
+    add("--articles", nargs="+", default=(), help="Learn from these alone.")
+    add("--exclude-articles", nargs="+", default=(), help="From all but these.")
+    add("--rank", type=int, default=16)
+    add("--epochs", type=int, default=1)
+    add("--batch", type=int, default=8)
+    add("--learning-rate", type=float, default=5e-4)
+    add(
         "--answerable", type=float, default=0.5,
         help="Share of the examples that have an answer, more than 0, less than 1.",
     )  # fmt: skip
-    parser.add_argument("--limit", type=int, metavar="N", help="N examples.")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--threads", type=int, default=os.cpu_count() or 1, help="All by default."
-    )
+    add("--limit", type=int, metavar="N", help="N examples.")
+    add("--seed", type=int, default=0)
+    add("--threads", type=int, default=os.cpu_count() or 1, help="All by default.")
 
 
 def _train_adapter(command: Command, options: dict[str, Any]) -> None:
@@ -267,17 +256,14 @@ def _train_adapter(command: Command, options: dict[str, Any]) -> None:
 
 
 def _add_reranker(parser: Parser) -> None:
-    parser.add_argument(
-        "files", type=Path, nargs="+", metavar="FILE", help="Preferences."
-    )
-    parser.add_argument(
+    add = parser.add_argument
+    add("files", type=Path, nargs="+", metavar="FILE", help="Preferences.")
+    add(
         "--held-out", type=Path, nargs="+", default=[], metavar="FILE",
         help="Preferences that stop the fit (default: those of every eighth question).",
     )  # fmt: skip
-    parser.add_argument(
-        "--output", type=Path, required=True, metavar="DIR", help="For its files."
-    )
-    parser.add_argument("--seed", type=int, default=0, help="Of all that is drawn.")
+    add("--output", type=Path, required=True, metavar="DIR", help="For its files.")
+    add("--seed", type=int, default=0, help="Of all that is drawn.")
     add_reranker_fitting(parser)
 
 
@@ -308,21 +294,19 @@ def _train_reranker(command: Command, options: dict[str, Any]) -> None:
 
 
 def _add_fit(parser: Parser) -> None:
-    parser.add_argument("--folds", type=int, default=5, help="Default: 5.")
-    parser.add_argument("--seed", type=int, default=0, help="Of folds and fits.")
+    add = parser.add_argument
+    add("--folds", type=int, default=5, help="Default: 5.")
+    add("--seed", type=int, default=0, help="Of folds and fits.")
     add_probe_fitting(parser)
     _add_registry(parser)
-    parser.add_argument(
-        "--json", type=Path, metavar="PATH", help="Also write the figures there."
-    )
+    add("--json", type=Path, metavar="PATH", help="Also write the figures there.")
 
 
 def _add_registry(parser: Parser) -> None:
-    parser.add_argument("--note", default="", help="Kept with what was fitted.")
-    parser.add_argument("--promote", action="store_true", help="Activate it at once.")
-    parser.add_argument(
-        "--output", type=Path, metavar="DIR", help="Also write its files there."
-    )
+    add = parser.add_argument
+    add("--note", default="", help="Kept with what was fitted.")
+    add("--promote", action="store_true", help="Activate it at once.")
+    add("--output", type=Path, metavar="DIR", help="Also write its files there.")
 
 
 def _write(command: Command, probe: "Probe", options: dict[str, Any]) -> None:
