@@ -1,9 +1,7 @@
 """Thresholds of adaptive policies: minimum known probability and minimum token confidence.
 
-References:
-    El-Yaniv and Wiener (2010): the risk-coverage curve. Geifman and El-Yaniv (2017),
-    arXiv 1705.08500, algorithm 2: the binary search, each step tested at delta over their
-    number. CBDR takes beta from one data set's best score instead.
+Risk-coverage curve: El-Yaniv and Wiener (2010). Binary search, each step tested at
+delta over their number: Geifman and El-Yaniv (2017), arXiv 1705.08500, algorithm 2.
 """
 
 import math
@@ -175,13 +173,13 @@ def best_threshold(watched: Sequence[Watched]) -> float:
 
 def balanced(watched: Sequence[Watched], threshold: float) -> float:
     """Return the mean of both kinds' accuracies, in [0, 1]; NaN where one is missing."""
-    rates = told_by(watched, threshold)
+    rates = separated(watched, threshold)
     if not all(rate.total for rate in rates):
         return math.nan
     return sum(rate.count / rate.total for rate in rates) / len(rates)
 
 
-def told_by(watched: Sequence[Watched], threshold: float) -> tuple[Rate, Rate]:
+def separated(watched: Sequence[Watched], threshold: float) -> tuple[Rate, Rate]:
     """Return how many positive ones were let pass, and how many others were not."""
     positive = [w for w in watched if w.is_positive]
     others = [w for w in watched if not w.is_positive]
@@ -210,7 +208,7 @@ def self_knowledge_row(
     said = "-" if math.isnan(value) else f"{value:.2f}"
     if interval:
         said += f" ({interval[0]:.2f} to {interval[1]:.2f})"
-    return f"{steering:g}", threshold, told_by(tested, threshold), said
+    return f"{steering:g}", threshold, separated(tested, threshold), said
 
 
 def self_knowledge_table(

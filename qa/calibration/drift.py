@@ -109,14 +109,14 @@ def values_of(signals: Sequence[Signals], name: str) -> FloatArray:
     return np.array([value for value in found if value is not None], np.float64)
 
 
-LEAST_LIVE = 100
-LEAST_REFERENCE = 50
+MIN_LIVE = 100
+MIN_REFERENCE = 50
 # At most so often is drift seen anywhere where there is none.
 ALPHA = 0.01
 # And a shift this small is none to act on, however surely it is seen: PSI's customary
 # mark of a moderate one, and as much of the distribution on another side.
-LEAST_PSI = 0.1
-LEAST_DISTANCE = 0.1
+MIN_PSI = 0.1
+MIN_DISTANCE = 0.1
 _BINS = 10
 _EMPTY = 0.5
 
@@ -206,13 +206,13 @@ def _measure(
 ) -> Drift | None:
     reached = [signals for signals in live if reaches(signals, name)]
     labelled = reference.measured + reference.missing
-    if len(reached) < LEAST_LIVE or labelled < LEAST_REFERENCE:
+    if len(reached) < MIN_LIVE or labelled < MIN_REFERENCE:
         return None
     values = values_of(reached, name)
     index, bins = psi(reference, values, len(reached) - len(values))
     scale = 1 / len(reached) + 1 / labelled
     distance = p_distance = None
-    if min(len(values), reference.measured) >= LEAST_REFERENCE:
+    if min(len(values), reference.measured) >= MIN_REFERENCE:
         distance = ks_distance(reference, values)
         size = 1 / (1 / len(values) + 1 / reference.measured)
         p_distance = float(kolmogorov(distance * size**0.5))
@@ -232,9 +232,9 @@ def _judged(found: Drift, p_distance: float | None, p_psi: float) -> Drift:
         found.distance is not None
         and p_distance is not None
         and p_distance <= ALPHA
-        and found.distance >= LEAST_DISTANCE
+        and found.distance >= MIN_DISTANCE
     )
-    is_shifted = p_psi <= ALPHA and found.psi >= LEAST_PSI
+    is_shifted = p_psi <= ALPHA and found.psi >= MIN_PSI
     return Drift(
         reference=found.reference,
         live=found.live,

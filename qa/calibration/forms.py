@@ -155,10 +155,8 @@ class Desk:
         """Return what differs from the base, for the models that measured the run."""
         changes = self.form.tried()
         if changes is not None and self.run:
-            changes["calibrated_embedder"] = self.run.embedder
-            changes["calibrated_language_model"] = self.run.language_model
-            changes["calibrated_retrieval"] = self.run.retrieval
-            changes["calibrated_probes"] = self.run.probes
+            for name in ("embedder", "language_model", "retrieval", "probes"):
+                changes[f"calibrated_{name}"] = getattr(self.run, name)
         return changes
 
     def query(self, **changes: object) -> str:

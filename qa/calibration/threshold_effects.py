@@ -1,7 +1,6 @@
 """What thresholds would do to labelled answers and to the traffic of the last days.
 
-Nothing is asked again. What an enforced gate kept from the language model is unknown,
-and is counted as that.
+What an enforced gate kept from the language model is counted as unknown.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -139,13 +138,10 @@ class Labelled:
         )
 
     def by_alpha(self, policy: Policy) -> tuple[ThresholdRow, ...]:
-        return tuple(
-            self._row(replace(policy, alpha=alpha), alpha, alpha == policy.alpha)
-            for alpha in sorted({*_RATIOS, policy.alpha})
-        )
+        return self._rows(policy, "alpha", _RATIOS)
 
     def by_min_verdict(self, policy: Policy) -> tuple[ThresholdRow, ...]:
-        return self._by_least(policy, "min_verdict")
+        return self._rows(policy, "min_verdict", _SHARES)
 
     def by_confidence(self, policy: Policy, name: str) -> tuple[ThresholdRow, ...]:
         """Return such rows for one of `CONFIDENCES`, abstention enforced.
@@ -155,16 +151,17 @@ class Labelled:
         """
         if np.isnan(self._table.values[name]).all():
             return ()
-        return self._by_least(replace(policy, abstention=True), CONFIDENCES[name])
+        policy = replace(policy, abstention=True)
+        return self._rows(policy, CONFIDENCES[name], _SHARES)
 
-    def _by_least(self, policy: Policy, field: str) -> tuple[ThresholdRow, ...]:
+    def _rows(
+        self, policy: Policy, field: str, values: Sequence[float]
+    ) -> tuple[ThresholdRow, ...]:
         own = getattr(policy, field)
-        changes: list[tuple[float, dict[str, Any]]] = [
-            (least, {field: least}) for least in sorted({*_SHARES, own})
-        ]
+        changes: list[dict[str, Any]] = [{field: v} for v in sorted({*values, own})]
         return tuple(
-            self._row(replace(policy, **change), least, least == own)
-            for least, change in changes
+            self._row(replace(policy, **each), each[field], each[field] == own)
+            for each in changes
         )
 
     def _row(self, policy: Policy, threshold: float, is_own: bool) -> ThresholdRow:
@@ -202,7 +199,7 @@ def _count(rows: BoolArray) -> int:
 
 
 PERIOD = timedelta(days=30)
-MOST_LOGGED = 20_000
+MAX_LOGGED = 20_000
 
 # Only names and values leave the database: a third of what is stored.
 _FLAT_SIGNALS = """(
@@ -243,7 +240,7 @@ def has_drifted() -> Subquery:
     return Subquery(looks.order_by("-checked_at", "-pk").values("has_drifted")[:1])
 
 
-def logged_of(knowledge_base: KnowledgeBase, *, most: int = MOST_LOGGED) -> Log:
+def logged_of(knowledge_base: KnowledgeBase, *, most: int = MAX_LOGGED) -> Log:
     """Return the newest live questions of the last 30 days.
 
     One query (20,000 rows take 0.4 seconds), and a second one to count if there are

@@ -1,7 +1,4 @@
-"""What a policy does with many labelled answers at once: `replay` as columns of numbers.
-
-It decides by the very steps of `qa.pipeline.replay`, for all rows at once.
-"""
+"""What a policy does with many labelled answers at once, by the steps of `replay`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

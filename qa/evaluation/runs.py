@@ -1,7 +1,7 @@
 """Runs of suites: kept question by question, so that one that is killed goes on; as a job too.
 
-A run is known by what is asked and by what decides: the suite's name and parameters (the
-data's digest among them), the policy's thresholds and the models' fingerprints.
+A run is identified by suite and parameters (the data's digest among them), the policy's
+thresholds and the models' fingerprints.
 """
 
 import hashlib

@@ -1,13 +1,9 @@
 """Training a boundary probe: whether the model answers rightly, before it writes.
 
-The state of the prompt's last token at the middle block, by a network with one hidden
-layer, on its logits, stopped early and calibrated. A question with and without notes is in
-one group, and groups are never torn apart. What is reported is out of fold, for prompts
-with and without notes apart.
-
-References:
-    CBDR, section 3.1; Ni et al. (2025), whose release applies softmax twice, so that its
-    numbers are no probabilities.
+It reads the last token of the prompt at the middle block (CBDR, section 3.1; Ni et al.
+2025, whose release applies softmax twice, so that its numbers are no probabilities). A
+question with and without notes is one group, which is never split; figures are out of
+fold.
 """
 
 import hashlib

@@ -7,7 +7,7 @@ first alone would score the second by chance, and scores both at work.
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from probes.taps import Activations, Tap
@@ -18,23 +18,15 @@ from .labelled_questions import LabelledQuestion
 
 # Prompts of like length that are answered side by side.
 _AT_ONCE: Final = 32
-_MOST_TOKENS: Final = 24
+_MAX_TOKENS: Final = 24
 
 OnProgress = Callable[[int, int], None]
 _Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True, slots=True)
-class BoundaryPrompt:
-    question: str
-    notes: tuple[str, ...]
-    references: tuple[str, ...]
-    group: str
-
-
-@dataclass(frozen=True, slots=True)
 class AnsweredPrompt:
-    prompt: BoundaryPrompt
+    prompt: LabelledQuestion
     answer: str
     is_right: bool
 
@@ -48,23 +40,18 @@ class AnsweredPrompt:
 
 def prompts_of(
     questions: Iterable[LabelledQuestion], *, notes: int | None = None
-) -> list[BoundaryPrompt]:
+) -> list[LabelledQuestion]:
     """Return for each question a prompt without notes and one for each note."""
     return [
-        BoundaryPrompt(
-            asked.question,
-            behind,
-            asked.references,
-            asked.group or normalised(asked.question),
-        )
-        for asked in questions
-        for behind in ((), *((note,) for note in asked.notes[:notes]))
+        replace(row, notes=shown, group=row.group or normalised(row.question))
+        for row in questions
+        for shown in ((), *((note,) for note in row.notes[:notes]))
     ]
 
 
 def answered(
     form: ClosedBookForm,
-    prompts: Sequence[BoundaryPrompt],
+    prompts: Sequence[LabelledQuestion],
     *,
     on_progress: OnProgress = lambda _done, _all: None,
 ) -> list[AnsweredPrompt]:
@@ -72,7 +59,7 @@ def answered(
 
     def write(rows: Sequence[tuple[int, ...]]) -> Sequence[str]:
         written = form.model.write_each(
-            rows, form.prefix(), max_tokens=_MOST_TOKENS, stop=["\n"]
+            rows, form.prefix(), max_tokens=_MAX_TOKENS, stop=["\n"]
         )
         return [one.text.strip() for one in written]
 
@@ -85,7 +72,7 @@ def answered(
 
 def states_of(
     form: ClosedBookForm,
-    prompts: Sequence[BoundaryPrompt],
+    prompts: Sequence[LabelledQuestion],
     tap: Tap,
     *,
     on_progress: OnProgress = lambda _done, _all: None,
@@ -101,7 +88,7 @@ def states_of(
 
 def _side_by_side(
     form: ClosedBookForm,
-    prompts: Sequence[BoundaryPrompt],
+    prompts: Sequence[LabelledQuestion],
     work: Callable[[Sequence[tuple[int, ...]]], Sequence[_Made]],
     on_progress: OnProgress,
 ) -> list[_Made]:

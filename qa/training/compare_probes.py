@@ -15,7 +15,7 @@ from probes.language_model import WhiteBoxModel
 from probes.models import Probe
 from probes.services import load_probe
 from probes.taps import Activations
-from qa.evaluation.metrics.intervals import Numbers, Statistic, clusters_of, differences
+from qa.evaluation.metrics.intervals import Statistic, clusters_of, differences
 from qa.evaluation.metrics.selective import Scores, rank
 from qa.exceptions import TrainingDataError
 from qa.inference.probe_runner import CONFIDENCE_BY_KIND
@@ -136,9 +136,4 @@ class _Scores:
 
 def _auroc(scores: Scores, wrong: Sequence[bool]) -> Statistic:
     ranking = rank(scores, wrong)
-
-    def auroc_of(weights: Numbers) -> Numbers:
-        found: Numbers = ranking.areas(weights)[1]
-        return found
-
-    return auroc_of
+    return lambda weights: ranking.areas(weights)[1]

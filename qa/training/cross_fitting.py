@@ -1,12 +1,9 @@
 """Cross-fitting by article: every figure is of answers that no fit behind it saw.
 
-What is right about an article can be learnt by heart, so an article's answers are all in
-one fold. A score that is made of other fitted scores (the joint one) would be judged too
-well if those had seen its test fold: they are fitted again without each pair of folds.
+An article's answers are all in one fold. For a score made of other fitted scores (the
+joint one) these are fitted again without each pair of folds.
 
-References:
-    Stone, "Cross-validatory choice and assessment of statistical predictions", JRSS B
-    36 (1974). Wolpert, "Stacked generalization", Neural Networks 5 (1992).
+Stone, JRSS B 36 (1974). Wolpert, "Stacked generalization" (1992).
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,6 @@
 """Activations on disk, found again by what was read: a broken-off run goes on from them.
 
-A folder for each model and place, in it files of a few hundred texts each. The folder
-may be deleted at any time.
+There is a folder for each model and place, which may be deleted at any time.
 """
 
 import hashlib

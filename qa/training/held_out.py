@@ -12,7 +12,6 @@ from probes.cards import Json
 from qa.evaluation.metrics.calibration_error import BINS, reliability
 from qa.evaluation.metrics.intervals import (
     Interval,
-    Numbers,
     Statistic,
     bootstrap,
     mean,
@@ -85,12 +84,7 @@ def _calibration_error(
     places = np.minimum((confidences * BINS).astype(np.intp), BINS - 1)
     inside = np.eye(BINS, dtype=np.float32)[places]
     gaps = ((right - confidences)[:, None] * inside).astype(np.float32)
-
-    def error_of(weights: Numbers) -> Numbers:
-        found: Numbers = np.abs(weights @ gaps).sum(axis=1) / weights.sum(axis=1)
-        return found
-
-    return error_of
+    return lambda weights: np.abs(weights @ gaps).sum(axis=1) / weights.sum(axis=1)
 
 
 def as_text(figure: Json) -> str:

@@ -1,9 +1,8 @@
 """Finding out which past questions the language model answers rightly by itself.
 
-What a review says of an answer from evidence says nothing of what the model knows without
-it. So the model is asked again without any evidence, and what it says is held against what
-the reviews hold to be right: the answer that was right, the ideal one, or the entry that
-was made of it. An answer that rested on the model's own knowledge was judged itself.
+Reviews of an answer from evidence do not say so. The model is asked again without
+evidence, and its answer is compared with the right answer, the ideal one, or the entry
+that was made of it. An unsourced answer was judged itself.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,8 +1,7 @@
 """Preferences of a language model (how each note moves its boundary probe) and rerankers.
 
-References:
-    CBDR, section 3.2, equation 5: the confidence shift. Here with a margin, since a
-    shift around 0 is noise and not a preference.
+The confidence shift of CBDR, section 3.2, equation 5, with a margin, since a shift
+around 0 is noise.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,8 +1,7 @@
 """Training a probe: from labelled drafts to files, with what it is worth.
 
-Everything is split by group (an article): what is right about one can be learnt by heart.
-What is reported is out of fold; the probe itself is then fitted on all groups but those
-that stop its fit and set its temperature.
+Everything is split by group (an article), and figures are out of fold; the probe itself
+is fitted on all groups but those that stop its fit and set its temperature.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -16,9 +16,9 @@ from qa.pipeline.rules import SignalRow, Trust
 from .values import p_values
 
 # Learning from more combinations takes longer and finds no better ones.
-_MOST_COMBINATIONS = 8_000
-_MOST_OF_ONE = 400
-_MOST_FINE = 3  # signals whose grid is fine enough
+_MAX_COMBINATIONS = 8_000
+_MAX_OF_ONE = 400
+_MAX_FINE = 3  # signals whose grid is fine enough
 _DECIMALS = 6
 
 
@@ -50,11 +50,11 @@ def candidates(
     tried in finer steps too, the others letting all pass.
     """
     tried: dict[tuple[float, ...], None] = {}
-    counts = (len(scores), 2, 1) if len(scores) > _MOST_FINE else (len(scores),)
+    counts = (len(scores), 2, 1) if len(scores) > _MAX_FINE else (len(scores),)
     for count in counts:
         chosen = [set(names) for names in combinations(scores, count)]
-        each = _MOST_COMBINATIONS / len(chosen)
-        size = min(_MOST_OF_ONE, int(each ** (1 / count)))
+        each = _MAX_COMBINATIONS / len(chosen)
+        size = min(_MAX_OF_ONE, int(each ** (1 / count)))
         axes = {
             name: thresholds_of(table.values[name], score, size)
             for name, score in scores.items()

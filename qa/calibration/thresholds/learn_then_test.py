@@ -1,8 +1,7 @@
 """Thresholds whose risk is at most epsilon with confidence 1 - delta: learn then test, SGR.
 
-Of thousands of combinations the one with the fewest errors on some hundred answers was
-mostly lucky. A model of few parameters is not, though it may be wrong in shape; half of
-each orders better than either. No promise rests on it: what is tested are counts.
+Of thousands of combinations the one with the fewest errors was mostly lucky, so half of
+what orders them is a model of few parameters. What is tested are counts.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,11 +1,7 @@
 """Whether a probability means what it says: of answers at 0.8, are 80 % right?
 
-References:
-    Naeini, Cooper and Hauskrecht, "Obtaining well calibrated probabilities using
-    Bayesian binning", AAAI 2015: ECE. Nguyen and O'Connor, "Posterior calibration and
-    exploratory analysis for natural language processing models", EMNLP 2015: bins of
-    equal mass. Brier, "Verification of forecasts expressed in terms of probability",
-    Monthly Weather Review 78 (1950).
+ECE: Naeini, Cooper and Hauskrecht (AAAI 2015). Bins of equal mass: Nguyen and O'Connor
+(EMNLP 2015). Brier score: Brier, Monthly Weather Review 78 (1950).
 """
 
 from collections.abc import Sequence

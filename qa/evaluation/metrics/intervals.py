@@ -1,11 +1,7 @@
 """Rates and differences with their intervals, and tests of two runs on one set.
 
-References:
-    E. B. Wilson, "Probable inference, the law of succession, and statistical inference",
-    JASA 22 (1927). McNemar, "Note on the sampling error of the difference between
-    correlated proportions or percentages", Psychometrika 12 (1947), in its exact binomial
-    form. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian
-    Journal of Statistics 6 (1979).
+Wilson, JASA 22 (1927). McNemar, Psychometrika 12 (1947), in its exact binomial form.
+Holm, Scandinavian Journal of Statistics 6 (1979).
 """
 
 import math

@@ -1,13 +1,10 @@
 """Answering selectively: how risk grows as a score lets more answers through, and F1.
 
-A score ranks answers by trust, higher is better. Equal scores are one step: a threshold
-lets all of them through or none, so that no result depends on the order of the rows. A
-missing score (None) is the least trusted.
+Higher scores are more trusted, a missing one (None) is least. Equal scores are one
+step, so that no result depends on the order of the rows.
 
-References:
-    El-Yaniv and Wiener, "On the foundations of noise-free selective classification",
-    JMLR 11 (2010): risk and coverage. Geifman, Uziel and El-Yaniv, "Bias-reduced
-    uncertainty estimation for deep neural classifiers", ICLR 2019: AURC, E-AURC.
+Risk and coverage: El-Yaniv and Wiener, JMLR 11 (2010). AURC, E-AURC: Geifman, Uziel and
+El-Yaniv (ICLR 2019).
 """
 
 from collections.abc import Sequence

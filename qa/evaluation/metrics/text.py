@@ -1,9 +1,7 @@
 """How near an answer's text is to the right ones.
 
-References:
-    Rajpurkar et al., "Know what you don't know: unanswerable questions for SQuAD", ACL
-    2018: exact match and token F1, normalised and counted as its evaluation script does.
-    Lin, "ROUGE: a package for automatic evaluation of summaries", 2004: ROUGE-L.
+Exact match and token F1 as in SQuAD 2.0's evaluation script: Rajpurkar et al. (ACL
+2018). ROUGE-L: Lin (2004).
 """
 
 import re

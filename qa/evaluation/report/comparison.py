@@ -9,7 +9,6 @@ import numpy as np
 from qa.evaluation.judging import Judged
 from qa.evaluation.metrics.intervals import (
     Difference,
-    Numbers,
     Statistic,
     differences,
     mcnemar,
@@ -118,12 +117,7 @@ def _mean_of(name: str) -> Callable[[Columns], Statistic]:
 
 def _aurc(values: Scores, wrong: Sequence[bool]) -> Statistic:
     ranking = rank(values, wrong)
-
-    def aurc(weights: Numbers) -> Numbers:
-        area: Numbers = ranking.areas(weights)[0]
-        return area
-
-    return aurc
+    return lambda weights: ranking.areas(weights)[0]
 
 
 def _difference(name: str, found: Difference) -> Part:

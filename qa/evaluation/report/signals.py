@@ -1,7 +1,6 @@
 """What stored signals are worth: each as a score of trust, and together through the gates.
 
-A gate that was enforced hides what is behind it. Where that happened no figure is made up:
-run the suite with every gate in shadow to know.
+Where an enforced gate hid what is behind it, no figure is made up: run it in shadow.
 """
 
 from collections.abc import Sequence

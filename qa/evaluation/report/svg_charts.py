@@ -1,7 +1,7 @@
 """How every plot is drawn: no colour, font or time of day depends on the machine.
 
-matplotlib is imported where something is drawn and nowhere else: a web server that never
-draws never loads it. Nothing of pyplot is used, which keeps every figure it has made.
+matplotlib is imported where something is drawn, and without pyplot, which keeps every
+figure it has made.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Public sets of questions about the world: the open-domain sets, SelfAware and clinc-oos.
+"""Public sets of questions: the open-domain sets, SelfAware and clinc-oos.
 
-References:
-    Larson et al., "An Evaluation Dataset for Intent Classification and Out-of-Scope
-    Prediction" (EMNLP 2019).
+CLINC150: Larson et al., "An Evaluation Dataset for Intent Classification and
+Out-of-Scope Prediction" (EMNLP 2019).
 """
 
 import json

@@ -1,8 +1,7 @@
 """The suite "scifact": how well a search ranks what is relevant; no model is asked.
 
-References:
-    Järvelin and Kekäläinen, "Cumulated gain-based evaluation of IR techniques", ACM
-    TOIS 20 (2002): nDCG; here with linear gains, as trec_eval and BEIR have it.
+nDCG: Järvelin and Kekäläinen, ACM TOIS 20 (2002); with linear gains, as in trec_eval
+and BEIR.
 """
 
 import csv

@@ -1,8 +1,6 @@
 """The suite "squad2": answerable and unanswerable questions about the same articles.
 
-References:
-    Rajpurkar, Jia, Liang: "Know What You Don't Know: Unanswerable Questions for SQuAD"
-    (ACL 2018).
+Rajpurkar, Jia, Liang: "Know What You Don't Know" (ACL 2018).
 """
 
 import hashlib

@@ -21,7 +21,7 @@ from qa.evaluation.metrics.text import contains_gold
 from qa.exceptions import EvaluationDataError
 from qa.inference.closed_book_form import ClosedBookForm
 from qa.training.boundary import BoundaryTraining, train_boundary
-from qa.training.boundary_prompts import BoundaryPrompt, answered, prompts_of
+from qa.training.boundary_prompts import answered, prompts_of
 from qa.training.labelled_questions import LabelledQuestion
 from qa.training.preferences import Shifts, base_of, preferences_of, shifts_of
 from studies.cbdr.timing.curve import retrieval_curve, retrieves
@@ -195,7 +195,7 @@ def _answers(
     ranked = [_ranked(encoder, q.question, q.notes)[0] for q in questions]
     # The two orders often begin with the same note, which is read once.
     prompts = dict.fromkeys(
-        BoundaryPrompt(q.question, notes, q.references, q.group)
+        replace(q, notes=notes)
         for q, one, other in zip(questions, found, ranked, strict=True)
         for notes in ((), (one,), (other,))
     )

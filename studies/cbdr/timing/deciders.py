@@ -24,7 +24,8 @@ from qa.pipeline.monitored_words import new_words, word_keys
 from qa.pipeline.refusal_detector import is_refusal
 from qa.pipeline.values import Question
 from qa.training.boundary import BoundaryTraining, train_boundary
-from qa.training.boundary_prompts import AnsweredPrompt, BoundaryPrompt
+from qa.training.boundary_prompts import AnsweredPrompt
+from qa.training.labelled_questions import LabelledQuestion
 from studies.study import OnProgress
 
 from .asking import Row
@@ -151,7 +152,9 @@ def prompts_of(
                 row = found[one.case.id]
                 answer, notes = row["answer"], tuple(row.get("notes", ()))
                 case = one.case
-                prompt = BoundaryPrompt(case.question, notes, case.references, case.id)
+                prompt = LabelledQuestion(
+                    case.question, case.references, notes, case.id
+                )
                 rows.append(AnsweredPrompt(prompt, answer, one.is_right(answer)))
     return rows
 

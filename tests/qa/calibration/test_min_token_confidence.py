@@ -14,7 +14,7 @@ from qa.calibration.adaptive_thresholds import (
     balanced,
     best_threshold,
     self_knowledge_row,
-    told_by,
+    separated,
     watch,
 )
 from qa.evaluation.cases import Case
@@ -60,7 +60,7 @@ def test_the_threshold_that_parts_both_kinds_is_found():
 
     assert -1.0 < threshold < 1.0
     assert balanced(CLEAR, threshold) == 1.0
-    passed, held = told_by(CLEAR, threshold)
+    passed, held = separated(CLEAR, threshold)
     assert (passed.count, passed.total, held.count, held.total) == (3, 3, 3, 3)
 
 

@@ -1,13 +1,14 @@
 """Made-up answered prompts whose labels a model's insides can tell."""
 
-from qa.training.boundary_prompts import AnsweredPrompt, BoundaryPrompt
+from qa.training.boundary_prompts import AnsweredPrompt
+from qa.training.labelled_questions import LabelledQuestion
 
 
 def row(number: int, *, is_right: bool, notes: tuple[str, ...] = (), group: str = ""):
     """Return a prompt whose last words before the answer tell whether it is right."""
     mark = "aaaa" if is_right else "zzzz"
-    prompt = BoundaryPrompt(
-        f"q{number} {mark}", tuple(f"{note} {mark}" for note in notes), ("x",),
+    prompt = LabelledQuestion(
+        f"q{number} {mark}", ("x",), tuple(f"{note} {mark}" for note in notes),
         group or f"g{number // 3 % 12}",
     )  # fmt: skip
     return AnsweredPrompt(prompt, "x" if is_right else "y", is_right)

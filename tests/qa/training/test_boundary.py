@@ -23,7 +23,7 @@ from qa.inference.closed_book_form import FORM, ClosedBookForm
 from qa.inference.known_by_probe import SelfKnowledgeByProbe
 from qa.pipeline.values import Question
 from qa.training.boundary import SETTINGS, BoundaryTraining, train_boundary
-from qa.training.boundary_prompts import BoundaryPrompt, answered, prompts_of, states_of
+from qa.training.boundary_prompts import answered, prompts_of, states_of
 from qa.training.labelled_questions import (
     LabelledQuestion,
     Questions,
@@ -89,7 +89,7 @@ def test_what_nothing_can_be_learnt_from_is_refused(form):
 
 
 def test_states_are_those_before_the_first_answer_token(form):
-    prompt = BoundaryPrompt("who?", ("A note.",), ("x",), "g")
+    prompt = LabelledQuestion("who?", ("x",), ("A note.",), "g")
 
     (read,) = states_of(form, [prompt], Tap(1))
 
