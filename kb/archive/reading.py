@@ -28,8 +28,7 @@ from .format import (
     parse_manifest,
 )
 
-MANIFEST_LIMIT = 1024 * 1024
-"""Most bytes of a manifest."""
+MANIFEST_LIMIT = 1024 * 1024  # most bytes of a manifest
 LINE_LIMIT = 1024 * 1024
 """Most bytes of a line; the longest entry there can be takes a tenth of it."""
 _EXPANSION_LIMIT = 200

@@ -133,8 +133,7 @@ def find_entry_conflicts(
     _write(entry, judged, known, version)
     if is_complete:
         JudgedEntry.objects.update_or_create(
-            entry_id=entry.pk,
-            defaults={"revision": _revision(entry), "model": version},
+            entry_id=entry.pk, defaults={"revision": _revision(entry), "model": version}
         )
     found = Conflict.objects.open().of_entry(entry_id).select_related("first", "second")
     return tuple(sorted(found, key=lambda c: (c.kind != Kind.CONTRADICTION, -c.score)))
@@ -183,10 +182,7 @@ def _is_comparable(entry: Entry) -> bool:
 
 
 def _judge_neighbours(
-    entry: Entry,
-    model: EmbeddingModel,
-    known: Sequence[Conflict],
-    opinions: Opinions,
+    entry: Entry, model: EmbeddingModel, known: Sequence[Conflict], opinions: Opinions
 ) -> list[JudgedPair]:
     """Judge the entry against its nearest and against what it was in conflict with."""
     statement = _NEIGHBOURS.format(

@@ -119,10 +119,6 @@ def _other_kind(question: str, other: str) -> bool:
     return all(kinds) and kinds[0] != kinds[1]
 
 
-# The judgement: two small logistic models over the signals, whose weights can be
-# read.
-
-
 SAME_MATTER: Final = (
     "distance", "overlap", "containment", "slots", "names", "subjects", "fronts",
     "scopes", "kinds", "shared_dimension", "lone_dimension", "length", "agreeing",
@@ -186,11 +182,7 @@ def measure_signals(
 
 
 def judge(
-    first: Statement,
-    second: Statement,
-    *,
-    distance: float,
-    model: Model = MODEL,
+    first: Statement, second: Statement, *, distance: float, model: Model = MODEL
 ) -> Judgement:
     """Judge what two entries are to each other; the same whichever comes first.
 

@@ -176,10 +176,7 @@ def _overlaps(ours: frozenset[str], theirs: frozenset[str]) -> tuple[float, floa
     shared = len(ours & theirs)
     union = len(ours | theirs)
     fewest = min(len(ours), len(theirs))
-    return (
-        shared / union if union else 0.0,
-        shared / fewest if fewest else 0.0,
-    )
+    return (shared / union if union else 0.0, shared / fewest if fewest else 0.0)
 
 
 def _slots(

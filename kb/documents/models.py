@@ -8,8 +8,7 @@ from django.db.models import Q
 
 from kb.audiences.models import Audience
 
-MAX_REVIEW_INTERVAL = 3_650
-"""Days; the longest interval between two reviews, ten years."""
+MAX_REVIEW_INTERVAL = 3_650  # days; the longest interval between two reviews, ten years
 REVIEW_INTERVAL_LIMITS = (MinValueValidator(1), MaxValueValidator(MAX_REVIEW_INTERVAL))
 
 

@@ -37,13 +37,7 @@ BATCH = 32  # texts; larger ones gain nothing on a CPU and make a question wait 
 
 _BACKEND = "sentence-transformers/torch"
 _DTYPE = "float32"
-_IDENTITY_FILES = (
-    "*.safetensors",
-    "*.json",
-    "vocab.txt",
-    "merges.txt",
-    "*.model",
-)
+_IDENTITY_FILES = ("*.safetensors", "*.json", "vocab.txt", "merges.txt", "*.model")
 # Kept beside a model without being read when it is loaded.
 _IGNORED_FILES = frozenset({"data_config.json", "model_card.json"})
 

@@ -20,9 +20,7 @@ class EmbeddingModel(models.Model):
         max_length=300, help_text='"bundled", or a sentence-transformers name or path.'
     )
     fingerprint = models.CharField(
-        max_length=64,
-        unique=True,
-        help_text="Digest of weights, backend and dtype.",
+        max_length=64, unique=True, help_text="Digest of weights, backend and dtype."
     )
     dimensions = models.PositiveIntegerField()
     state = models.CharField(

@@ -109,9 +109,6 @@ def embed_question(text: str, *, reload: bool = False) -> QuestionVector:
     )
 
 
-# The vectors of entries, written in the transaction that writes the entries.
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedVectors:
     """Vectors made before the transaction that writes them, by embedded text."""

@@ -220,10 +220,7 @@ def _write(texts: _Texts, vectors: np.ndarray, *, model: EmbeddingModel) -> int:
         current = dict(cursor.fetchall())
     rows = [
         EntryEmbedding(
-            entry_id=entry_id,
-            model=model,
-            vector=vector,
-            text_sha256=text_sha256(text),
+            entry_id=entry_id, model=model, vector=vector, text_sha256=text_sha256(text)
         )
         for (entry_id, text), vector in zip(texts, vectors, strict=True)
         if current.get(entry_id) == text

@@ -104,9 +104,7 @@ class ProposalAdmin(FixedRowsAdmin):
         if not self.has_propose_permission(request):
             raise PermissionDenied
         form = EnrichmentForm(
-            request.POST or None,
-            user=caller(request),
-            initial=take_seeds(request),
+            request.POST or None, user=caller(request), initial=take_seeds(request)
         )
         if request.method == "POST" and form.is_valid():
             job = start_enrichment(form.plan, by=caller(request))

@@ -46,13 +46,9 @@ def is_faithful(sentence: str, question: str, answer: str) -> bool:
     return len(added & words) * 2 >= len(added)
 
 
-# How far a model's answer may be believed: what it says of it, and what it does.
-
-
 MAX_UNREVIEWED_CONFIDENCE: Final = 0.6
 """Confidence of an answer that all signals are sure of, before anybody reviewed any."""
-MIN_CONFIDENCE: Final = 0.02
-"""No entry has less: the hard gate divides by it."""
+MIN_CONFIDENCE: Final = 0.02  # no entry has less: the hard gate divides by it
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +66,7 @@ def token_likelihood(log_probability: float | None) -> float | None:
 
 
 def measure_agreement(
-    answer: str,
-    samples: Sequence[str | None],
-    vectors: Sequence[np.ndarray],
+    answer: str, samples: Sequence[str | None], vectors: Sequence[np.ndarray]
 ) -> float:
     """Return how far the samples say what the answer does, in [0, 1].
 
@@ -99,9 +93,6 @@ def unreviewed_confidence(signals: Signals) -> float:
     if signals.likelihood is not None:
         known.append(signals.likelihood)
     return max(MIN_CONFIDENCE, MAX_UNREVIEWED_CONFIDENCE * min(known))
-
-
-# The three agents at work, on a batch of questions at a time.
 
 
 TEMPERATURE: Final = 0.7

@@ -81,9 +81,7 @@ class NewEnrichmentSerializer(StrictSerializer):
     knowledge_base = KnowledgeBaseField()
     audience = AudienceField(help_text="Who may see what is proposed.")
     seeds = serializers.ListField(
-        child=StrictCharField(max_length=SEED_LIMIT),
-        min_length=1,
-        max_length=MAX_SEEDS,
+        child=StrictCharField(max_length=SEED_LIMIT), min_length=1, max_length=MAX_SEEDS
     )
     per_seed = StrictIntegerField(
         min_value=0,

@@ -183,9 +183,6 @@ SENTENCES: Final = Form(
 )  # fmt: skip
 
 
-# From what a model wrote to values that may be used; what can't be read is nothing.
-
-
 _MAX_REPLY = 20_000
 # Control and format characters, halves of surrogate pairs, private use, unassigned.
 _NO_TEXT = frozenset(("Cc", "Cf", "Cs", "Co", "Cn"))
@@ -244,9 +241,6 @@ def _validator(form: Form) -> jsonschema.Draft202012Validator:
 
 def _refuse(name: str) -> object:
     raise ValueError(name)
-
-
-# What enrichment asks of a language model, whichever it is.
 
 
 @dataclass(frozen=True, slots=True)

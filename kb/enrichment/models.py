@@ -97,7 +97,7 @@ class Proposal(models.Model):
         indexes = [
             models.Index(
                 fields=["knowledge_base", "state", "-created_at"], name="proposal_queue"
-            ),
+            )
         ]
         constraints = [
             models.UniqueConstraint(

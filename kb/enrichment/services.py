@@ -97,9 +97,6 @@ def _features(signals: Signals) -> tuple[float, float, float, float]:
     )
 
 
-# Enriching a knowledge base: from seed questions to proposals, batch by batch.
-
-
 MAX_SEEDS: Final = 2_000
 MAX_PROPOSALS: Final = 10_000
 MAX_PER_SEED: Final = 20

@@ -30,8 +30,7 @@ from kb.tags.models import Tag
 from .revisions import lock_all, mark, record, refuse_retired, restore, retire, verify
 from .values import check_interval, clean_reason
 
-BATCH = 500
-"""Entries of one transaction."""
+BATCH = 500  # entries of one transaction
 
 
 class Action(StrEnum):
@@ -183,12 +182,8 @@ def _save(entries: Collection[Entry], *, at: datetime) -> None:
         Entry.objects.filter(pk__in=ids).update(**fields, updated_at=at)
 
 
-# Bulk changes too large for one request, as jobs that survive a killed worker.
-
-
 KIND = "kb.change_entries"
-MAX_ENTRIES = 100_000
-"""Entries of one change; their ids are kept with the job."""
+MAX_ENTRIES = 100_000  # entries of one change; their ids are kept with the job
 
 _KEPT_FAILURES = 100
 

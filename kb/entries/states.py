@@ -85,9 +85,6 @@ def erase_entry(*, entry_id: int) -> None:
     entry.delete()
 
 
-# Going back to what an entry said before, as a change like any other.
-
-
 @transaction.atomic
 def restore_revision(
     *,

@@ -22,8 +22,7 @@ from kb.text.cleaning import clean_line, clean_text
 TEXT_LIMIT = 8000
 QUESTION_LIMIT = 1000
 REASON_LIMIT = 300
-UNVERIFIED_CONFIDENCE = 0.8
-"""What a hand-written entry gets until a person verified it."""
+UNVERIFIED_CONFIDENCE = 0.8  # what a hand-written entry gets until a person verified it
 
 INTERNAL = frozenset({"id", "place", "source_key", "source_digest", "search_vector"})
 """Fields that nobody is shown."""

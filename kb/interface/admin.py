@@ -88,9 +88,6 @@ class RefusedDeletionAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no
         return HttpResponseRedirect(request.path)
 
 
-# Forms whose services say what is wrong before anything is saved.
-
-
 class ServiceForm(forms.ModelForm):  # type: ignore[type-arg]  # not at run time
     """A form whose `write` calls services, and is rehearsed when the form is cleaned.
 

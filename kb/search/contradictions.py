@@ -16,9 +16,7 @@ def contradictions_between(entry_ids: Sequence[int]) -> tuple[Contradiction, ...
     rows = (
         Conflict.objects.open()
         .filter(
-            kind=Conflict.Kind.CONTRADICTION,
-            first__in=entry_ids,
-            second__in=entry_ids,
+            kind=Conflict.Kind.CONTRADICTION, first__in=entry_ids, second__in=entry_ids
         )
         .order_by("-score", "pk")
         .values_list(

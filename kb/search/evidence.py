@@ -82,9 +82,6 @@ def _read_common_words() -> tuple[str, ...]:
     return ()
 
 
-# One look for evidence: by distance and by words, fused into one order.
-
-
 _FUSION_K = 60
 _EF_SEARCH = 200
 _DEEP_EF_SEARCH = 400

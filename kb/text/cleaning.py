@@ -54,9 +54,6 @@ def _too_long(field: str, length: int, limit: int) -> InvalidKnowledgeError:
     )
 
 
-# Cells of CSV and TSV files that a spreadsheet shows and never runs.
-
-
 # Blanks before the sign do not hold every spreadsheet off; the wide forms of the signs
 # are folded into the plain ones by some.
 _FORMULA = re.compile(r"'*(?:[\t\r\n]|\s*[=+\-@\uff1d\uff0b\uff0d\uff20])")

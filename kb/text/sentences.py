@@ -21,8 +21,7 @@ from .vocabulary import (
 )
 from .words import Span, Word, read_words
 
-MAX_CHARACTERS = 1_200
-"""Characters of a group; a longer sentence stays whole."""
+MAX_CHARACTERS = 1_200  # characters of a group; a longer sentence stays whole
 
 _UNKNOWN_LANGUAGE = "en"  # its rules are the library's fallback for most languages
 # A sentence that begins so points at the one before it.

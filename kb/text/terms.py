@@ -212,9 +212,6 @@ def _without_list_numbers(text: str) -> str:
     return _LIST_MARK.sub(replacement, text)
 
 
-# Whether a question asks about what changes: what a model learnt may be out of date.
-
-
 _WORDS: Final = {
     "en": (
         r"now", r"nowadays", r"today(?:'s|s)?", r"tonight", r"tomorrow", r"yesterday",

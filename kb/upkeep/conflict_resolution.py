@@ -69,9 +69,7 @@ def override_conflict(
     note = _clean(reason, required=True)
     change = retire_entry if retire else mark_for_review
     change(
-        entry_id=other,
-        by=by,
-        reason=f"Entry {keep} is right: {note}"[:REASON_LIMIT],
+        entry_id=other, by=by, reason=f"Entry {keep} is right: {note}"[:REASON_LIMIT]
     )
     if Entry.objects.filter(pk=keep, state=Entry.State.NEEDS_REVIEW).exists():
         verify_entry(entry_id=keep, by=by, reason=note)

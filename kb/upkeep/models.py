@@ -39,10 +39,7 @@ class Upkeep(models.Model):
     )
     postponed_until = models.DateTimeField(null=True)
     postponed_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        on_delete=models.SET_NULL,
-        null=True,
-        related_name="+",
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
     )
     due_at = GeneratedField(
         # The database's least and greatest leave out what is null.

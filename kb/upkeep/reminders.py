@@ -27,8 +27,7 @@ from kb.upkeep.models import Reminder
 logger = logging.getLogger(__name__)
 
 KIND = "kb.remind_owners"
-NAMED = 20
-"""Entries that a mail names; it counts the others."""
+NAMED = 20  # entries that a mail names; it counts the others
 
 _MOST = 10_000  # events of one mail; what is beyond comes with the next
 

@@ -134,11 +134,7 @@ def unverify_overdue(knowledge_base: KnowledgeBase, *, limit: int = BATCH) -> in
     return change_entries(ids, change, by=None, may_verify=False).changed
 
 
-# What is due for review, as a person may see it: pages of the queue and its sizes.
-
-
-COUNTED = 1_000
-"""How far sizes are counted."""
+COUNTED = 1_000  # how far sizes are counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +181,6 @@ def sizes(user: User, *, at: datetime, mine: bool) -> dict[Reason, int]:
         .count()
         for reason in Reason
     }
-
-
-# What is counted of an entry's use; who knows the answers hands the counts in.
 
 
 _ADD = """

@@ -104,8 +104,7 @@ _BY_SUFFIX = {
     ".pdf": Format.PDF,
     ".docx": Format.DOCX,
 }
-SUFFIXES = tuple(_BY_SUFFIX)
-"""The endings of file names that are understood."""
+SUFFIXES = tuple(_BY_SUFFIX)  # the endings of file names that are understood
 
 _PACKED = {Format.PDF, Format.DOCX}
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")

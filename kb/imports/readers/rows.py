@@ -120,8 +120,7 @@ def check_columns(row: Mapping[str, str]) -> None:
     )
 
 
-MAX_LINE = 4 * 1024 * 1024
-"""Characters."""
+MAX_LINE = 4 * 1024 * 1024  # characters
 
 _READERS = {"text": read_text, "markdown": read_markdown, "html": read_html}
 _TEXTS = ("id", "key", "question", "answer", "text", "title", "source", "format")
