@@ -38,8 +38,8 @@ def measure(first: Sentence, second: Sentence) -> Measured:
     only_theirs = [at for at in second.content if second.words[at].stem not in ours]
     antonyms = list(_antonyms(first, second, only_ours, only_theirs))
     turned = {position for pair in antonyms for position in (pair[0],)}
-    values = _compared(first.quantities, second.quantities)
-    axes = _axes(first, second)
+    values, agreeing = _compared(first.quantities, second.quantities)
+    poles, agreeing_poles = _axes(first, second)
     denied = first.is_denied != second.is_denied
     overlap, containment = _overlaps(ours, theirs)
     dimensions = _dimensions(first), _dimensions(second)
@@ -54,37 +54,27 @@ def measure(first: Sentence, second: Sentence) -> Measured:
         "shared_dimension": float(bool(dimensions[0] & dimensions[1])),
         "lone_dimension": float(len(dimensions[0] ^ dimensions[1]) > 0),
         "length": _length(first, second),
-        "value": float(min(sum(q.dimension != "count" for q, _ in values.clashing), 2)),
-        "count": float(min(sum(q.dimension == "count" for q, _ in values.clashing), 2)),
-        "agreeing": float(min(values.agreeing, 2)),
+        "value": float(min(sum(q.dimension != "count" for q, _ in values), 2)),
+        "count": float(min(sum(q.dimension == "count" for q, _ in values), 2)),
+        "agreeing": float(min(agreeing, 2)),
         "negation": float(denied),
-        "axis": float(min(len(axes.clashing), 2)),
-        "axis_agreeing": float(min(axes.agreeing, 2)),
+        "axis": float(min(len(poles), 2)),
+        "axis_agreeing": float(min(agreeing_poles, 2)),
         "antonym": float(min(len(antonyms), 2)),
     }
     clashes = [
-        *(_value_clash(a, b) for a, b in values.clashing),
+        *(_value_clash(a, b) for a, b in values),
         *(_pair_clash("antonym", first, second, a, b) for a, b in antonyms),
-        *(_pair_clash("axis", first, second, a, b) for a, b in axes.clashing),
+        *(_pair_clash("axis", first, second, a, b) for a, b in poles),
         *([_negation_clash(first, second)] if denied else []),
     ]
     return Measured(numbers, tuple(clashes))
 
 
-@dataclass(frozen=True, slots=True)
-class _Values:
-    clashing: tuple[tuple[Quantity, Quantity], ...]
-    agreeing: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Axes:
-    clashing: tuple[tuple[int, int], ...]
-    agreeing: int
-
-
-def _compared(ours: Sequence[Quantity], theirs: Sequence[Quantity]) -> _Values:
-    """Pair quantities that agree; of what is left, pair those of one dimension."""
+def _compared(
+    ours: Sequence[Quantity], theirs: Sequence[Quantity]
+) -> tuple[list[tuple[Quantity, Quantity]], int]:
+    """Return pairs of one dimension that clash, and how many agree."""
     left, right = list(ours), list(theirs)
     agreeing = 0
     for one in ours:
@@ -101,7 +91,7 @@ def _compared(ours: Sequence[Quantity], theirs: Sequence[Quantity]) -> _Values:
         if other is not None:
             right.remove(other)
             clashing.append((one, other))
-    return _Values(tuple(clashing), agreeing)
+    return clashing, agreeing
 
 
 def _comparable(one: Quantity, other: Quantity) -> bool:
@@ -112,11 +102,12 @@ def _comparable(one: Quantity, other: Quantity) -> bool:
     return True
 
 
-def _axes(first: Sentence, second: Sentence) -> _Axes:
+def _axes(first: Sentence, second: Sentence) -> tuple[list[tuple[int, int]], int]:
+    """Return the positions of poles that clash, and how many axes agree."""
     both = first.poles.keys() & second.poles.keys()
     apart = [a for a in both if first.poles[a][0] != second.poles[a][0]]
     places = sorted((first.poles[a][1], second.poles[a][1]) for a in apart)
-    return _Axes(tuple(places), len(both) - len(apart))
+    return places, len(both) - len(apart)
 
 
 def _antonyms(

@@ -98,7 +98,7 @@ def tidy_vectors(run: JobRun) -> dict[str, object]:
         vector_index.drop(model)
         while True:
             with run.step() as step:
-                # Whoever makes it a candidate again waits, and embeds what is gone.
+                # A job that makes it a candidate again waits, and embeds what is gone.
                 still = EmbeddingModel.objects.select_for_update(no_key=True).filter(
                     pk=model.pk, state=EmbeddingModel.State.RETIRED
                 )

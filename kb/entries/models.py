@@ -28,9 +28,6 @@ class EntryQuerySet(models.QuerySet["Entry"]):
     def current(self, at: datetime) -> Self:
         return self.filter(Q(valid_until__isnull=True) | Q(valid_until__gt=at))
 
-    def for_audiences(self, audience_ids: tuple[int, ...]) -> Self:
-        return self.filter(audience_id__in=audience_ids)
-
     def expired(self, at: datetime) -> Self:
         return self.filter(valid_until__lte=at)
 
