@@ -90,16 +90,3 @@ def set_role(user: User, *, role: Role) -> None:
         user.groups.add(Group.objects.get(name=role.value))
         user.is_staff = user.is_superuser or role != Role.AGENT
         user.save(update_fields=["is_staff"])
-
-
-# Writes: users with a role, and their tokens.
-
-
-__all__ = [
-    "IssuedToken",
-    "create_token",
-    "create_user",
-    "revoke_token",
-    "set_role",
-    "sign_in_for_token",
-]

@@ -89,7 +89,7 @@ def client_address(request: Request | HttpRequest) -> str:
 def login_wait(
     request: Request | HttpRequest, username: str, *, counted: bool
 ) -> float | None:
-    """Tell how long a sign-in must wait: by name and address, and by address alone.
+    """Return how long a sign-in must wait: by name and address, and by address alone.
 
     The first bounds guesses at a password, the second guesses at many names.
     """

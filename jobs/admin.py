@@ -8,10 +8,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.html import format_html
-from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 
-from accounts.admin_parts import confirmed
+from accounts.admin_parts import ReadOnlyAdmin, confirmed
 from accounts.exceptions import NescioError
 from accounts.roles import Role, has_role
 from jobs.models import Job
@@ -26,7 +25,7 @@ _COLOURS = {
 
 
 @admin.register(Job)
-class JobAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+class JobAdmin(ReadOnlyAdmin):
     list_display = [
         "kind",
         "shown_state",
@@ -54,19 +53,6 @@ class JobAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
             },
         ),
     ]  # fmt: skip
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(
-        self, request: HttpRequest, obj: Job | None = None
-    ) -> bool:
-        return False
-
-    def has_delete_permission(
-        self, request: HttpRequest, obj: Job | None = None
-    ) -> bool:
-        return False
 
     def has_steer_permission(
         self, request: HttpRequest, object_id: str | None = None

@@ -96,19 +96,16 @@ class JobRun:
         row is locked meanwhile, and a step that is silent towards the database for 30 s
         is broken off.
         """
-        self._raise_if_stopping()
+        if self._is_stopping():
+            raise JobInterruptedError(
+                f"Job {self.job_id} stops after {self.done} for the worker shuts down."
+            )
         step = Step(self.done, self.total, self.cursor)
         with transaction.atomic(durable=True):
             self._lock()
             yield step
             self._store(step)
         self.done, self.total, self.cursor = step.done, step.total, step.cursor
-
-    def _raise_if_stopping(self) -> None:
-        if self._is_stopping():
-            raise JobInterruptedError(
-                f"Job {self.job_id} stops after {self.done} for the worker shuts down."
-            )
 
     def _lock(self) -> None:
         with connection.cursor() as sql:

@@ -46,7 +46,7 @@ MAX_NOTIFIED_AT_ONCE = 500
 
 
 def sweep() -> int:
-    """Notify again of each due job whose notification is old; return of how many.
+    """Notify again of each due job whose notification is old; return how many.
 
     Harmless when it runs twice at the same time: a job is claimed once, and one that
     another sweep holds is left to it.

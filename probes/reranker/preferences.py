@@ -18,7 +18,7 @@ PROMPT: Final = "Given a question, find the notes that help to answer it."
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """A question's notes that make the model more, and less, confident, best first."""
+    """A question, its notes that help most first, and those that harm most first."""
 
     query: str
     positives: tuple[str, ...]
