@@ -30,7 +30,6 @@ class HasAnswer(Protocol):
     @property
     def answer(self) -> Answer:
         """What it is on."""
-        ...
 
 
 def link_to_entry(entry_id: int | None, said: str = "") -> SafeString:
@@ -56,11 +55,7 @@ def gates_table(answer: Answer) -> SafeString:
 
 
 def evidence_table(answer: Answer) -> SafeString:
-    """Return the evidence and near misses as they were measured, as far as they are seen.
-
-    Args:
-        answer: From `Answer.objects.with_evidence` or `fetch_evidence`.
-    """
+    """Return the evidence as it was measured, of an answer with `fetch_evidence`."""
     rows = (
         (
             piece.row.get_role_display(),

@@ -34,10 +34,7 @@ _MARK = re.compile(r"\[(\d{1,2}(?:\s*,\s*\d{1,2})*)\]")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of text; `citation` is the number of the card it points to.
-
-    `is_short` marks the words of an answer that answer the question.
-    """
+    """Text; `citation` is the number of its card, `is_short` marks the short answer."""
 
     text: str
     citation: int | None = None

@@ -29,14 +29,7 @@ Series = tuple[str, str, Callable[[Step], float | None]]
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """One chart and the table below it.
-
-    Attributes:
-        kind: "bar" or "line".
-        data: Labels and series as JSON, as the library takes them.
-        options: How they are drawn, likewise.
-        rows: Of the table; the first cell of each is its head.
-    """
+    """A chart of `kind` "bar" or "line" as the library's JSON, and its table."""
 
     title: str
     summary: str

@@ -179,12 +179,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Dashboard:
-    """What one reader is shown of one scope.
-
-    Attributes:
-        counted_at: When answers were counted last; None before the first time.
-        drift: By policy and signal; None for who may not see it.
-    """
+    """What one reader is shown of one scope; `drift` is None if they may not see it."""
 
     scope: Scope
     counted_at: datetime | None

@@ -135,12 +135,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """A period as a whole and step by step, the earliest step first.
-
-    Attributes:
-        decided: By outcome, gate and reason, the most frequent first.
-        latency: By outcome, and of all together under ""; none where nothing was asked.
-    """
+    """A period and its steps in order; `latency` is by outcome, "" for all together."""
 
     answered: int
     refused: int

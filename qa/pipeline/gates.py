@@ -46,10 +46,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """One measured number beside the threshold that it was held against.
-
-    `passed` is None where the signal is recorded and not enforced.
-    """
+    """One measured number beside its threshold; `passed` is None if only recorded."""
 
     gate: Gate
     name: str

@@ -23,13 +23,7 @@ class KnownQuestion:
 
 @dataclass(frozen=True, slots=True)
 class JudgedQuestion:
-    """A past question with what it was answered from, and what experts said.
-
-    Attributes:
-        note: The piece of evidence that stood first, as the present user may see it.
-        can_be_answered: Whether experts found that it could be answered.
-        id: Under which it can be looked up; "" of one that comes along.
-    """
+    """A past question; `note` is its best evidence as the present user may see it."""
 
     question: str
     note: str
@@ -44,13 +38,11 @@ class History(Protocol):
         self, question: Question, *, own_model: str, limit: int
     ) -> Sequence[KnownQuestion]:
         """Return the nearest that this form of a model was asked, the nearest first."""
-        ...
 
     def judged(
         self, question: Question, *, language_model: str, limit: int
     ) -> Sequence[JudgedQuestion]:
         """Return the nearest that this language model answered, the nearest first."""
-        ...
 
 
 class VerdictDebiaser(Protocol):
@@ -59,7 +51,6 @@ class VerdictDebiaser(Protocol):
     @property
     def fingerprint(self) -> str:
         """What tells two models and ways of asking them apart."""
-        ...
 
     def debias(
         self, prompt: Prompt, generation: Generation, *, language_model: str
@@ -69,4 +60,3 @@ class VerdictDebiaser(Protocol):
         Raises:
             LanguageModelUnavailableError: The model is down.
         """
-        ...

@@ -178,7 +178,6 @@ class LanguageModel(Protocol):
     @property
     def fingerprint(self) -> str:
         """What tells two models (weights, adapter, dtype, server) apart."""
-        ...
 
     def generate(self, prompt: Prompt, capture: Capture = NO_CAPTURE) -> Generation:
         """Return evidence, reasoning, verdict and answer, in that order of thought.
@@ -188,7 +187,6 @@ class LanguageModel(Protocol):
         Raises:
             LanguageModelUnavailableError: The model's server is down or too slow.
         """
-        ...
 
 
 class Probes(Protocol):
@@ -197,7 +195,6 @@ class Probes(Protocol):
     @property
     def fingerprints(self) -> str:
         """Of all that are active, separated by spaces; "" for none."""
-        ...
 
     def capture(self, *, least_early: float | None) -> Capture:
         """Return what the language model is to keep.
@@ -206,7 +203,6 @@ class Probes(Protocol):
             least_early: Early confidence below which the answer ends before it begins;
                 None measures it and ends nothing.
         """
-        ...
 
     def read(
         self,
@@ -218,7 +214,6 @@ class Probes(Protocol):
 
         Activations that the generation carries none of are read in a second pass.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

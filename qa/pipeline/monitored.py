@@ -1,14 +1,9 @@
-"""Answering segment by segment, looking for evidence when a word is in doubt.
+"""Answering sentence by sentence, looking for evidence when a word is in doubt.
 
-A segment is a sentence. Each is written by a model that is moved towards honesty, and its
-tokens are watched in the same pass. It is kept as it is where every word that says
-something new is confident. Otherwise evidence is looked for, by queries formed from the
-question and this very segment, and the segment is written again, and watched again: a
-word that stands in the evidence is no longer in doubt. So a question of several steps is
-answered step by step: what the second is looked for by is written in the first.
-
-Every loop is bounded. A segment that stays in doubt, or a refusal, is never shown: the
-answer as a whole is refused.
+A sentence is kept where every word that says something new is confident or stands in the
+evidence. Otherwise evidence is searched by the question and this very sentence, and it is
+written and watched again, in bounded rounds. One that stays in doubt, or a refusal, is
+never shown: the answer as a whole is refused.
 
 References:
     Liu et al., "CtrlA: adaptive retrieval-augmented generation via inherent control"
@@ -66,7 +61,6 @@ class SegmentWriter(Protocol):
     @property
     def fingerprint(self) -> str:
         """What tells two models, their directions and forms apart."""
-        ...
 
     def write(
         self,
@@ -81,27 +75,17 @@ class SegmentWriter(Protocol):
         Raises:
             LanguageModelUnavailableError: The model is down.
         """
-        ...
 
     def validation_query(self, question: str, segment: str) -> str:
         """Write a query that would tell whether the segment is true."""
-        ...
 
     def rewritten_query(self, question: str, query: str) -> str:
         """Write a better query for the question than one that found nothing of use."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Monitored:
-    """What monitored answering came to.
-
-    Attributes:
-        segments: In order; where it was refused, the last one may not be shown.
-        refused: Why nothing is shown; None for an answer.
-        is_complete: Whether the model ended its answer, or the bound did.
-        fingerprint: Of what wrote it.
-    """
+    """What monitored answering came to; if `refused`, the last segment is not shown."""
 
     segments: tuple[Segment, ...]
     refused: Reason | None

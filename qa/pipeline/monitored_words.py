@@ -39,12 +39,7 @@ _MAX_QUERY_LENGTH: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word of a segment.
-
-    Attributes:
-        key: What it is compared by: a stem, or a number in one spelling.
-        confidence: That of its least confident token; None where no token was watched.
-    """
+    """A word; `key` is a stem or number, `confidence` None if no token was watched."""
 
     text: str
     key: str
@@ -103,9 +98,7 @@ def new_words(
     """Return the words that say something new, each with its confidence.
 
     Args:
-        text: A segment.
         tokens: Its tokens; joined they begin with it.
-        confidences: One a token.
         known: Keys of what was said before: by the question, by earlier segments.
     """
     spans: list[tuple[int, int, float]] = []
@@ -135,12 +128,9 @@ def unconfident(words: Sequence[Word], threshold: float) -> list[Word]:
 
 
 def augmented_query(question: str, text: str, doubted: Sequence[Word]) -> str:
-    """Return the question and the segment, without the words that are in doubt.
+    """Return the question and the segment without words in doubt (CtrlA, equation 3).
 
     A wrong name would draw the search to itself.
-
-    References:
-        CtrlA, equation 3.
     """
     kept, at = [], 0
     for word in sorted(doubted, key=lambda word: word.start):

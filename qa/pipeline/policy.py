@@ -53,12 +53,7 @@ class Section(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What there is to say of a policy's field: model, forms, REST and tables read this.
-
-    Attributes:
-        limits: What it may be, both ends included; None for what is no number.
-        symbol: What papers call it.
-    """
+    """What models, forms, REST and tables say of a field; `limits` include both ends."""
 
     section: Section
     label: str

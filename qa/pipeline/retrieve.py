@@ -39,11 +39,9 @@ class Reranker(Protocol):
     @property
     def fingerprint(self) -> str:
         """What tells two rerankers apart."""
-        ...
 
     def score(self, question: str, texts: Sequence[str]) -> Sequence[float]:
         """Return a score for each text, the higher the better; all in one batch."""
-        ...
 
 
 def rerank(
@@ -58,11 +56,7 @@ def rerank(
     One that passed hard refusal is always among them, last if need be: what the model
     reads covers the question.
 
-    Args:
-        reranker: Loads it; the order is kept without one, or where it gives none.
-
-    Returns:
-        What is kept, and the reranker's fingerprint, "" without one.
+    Returns what is kept, and the reranker's fingerprint, "" without one.
     """
     ranked, fingerprint = list(found.evidence), ""
     by = reranker() if reranker and ranked else None

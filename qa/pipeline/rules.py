@@ -67,11 +67,9 @@ class Measured(Protocol):
 
     def value(self, name: str) -> Number:
         """Return a float, or float64 of shape (questions,)."""
-        ...
 
     def is_asked(self, name: str) -> Mask:
         """Tell whether it was measured, if only to find that it can't be told."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

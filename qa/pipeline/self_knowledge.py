@@ -18,17 +18,14 @@ class KnowledgeEstimate(Protocol):
     @property
     def known_probability(self) -> float | None:
         """How sure it is in [0, 1] that the model knows; None where that can't be told."""
-        ...
 
     @property
     def signals(self) -> tuple[tuple[str, float | None], ...]:
         """What was measured, by name, the deciding one first."""
-        ...
 
     @property
     def examples(self) -> tuple[str, ...]:
         """Ids of the past questions that it was decided by, nearest first."""
-        ...
 
     def answer(self) -> Generation:
         """Write the answer, going on from what was read.
@@ -36,7 +33,6 @@ class KnowledgeEstimate(Protocol):
         Raises:
             LanguageModelUnavailableError: The model is down.
         """
-        ...
 
 
 class SelfKnowledge(Protocol):
@@ -45,7 +41,6 @@ class SelfKnowledge(Protocol):
     @property
     def fingerprint(self) -> str:
         """What tells two models and ways of asking them apart."""
-        ...
 
     def consider(self, question: Question) -> KnowledgeEstimate:
         """Read the question, in one pass over it.
@@ -53,7 +48,6 @@ class SelfKnowledge(Protocol):
         Raises:
             LanguageModelUnavailableError: The model is down.
         """
-        ...
 
 
 # What the known_probability is stored under, whatever told it.

@@ -15,7 +15,6 @@ def current_calibration(
 
     Args:
         probes: The active ones; None where none was needed.
-        probes: Those in force; None where none was needed.
     """
     return calibration_under(
         policy,

@@ -68,15 +68,12 @@ class Retriever(Protocol):
 
     def look(self, question: str, *, top_k: int, deep: bool) -> Retrieval:
         """Return evidence best first; `deep` spends more for certainty of recall."""
-        ...
 
     def withheld(self, question: str) -> Sequence[Excluded]:
         """Return the nearest entry outside the scope for each cause, if any."""
-        ...
 
     def contradictions(self, entry_ids: Sequence[int]) -> Sequence[Contradiction]:
         """Return the unsettled contradictions between any two of these entries."""
-        ...
 
 
 class Calibration(StrEnum):
@@ -186,8 +183,6 @@ class Trace:
         boundary: What was decided before anything was looked for; None in the scope of
             the knowledge base.
         retrieval: What was found; of a monitored answer, what it was written by.
-        decisions: Of the gates so far, in order.
-        generation: What a language model wrote, from evidence or closed-book.
         language_model: Fingerprint of the one that was asked to answer from evidence.
         probes: Fingerprints of the active ones; None where no such model was asked.
     """

@@ -27,12 +27,7 @@ _POLICY = field_names(Policy)
 
 @dataclass(frozen=True, slots=True)
 class Prefetched:
-    """What was read with a knowledge base.
-
-    Attributes:
-        policy: The active one; None where none is yet.
-        wordings: The knowledge base's own texts by (language, reason).
-    """
+    """What was read with a knowledge base; `wordings` are by (language, reason)."""
 
     policy: Policy | None
     asker: AbstractBaseUser | AnonymousUser

@@ -35,9 +35,6 @@ def vote(
 
     The asker may vote, and so may reviewers. A vote that is changed is open again.
 
-    Args:
-        reasons: Of a thumb down: values of `Vote.Reason` that apply to what was voted on.
-
     Raises:
         AnswerNotFoundError: There is no such answer, or it is not theirs to see.
         AnswerPendingError: It is not decided yet.
