@@ -1,7 +1,8 @@
 import uuid
 from typing import Self
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.db import models
 from django.db.models.functions import Now
 from knox.models import AbstractAuthToken, AuthTokenManager
@@ -38,3 +39,17 @@ class ApiToken(AbstractAuthToken):  # type: ignore[misc]  # knox ships no types
 
     def __str__(self) -> str:
         return self.name or f"{self.token_key}…"
+
+
+def optional_user(
+    related_name: str, help_text: str = "", *, blank: bool = False
+) -> "models.ForeignKey[User | None, User | None]":
+    """Return a field for a user who may be deleted, whom the row outlives."""
+    return models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=blank,
+        related_name=related_name,
+        help_text=help_text,
+    )

@@ -1,12 +1,12 @@
 import uuid
 from typing import Self
 
-from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from accounts.models import optional_user
 from accounts.roles import Role, has_role
 
 
@@ -61,13 +61,7 @@ class Job(models.Model):
     max_attempts = models.PositiveIntegerField(
         default=5, help_text="The job fails after so many runs without progress."
     )
-    owner = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        on_delete=models.SET_NULL,
-        null=True,
-        blank=True,
-        related_name="jobs",
-    )
+    owner = optional_user("jobs", blank=True)
     idempotency_key = models.CharField(
         max_length=200,
         blank=True,

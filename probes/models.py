@@ -2,10 +2,10 @@
 
 from typing import Self
 
-from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from accounts.models import optional_user
 from probes.cards import ANSWER_KINDS, ProbeCard, ProbeFiles, ProbeKind
 
 
@@ -73,12 +73,7 @@ class Probe(models.Model):
     card = models.TextField(help_text="probe.json, as it was written.")
     weights = models.BinaryField(help_text="The other file.")
     note = models.CharField(max_length=300, blank=True)
-    created_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        on_delete=models.SET_NULL,
-        null=True,
-        related_name="probes",
-    )
+    created_by = optional_user("probes")
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = ProbeQuerySet.as_manager()
@@ -128,12 +123,7 @@ class ProbeChange(models.Model):
         related_name="+",
         help_text="The one that was active until then, if any was.",
     )
-    by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        on_delete=models.SET_NULL,
-        null=True,
-        related_name="probe_changes",
-    )
+    by = optional_user("probe_changes")
     at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

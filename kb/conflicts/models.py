@@ -1,10 +1,10 @@
 from typing import Self
 
-from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
 
+from accounts.models import optional_user
 from kb.audiences.models import Audience
 from kb.entries.models import Entry
 
@@ -75,13 +75,7 @@ class Conflict(models.Model):
         related_name="+",
         help_text="The entry that a merge kept or an override found right.",
     )
-    resolved_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        on_delete=models.SET_NULL,
-        null=True,
-        blank=True,
-        related_name="resolved_conflicts",
-    )
+    resolved_by = optional_user("resolved_conflicts", blank=True)
     resolved_at = models.DateTimeField(null=True, blank=True)
     reason = models.CharField(max_length=300, blank=True)
     found_at = models.DateTimeField(auto_now_add=True)

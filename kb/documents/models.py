@@ -1,11 +1,11 @@
 from typing import Self
 
-from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 
+from accounts.models import optional_user
 from kb.audiences.models import Audience
 
 MAX_REVIEW_INTERVAL = 3_650  # days; the longest interval between two reviews, ten years
@@ -76,12 +76,7 @@ class Document(models.Model):
         related_name="documents",
         help_text="The audience that its new entries get.",
     )
-    created_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        on_delete=models.SET_NULL,
-        null=True,
-        related_name="documents",
-    )
+    created_by = optional_user("documents")
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 

@@ -1,10 +1,10 @@
 from typing import Self
 
-from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
 from django.db.models import Q
 
+from accounts.models import optional_user
 from jobs.models import Job
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
@@ -77,13 +77,7 @@ class Proposal(models.Model):
     state = models.CharField(
         max_length=8, choices=State.choices, default=State.PROPOSED
     )
-    decided_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        on_delete=models.SET_NULL,
-        null=True,
-        blank=True,
-        related_name="decided_proposals",
-    )
+    decided_by = optional_user("decided_proposals", blank=True)
     decided_at = models.DateTimeField(null=True, blank=True)
     reason = models.CharField(max_length=300, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)

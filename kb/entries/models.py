@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models import Case, GeneratedField, OuterRef, Q, Subquery, Value, When
 from django.db.models.functions import Coalesce
 
+from accounts.models import optional_user
 from kb.audiences.models import Audience
 from kb.documents.models import REVIEW_INTERVAL_LIMITS, Document, KnowledgeBase, Section
 from kb.entries.due import EXPIRY_NOTICE, Place, Reason
@@ -167,13 +168,7 @@ class Entry(models.Model):
     valid_until = models.DateTimeField(
         null=True, blank=True, help_text="Never evidence from this moment on."
     )
-    owner = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        on_delete=models.SET_NULL,
-        null=True,
-        blank=True,
-        related_name="owned_entries",
-    )
+    owner = optional_user("owned_entries", blank=True)
     product_line = models.ForeignKey(
         Tag,
         on_delete=models.SET_NULL,

@@ -5,6 +5,7 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.core.files.storage import Storage, storages
 from django.db import models
 
+from accounts.models import optional_user
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
 from kb.tags.models import Tag
@@ -98,13 +99,7 @@ class Import(models.Model):
         related_name="+",
         help_text="Who vouches for what it writes; nobody leaves it in review.",
     )
-    created_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        on_delete=models.SET_NULL,
-        null=True,
-        blank=True,
-        related_name="imports",
-    )
+    created_by = optional_user("imports", blank=True)
     state = models.CharField(
         max_length=8, choices=State.choices, default=State.UPLOADED
     )

@@ -5,6 +5,7 @@ from django.db import models
 from django.db.models import Case, F, GeneratedField, Q, Value, When
 from django.db.models.functions import Greatest, Least
 
+from accounts.models import optional_user
 from kb.entries.due import EXPIRY_NOTICE, Due, Reason
 from kb.entries.models import Entry
 
@@ -38,9 +39,7 @@ class Upkeep(models.Model):
         null=True, help_text="So long before its expiry that there is time to act."
     )
     postponed_until = models.DateTimeField(null=True)
-    postponed_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
-    )
+    postponed_by = optional_user("+")
     due_at = GeneratedField(
         # The database's least and greatest leave out what is null.
         expression=Case(

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
-from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchQuery, SearchVector
@@ -21,6 +20,7 @@ from django.db.models import (
 )
 from django.db.models.lookups import IsNull
 
+from accounts.models import optional_user
 from accounts.roles import Role, has_role
 from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry, Revision
@@ -163,12 +163,7 @@ class Answer(models.Model):
     knowledge_base = models.ForeignKey(
         KnowledgeBase, on_delete=models.PROTECT, related_name="answers"
     )
-    asker = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        on_delete=models.SET_NULL,
-        null=True,
-        related_name="answers",
-    )
+    asker = optional_user("answers")
     channel = models.CharField(max_length=10, choices=Channel.choices)
     question = models.TextField()
     language = models.CharField(max_length=2, default="en")

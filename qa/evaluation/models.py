@@ -1,7 +1,7 @@
-from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from accounts.models import optional_user
 from kb.documents.models import KnowledgeBase
 from qa.answers.models import Answer
 from qa.policies.models import Policy
@@ -40,12 +40,7 @@ class EvaluationRun(models.Model):
         blank=True, help_text="Fingerprints of those in force, separated by spaces."
     )
     report = models.JSONField(default=dict)
-    started_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        on_delete=models.SET_NULL,
-        null=True,
-        related_name="evaluations",
-    )
+    started_by = optional_user("evaluations")
     started_at = models.DateTimeField(auto_now_add=True)
     finished_at = models.DateTimeField(null=True, blank=True)
 

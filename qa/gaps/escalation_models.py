@@ -5,6 +5,7 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
 from django.db.models import Q
 
+from accounts.models import optional_user
 from accounts.roles import Role, has_role
 from kb.entries.models import Entry
 from qa.answers.models import Answer
@@ -47,31 +48,16 @@ class Escalation(models.Model):
     answer = models.OneToOneField(
         Answer, on_delete=models.CASCADE, related_name="escalation"
     )
-    raised_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        on_delete=models.SET_NULL,
-        null=True,
-        related_name="escalations",
-    )
+    raised_by = optional_user("escalations")
     note = models.TextField(blank=True, max_length=2000)
     state = models.CharField(max_length=8, choices=State.choices, default=State.OPEN)
-    assignee = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        on_delete=models.SET_NULL,
-        null=True,
-        blank=True,
-        related_name="taken_escalations",
-        help_text="The expert who works on it.",
+    assignee = optional_user(
+        "taken_escalations", "The expert who works on it.", blank=True
     )
     reply = models.TextField(
         blank=True, max_length=8000, help_text="The answer, or why there is none."
     )
-    replied_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        on_delete=models.SET_NULL,
-        null=True,
-        related_name="replied_escalations",
-    )
+    replied_by = optional_user("replied_escalations")
     replied_at = models.DateTimeField(null=True)
     read_at = models.DateTimeField(
         null=True, help_text="When the asker opened the reply."

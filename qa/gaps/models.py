@@ -2,13 +2,13 @@ import math
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Self
 
-from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
 from django.db.models import Count, Exists, F, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 from pgvector.django import VectorField
 
+from accounts.models import optional_user
 from accounts.roles import Role, has_role
 from kb.documents.models import KnowledgeBase
 from kb.embedding.models import EmbeddingModel
@@ -109,14 +109,7 @@ class Gap(models.Model):
     )
     vector = VectorField(help_text="The middle: mean direction, of unit length.")
     state = models.CharField(max_length=9, choices=State.choices, default=State.OPEN)
-    owner = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        on_delete=models.SET_NULL,
-        null=True,
-        blank=True,
-        related_name="gaps",
-        help_text="The expert who works on it.",
-    )
+    owner = optional_user("gaps", "The expert who works on it.", blank=True)
     entry = models.ForeignKey(
         Entry,
         on_delete=models.SET_NULL,
@@ -221,12 +214,8 @@ class GapQuestion(models.Model):
     answer = models.OneToOneField(
         Answer, on_delete=models.CASCADE, related_name="gap_question"
     )
-    asker = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        on_delete=models.SET_NULL,
-        null=True,
-        related_name="+",
-        help_text="As in the answer, so that askers are counted without it.",
+    asker = optional_user(
+        "+", "As in the answer, so that askers are counted without it."
     )
     why = models.CharField(max_length=10, choices=Why.choices)
     distance = models.FloatField(

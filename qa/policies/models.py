@@ -2,11 +2,11 @@ from dataclasses import fields
 from enum import StrEnum
 from typing import Any, Self
 
-from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 
+from accounts.models import optional_user
 from kb.documents.models import KnowledgeBase
 from qa.pipeline.gates import Reason
 from qa.pipeline.policy import DECLARED, RetrievalTiming, Scope, default
@@ -79,12 +79,7 @@ class Policy(models.Model):
     calibrated_probes = models.TextField(blank=True)
     calibrated_own_knowledge = models.CharField(max_length=200, blank=True)
     is_calibrated = models.BooleanField(default=False)
-    created_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        on_delete=models.SET_NULL,
-        null=True,
-        related_name="policies",
-    )
+    created_by = optional_user("policies")
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -169,12 +164,7 @@ class PolicyActivation(models.Model):
     is_rollback = models.BooleanField(
         default=False, help_text="Was it to undo an activation?"
     )
-    by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        on_delete=models.SET_NULL,
-        null=True,
-        related_name="policy_activations",
-    )
+    by = optional_user("policy_activations")
     at = models.DateTimeField(auto_now_add=True)
 
     objects = PolicyActivationQuerySet.as_manager()

@@ -1,12 +1,12 @@
 from datetime import datetime
 from typing import Self
 
-from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
 
+from accounts.models import optional_user
 from accounts.roles import Role, has_role
 from kb.entries.models import Entry
 from kb.tags.models import Tag
@@ -83,30 +83,16 @@ class Review(models.Model):
         related_name="reviews",
         help_text="Whose experts review it.",
     )
-    assignee = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        on_delete=models.SET_NULL,
-        null=True,
+    assignee = optional_user(
+        "assigned_reviews",
+        "The expert who is to review it; empty for all experts.",
         blank=True,
-        related_name="assigned_reviews",
-        help_text="The expert who is to review it; empty for all experts.",
     )
     state = models.CharField(max_length=7, choices=State.choices, default=State.WAITING)
-    locked_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        on_delete=models.SET_NULL,
-        null=True,
-        blank=True,
-        related_name="locked_reviews",
-    )
+    locked_by = optional_user("locked_reviews", blank=True)
     locked_until = models.DateTimeField(null=True, blank=True)
-    skipped_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        on_delete=models.SET_NULL,
-        null=True,
-        blank=True,
-        related_name="+",
-        help_text="Who skipped it last, and does not get it again.",
+    skipped_by = optional_user(
+        "+", "Who skipped it last, and does not get it again.", blank=True
     )
     completeness = models.PositiveSmallIntegerField(
         null=True, blank=True, choices=Grade.choices
@@ -141,13 +127,8 @@ class Review(models.Model):
         related_name="reviews",
         help_text="The entry that was added or edited with it.",
     )
-    reviewed_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        on_delete=models.SET_NULL,
-        null=True,
-        blank=True,
-        related_name="reviews",
-        help_text="Who judged; before it is done, whose draft it holds.",
+    reviewed_by = optional_user(
+        "reviews", "Who judged; before it is done, whose draft it holds.", blank=True
     )
     reviewed_at = models.DateTimeField(null=True, blank=True)
     seconds_spent = models.PositiveIntegerField(

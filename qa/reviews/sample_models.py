@@ -1,9 +1,9 @@
-from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import F, Q
 
+from accounts.models import optional_user
 from kb.documents.models import KnowledgeBase
 from kb.tags.models import Tag
 from qa.answers.models import Answer
@@ -54,14 +54,7 @@ class ReviewSample(models.Model):
     population = models.PositiveIntegerField(
         default=0, help_text="Answers that could have been drawn."
     )
-    drawn_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        on_delete=models.SET_NULL,
-        null=True,
-        blank=True,
-        related_name="+",
-        help_text="Empty where the schedule drew it.",
-    )
+    drawn_by = optional_user("+", "Empty where the schedule drew it.", blank=True)
     drawn_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

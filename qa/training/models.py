@@ -1,9 +1,9 @@
 from typing import Self
 
-from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from accounts.models import optional_user
 from jobs.models import Job
 from probes.cards import ANSWER_KINDS
 from probes.models import Probe
@@ -97,13 +97,7 @@ class RetrainingStep(models.Model):
         max_length=8, choices=Retraining.State.choices, blank=True
     )
     after = models.CharField(max_length=8, choices=Retraining.State.choices)
-    by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        on_delete=models.SET_NULL,
-        null=True,
-        related_name="+",
-        help_text="Whose word it was; empty where it went by itself.",
-    )
+    by = optional_user("+", "Whose word it was; empty where it went by itself.")
     note = models.CharField(max_length=300, blank=True)
     at = models.DateTimeField(auto_now_add=True)
 

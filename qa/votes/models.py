@@ -6,6 +6,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
 
+from accounts.models import optional_user
 from kb.entries.models import Entry
 from qa.answers.models import Answer, withholds
 
@@ -62,13 +63,7 @@ class Vote(models.Model):
     handled_at = models.DateTimeField(
         null=True, blank=True, help_text="When somebody dealt with it."
     )
-    handled_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        on_delete=models.SET_NULL,
-        null=True,
-        blank=True,
-        related_name="handled_votes",
-    )
+    handled_by = optional_user("handled_votes", blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -143,14 +138,7 @@ class ConfidenceMove(models.Model):
         default=False,
         help_text="A person took the moves back; votes of before count no more.",
     )
-    by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        on_delete=models.SET_NULL,
-        null=True,
-        blank=True,
-        related_name="+",
-        help_text="Who undid it; empty where votes moved it.",
-    )
+    by = optional_user("+", "Who undid it; empty where votes moved it.", blank=True)
     reason = models.CharField(max_length=300, blank=True)
     at = models.DateTimeField(auto_now_add=True)
 
