@@ -31,8 +31,8 @@ def draws():
 def _in_less_time(monkeypatch):
     """Try fewer combinations; the promise holds for any, and the rest is not tested."""
     package = "qa.calibration.thresholds"
-    monkeypatch.setattr(f"{package}.candidates._MOST_COMBINATIONS", 400)
-    monkeypatch.setattr(f"{package}.candidates._MOST_OF_ONE", 100)
+    monkeypatch.setattr(f"{package}.candidates._MAX_COMBINATIONS", 400)
+    monkeypatch.setattr(f"{package}.candidates._MAX_OF_ONE", 100)
     monkeypatch.setattr(f"{package}.choice._RESAMPLES", 20)
 
 
