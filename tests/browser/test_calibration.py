@@ -85,7 +85,7 @@ def test_thresholds_that_make_no_sense_are_told_where_they_are_tried(desk, path)
     page.get_by_label("alpha", exact=True).fill("1.9")
 
     expect(page.locator("#labelled").get_by_role("alert")).to_contain_text("horizon")
-    expect(page.locator("#traffic")).to_contain_text("Mend the thresholds first.")
+    expect(page.locator("#traffic")).to_contain_text("Correct the thresholds first.")
 
 
 def test_it_works_without_scripts(make_desk, path):

@@ -518,7 +518,7 @@ def test_a_page_without_anything_labelled_or_logged_says_so(enter, policy):
     page = text_of(enter(Role.ADMIN).get(address("calibrate")))
 
     assert "No labelled answers of this knowledge base yet" in page
-    assert "Nothing was asked that can be played again." in page
+    assert "No question of this period can be replayed." in page
 
 
 def test_a_form_from_another_site_makes_nothing(policy, run):
