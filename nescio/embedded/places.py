@@ -95,3 +95,22 @@ def local_secret_key(file: Path) -> str:
         finally:
             own.unlink()
     return file.read_text().strip()
+
+
+_LOG_BYTES = 10 * 1024**2
+
+
+def rotate_log(log: Path) -> None:
+    if log.exists() and log.stat().st_size > _LOG_BYTES:
+        log.rename(log.with_suffix(".log.1"))
+
+
+def log_tail(log: Path, lines: int = 12) -> str:
+    try:
+        with log.open("rb") as stream:
+            stream.seek(0, os.SEEK_END)
+            stream.seek(max(0, stream.tell() - 16_384))
+            text = stream.read().decode(errors="replace")
+    except FileNotFoundError:
+        return ""
+    return "\n".join(text.splitlines()[-lines:])

@@ -21,14 +21,13 @@ from pathlib import Path
 import psutil
 import psycopg
 
-from nescio.embedded.places import Places
+from nescio.embedded.places import Places, log_tail, rotate_log
 from nescio.embedded.privileges import hand_over, make_readable, server_user
 
 VERSION = 18
 START_SECONDS = 600  # a crash recovery replays up to `max_wal_size`
 STOP_SECONDS = 120
 _OLD_BACKENDS_SECONDS = 30
-_LOG_BYTES = 10 * 1024**2
 _MEGABYTE = 1024**2
 
 
@@ -89,7 +88,7 @@ def stop(places: Places) -> None:
     except psutil.TimeoutExpired as error:
         raise PostgresError(
             f"The embedded PostgreSQL (process {server.pid}) did not end within "
-            f"{STOP_SECONDS} s. The end of {_log(places)}:\n{log_tail(places)}"
+            f"{STOP_SECONDS} s. The end of {_log(places)}:\n{log_tail(_log(places), 15)}"
         ) from error
 
 
@@ -119,14 +118,6 @@ def running(places: Places) -> Server | None:
         return server
     is_ours = any(str(places.postgres_data) == part for part in command)
     return server if is_ours else None
-
-
-def log_tail(places: Places, lines: int = 15) -> str:
-    try:
-        text = _log(places).read_text(errors="replace")
-    except FileNotFoundError:
-        return ""
-    return "\n".join(text.splitlines()[-lines:])
 
 
 @contextmanager
@@ -192,15 +183,15 @@ def _launch(places: Places) -> None:
             f"{places.postgres_data} was made by PostgreSQL {version}, this is {VERSION}. "
             "Dump it with the older release, move it away, start and restore."
         )
-    _rotate_log(places)
+    rotate_log(_log(places))
     give_up_at = time.monotonic() + _OLD_BACKENDS_SECONDS
     while not _try_to_launch(places):
         # The server processes of a killed postmaster are still on their way out.
-        is_waiting = "pre-existing shared memory block" in log_tail(places, 5)
+        is_waiting = "pre-existing shared memory block" in log_tail(_log(places), 5)
         if not is_waiting or time.monotonic() > give_up_at:
             raise PostgresError(
                 f"The embedded PostgreSQL did not start. The end of {_log(places)}:\n"
-                f"{log_tail(places)}"
+                f"{log_tail(_log(places), 15)}"
             )
         time.sleep(0.5)
 
@@ -258,12 +249,6 @@ def _log(places: Places) -> Path:
     return places.postgres_data / "server.log"
 
 
-def _rotate_log(places: Places) -> None:
-    log = _log(places)
-    if log.exists() and log.stat().st_size > _LOG_BYTES:
-        log.rename(log.with_suffix(".log.1"))
-
-
 def _create_role_and_database(places: Places) -> None:
     with _connect(places) as connection:
         if not connection.execute(
@@ -291,7 +276,7 @@ def _connect(places: Places) -> psycopg.Connection:
             if not is_running(places) or time.monotonic() > give_up_at:
                 raise PostgresError(
                     f"The embedded PostgreSQL does not answer: {error} "
-                    f"The end of {_log(places)}:\n{log_tail(places)}"
+                    f"The end of {_log(places)}:\n{log_tail(_log(places), 15)}"
                 ) from error
         time.sleep(0.2)
 

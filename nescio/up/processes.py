@@ -21,6 +21,7 @@ from pathlib import Path
 import psutil
 from django.conf import settings
 
+from nescio.embedded.places import log_tail, rotate_log
 from nescio.up.address import Address
 
 # Stands in the environment of everything `up` starts and of what that starts in turn,
@@ -106,7 +107,6 @@ _FIRST_DELAY_SECONDS = 1.0
 _MAX_DELAY_SECONDS = 30.0
 # A process that ran this long was healthy: its next fault is a new one.
 _HEALTHY_SECONDS = 60.0
-_LOG_BYTES = 10 * 1024**2
 _POLL_SECONDS = 0.25
 
 
@@ -138,7 +138,7 @@ class Supervisor:
 
     def start(self, children: Sequence[Child]) -> None:
         for child in children:
-            _rotate(child.log)
+            rotate_log(child.log)
             self._runs.append(_Run(child, self._launch(child), time.monotonic()))
         self._watcher.start()
 
@@ -200,17 +200,6 @@ class Supervisor:
             )
 
 
-def log_tail(log: Path, lines: int = 12) -> str:
-    try:
-        with log.open("rb") as stream:
-            stream.seek(0, os.SEEK_END)
-            stream.seek(max(0, stream.tell() - 16_384))
-            text = stream.read().decode(errors="replace")
-    except FileNotFoundError:
-        return ""
-    return "\n".join(text.splitlines()[-lines:])
-
-
 def _describe(status: int) -> str:
     if status < 0:
         return f"signal {signal.Signals(-status).name}"
@@ -224,11 +213,6 @@ def _kill_group(leader: int) -> None:
         return
     except PermissionError:  # macOS says so of a group of zombies
         return
-
-
-def _rotate(log: Path) -> None:
-    if log.exists() and log.stat().st_size > _LOG_BYTES:
-        log.rename(log.with_suffix(".log.1"))
 
 
 # What a killed `up` left running.

@@ -18,7 +18,7 @@ from django.db import connections
 from rich.console import Console
 
 from nescio import fitness
-from nescio.embedded.places import Places
+from nescio.embedded.places import Places, log_tail
 from nescio.up import UpError, lock
 from nescio.up import processes as orphans
 from nescio.up import questions as report
@@ -26,7 +26,7 @@ from nescio.up.address import Address
 from nescio.up.credentials import Credentials, ensure_credentials, write_private
 from nescio.up.embedded import EmbeddedDatabase, stop_left_over_database
 from nescio.up.preparation import is_done, migrate
-from nescio.up.processes import Child, Supervisor, children, environment, log_tail
+from nescio.up.processes import Child, Supervisor, children, environment
 from nescio.up.questions import ask, choose, demonstration_tokens, health
 from qa.evaluation.cases import read_cases
 from qa.evaluation.suites.demo import QUESTIONS

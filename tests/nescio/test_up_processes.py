@@ -9,7 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from nescio.up.processes import Child, Supervisor, end, log_tail
+from nescio.embedded.places import log_tail
+from nescio.up.processes import Child, Supervisor, end
 
 _WAIT_SECONDS = 30
 # Starts a process of its own, tells both pids, and goes on.
