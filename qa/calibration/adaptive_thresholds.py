@@ -190,7 +190,7 @@ def separated(watched: Sequence[Watched], threshold: float) -> tuple[Rate, Rate]
 
 
 Row = tuple[str, float, tuple[Rate, Rate], str]
-"""Steering, threshold, how many of both kinds were told, AUROC with its interval."""
+"""Steering, threshold, how many of both kinds were separated, AUROC as text."""
 
 
 def self_knowledge_row(
@@ -219,13 +219,13 @@ def self_knowledge_table(
         "Told by the monitor, Wilson 95 % intervals",
         ("steering", "threshold", f"{kinds[0]} let pass", f"{kinds[1]} not", "AUROC"),
         tuple(
-            (name, f"{threshold:.2f}", _told(passed), _told(held), auroc)
+            (name, f"{threshold:.2f}", _rate_text(passed), _rate_text(held), auroc)
             for name, threshold, (passed, held), auroc in rows
         ),
     )
 
 
-def _told(rate: Rate) -> str:
+def _rate_text(rate: Rate) -> str:
     if rate.interval is None:
         return "-"
     low, high = (percent(bound) for bound in rate.interval)

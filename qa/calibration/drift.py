@@ -1,7 +1,7 @@
 """Whether live signals are still distributed as the labelled ones of a certificate were."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,11 +26,7 @@ class Distribution:
     quantiles: FloatArray
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "measured": self.measured,
-            "missing": self.missing,
-            "quantiles": self.quantiles.tolist(),
-        }
+        return asdict(self) | {"quantiles": self.quantiles.tolist()}
 
     def at(self, values: FloatArray, *, side: str) -> FloatArray:
         """Return the share of values at most (side "right") or below ("left") each."""
@@ -235,12 +231,5 @@ def _judged(found: Drift, p_distance: float | None, p_psi: float) -> Drift:
         and found.distance >= MIN_DISTANCE
     )
     is_shifted = p_psi <= ALPHA and found.psi >= MIN_PSI
-    return Drift(
-        reference=found.reference,
-        live=found.live,
-        distance=found.distance,
-        psi=found.psi,
-        p_distance=p_distance,
-        p_psi=p_psi,
-        has_drifted=is_far or is_shifted,
-    )
+    has_drifted = is_far or is_shifted
+    return replace(found, p_distance=p_distance, p_psi=p_psi, has_drifted=has_drifted)

@@ -123,7 +123,7 @@ def version(policy: Policy, running: Running) -> Version:
                 if getattr(policy, "has_drifted", None)
                 else []
             ),
-            *shadow_badges(policy),
+            *(Badge(f"{gate} in shadow", "warn") for gate in shadow_gates(policy)),
         ),
         alpha=f"{policy.alpha:g}",
         alpha_unverified=f"{policy.alpha_unverified:g}",
@@ -144,10 +144,6 @@ def standing(policy: Policy, running: Running) -> Badge:
     if hasattr(policy, "certificate"):
         return Badge("certified", "good")
     return Badge("calibrated" if policy.is_calibrated else "hand-set")
-
-
-def shadow_badges(policy: Policy) -> tuple[Badge, ...]:
-    return tuple(Badge(f"{gate} in shadow", "warn") for gate in shadow_gates(policy))
 
 
 def shadow_gates(policy: Policy) -> tuple[str, ...]:

@@ -140,8 +140,8 @@ def tables_of(pairs: Sequence[LabelledPair]) -> tuple[TextTable, ...]:
                     half.replace("_", " "),
                     kind.value,
                     str(found.recall.total),
-                    told(found.precision),
-                    told(found.recall),
+                    rate_text(found.precision),
+                    rate_text(found.recall),
                 )
                 for half in HALVES
                 for kind, found in qualities(halves[half], MODEL).items()
@@ -149,7 +149,7 @@ def tables_of(pairs: Sequence[LabelledPair]) -> tuple[TextTable, ...]:
             words=2,
         ),
         TextTable(
-            "Ablation: fitted anew on development",
+            "Ablation: fitted again on development",
             ("signals", "half", "duplicates P", "R", "contradictions P", "R"),
             tuple(_ablation_rows(halves)),
             words=2,
@@ -219,7 +219,7 @@ def _type_rows(
         yield kind, name.replace("_", " "), *cells
 
 
-def told(rate: Rate) -> str:
+def rate_text(rate: Rate) -> str:
     if rate.interval is None:
         return "-"
     low, high = rate.interval
@@ -247,7 +247,7 @@ def judge_tables_of(
         for how, judged in (("signals", alone), ("and the model", both)):
             kinds = [each.kind for each in judged]
             for kind, quality in qualities_of(own, kinds).items():
-                rates = told(quality.precision), told(quality.recall)
+                rates = rate_text(quality.precision), rate_text(quality.recall)
                 rows.append((name, kind.value, how, *rates))
         likeliest = [max(Kind, key=o.of) if o else None for o in opinions]
         right = sum(

@@ -10,7 +10,7 @@ from qa.evaluation.metrics.text import contains_gold, exact_match, rouge_l, toke
 from qa.pipeline.values import Outcome
 from qa.policies.models import Policy
 
-from .cases import Case, LabelledAnswer
+from .cases import Case, LabelledAnswer, plain_question
 
 Parameter = str | int | float | bool | None
 
@@ -142,8 +142,8 @@ def by_label(case: Case, draft: Draft) -> Score:
 
 
 def by_expectation(case: Case, draft: Draft) -> Score:
-    said = _plain(draft.text)
-    wanted = [_plain(part) for part in case.answer_contains]
+    said = plain_question(draft.text)
+    wanted = [plain_question(part) for part in case.answer_contains]
     is_correct = (
         case.is_answerable is not False
         and (not wanted or any(part in said for part in wanted))
@@ -153,7 +153,3 @@ def by_expectation(case: Case, draft: Draft) -> Score:
         return Score(is_correct, {})
     scored = by_references(case, draft)
     return Score(is_correct and scored.is_correct, scored.measures)
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.casefold().split())

@@ -157,7 +157,7 @@ class AskedSuite(CaseSuite):
 
     def _conclude(self, begun: _Begun) -> Considered:
         if begun.answer is None or begun.trace is None or begun.sources is None:
-            return Considered(_unaskable(begun), _nothing)
+            return Considered(_unaskable(begun), lambda: None)
         release_connection()
         began = time.perf_counter()
         outcome = conclude(finish(write(begun.trace, begun.sources)))
@@ -212,10 +212,6 @@ def _unaskable(begun: _Begun) -> Judged:
         model_milliseconds=0.0,
         answer_id=None,
     )
-
-
-def _nothing() -> None:
-    """There is no answer to write."""
 
 
 @runtime_checkable

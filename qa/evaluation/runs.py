@@ -9,6 +9,7 @@ import json
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -47,16 +48,15 @@ def begin(
 ) -> EvaluationRun:
     """Return the suite's unfinished run, or a new one if none or `anew`."""
     model, probes = _models_of(suite)
-    embedder = active_model().fingerprint
-    identity = {
+    made_with = {
         "suite": suite.name,
         "parameters": dict(suite.parameters),
-        "policy": thresholds_of(suite.policy),
-        "embedder": embedder,
+        "embedder": active_model().fingerprint,
         "language_model": model,
         "retrieval": METHOD,
         "probes": probes,
     }
+    identity = {**made_with, "policy": thresholds_of(suite.policy)}
     key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
     rows = EvaluationRun.objects.filter(state=EvaluationRun.State.RUNNING)
     with transaction.atomic():
@@ -65,17 +65,12 @@ def begin(
         run, _ = rows.get_or_create(
             key=key,
             defaults={
+                **made_with,
                 "state": EvaluationRun.State.RUNNING,
-                "suite": suite.name,
-                "parameters": dict(suite.parameters),
                 "protocol": suite.protocol,
                 "knowledge_base": suite.knowledge_base,
                 "policy": suite.policy,
                 "total": len(suite.case_ids),
-                "embedder": embedder,
-                "language_model": model,
-                "retrieval": METHOD,
-                "probes": probes,
                 "started_by": by if isinstance(by, User) else None,
             },
         )
@@ -138,21 +133,9 @@ def labelled_of(run: EvaluationRun) -> list[LabelledAnswer]:
 
 
 def _store(run: EvaluationRun, judged: Judged) -> None:
-    EvaluationResult.objects.create(
-        run=run,
-        case_id=judged.id,
-        group=judged.group,
-        answer_id=judged.answer_id,
-        is_answerable=judged.is_answerable,
-        is_answered=judged.is_answered,
-        gate=judged.gate,
-        reason=judged.reason,
-        is_correct=judged.is_correct,
-        signals=dict(judged.signals),
-        measures=dict(judged.measures),
-        milliseconds=judged.milliseconds,
-        model_milliseconds=judged.model_milliseconds,
-    )
+    columns = asdict(judged)
+    case_id = columns.pop("id")
+    EvaluationResult.objects.create(run=run, case_id=case_id, **columns)
 
 
 def _models_of(suite: Suite) -> tuple[str, str]:

@@ -260,9 +260,9 @@ def _risk_coverage(metrics: Mapping[str, Any]) -> Points:
 
 def _reliability(metrics: Mapping[str, Any]) -> Points:
     def point(row: Any) -> Any:  # noqa: ANN401  # whatever JSON holds
-        return (
-            [row.get("probability"), row.get("accuracy")] if _is_object(row) else None
-        )
+        if isinstance(row, Mapping):
+            return [row.get("probability"), row.get("accuracy")]
+        return None
 
     return _shares(metrics.get("reliability"), point)
 
@@ -277,10 +277,6 @@ def _shares(rows: object, point: Any) -> Points:  # noqa: ANN401  # from JSON to
             return []
         found.append((float(pair[0]), float(pair[1])))
     return found
-
-
-def _is_object(row: object) -> bool:
-    return isinstance(row, Mapping)
 
 
 _READ = {"reliability": _reliability, "risk_coverage": _risk_coverage}

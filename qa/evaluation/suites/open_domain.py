@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
-from qa.evaluation.cases import Case, read_lines
+from qa.evaluation.cases import Case, plain_question, read_lines
 from qa.evaluation.judging import Suite, by_label, by_references
 from qa.evaluation.knowledge import Fact, Source, ensure_knowledge, given_or_empty
 
@@ -50,8 +50,8 @@ def open_clinc(**options: Unpack[SuiteOptions]) -> Suite:
         cases = [*_cases("test", content["test"]), *_cases("oos", content["oos_test"])]
     except (KeyError, TypeError, ValueError) as error:
         raise misread(file, "CLINC150") from error
-    asked = {_plain(case.question) for case in cases}
-    kept = [(text, intent) for text, intent in training if _plain(text) not in asked]
+    asked = {plain_question(case.question) for case in cases}
+    kept = [pair for pair in training if plain_question(pair[0]) not in asked]
     digest = digest_of(file)
     knowledge_base = ensure_knowledge(
         f"eval-clinc-{digest[:8]}",
@@ -84,10 +84,6 @@ def _sources(pairs: Pairs) -> Iterator[Source]:
         intents.setdefault(intent, []).append(Fact(intent, question=text))
     for intent, facts in intents.items():
         yield Source(key=intent, title=intent.replace("_", " "), facts=facts)
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.casefold().split())
 
 
 GIVEN = (

@@ -45,19 +45,14 @@ class Command(BaseCommand):
         add = parser.add_argument
         add("question")
         add(
-            "--as",
-            dest="username",
-            default="",
-            metavar="USER",
+            "--as", dest="username", default="", metavar="USER",
             help="The user who asks, which decides what is visible (default: the first "
             "superuser).",
-        )
+        )  # fmt: skip
         add(
-            "--knowledge-base",
-            default="",
-            metavar="SLUG",
+            "--knowledge-base", default="", metavar="SLUG",
             help="The knowledge base to ask (default: the oldest).",
-        )
+        )  # fmt: skip
         add("--language", default=None, help="Language of the answer: en, de or xx.")
         add("--json", action="store_true", help="Print the answer as REST returns it.")
 
