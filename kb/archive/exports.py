@@ -71,7 +71,7 @@ def export_in_background(run: JobRun) -> dict[str, object]:
     complete = run.parameters["complete"] is True
     # Who is gone leaves no number, which no user has.
     reader = User.objects.filter(pk=run.owner_id or 0).first()
-    if reader is None or not has_role(reader, _least_role(complete=complete)):
+    if reader is None or not has_role(reader, _required_role(complete=complete)):
         raise ExportForbiddenError("The owner of the export may no longer have it.")
     audiences = [] if complete else _visible_audiences(reader)
     path = _file(run.job_id)
@@ -105,7 +105,7 @@ def exported_file(job_id: UUID, *, by: User) -> Path:
     complete = job.parameters["complete"] is True
     lost: set[Any] = set() if complete else {*job.result["audiences"]}
     lost -= set(_visible_audiences(by))
-    if lost or not has_role(by, _least_role(complete=complete)):
+    if lost or not has_role(by, _required_role(complete=complete)):
         raise ExportForbiddenError(
             "You may no longer see all that this export holds; make a new one."
         )
@@ -127,7 +127,7 @@ def prune_exports(older_than: timedelta) -> int:
     return deleted
 
 
-def _least_role(*, complete: bool) -> Role:
+def _required_role(*, complete: bool) -> Role:
     return Role.ADMIN if complete else Role.CURATOR
 
 

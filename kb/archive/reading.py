@@ -298,17 +298,13 @@ def _is_big_integer(value: object) -> bool:
     return type(value) is int and -_BIG_INTEGER_LIMIT <= value < _BIG_INTEGER_LIMIT
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
 _TESTS: "tuple[tuple[type[models.Field[Any, Any]], Callable[[object], bool]], ...]" = (
     (models.DateTimeField, _is_moment),
     (models.FloatField, _is_number),
     (models.BooleanField, lambda value: isinstance(value, bool)),
     (models.BigIntegerField, _is_big_integer),
     (models.IntegerField, _is_count),
-    (models.CharField, _is_text),
-    (models.TextField, _is_text),
+    (models.CharField, lambda value: isinstance(value, str)),
+    (models.TextField, lambda value: isinstance(value, str)),
     (models.JSONField, lambda value: isinstance(value, list | dict)),
 )

@@ -242,10 +242,10 @@ class TenthLines:
 
     def __init__(self, write: Callable[[str], object]) -> None:
         self._write = write
-        self._told = ("", -1)
+        self._shown = ("", -1)
 
     def __call__(self, what: str, done: int, total: int) -> None:
         tenth = 10 if done >= total else 10 * done // total
-        if (what, tenth) > self._told or what != self._told[0]:
-            self._told = (what, tenth)
+        if (what, tenth) > self._shown or what != self._shown[0]:
+            self._shown = (what, tenth)
             self._write(f"{what}: {done:,} of {total:,}")

@@ -30,7 +30,7 @@ from kb.search.evidence import prepare_index_scan
 from kb.search.sql import execute
 
 NEIGHBOURS = 8  # nearest entries that one is compared with
-FARTHEST = 1.0  # distance; no labelled pair of one matter lies farther apart
+MAX_DISTANCE = 1.0  # no labelled pair of one matter lies farther apart
 _STEP_ENTRIES = 50
 
 # The cast is that of the model's index, which is used where there is one.
@@ -112,13 +112,7 @@ def find_entry_conflicts(
             the same texts is used again.
     """
     model = active_model(for_share=True)
-    entry = (
-        Entry.objects.with_revision_number()
-        .select_for_update(of=("self",), no_key=True)
-        .defer("search_vector")
-        .filter(pk=entry_id)
-        .first()
-    )
+    entry = Entry.objects.with_revision_number().locked().filter(pk=entry_id).first()
     if entry is None:
         return ()
     known = list(Conflict.objects.of_entry(entry_id))
@@ -186,7 +180,7 @@ def _judge_neighbours(
 ) -> list[JudgedPair]:
     """Judge the entry against its nearest and against what it was in conflict with."""
     statement = _NEIGHBOURS.format(
-        dimensions=model.dimensions, neighbours=NEIGHBOURS, farthest=FARTHEST
+        dimensions=model.dimensions, neighbours=NEIGHBOURS, farthest=MAX_DISTANCE
     )
     prepare_index_scan()
     rows = execute(

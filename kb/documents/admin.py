@@ -48,7 +48,8 @@ class SectionFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # as a
     def clean(self) -> None:
         if any(self.errors):
             return
-        rows = [form.cleaned_data for form in self.forms if self._is_kept(form)]
+        kept = (form for form in self.forms if form not in self.deleted_forms)
+        rows = [form.cleaned_data for form in kept if form.cleaned_data.get("heading")]
         below = defaultdict(list)
         for row in rows:
             parent = row.get("parent")
@@ -66,9 +67,6 @@ class SectionFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # as a
 
     def validate_unique(self) -> None:
         """Positions are renumbered: two of one value are no mistake."""
-
-    def _is_kept(self, form: Any) -> bool:  # noqa: ANN401  # a SectionForm
-        return bool(form.cleaned_data.get("heading")) and form not in self.deleted_forms
 
 
 def _grow(

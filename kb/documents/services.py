@@ -172,12 +172,7 @@ def _take_along(document: Document, had: int, *, author: User | None) -> None:
 
 
 def _take_entries_out(sections: QuerySet[Section], *, author: User | None) -> None:
-    entries = list(
-        Entry.objects.select_for_update(of=("self",), no_key=True)
-        .defer("search_vector")
-        .filter(section__in=sections)
-        .order_by("pk")
-    )
+    entries = list(Entry.objects.locked().filter(section__in=sections).order_by("pk"))
     if not entries:
         return
     for entry in entries:

@@ -34,15 +34,15 @@ def is_faithful(sentence: str, question: str, answer: str) -> bool:
     does (or the question itself), a quarter of its content at most is new, and it holds
     at least half of what the answer adds.
     """
-    said, asked, told = terms(sentence), terms(question), terms(answer)
-    if not told.numbers <= said.numbers <= told.numbers | asked.numbers:
+    said, before, found = terms(sentence), terms(question), terms(answer)
+    if not found.numbers <= said.numbers <= found.numbers | before.numbers:
         return False
-    if said.is_negated != told.is_negated and not asked.is_negated:
+    if said.is_negated != found.is_negated and not before.is_negated:
         return False
-    words, known = set(said.words), {*asked.words, *told.words}
+    words, known = set(said.words), {*before.words, *found.words}
     if not words or len(words - known) > len(words) / 4:
         return False
-    added = set(told.words) - set(asked.words)
+    added = set(found.words) - set(before.words)
     return len(added & words) * 2 >= len(added)
 
 

@@ -56,15 +56,15 @@ def make_plan(
     )
     if not lines:
         raise InvalidKnowledgeError("seeds", "seeds are missing; give one a line.")
-    for field, value, least, highest in (
+    for field, value, lowest, highest in (
         ("seeds", len(lines), 1, MAX_SEEDS),
         ("per_seed", per_seed, 0, MAX_PER_SEED),
         ("count", most, 1, MAX_PROPOSALS),
         ("samples", samples, 1, MAX_SAMPLES),
     ):
-        if not least <= value <= highest:
+        if not lowest <= value <= highest:
             raise InvalidKnowledgeError(
-                field, f"{field} {value} is not between {least} and {highest}."
+                field, f"{field} {value} is not between {lowest} and {highest}."
             )
     return Plan(
         knowledge_base=knowledge_base,

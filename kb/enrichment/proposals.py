@@ -178,10 +178,7 @@ def _entry(new: NewProposal, plan: Plan, writer: Writer) -> NewEntry:
 
 def _lock(proposal_id: int) -> Proposal:
     # The entry first, as every change of one locks it.
-    entries = Entry.objects.select_for_update(of=("self",), no_key=True).defer(
-        "search_vector"
-    )
-    entries.filter(proposal=proposal_id).first()
+    Entry.objects.locked().filter(proposal=proposal_id).first()
     proposal = Proposal.objects.filter(pk=proposal_id).first()
     if proposal is None:
         raise ProposalNotFoundError(f"There is no proposal {proposal_id}.")

@@ -10,6 +10,7 @@ from kb.audiences.models import Audience
 from kb.documents.models import Document, Section
 from kb.embedding.services import active_model
 from kb.entries.models import Entry
+from kb.entries.revisions import lock_all
 from kb.entries.services import create_entry, edit_entry
 from kb.entries.states import restore_entry, retire_entry, verify_entry
 from kb.entries.values import EDITABLE, REASON_LIMIT, TEXT_LIMIT, UNVERIFIED_CONFIDENCE
@@ -62,9 +63,7 @@ class EntryForm(ServiceForm):
         """Hold the entry, in the order that the services lock in."""
         if self.instance.pk:
             active_model(for_share=True)
-            Entry.objects.select_for_update(no_key=True).filter(
-                pk=self.instance.pk
-            ).first()
+            lock_all([self.instance.pk])
 
     def _create(self) -> Entry:
         fields = dict(self.cleaned_data)

@@ -46,6 +46,10 @@ class EntryQuerySet(models.QuerySet["Entry"]):
             wanted |= Q(language=language, search_vector=query)
         return self.filter(pk__in=EntryWords.objects.filter(wanted).values("pk"))
 
+    def locked(self) -> Self:
+        """Lock the rows, not those they refer to; without their search vectors."""
+        return self.select_for_update(of=("self",), no_key=True).defer("search_vector")
+
     def with_revision_number(self) -> Self:
         newest = Revision.objects.filter(entry=OuterRef("pk")).order_by("-number")
         return self.annotate(revision_number=Subquery(newest.values("number")[:1]))

@@ -41,20 +41,14 @@ def update_proposal(entry: Entry, *, by: User | None, reason: str) -> None:
 
 
 def lock_all(entry_ids: Collection[int]) -> tuple[Entry, ...]:
-    return tuple(
-        Entry.objects.select_for_update(of=("self",), no_key=True)
-        .defer("search_vector")
-        .filter(pk__in=entry_ids)
-        .order_by("pk")
-    )
+    return tuple(Entry.objects.locked().filter(pk__in=entry_ids).order_by("pk"))
 
 
 def lock(entry_id: int, expected_revision: int | None) -> tuple[Entry, int]:
     """Return the entry, locked until the transaction ends, and its revision number."""
     entry = (
-        Entry.objects.select_for_update(of=("self",), no_key=True)
+        Entry.objects.locked()
         .select_related("knowledge_base", "document", "section", "audience")
-        .defer("search_vector")
         .filter(pk=entry_id)
         .first()
     )

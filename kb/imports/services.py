@@ -118,7 +118,7 @@ KIND = "kb.import"
 
 @transaction.atomic
 def enqueue_import(row: Import, *, apply: bool, by: User | None) -> Job:
-    """Let a worker plan or apply an import; asking twice is asking once."""
+    """Let a worker plan or apply an import; a second request returns the same job."""
     if apply:
         _check_appliable(row)
     job = enqueue(

@@ -11,7 +11,7 @@ from kb.documents.services import (
 )
 from kb.embedding.services import PreparedVectors
 from kb.entries.models import Entry
-from kb.entries.revisions import record
+from kb.entries.revisions import lock_all, record
 from kb.entries.services import create_entries, edit_entry
 from kb.entries.states import restore_entry, verify_entry
 from kb.entries.values import EntryChanges, NewEntry
@@ -204,10 +204,7 @@ def _move(of: Import, unchanged: Sequence[Piece], sections: Sections) -> None:
             section_id = section.pk if section else None
         if (entry.place, entry.section_id) != (each.fact.place, section_id):
             places[entry.pk] = (each.fact.place, section_id)
-    rows = Entry.objects.select_for_update(of=("self",), no_key=True).defer(
-        "search_vector"
-    )
-    moved = list(rows.filter(pk__in=places).order_by("pk")) if places else []
+    moved = lock_all(places)
     elsewhere = [entry for entry in moved if entry.section_id != places[entry.pk][1]]
     for entry in moved:
         entry.place, entry.section_id = places[entry.pk]

@@ -152,9 +152,9 @@ class _ReadOrWrite(BasePermission):
     writes: Role
 
     def has_permission(self, request: Request, view: APIView) -> bool:
-        least = Role.AGENT if request.method in SAFE_METHODS else self.writes
-        self.message = f"This needs the role {least}."
-        return has_role(request.user, least)
+        required = Role.AGENT if request.method in SAFE_METHODS else self.writes
+        self.message = f"This needs the role {required}."
+        return has_role(request.user, required)
 
 
 class AgentReadsCuratorWrites(_ReadOrWrite):

@@ -217,7 +217,7 @@ def _amount(words: Sequence[Word], at: int) -> Quantity | None:
             return None
         positions.append(at + 1)
     else:
-        if _is_designator(words, at):
+        if _word_at(words, at - 1) in DESIGNATED:
             return None
         value = parse_number(words[at].said)
         currency = ("", 0.0)
@@ -253,10 +253,6 @@ def _counted(words: Sequence[Word], positions: Sequence[int]) -> str:
     empty = STOP_WORDS | DISTRIBUTIVES
     stems = (w.stem for w in following if w.said not in empty and not w.is_number)
     return next(stems, "")
-
-
-def _is_designator(words: Sequence[Word], at: int) -> bool:
-    return _word_at(words, at - 1) in DESIGNATED
 
 
 def _same_date(one: int, other: int) -> bool:

@@ -24,8 +24,8 @@ from kb.upkeep.services import (
     read_page,
 )
 
-_PAGE = 50
-_MOST = 200
+_PAGE_SIZE = 50
+_MAX_PAGE_SIZE = 200
 
 
 class _DueQuerySerializer(serializers.Serializer[Any]):
@@ -34,7 +34,9 @@ class _DueQuerySerializer(serializers.Serializer[Any]):
     after = serializers.CharField(
         required=False, max_length=100, help_text="`next` of the page before."
     )
-    page_size = serializers.IntegerField(min_value=1, max_value=_MOST, default=_PAGE)
+    page_size = serializers.IntegerField(
+        min_value=1, max_value=_MAX_PAGE_SIZE, default=_PAGE_SIZE
+    )
 
     def validate_after(self, value: str) -> Place:
         try:

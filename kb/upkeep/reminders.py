@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 KIND = "kb.remind_owners"
 NAMED = 20  # entries that a mail names; it counts the others
 
-_MOST = 10_000  # events of one mail; what is beyond comes with the next
+_MAX_EVENTS = 10_000  # events of one mail; what is beyond comes with the next
 
 
 def remind_owners(run: JobRun) -> dict[str, object]:
@@ -62,7 +62,7 @@ def remind(owner: User, *, at: datetime) -> int:
         RetryableJobError: The mail server did not accept it.
     """
     rows = _due_unreminded(owner, at).in_queue_order().select_related("upkeep")
-    entries = list(rows.defer("search_vector")[:_MOST])
+    entries = list(rows.defer("search_vector")[:_MAX_EVENTS])
     if not entries:
         return 0
     made = Reminder.objects.bulk_create(
