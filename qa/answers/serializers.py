@@ -6,6 +6,7 @@ from typing import Any, Literal
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from accounts.rest import username_field
 from qa.answers.models import Answer
 from qa.answers.view import ShownPiece, view
 from qa.pipeline.gates import Gate, Reason
@@ -186,9 +187,7 @@ class AnswerSummarySerializer(serializers.Serializer[Answer]):
     id = serializers.UUIDField()
     question = serializers.CharField()
     language = serializers.CharField()
-    asker = serializers.CharField(
-        source="asker.username", default=None, allow_null=True
-    )
+    asker = username_field("asker")
     outcome = serializers.ChoiceField(Answer.Outcome.choices)
     answered = serializers.SerializerMethodField()
     gate = serializers.SerializerMethodField()

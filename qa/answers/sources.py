@@ -34,7 +34,7 @@ from qa.policies.ask_prefetch import prefetched
 def release_connection() -> None:
     """Give this thread's database connection back to the pool until it is needed again.
 
-    A language model may take a minute; whoever waits for it keeps no connection from
+    A language model may take a minute; who waits for it keeps no connection from
     those who are refused in milliseconds.
     """
     if not connection.in_atomic_block:

@@ -114,7 +114,7 @@ def view(answer: Answer) -> AnswerView:
 
 
 def token_confidences(answer: Answer) -> tuple[TokenConfidence, ...]:
-    """Return the draft's tokens with the confidence after each, whoever reads them."""
+    """Return the draft's tokens with the confidence after each, for any reader."""
     tokens = answer.generation.get("tokens", ())
     along = answer.confidence.get("along", ())
     return (

@@ -43,13 +43,8 @@ def distance_in_words(distance: float, policy: Policy) -> str:
 
 
 def confidence_in_words(confidence: float) -> str:
-    if confidence >= 1:
-        return "certain"
-    if confidence >= 0.9:
-        return "high"
-    if confidence >= 0.75:
-        return "fair"
-    return "low"
+    words = {1.0: "certain", 0.9: "high", 0.75: "fair"}
+    return next((word for low, word in words.items() if confidence >= low), "low")
 
 
 def time_in_words(milliseconds: float) -> str:

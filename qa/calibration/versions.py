@@ -117,7 +117,7 @@ def version(policy: Policy, running: Running) -> Version:
     return Version(
         policy=policy,
         badges=(
-            standing(policy, running),
+            threshold_badge(policy, running),
             *(
                 [Badge("drifted", "bad")]
                 if getattr(policy, "has_drifted", None)
@@ -138,7 +138,7 @@ def min_confidences(policy: Policy) -> str:
     return ", ".join(parts) or "none"
 
 
-def standing(policy: Policy, running: Running) -> Badge:
+def threshold_badge(policy: Policy, running: Running) -> Badge:
     if calibration_state(policy, running) is Calibration.STALE:
         return Badge("stale", "bad")
     if hasattr(policy, "certificate"):

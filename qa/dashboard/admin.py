@@ -92,14 +92,16 @@ def dashboard_page(request: HttpRequest) -> HttpResponse:
 
 def _tiles(shown: Dashboard) -> list[Tile]:
     traffic, quality = shown.traffic, shown.quality
-    asked = max(1, traffic.questions)
+    questions = max(1, traffic.questions)
     latency = traffic.latency.get("")
     voted = traffic.up + traffic.down
     kappa = quality.agreement
     return [
         Tile("Questions", f"{traffic.questions:,}", f"{traffic.failed:,} failed"),
-        Tile("Answered", percent(traffic.answered / asked), f"{traffic.answered:,}"),
-        Tile("Refused", percent(traffic.refused / asked), f"{traffic.refused:,}"),
+        Tile(
+            "Answered", percent(traffic.answered / questions), f"{traffic.answered:,}"
+        ),
+        Tile("Refused", percent(traffic.refused / questions), f"{traffic.refused:,}"),
         _share_tile("False answers", quality.false_answers),
         _share_tile("False refusals", quality.false_refusals),
         Tile(

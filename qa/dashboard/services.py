@@ -79,9 +79,9 @@ def _strata(scope: Scope) -> list[Mapping[str, Any]]:
         tagged = _tagged(scope.tag, "reviews__answer__")
     # Of a sample that lies in the period, no answer need be looked up for when it was.
     within = Q(sample__since__gte=begin, sample__until__lte=end)
-    asked = _asked(scope, "reviews__answer__")
+    in_period = _in_period(scope, "reviews__answer__")
     return [*_judged(rows.filter(within), tagged),
-            *_judged(rows.exclude(within), asked & tagged)]  # fmt: skip
+            *_judged(rows.exclude(within), in_period & tagged)]  # fmt: skip
 
 
 def _judged(rows: QuerySet[ReviewStratum], inside: Q) -> Iterable[Mapping[str, Any]]:
@@ -109,10 +109,9 @@ def _part(row: Mapping[str, Any], outcome: str, inside: str, found: str) -> Stra
     return Stratum(max(population, row[inside]), row[inside], row[found])
 
 
-def _asked(scope: Scope, answer: str) -> Q:
+def _in_period(scope: Scope, answer: str) -> Q:
     begin, end = scope.period.moments
-    asked = f"{answer}created_at"
-    return Q((f"{asked}__gte", begin), (f"{asked}__lt", end))
+    return Q((f"{answer}created_at__gte", begin), (f"{answer}created_at__lt", end))
 
 
 def _tagged(tag: int, answer: str) -> Q:
@@ -125,9 +124,9 @@ def _pairs(scope: Scope) -> list[tuple[int, int]]:
     Answers alone: refusals are false much more seldom, and both together would agree by
     what they are.
     """
-    asked = _asked(scope, "answer__")
+    in_period = _in_period(scope, "answer__")
     outcome = Q(answer__outcome=Answer.Outcome.ANSWERED)
-    second = Review.objects.done().filter(asked, outcome, round=2)
+    second = Review.objects.done().filter(in_period, outcome, round=2)
     second = scope.in_base(second, "answer__knowledge_base")
     if scope.tag:
         second = second.filter(_tagged(scope.tag, "answer__"))

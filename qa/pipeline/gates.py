@@ -60,7 +60,7 @@ class Decision:
     """What one gate decided; `reason` is None where it let the question pass.
 
     Attributes:
-        shown_reason: What the asker may be told; never says that knowledge exists
+        shown_reason: What the asker may read; never says that knowledge exists
             which they may not see, unless the policy allows it.
         signals: What was measured; holds nothing that the asker may not see.
     """

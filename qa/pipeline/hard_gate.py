@@ -49,7 +49,7 @@ def bound(piece: Evidence, policy: Policy) -> float:
 def judge_coverage(
     question: Question, retrieval: Retrieval, *, retriever: Retriever, policy: Policy
 ) -> Decision:
-    """Pass, or refuse with the true reason and the one that the asker may be told.
+    """Pass, or refuse with the true reason and the one that the asker may read.
 
     With `policy.hard_refusal` off everything is measured and only a question without
     any evidence, or under a stale policy that refuses, ends here.

@@ -18,7 +18,7 @@ class Capture:
         answer: Places kept for every token of the answer.
         ends: Whether they are kept for its end token too, which takes a pass more.
         prompt: Places kept for the prompt's last token, before any answer token.
-        watch: Told in mid-pass what stands at each of the `prompt` places, shape
+        watch: Called in mid-pass with what stands at each of the `prompt` places, shape
             (width,), in the order of their depth; False ends the answer there, and
             nothing behind it is computed.
     """
@@ -105,7 +105,7 @@ class DebiasedVerdict:
     Attributes:
         probability: Of "can be answered" in [0, 1], without the model's leaning.
         uncorrected: The same with it.
-        examples: Ids of the past questions that it was told by, the nearest first.
+        examples: Ids of the past questions that decided it, the nearest first.
     """
 
     probability: float

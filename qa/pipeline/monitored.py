@@ -133,19 +133,16 @@ def answer_monitored(
 ) -> Monitored:
     """Write an answer segment by segment until it is complete or refused."""
     segments: list[Segment] = []
-    is_complete = False
-    while len(segments) < MAX_SEGMENTS and not is_complete:
+    doubt, is_complete = None, False
+    while len(segments) < MAX_SEGMENTS and not (is_complete or doubt):
         kept = [segment.text for segment in segments]
         settling = _Settling(question.text, kept, writer, retriever, policy)
         segment, is_complete = settling.settle()
         if segment is None:
             break
         segments.append(segment)
-        if segment.doubt:
-            return Monitored(
-                tuple(segments), segment.doubt, is_complete, writer.fingerprint
-            )
-    return Monitored(tuple(segments), None, is_complete, writer.fingerprint)
+        doubt = segment.doubt
+    return Monitored(tuple(segments), doubt, is_complete, writer.fingerprint)
 
 
 class _Settling:

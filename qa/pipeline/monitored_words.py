@@ -11,7 +11,7 @@ import re
 import statistics
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from kb.text.terms import stem, written_number
@@ -32,7 +32,7 @@ _NUMBER: Final = re.compile(r"[\d.,]+")
 # Where something lies and that it is denied carries no name.
 _EMPTY: Final = STOP_WORDS | DISTRIBUTIVES | DIRECTIONS | NEGATIONS | FILLERS
 _OUTLIER_DEVIATIONS: Final = 5.0
-# Of fewer, no deviation can be told.
+# Of fewer, no deviation can be estimated.
 _MIN_BEFORE: Final = 8
 _MAX_QUERY_LENGTH: Final = 300
 
@@ -107,12 +107,9 @@ def new_words(
         spans.append((at, at + len(token), value))
         at += len(token)
     return [
-        Word(
-            word.text,
-            word.key,
-            word.start,
-            word.end,
-            min(
+        replace(
+            word,
+            confidence=min(
                 (v for start, end, v in spans if start < word.end and word.start < end),
                 default=None,
             ),

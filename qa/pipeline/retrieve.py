@@ -21,12 +21,8 @@ def retrieve(question: Question, *, retriever: Retriever, policy: Policy) -> Ret
     if passes(first, policy) or first.route == _EXACT:
         return first
     second = retriever.look(question.text, top_k=policy.candidates, deep=True)
-    return Retrieval(
-        evidence=second.evidence,
-        visible=second.visible,
-        route=second.route,
-        method=second.method,
-        embedder=second.embedder,
+    return replace(
+        second,
         deep=True,
         embed_milliseconds=first.embed_milliseconds + second.embed_milliseconds,
         sql_milliseconds=first.sql_milliseconds + second.sql_milliseconds,

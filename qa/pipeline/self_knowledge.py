@@ -50,7 +50,7 @@ class SelfKnowledge(Protocol):
         """
 
 
-# What the known_probability is stored under, whatever told it.
+# What the known_probability is stored under, whatever measured it.
 KNOWN_PROBABILITY = "own_sureness"
 # By which signal the known_probability of a timing is known from another's.
 SIGNAL_BY_TIMING: Mapping[RetrievalTiming, str] = {
@@ -67,7 +67,7 @@ def consider(
 ) -> tuple[KnowledgeEstimate, Boundary]:
     """Let the model read the question by itself, and decide whether it knows.
 
-    What can't be told is not known, and so is what is told by anything but what
+    What can't be measured is not known, nor what is measured by anything but what
     `min_known` was set for.
     """
     considered = own.consider(question)

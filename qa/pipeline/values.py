@@ -98,7 +98,7 @@ class Boundary:
 
     Attributes:
         is_answered: Whether it wrote an answer.
-        fingerprint: Of what told it.
+        fingerprint: Of what decided it.
         examples: Ids of the past questions that it was decided by, nearest first.
     """
 
@@ -235,7 +235,7 @@ class Outcome:
         gate: The gate that refused, VERBATIM for a verbatim answer, BOUNDARY for one that
             rests on the model's own knowledge, else None.
         reason: Set exactly when refused.
-        shown_reason: What the asker may be told (`reason`, unless the policy hides it).
+        shown_reason: What the asker may read (`reason`, unless the policy hides it).
         evidence: What the language model saw; for a verbatim answer the one entry;
             empty where no model was asked.
         near_misses: Entries within the horizon that a refusal did not answer from,

@@ -85,7 +85,7 @@ class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
 
     form = PolicyForm
     list_display: ClassVar = [
-        "__str__", "knowledge_base", "in_use", "standing", "shadow", "alpha",
+        "__str__", "knowledge_base", "in_use", "thresholds", "shadow", "alpha",
         "min_verdict", "answered", "created_by", "created_at",
     ]  # fmt: skip
     list_filter = ["knowledge_base", "is_active"]
@@ -188,14 +188,14 @@ class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
             "drifted": "danger",
         },
     )
-    def standing(self, policy: Policy) -> tuple[str, str]:
+    def thresholds(self, policy: Policy) -> tuple[str, str]:
         """Show where the thresholds come from, and whether they still hold."""
         names = ("embedder", "retrieval", "language_model", "probes")
         running = Running(*[getattr(policy, name) for name in names])
-        standing = words.standing(policy, running).text
+        state = words.threshold_badge(policy, running).text
         if getattr(policy, "has_drifted", None):
-            return "drifted", f"{standing}, drifted"
-        return standing, standing
+            return "drifted", f"{state}, drifted"
+        return state, state
 
     @display(description="in shadow", label="warning")  # type: ignore[untyped-decorator]  # unfold ships no types
     def shadow(self, policy: Policy) -> str | None:

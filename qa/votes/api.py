@@ -22,6 +22,7 @@ from accounts.rest import (
     StrictFilterSet,
     StrictSerializer,
     csv_download,
+    username_field,
 )
 from accounts.roles import IsAgent, IsSME, caller
 from qa.answers.models import Answer
@@ -104,9 +105,7 @@ class VoteSummarySerializer(serializers.Serializer[Vote]):
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
     handled_at = serializers.DateTimeField(allow_null=True)
-    handled_by = serializers.CharField(
-        source="handled_by.username", default=None, allow_null=True
-    )
+    handled_by = username_field("handled_by")
 
     def get_rating(self, vote: Vote) -> Literal["up", "down"]:
         return "up" if vote.is_up else "down"
@@ -170,17 +169,9 @@ class VoteView(GenericAPIView[Answer]):
             is_up=None if rating is None else rating == "up",
             **said,
         )
-        shown = kept or Vote()  # without a thumb all is empty
-        return Response(
-            VoteSerializer(
-                {
-                    "rating": rating,
-                    "reasons": shown.reasons,
-                    "comment": shown.comment,
-                    "expected_answer": shown.expected_answer,
-                }
-            ).data
-        )
+        # Without a thumb all is empty.
+        shown = {name: getattr(kept or Vote(), name) for name in said}
+        return Response(VoteSerializer({"rating": rating, **shown}).data)
 
 
 class VoteViewSet(RowViewSet[Vote]):

@@ -380,7 +380,7 @@ def test_the_list_tells_each_versions_standing(enter, policy, run):
     response = enter(Role.SME).get(reverse("admin:qa_policy_changelist"))
 
     listed = {
-        str(row.name): response.context["cl"].model_admin.standing(row)[1]
+        str(row.name): response.context["cl"].model_admin.thresholds(row)[1]
         for row in response.context["cl"].result_list
     }
     assert listed == {
