@@ -1,4 +1,4 @@
-"""Renew the pictures in docs/images from a running system: `python docs/take_screenshots.py`.
+"""Take the screenshots in docs/images of a running system: `python docs/take_screenshots.py`.
 
 Reads the address and the administrator's password from var/up.json, asks three of the
 demonstration questions in headless Chromium and takes a picture of each page. The
@@ -99,7 +99,7 @@ def picture_of_conflict(page: Page) -> None:
 
 
 def picture_of_gap(page: Page) -> None:
-    """Take the gap that is missed most, if there is one."""
+    """Take the gap with the greatest impact, if there is one."""
     page.goto("/admin/qa/gap/")
     link = page.locator("#result_list tbody a").first
     if link.count():
@@ -107,7 +107,7 @@ def picture_of_gap(page: Page) -> None:
 
 
 def picture_of_unsourced(page: Page) -> None:
-    """Take the newest answer that rests on the model's own knowledge, if there is one."""
+    """Take the newest answer from the model's own knowledge, if there is one."""
     found = page.request.get("/api/v1/answers?gate=boundary").json()["results"]
     if found:
         picture_of_page(page, f"/answers/{found[0]['id']}", "ask-unsourced")
@@ -125,7 +125,7 @@ def picture_of_review(page: Page) -> None:
 
 
 def picture_of_calibration(page: Page) -> None:
-    """Try a stricter alpha and take what it does."""
+    """Try a stricter maximum distance and take its effect."""
     page.goto("/admin/qa/policy/calibration/")
     with page.expect_response("**/traffic?*"), page.expect_response("**/labelled?*"):
         page.get_by_label("alpha", exact=True).fill("0.65")
