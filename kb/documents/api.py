@@ -54,6 +54,16 @@ class SectionNodeSerializer(StrictSerializer):
         fields["sections"] = SectionNodeSerializer(many=True, required=False)
         return fields
 
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        # A change may leave fields of a document out, and the library then lets every
+        # nested field be left out too.
+        if "heading" not in attrs:
+            heading = self.fields["heading"]
+            raise serializers.ValidationError(
+                {"heading": heading.error_messages["required"]}
+            )
+        return attrs
+
 
 class DocumentSerializer(ReferringSerializer):
     """A document without its sections."""

@@ -103,6 +103,7 @@ def test_reading_a_document_costs_the_same_for_any_tree(api, django_assert_num_q
         {"audience": "hidden"},
         {"sections": {}},
         {"sections": [7]},
+        {"sections": [{"id": 1, "sections": []}]},
         {"sections": [{"heading": ""}]},
         {"sections": [{"id": 999_999, "heading": "Lost"}]},
         {"sections": [{"id": 10**30, "heading": "Lost"}]},
