@@ -14,7 +14,7 @@ import os
 import threading
 import time
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from accounts.loaded_once import LoadedOnce
 from kb.embedding.models import EmbeddingModel
 
 if TYPE_CHECKING:
+    import torch
     from sentence_transformers import SentenceTransformer
 
 logger = logging.getLogger(__name__)
@@ -64,6 +65,10 @@ class Embedder:
         self._model = model
         # The tokenizer's padding state may not be changed by two threads at once.
         self._lock = threading.Lock()
+        # Its module loads torch, which most commands need not pay.
+        from kb.embedding.short_texts import question_encoder  # noqa: PLC0415
+
+        self._encode_short = question_encoder(model, partial(_embed_one, model))
         self.dimensions = int(self.encode_question("width").shape[0])
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
@@ -109,11 +114,10 @@ class Embedder:
         if model.truncate_dim is not None or model.device.type != "cpu":
             vectors = model.encode_query([text], show_progress_bar=False)
             return np.asarray(vectors[0], dtype=np.float32)
-        name = "query" if "query" in model.prompts else model.default_prompt_name
-        prompt = None if name is None else model.prompts.get(name)
         with torch.inference_mode():
-            tokens = model.preprocess([text], prompt=prompt, task="query")
-            vector = model(tokens, task="query")["sentence_embedding"][0]
+            vector = self._encode_short(text) if self._encode_short else None
+            if vector is None:
+                vector = _embed_one(model, text)
         return np.asarray(vector.numpy(), dtype=np.float32)
 
     def _refuse_degenerate(self, vectors: np.ndarray) -> None:
@@ -125,6 +129,15 @@ class Embedder:
                 "damaged. Reinstall it, or set NESCIO_EMBEDDING_MODEL to another."
             )
             raise EmbedderUnavailableError(msg)
+
+
+def _embed_one(model: "SentenceTransformer", text: str) -> "torch.Tensor":
+    """Return the vector, of any length, of one text on the CPU, with its prompt."""
+    name = "query" if "query" in model.prompts else model.default_prompt_name
+    prompt = None if name is None else model.prompts.get(name)
+    tokens = model.preprocess([text], prompt=prompt, task="query")
+    vector: torch.Tensor = model(tokens, task="query")["sentence_embedding"][0]
+    return vector
 
 
 _by_name = LoadedOnce[str, Embedder]()
@@ -188,7 +201,7 @@ def _load_model(name: str) -> "SentenceTransformer":
     _pin_threads()
     from sentence_transformers import SentenceTransformer  # noqa: PLC0415  # with torch
 
-    from kb.embedding.packed_linear import can_pack, pack  # noqa: PLC0415  # with torch
+    from kb.embedding.short_texts import can_pack, pack  # noqa: PLC0415  # with torch
 
     source = name
     if name == BUNDLED:

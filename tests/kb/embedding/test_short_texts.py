@@ -8,7 +8,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from kb.embedding.embedder import load_embedder
-from kb.embedding.packed_linear import PackedLinear, can_pack, pack
+from kb.embedding.short_texts import PackedLinear, can_pack, pack
 from tests.kb.embedding.tiny_embedder import save_tiny_embedder
 
 needs_packing = pytest.mark.skipif(not can_pack(), reason="oneDNN cannot pack here")
