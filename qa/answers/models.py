@@ -368,12 +368,10 @@ class AnswerEvidence(models.Model):
 
     @property
     def is_verified(self) -> bool:
-        """Whether a person had verified it, as far as the viewer may know."""
         return self.revision is not None and self.revision.state == Entry.State.VERIFIED
 
     @property
     def is_machine_written(self) -> bool:
-        """Whether a model had proposed it and nobody had reviewed it."""
         return self.revision is not None and self.revision.state == Entry.State.PROPOSED
 
     @property

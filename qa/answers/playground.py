@@ -28,8 +28,6 @@ from .asking import look, new_question, sources_for
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What retrieval, the verbatim tier and hard refusal would say."""
-
     trace: Trace
     decision: Decision
     policy: Policy

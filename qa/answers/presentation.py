@@ -77,8 +77,6 @@ class Shading:
 
 @dataclass(frozen=True, slots=True)
 class AnswerPage:
-    """Everything that is shown of one answer."""
-
     answer: Answer
     view: AnswerView
     pieces: tuple[Piece, ...]
@@ -237,7 +235,6 @@ def _quoted(text: str, quote: str, number: int) -> tuple[Piece, ...]:
 
 
 def _changes(row: AnswerEvidence, at: datetime) -> tuple[str, ...]:
-    """Say what happened to the entry after it was used."""
     entry, revision = row.entry, row.revision
     if entry is None or revision is None:
         return ()

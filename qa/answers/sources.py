@@ -126,7 +126,6 @@ class KnowledgeRetriever:
         self._vectors: dict[str, QuestionVector] = {}
 
     def look(self, question: str, *, top_k: int, deep: bool) -> Retrieval:
-        """Return evidence best first; `deep` spends more for certainty of recall."""
         is_known = question in self._vectors
         vector = self._vector(question)
         found = search(vector, question, scope=self._scope, top_k=top_k, deep=deep)
@@ -145,11 +144,9 @@ class KnowledgeRetriever:
         )
 
     def withheld(self, question: str) -> Sequence[Excluded]:
-        """Return the nearest entry outside the scope for each cause, if any."""
         return nearest_excluded(self._vector(question), scope=self._scope)
 
     def contradictions(self, entry_ids: Sequence[int]) -> Sequence[Contradiction]:
-        """Return the unsettled contradictions between any two of these entries."""
         return contradictions_between(entry_ids)
 
     def _vector(self, question: str) -> QuestionVector:
@@ -179,7 +176,6 @@ class PastExamples:
     def known(
         self, question: Question, *, own_model: str, limit: int
     ) -> Sequence[KnownQuestion]:
-        """Return the nearest that this form of a model was asked, the nearest first."""
         vector = embed_question(question.text)
         rows = PastQuestion.objects.nearest_known(
             vector.values.tolist(),
@@ -197,7 +193,6 @@ class PastExamples:
     def judged(
         self, question: Question, *, language_model: str, limit: int
     ) -> Sequence[JudgedQuestion]:
-        """Return the nearest that this language model answered, the nearest first."""
         vector = embed_question(question.text)
         rows = PastQuestion.objects.nearest_to(
             vector.values.tolist(),

@@ -32,7 +32,6 @@ def shadow_verdict(gate: Gate, answer: Answer) -> bool | None:
 
 
 def in_shadow(answer: Answer) -> frozenset[str]:
-    """Return the names of the signals that a gate in shadow would have judged by."""
     if answer.policy is None:
         return frozenset()
     policy, measured = answer.policy.as_value(), flat(answer.signals)
@@ -45,7 +44,6 @@ def in_shadow(answer: Answer) -> frozenset[str]:
 
 
 def _alone(gate: Gate, policy: Policy) -> Policy:
-    """Return the policy with this gate enforced and the others in shadow."""
     mine = switches(gate)
     changes: dict[str, Any] = {name: name in mine for name in switches()}
     return replace(policy, **changes)
@@ -263,7 +261,6 @@ def _total(milliseconds: Mapping[str, float]) -> float:
 
 
 def stage_times(milliseconds: Mapping[str, float]) -> tuple[StageTimeLine, ...]:
-    """Return every stage's time as a bar that starts where the one before ended."""
     total = _total(milliseconds) or 1.0
     lines: list[StageTimeLine] = []
     start = 0.0

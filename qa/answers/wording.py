@@ -48,7 +48,6 @@ def confidence_in_words(confidence: float) -> str:
 
 
 def time_in_words(milliseconds: float) -> str:
-    """Return a duration with a unit that suits it."""
     if milliseconds < 1:
         return "under 1 ms"
     if milliseconds < 1_000:

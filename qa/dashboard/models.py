@@ -90,8 +90,6 @@ class CountedDayQuerySet(models.QuerySet["CountedDay"]):
 
 
 class CountedDay(models.Model):
-    """That a day's answers were counted, and when last."""
-
     day = models.DateField(primary_key=True)
     counted_at = models.DateTimeField()
 

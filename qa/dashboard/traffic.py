@@ -71,7 +71,6 @@ class Period:
 
 
 def last_days(days: int, *, at: datetime | None = None) -> Period:
-    """Return the period of so many days that ends today."""
     today = (at or timezone.now()).astimezone(UTC).date()
     return Period(today - timedelta(days=days - 1), today)
 
@@ -93,7 +92,6 @@ class Scope:
 def make_scope(
     days: int, knowledge_base: Model | None = None, tag: Model | None = None
 ) -> Scope:
-    """Return the scope of the last days, of one knowledge base or tag, or of all."""
     return Scope(
         last_days(days),
         knowledge_base=knowledge_base.pk if knowledge_base else None,
@@ -112,8 +110,6 @@ class Percentiles:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """How many answers one gate decided so, for one reason."""
-
     outcome: str
     gate: str
     reason: str

@@ -97,13 +97,11 @@ def close(escalation_id: int, *, by: User, reason: str) -> Escalation:
 
 
 def mark_read(answer: Answer, *, by: User) -> None:
-    """Remember that the asker opened the reply."""
     unread = Escalation.objects.unread_by(by).filter(answer=answer)
     unread.update(read_at=timezone.now())
 
 
 def _open(escalation_id: int, by: User) -> Escalation:
-    """Return an escalation that waits for a reply, locked."""
     found = (
         Escalation.objects.select_for_update(of=("self",))
         .select_related("answer__knowledge_base")

@@ -215,7 +215,6 @@ def _place_in(
 
 
 def _blocks(gaps: QuerySet[Gap]) -> Iterator[Block]:
-    """Yield the middles of gaps, some thousand at a time."""
     rows = gaps.order_by("pk").values_list("pk", "vector")
     walked = rows.iterator(_MIDDLES_AT_ONCE)
     while block := list(islice(walked, _MIDDLES_AT_ONCE)):
@@ -276,7 +275,6 @@ def adopt_replies(answer_ids: Sequence[UUID]) -> None:
 
 
 def _move_on() -> None:
-    """Note that everything so far was looked at."""
     cursor = GapCursor.objects.select_for_update().get(pk=1)
     # What is committed late is read once more.
     now = timezone.now()

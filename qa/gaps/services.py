@@ -248,7 +248,6 @@ def count_reasons(gap: Gap) -> Counter[str]:
 
 
 def nearest_entries(gap: Gap, viewer: User) -> tuple[Evidence, ...]:
-    """Return the entries nearest to a gap among those that the viewer may see."""
     if gap.embedding_model is None:
         return ()
     vector = QuestionVector(

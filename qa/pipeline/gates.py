@@ -339,7 +339,6 @@ def find_row(name: str) -> SignalRow:
 
 
 def deciding_signals(gate: Gate) -> dict[str, SignalRow]:
-    """Return the signals that a gate decides by."""
     return {
         name: row
         for name, row in SIGNALS.items()

@@ -228,7 +228,6 @@ class _Settling:
         return Reason.LOW_CONFIDENCE if is_doubted else None
 
     def _evidence_keys(self) -> set[str]:
-        """Return the keys of all words of the evidence."""
         return word_keys(f"{p.question} {p.text}" for p in self._evidence)
 
     def _next_queries(self, draft: Draft) -> list[str]:

@@ -259,7 +259,6 @@ class Policy:
 
     @property
     def candidates(self) -> int:
-        """How many pieces are looked for."""
         return self.top_k * (CANDIDATES_A_PIECE if self.rerank else 1)
 
     @property
@@ -287,7 +286,6 @@ CHOSEN = tuple(
 
 
 def default(name: str) -> Any:  # noqa: ANN401  # of the field's own type
-    """Return a field's default."""
     return getattr(_DEFAULTS, name)
 
 

@@ -23,8 +23,6 @@ _WATCHED = "least_token_confidence"
 
 
 class Played(StrEnum):
-    """What became of a question that was replayed."""
-
     ANSWERED = "answered"
     REFUSED = "refused"
     UNKNOWN = "unknown"

@@ -17,8 +17,6 @@ Mask: TypeAlias = Any
 
 
 class Kind(Enum):
-    """How a signal's number reads."""
-
     NUMBER = "number"
     COUNT = "count"
     YES_NO = "yes or no"
@@ -189,8 +187,6 @@ def _is_missing(measured: Measured, name: str) -> Mask:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The signals of one question, by name."""
-
     signals: Mapping[str, float | None]
 
     def value(self, name: str) -> float:

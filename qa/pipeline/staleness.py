@@ -72,7 +72,6 @@ def holds_for(closed_book: str, policy: Policy) -> bool:
 
 
 def closed_book_calibration(policy: Policy, closed_book: str) -> Calibration:
-    """Compare the closed-book model that answered with what the policy was set for."""
     if not holds_for(closed_book, policy):
         return Calibration.STALE
     is_calibrated = policy.is_calibrated and bool(policy.calibrated_own_knowledge)

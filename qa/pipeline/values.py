@@ -156,8 +156,6 @@ T = TypeVar("T")
 
 
 class Clock:
-    """Times the stages of one question."""
-
     def __init__(self) -> None:
         self._times: list[StageTime] = []
 
@@ -214,7 +212,6 @@ class Trace:
 
     @property
     def citations(self) -> tuple[Citation, ...]:
-        """Those that hold of what a model wrote."""
         return self.support.citations if self.support else ()
 
     @property

@@ -24,8 +24,6 @@ _NOTHING, _ADD, _EDIT = "nothing", "add", "edit"
 
 
 class JudgementForm(forms.Form):
-    """What an expert says of an answer or of a refusal, and what is done about it."""
-
     evidence = forms.TypedMultipleChoiceField(coerce=int, required=False)
     ideal_answer = forms.CharField(
         required=False,

@@ -202,7 +202,6 @@ def _effective(size: np.ndarray, reviewed: np.ndarray, found: np.ndarray) -> flo
 
 
 def _interval(share: float, effective: float) -> tuple[float, float]:
-    """Return Clopper and Pearson's interval of a share of so many reviews."""
     if np.isinf(effective):
         return share, share
     tail = (1 - CONFIDENCE) / 2

@@ -253,7 +253,6 @@ def _counts(rows: QuerySet[Answer]) -> dict[Cell, int]:
 
 
 def _draw(sample: ReviewSample, plan: Plan, rows: QuerySet[Answer]) -> None:
-    """Write the strata and a review for each answer that is drawn."""
     drawn = list(_drawn(sample, plan, rows))
     strata = {
         each.cell: ReviewStratum(

@@ -167,7 +167,6 @@ def assign(review_id: int, *, to: User | None, by: User) -> Review:
 
 
 def _acted_on_by(user: User) -> Q:
-    """Reviews that `user` judged, or holds."""
     return Q(state=Review.State.DONE, reviewed_by=user) | Q(
         state=Review.State.LOCKED, locked_by=user, locked_until__gt=timezone.now()
     )

@@ -244,7 +244,6 @@ def _movable() -> EntryQuerySet:
 
 
 def _ratings(entry: Entry) -> list[Rating]:
-    """Return the votes on answers that rest on the entry's current text."""
     cited = AnswerEvidence.objects.filter(
         entry=entry,
         role=AnswerEvidence.Role.CITED,

@@ -95,7 +95,6 @@ def _count_evidence(batch: int) -> int:
 
 
 def _tag_answers(above: int, upto: int) -> None:
-    """Give untagged answers the tags of their best evidence."""
     with unrestricted("what answers are about"), connection.cursor() as sql:
         sql.execute(_TAG_ANSWERS, [above, upto])
 

@@ -114,7 +114,6 @@ _OF_A_REFUSAL = (
 
 
 def reasons_against(answer: Answer) -> tuple[Vote.Reason, ...]:
-    """Return what may be said to be wrong with an answer or a refusal."""
     is_answered = answer.outcome == Answer.Outcome.ANSWERED
     return _OF_AN_ANSWER if is_answered else _OF_A_REFUSAL
 
