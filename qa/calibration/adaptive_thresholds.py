@@ -180,7 +180,6 @@ def balanced(watched: Sequence[Watched], threshold: float) -> float:
 
 
 def separated(watched: Sequence[Watched], threshold: float) -> tuple[Rate, Rate]:
-    """Return how many positive ones were let pass, and how many others were not."""
     positive = [w for w in watched if w.is_positive]
     others = [w for w in watched if not w.is_positive]
     return (
@@ -196,7 +195,6 @@ Row = tuple[str, float, tuple[Rate, Rate], str]
 def self_knowledge_row(
     steering: float, chosen_by: Sequence[Watched], tested: Sequence[Watched]
 ) -> Row:
-    """Choose a threshold on some questions and count on others."""
     threshold = best_threshold(chosen_by)
     ranking = rank(
         [watched.score for watched in tested],

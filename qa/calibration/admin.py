@@ -12,8 +12,6 @@ from qa.policies.models import Policy
 
 @admin.register(DriftReading)
 class DriftReadingAdmin(ReadOnlyAdmin):
-    """Nightly looks at whether live questions are still those of the certificate."""
-
     list_display = ["__str__", "state", "answers", "drifted", "first_at", "last_at"]
     list_filter = ["has_drifted", "checked_at"]
     fields: ClassVar = [

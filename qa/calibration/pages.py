@@ -38,8 +38,6 @@ View = Callable[..., HttpResponse]
 
 
 class CalibrationPages:
-    """The pages, beside the list of policies and under its permissions."""
-
     def __init__(self, policies: "PolicyAdmin") -> None:
         self._policies = policies
 

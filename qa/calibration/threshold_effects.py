@@ -178,7 +178,6 @@ class Labelled:
 
 
 def logged_effect(answers: Iterable[LoggedAnswer], policy: Policy) -> LoggedEffect:
-    """Play logged questions again and count what would come out otherwise."""
     counts = dict.fromkeys(LoggedEffect.__slots__, 0)
     for answer in answers:
         counts["questions"] += 1

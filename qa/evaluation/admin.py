@@ -34,8 +34,6 @@ from qa.exceptions import EvaluationDataError
 
 
 class EvaluationForm(forms.Form):
-    """What is asked, of what, and by which thresholds."""
-
     suite = forms.ChoiceField(widget=UnfoldAdminSelectWidget)
     data_set = forms.CharField(
         required=False,
@@ -108,8 +106,6 @@ _KEY_FIGURES = ("false_answers", "false_refusals", "wrong_answers")
 
 @admin.register(EvaluationRun)
 class EvaluationRunAdmin(ReadOnlyAdmin):
-    """Runs of suites with what came of them, and where a run is started."""
-
     list_display: ClassVar = [
         "suite", "shown_state", "progress", "key_figures", "knowledge_base", "policy",
         "started_by", "started_at",
@@ -184,7 +180,6 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
     def _enqueue(
         self, request: HttpRequest, parameters: dict[str, object]
     ) -> HttpResponse:
-        """Enqueue a run; the same parameters twice are one job."""
         job = enqueue(
             KIND,
             parameters,

@@ -121,7 +121,6 @@ def as_texts(value: object) -> tuple[str, ...]:
 
 
 def question_id(text: str) -> str:
-    """Return 16 hex digits of what a question says, for a data set without ids."""
     return hashlib.sha256(plain_question(text).encode()).hexdigest()[:16]
 
 

@@ -129,7 +129,6 @@ def qualities_of(
 
 
 def tables_of(pairs: Sequence[LabelledPair]) -> tuple[TextTable, ...]:
-    """Return the published tables: the shipped model, ablations, types."""
     halves = {half: [p for p in pairs if p.half == half] for half in HALVES}
     return (
         TextTable(

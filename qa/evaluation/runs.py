@@ -209,7 +209,6 @@ def evaluate_in_background(run: JobRun) -> dict[str, object]:
 
 
 def _evaluation(run: JobRun, suite: Suite, owner: User | None) -> EvaluationRun:
-    """Return the run that an earlier attempt of this job began, or begin one."""
     found = EvaluationRun.objects.filter(
         pk=run.cursor.get("run", 0), state=EvaluationRun.State.RUNNING
     ).first()

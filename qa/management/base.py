@@ -99,7 +99,6 @@ def find_asker(username: str) -> User:
 
 
 def require_files(*paths: Path | None) -> None:
-    """Make the directories of files, and check that the files can be written."""
     for path in filter(None, paths):
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -55,8 +55,6 @@ _SHOWN_SHARE = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A question, with the annotators' answers and the sentences that hold one."""
-
     id: str
     article: str
     question: str
@@ -172,7 +170,6 @@ def _lessoned(
 
 
 def _answer(lesson: Lesson, holding: Sequence[Evidence]) -> str:
-    """Return the answer that most annotators marked, of those that a note holds."""
     counted = Counter(
         answer
         for answer in lesson.answers

@@ -68,13 +68,10 @@ def compare_probes(
 
 
 def require_golden(golden: Sequence[LabelledDraft]) -> None:
-    """Refuse golden answers by which two probes can't be told apart."""
     require_labels([d.is_right for d in golden], "to compare probes on", *MIN_GOLDEN)
 
 
 class _Scores:
-    """Confidences of probes in the same drafts, each probe asked once."""
-
     def __init__(self, activations: DraftActivations, on_progress: OnProgress) -> None:
         self._activations, self._on_progress = activations, on_progress
         self._known: dict[str, NDArray[np.float64]] = {}

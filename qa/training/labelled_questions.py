@@ -18,8 +18,6 @@ from qa.policies.services import active_policy
 
 @dataclass(frozen=True, slots=True)
 class LabelledQuestion:
-    """A question, its right answers, and notes that may help or not."""
-
     question: str
     references: tuple[str, ...]
     notes: tuple[str, ...] = ()

@@ -58,7 +58,6 @@ def drawn_together(sources: Iterable[Iterable[LabelledDraft]]) -> list[LabelledD
 
 
 def digest_of(drafts: Iterable[LabelledDraft]) -> str:
-    """Return 64 hex digits over contents, labels and groups, in any order."""
     rows = sorted(f"{d.content} {d.is_right:d} {d.group}" for d in drafts)
     return hashlib.sha256("\n".join(rows).encode()).hexdigest()
 

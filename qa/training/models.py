@@ -19,8 +19,6 @@ class RetrainingQuerySet(models.QuerySet["Retraining"]):
 
 
 class Retraining(models.Model):
-    """One new probe from reviews, compared with the active one, and its result."""
-
     class State(models.TextChoices):
         TRAINING = "training", "being trained"
         FAILED = "failed", "not possible"

@@ -111,7 +111,6 @@ class FitCount:
 def keep(
     files: ProbeFiles, *, by: AbstractBaseUser | None, note: str, activate: bool
 ) -> Probe:
-    """Register a probe as a candidate, or activate it at once."""
     probe = register(files, by=by, note=note)
     if activate and probe.state != Probe.State.ACTIVE:
         probe = promote(probe.pk, Probe.State.ACTIVE, by=by)
@@ -148,8 +147,6 @@ def train(
 
 
 class _Work:
-    """One training: its drafts, dealt out to folds."""
-
     def __init__(
         self,
         model: WhiteBoxModel,
@@ -188,7 +185,6 @@ class _Work:
         return Trained(files, metrics, self._activations.too_long)
 
     def joint(self, language_model: str) -> Trained:
-        """Fit a joint probe: on confidences by fits that did not see the answer."""
         training = self._training
         cards = {files.fingerprint: files.checked() for files in training.inputs}
         taps = {

@@ -44,8 +44,6 @@ _COLOURS = {
 
 @admin.register(Probe)
 class ProbeAdmin(ProbePages):
-    """Probes: trained or uploaded here, tried in shadow, activated, retired."""
-
     list_display: ClassVar = [
         "__str__", "shown_state", "kind", "reads", "auroc", "ece", "answers",
         "created_at",

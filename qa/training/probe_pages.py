@@ -133,8 +133,6 @@ _FORM = "admin/form_page.html"
 
 
 class ProbePages(ReadOnlyAdmin):
-    """Where a probe is trained, uploaded, downloaded and drawn."""
-
     def get_urls(self) -> list[URLPattern]:
         wrap = self.admin_site.admin_view
         own = [

@@ -65,7 +65,6 @@ def carry_out(
     by: AbstractBaseUser | None = None,
     on_progress: OnProgress = lambda _what, _done, _all: None,
 ) -> Outcome:
-    """Train a probe and keep it as a candidate, or activate it at once."""
     language_model = load_language_model()
     model = model_to_train_on(language_model)
     found = _drafts(request, language_model)

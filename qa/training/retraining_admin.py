@@ -48,8 +48,6 @@ _STEPS = {
 
 @admin.register(Retraining)
 class RetrainingAdmin(ReadOnlyAdmin):
-    """Probes trained on reviews: what each was worth, and whether it may decide."""
-
     list_display: ClassVar = [
         "__str__", "shown_state", "labels", "golden", "before", "after", "gain",
         "created_at",

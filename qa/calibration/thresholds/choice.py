@@ -83,8 +83,7 @@ CALIBRATABLE = tuple(THRESHOLDED)
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    base: Policy
+class _Request:
     signals: tuple[str, ...]
     scores: Mapping[str, SignalRow]
     epsilon: float
@@ -115,8 +114,7 @@ def calibrate(
             raise CalibrationError(f"{name} {value} is not between 0 and 1.")
     measured = measured_of(labelled)
     table = table_of(measured)
-    asked = _Asked(
-        base=base,
+    request = _Request(
         signals=tuple(signals),
         scores=chosen_scores(table, signals),
         epsilon=epsilon,
@@ -127,21 +125,21 @@ def calibrate(
     unmeasured = len(labelled) - len(measured)
     if method is Method.GUARANTEED_RISK:
         course = select_with_guaranteed_risk(
-            table, base=base, scores=asked.scores, epsilon=epsilon, delta=delta
+            table, base=base, scores=request.scores, epsilon=epsilon, delta=delta
         )
-        return _result(course, table, asked, learnt=0, unmeasured=unmeasured)
+        return _result(course, table, request, learnt=0, unmeasured=unmeasured)
     learn, test = split(table.groups, learn_share=LEARN_SHARE, seed=seed)
     tested_on = table.at(test)
     course = learn_then_test(
         table.at(learn),
         tested_on,
         base=base,
-        scores=asked.scores,
+        scores=request.scores,
         epsilon=epsilon,
         delta=delta,
     )
     learnt = int(learn.sum())
-    return _result(course, tested_on, asked, learnt=learnt, unmeasured=unmeasured)
+    return _result(course, tested_on, request, learnt=learnt, unmeasured=unmeasured)
 
 
 def measured_of(labelled: Sequence[LabelledAnswer]) -> list[LabelledAnswer]:
@@ -155,31 +153,33 @@ def measured_of(labelled: Sequence[LabelledAnswer]) -> list[LabelledAnswer]:
 
 
 def _result(
-    course: Course, table: Table, asked: _Asked, *, learnt: int, unmeasured: int
+    course: Course, table: Table, request: _Request, *, learnt: int, unmeasured: int
 ) -> Certified | NotCertified:
     if course.chosen is None or course.result is None:
-        return _not_certified(course, table, asked, learnt, unmeasured)
+        return _not_certified(course, table, request, learnt, unmeasured)
     shown, wrong = table.outcomes(course.chosen)
-    bound = group_bound(shown, wrong, table.groups, delta=asked.delta, seed=asked.seed)
+    bound = group_bound(
+        shown, wrong, table.groups, delta=request.delta, seed=request.seed
+    )
     groups = int(table.groups.max()) + 1
-    warnings = _warnings(table, asked, course.chosen, unmeasured)
+    warnings = _warnings(table, request, course.chosen, unmeasured)
     if groups < len(table):
         warnings.append(
             f"The {len(table)} answers tested on are of {groups} groups. The exact bound "
             "takes them as drawn one by one; answers of one group hang together, and the "
             "bound over resampled groups is beside it."
         )
-    if bound is not None and bound > asked.epsilon:
+    if bound is not None and bound > request.epsilon:
         warnings.append(
-            f"The bound over resampled groups, {bound:.2%}, is above {asked.epsilon:.1%}:"
+            f"The bound over resampled groups, {bound:.2%}, is above {request.epsilon:.1%}:"
             " label answers of more groups."
         )
     return Certified(
         policy=course.chosen,
-        method=asked.method,
-        signals=asked.signals,
-        epsilon=asked.epsilon,
-        delta=asked.delta,
+        method=request.method,
+        signals=request.signals,
+        epsilon=request.epsilon,
+        delta=request.delta,
         learnt=learnt,
         tested=course.result,
         sequence=course.sequence,
@@ -191,30 +191,30 @@ def _result(
 
 
 def _not_certified(
-    course: Course, table: Table, asked: _Asked, learnt: int, unmeasured: int
+    course: Course, table: Table, request: _Request, learnt: int, unmeasured: int
 ) -> NotCertified:
     best = course.best_possible
     return NotCertified(
-        method=asked.method,
-        signals=asked.signals,
-        epsilon=asked.epsilon,
-        delta=asked.delta,
+        method=request.method,
+        signals=request.signals,
+        epsilon=request.epsilon,
+        delta=request.delta,
         labelled=len(table) + learnt,
         learnt=learnt,
-        needed=least_shown(asked.epsilon, asked.delta),
+        needed=least_shown(request.epsilon, request.delta),
         best=min(course.sequence, key=lambda tested: tested.bound, default=None),
         best_possible=best,
         needed_at_best_risk=None
         if best.risk is None
-        else shown_needed(best.risk, asked.epsilon, asked.delta),
+        else shown_needed(best.risk, request.epsilon, request.delta),
         sequence=course.sequence,
         unmeasured=unmeasured,
-        warnings=tuple(_warnings(table, asked, None, unmeasured)),
+        warnings=tuple(_warnings(table, request, None, unmeasured)),
     )
 
 
 def _warnings(
-    table: Table, asked: _Asked, chosen: Policy | None, unmeasured: int
+    table: Table, request: _Request, chosen: Policy | None, unmeasured: int
 ) -> list[str]:
     found = []
     if unmeasured:
@@ -222,7 +222,7 @@ def _warnings(
             f"{unmeasured} labelled answers have no signals and are left out. If they "
             "failed for what they ask, those that are left are a selection."
         )
-    missing = [name for name in asked.signals if name not in asked.scores]
+    missing = [name for name in request.signals if name not in request.scores]
     if missing:
         found.append(
             f"No labelled answer has {', '.join(missing)}: the threshold stays as it "

@@ -30,7 +30,6 @@ class Rate:
 
 
 def wilson_interval(count: int, total: int) -> tuple[float, float]:
-    """Return the 95 % score interval of a share."""
     # Pulls in pandas, which a process that counts nothing does without.
     from statsmodels.stats.proportion import proportion_confint  # noqa: PLC0415
 
@@ -148,14 +147,12 @@ def differences(
     pairs: Sequence[tuple[Statistic, Statistic]],
     clusters: NDArray[np.intp],
     *,
-    draws: int = DRAWS,
-    seed: int = SEED,
     within: bool = False,
 ) -> list[Difference]:
     """Return what two runs differ in, each draw taking the same questions of both."""
     once = np.ones((1, len(clusters)))
     statistics = [_minus(*pair) for pair in pairs]
-    intervals = bootstrap(statistics, clusters, draws=draws, seed=seed, within=within)
+    intervals = bootstrap(statistics, clusters, within=within)
     return [
         Difference(_value(first(once)), _value(second(once)), interval)
         for (first, second), interval in zip(pairs, intervals, strict=True)
@@ -190,7 +187,6 @@ def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> McNemar:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return the p-values adjusted by Holm's method, in the order given."""
     # The same: pandas.
     from statsmodels.stats.multitest import multipletests  # noqa: PLC0415
 

@@ -157,7 +157,6 @@ def abstention(columns: Columns) -> Part | None:
 
 
 def confusion(columns: Columns) -> list[Part]:
-    """Count where questions that should go one way or the other ended, and why."""
     found = Counter(
         (_expected(row.is_answerable), row.is_answered, row.gate, row.reason)
         for row in columns.rows

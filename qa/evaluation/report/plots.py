@@ -48,7 +48,6 @@ def plot_svg(name: str, rows: Rows, policy: Policy | None) -> bytes:
 
 
 def write_plots(rows: Rows, directory: Path, *, policy: Policy | None) -> list[Path]:
-    """Write every plot that these rows allow, as SVG and PNG; return the files."""
     directory.mkdir(parents=True, exist_ok=True)
     written = []
     for name, draw in PLOTS.items():

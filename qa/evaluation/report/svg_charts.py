@@ -161,7 +161,6 @@ def risk_coverage_drawing(
 def draw_scores(
     axes: Axes, curves: Mapping[str, tuple[Sequence[float], Sequence[float], float]]
 ) -> str:
-    """Draw each score's curve (across, up, and its area); return the areas in words."""
     drawn = zip(enumerate(curves.items()), styles(), strict=False)
     for (place, (name, (across, up, area))), style in drawn:
         label = f"{words(name)} ({area:.3f})"

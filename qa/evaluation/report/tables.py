@@ -247,7 +247,6 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
 
 
 def as_markdown(report: Mapping[str, Any], heading: Mapping[str, object]) -> str:
-    """Return the report as Markdown tables, below what was run by name."""
     shown = {**heading, "questions": f"{report['questions']:,}"}
     return markdown_of("Evaluation", shown, tables(report), report["notes"])
 

@@ -90,7 +90,6 @@ def refuse_others(name: str, options: SuiteOptions, taken: frozenset[str]) -> No
 
 
 def about(data: str, options: SuiteOptions, **more: Parameter) -> dict[str, Parameter]:
-    """Return what identifies a run, as far as the options and the data's digest say."""
     return {
         "data": data,
         **more,

@@ -107,7 +107,6 @@ def _chosen(
 
 
 def _source(title: str, paragraphs: Sequence[Mapping[str, Any]]) -> Source:
-    """Return an article's sentences, from its paragraphs' text and nothing else."""
     facts = [Fact(text) for row in paragraphs for text in sentences_of(row["context"])]
     return Source(key=title, title=title.replace("_", " ") or "untitled", facts=facts)
 

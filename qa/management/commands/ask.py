@@ -32,8 +32,6 @@ _MATCHES = {True: "yes", False: "no", None: "recorded"}
 
 
 class Command(BaseCommand):
-    """`manage.py ask`: the same code path as REST and the ask page."""
-
     help = (
         "Ask a question and print the answer or the refusal, the evidence, and every "
         "gate with its value and threshold. Exit code: 0 answered, 1 refused, 2 the "
