@@ -64,6 +64,12 @@ def confirmed(question: str) -> Callable[[View], View]:
     return decorate
 
 
+def images(rows: Iterable[tuple[str, str]]) -> SafeString:
+    """Return an image for each address and the words that describe it."""
+    image = '<img class="block max-w-full mb-4" loading="lazy" src="{}" alt="{}">'
+    return format_html_join("", image, rows)
+
+
 def table(heads: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> SafeString:
     """Return a plain table, or "none"; the cells are escaped."""
     cell = '<td class="py-1 pr-6 align-top">{}</td>'

@@ -10,7 +10,7 @@ from django.db.models import Count, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import URLPattern, path, reverse
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.decorators import action, display
 from unfold.widgets import (
@@ -20,7 +20,7 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
-from accounts.admin_parts import ReadOnlyAdmin, table
+from accounts.admin_parts import ReadOnlyAdmin, images, table
 from accounts.exceptions import NescioError
 from accounts.roles import caller
 from jobs.services import enqueue
@@ -260,16 +260,10 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
     def curves(self, run: EvaluationRun) -> SafeString | str:
         if run.state != EvaluationRun.State.FINISHED or run.policy_id is None:
             return "There are none until a run that a policy decides is finished."
-        return format_html_join(
-            "",
-            '<img class="block max-w-full mb-4" loading="lazy" src="{}" alt="{}">',
-            (
-                (
-                    reverse("admin:qa_evaluationrun_curve", args=[run.pk, name]),
-                    name.replace("_", " "),
-                )
-                for name in PLOTS
-            ),
+        address = "admin:qa_evaluationrun_curve"
+        return images(
+            (reverse(address, args=[run.pk, name]), name.replace("_", " "))
+            for name in PLOTS
         )
 
     @admin.display(description="parameters")

@@ -63,7 +63,7 @@ def read_cases(file: Path) -> tuple[Case, ...]:
     cases: dict[str, Case] = {}
     for number, case in read_lines(file, _case):
         if case.id in cases:
-            msg = f"{file.name}, line {number}: the id {case.id!r} stands twice."
+            msg = f"{file.name}, line {number}: the id {case.id!r} occurs twice."
             raise EvaluationDataError(msg)
         cases[case.id] = case
     return tuple(cases.values())

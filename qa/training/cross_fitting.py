@@ -151,19 +151,6 @@ class SequenceFit:
         return [Labelled(self.activations[row], bool(self.target[row])) for row in rows]
 
 
-def on_some(fit_on: Fit, count: int, seed: int) -> Fit:
-    """Return a fit that is given only `count` of its rows, drawn from all articles.
-
-    The rows of a smaller count are among those of a larger one.
-    """
-
-    def fit_some(rows: Rows) -> Scorer:
-        drawn = np.random.default_rng(seed).permutation(rows)[:count]
-        return fit_on(np.sort(drawn))
-
-    return fit_some
-
-
 Signals = Mapping[str, float | None]
 # Stored with answers; confidences that an active probe stored are not among them, for
 # it may have been fitted on these very answers.

@@ -25,7 +25,7 @@ from .boundary_prompts import prompts_of, states_of
 from .labelled_questions import LabelledQuestion, Questions, read_questions
 
 MARGIN: Final = 0.005
-MOST: Final = 5
+MAX_NOTES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def shifts_of(
 
 
 def preferences_of(
-    shifts: Sequence[Shifts], *, margin: float = MARGIN, most: int = MOST
+    shifts: Sequence[Shifts], *, margin: float = MARGIN, most: int = MAX_NOTES
 ) -> list[Preference]:
     """Return a preference for each question that some note helps and some note harms.
 

@@ -7,11 +7,11 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path, reverse
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.decorators import action, display
 
-from accounts.admin_parts import confirmed, table
+from accounts.admin_parts import confirmed, images, table
 from accounts.exceptions import NescioError
 from probes.cards import ProbeKind
 from probes.exceptions import ProbeFileError
@@ -144,18 +144,10 @@ class ProbeAdmin(ProbePages):
 
     @admin.display(description="curves")
     def curves(self, probe: Probe) -> SafeString | str:
-        names = curve_names(probe.metrics)
-        images = (
-            (
-                reverse("admin:probes_probe_curve", args=[probe.pk, name]),
-                name.replace("_", " "),
-            )
-            for name in names
-        )
-        return format_html_join(
-            "",
-            '<img class="block max-w-full mb-4" loading="lazy" src="{}" alt="{}">',
-            images,
+        address = "admin:probes_probe_curve"
+        return images(
+            (reverse(address, args=[probe.pk, name]), name.replace("_", " "))
+            for name in curve_names(probe.metrics)
         )
 
     @admin.display(description="history")

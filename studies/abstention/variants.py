@@ -8,7 +8,7 @@ import numpy as np
 
 from probes.taps import Activations, Part, Tap
 from qa.inference.white_box import default_tap, middle_tap
-from qa.training.cross_fitting import Fit, Scores, on_some, out_of_fold
+from qa.training.cross_fitting import Fit, Rows, Scorer, Scores, out_of_fold
 
 from .measures import auroc, masking
 from .scores import Examined
@@ -66,6 +66,19 @@ def sizes_of(examined: Examined) -> list[int]:
     most = len(examined.answers) - int(counts.max())
     step = _STEP * max(1, -(-most // (_STEP * _MAX_STEPS)))
     return [*range(step, most, step), most]
+
+
+def on_some(fit_on: Fit, count: int, seed: int) -> Fit:
+    """Return a fit that is given only `count` of its rows, drawn from all articles.
+
+    The rows of a smaller count are among those of a larger one.
+    """
+
+    def fit_some(rows: Rows) -> Scorer:
+        drawn = np.random.default_rng(seed).permutation(rows)[:count]
+        return fit_on(np.sort(drawn))
+
+    return fit_some
 
 
 def learning(

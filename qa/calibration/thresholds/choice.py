@@ -171,8 +171,8 @@ def _result(
         )
     if bound is not None and bound > request.epsilon:
         warnings.append(
-            f"The bound over resampled groups, {bound:.2%}, is above {request.epsilon:.1%}:"
-            " label answers of more groups."
+            f"The bound over resampled groups, {bound:.2%}, is above "
+            f"{request.epsilon:.1%}: label answers of more groups."
         )
     return Certified(
         policy=course.chosen,

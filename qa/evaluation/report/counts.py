@@ -59,7 +59,7 @@ class Columns:
 def columns_of(rows: Sequence[Judged]) -> Columns:
     ordered = tuple(sorted(rows, key=lambda row: row.id))
     if len({row.id for row in ordered}) != len(ordered):
-        raise ValueError("an id stands twice among the results")
+        raise ValueError("an id occurs twice among the results")
     return Columns(
         rows=ordered,
         due=_flags([row.is_answerable is True for row in ordered]),

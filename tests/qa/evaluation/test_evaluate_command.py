@@ -57,7 +57,7 @@ def test_the_demonstration_shows_every_kind_of_outcome():
     ("lines", "told"),
     [
         (["{"], "line 1"),
-        ([json.dumps(LINE), json.dumps(LINE)], "line 2: the id 'a' stands twice"),
+        ([json.dumps(LINE), json.dumps(LINE)], "line 2: the id 'a' occurs twice"),
         ([json.dumps(LINE), "", "[]"], "line 3"),
         ([json.dumps(LINE | {"expect": "maybe"})], "expect must be"),
         ([json.dumps(LINE | {"gate": "none"})], "'none'"),
