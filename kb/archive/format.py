@@ -1,8 +1,7 @@
 """What an archive holds: for each model its file and, field by field, how a value is kept.
 
-A row is a JSON object of the model's fields. Users are named by username, knowledge bases,
-audiences and tags by slug, groups by name; documents, sections and entries by their
-1-based number in the order of their ids, so a restored archive is written the same again.
+Rows name users by username, groups by name, what has a slug by it, and other rows by their
+1-based number in the order of ids, so a restored archive is written the same again.
 """
 
 import hashlib

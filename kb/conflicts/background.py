@@ -27,18 +27,12 @@ MAX_PAIRS = 500  # a run; the bundled model takes minutes for them
 
 @dataclass(slots=True)
 class JudgeSession:
-    """What one run puts to a judge.
-
-    Attributes:
-        asked: Pairs so far, those of earlier attempts included.
-        unreadable: Of these, how many it said nothing readable of.
-        failure: Why the run went on without the judge, "" if it did not.
-    """
+    """What one run puts to a judge."""
 
     judge: Judge | None
-    asked: int = 0
-    unreadable: int = 0
-    failure: str = ""
+    asked: int = 0  # pairs so far, those of earlier attempts included
+    unreadable: int = 0  # of these, how many it said nothing readable of
+    failure: str = ""  # why the run went on without the judge, "" if it did not
     _said: dict[str, Opinion | None] = field(default_factory=dict)
 
     @classmethod

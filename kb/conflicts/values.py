@@ -1,8 +1,7 @@
 """What is judged and what the judgement says, and what a language model adds to it.
 
-Only pairs on which the signals are unsure are for the model: of which a duplicate or a
-contradiction is thinkable (`THINKABLE`) and not yet likely enough to be shown (`LIKELY`).
-So it adds conflicts and takes none away, and what is judged without it stays as it is.
+Only pairs on which the signals are unsure are for the model, so it adds conflicts and
+takes none away.
 """
 
 from collections.abc import Mapping, Sequence

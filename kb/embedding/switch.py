@@ -1,9 +1,7 @@
 """Another embedding model, or the same one again: in the background and without a gap.
 
-Vectors of the new model are written beside those of the old one, which goes on answering.
-The switch is one transaction that finds nothing left to embed while it keeps writers
-out: they hold the active model's row for share. So a search always meets a model under
-which every entry is embedded with its current text.
+The old vectors answer until one transaction finds nothing left to embed while it keeps
+writers out: they hold the active model's row for share.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,4 @@
-"""What a model proposes, written; and what a curator makes of it.
-
-A proposal's entry is written with it, in the state "proposed", so that everything that
-holds for entries (audience, revisions, vectors, search) holds for it. No function in here
-verifies but on behalf of the person who asks for it.
-"""
+"""What a model proposes, written with its entry; and what a curator makes of it."""
 
 import hashlib
 from collections.abc import Sequence

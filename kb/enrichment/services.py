@@ -1,8 +1,7 @@
 """Enriching a knowledge base from seed questions, and the confidence of what is proposed.
 
-With enough decisions, a logistic curve over the three signals, fitted on whether a
-curator let the proposal in unchanged. Before that, the least of the signals, held down:
-see `kb.enrichment.agents.unreviewed_confidence`.
+With enough decisions of curators it is a logistic curve over the three signals, else the
+least of them, held down.
 """
 
 import time

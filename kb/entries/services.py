@@ -1,8 +1,6 @@
-"""Creating and changing entries: each function is one transaction.
+"""Creating and changing entries with revision and vector: one transaction each.
 
-An entry, its revision and its vector under the active embedding model are written
-together, so what is answered changes with the entry and never before or after it. Locks
-are taken in one order everywhere: the active model (shared), then entries.
+Locks are taken in one order everywhere: the active model (shared), then entries.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,7 @@
 """Search: the entries that may be evidence for a question, or why there are none.
 
-Who asks, what has expired and what nobody verified is part of every statement; nothing
-is filtered afterwards. Ranks are fused and order the evidence; distances are measured
-on the full-precision vectors and decide.
+Every statement holds the scope; nothing is filtered afterwards. Ranks are fused and
+order the evidence; distances, measured on the full-precision vectors, decide.
 """
 
 from kb.embedding.services import embed_question

@@ -1,8 +1,7 @@
 """Mails that remind owners of what came due: one digest each, every event once.
 
-What an owner was reminded of is written in the transaction that sends the mail: a mail
-server that fails leaves nothing written, and the job tries again; a worker killed between
-sending and committing may send one digest twice, none is lost.
+Reminders are written in the transaction that sends the mail: if sending fails the job
+tries again; a worker killed before committing may send one digest twice, none is lost.
 """
 
 import logging

@@ -27,19 +27,13 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What becomes one entry.
-
-    Attributes:
-        place: Where in its source it is, such as "line 7".
-        id: What its source calls it; empty where it has no name.
-        headings: The headings it is under, outermost first.
-    """
+    """What becomes one entry."""
 
     text: str
-    place: str
+    place: str  # where in its source it is, such as "line 7"
     question: str = ""
-    id: str = ""
-    headings: tuple[str, ...] = ()
+    id: str = ""  # what its source calls it; empty where it has no name
+    headings: tuple[str, ...] = ()  # the headings it is under, outermost first
 
     @property
     def digest(self) -> str:

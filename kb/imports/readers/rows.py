@@ -1,8 +1,7 @@
 """Files of rows: CSV, TSV and JSON Lines.
 
-A line of JSON is a fact or a whole document. A document has a `title`, and its `text` in
-the `format` "text" (the default), "markdown" or "html"; `source`, by default its title,
-tells it from the others.
+A line of JSON is a fact, or a whole document with a `title`, its `text` in the `format`
+"text" (the default), "markdown" or "html", and a `source`, by default its title.
 """
 
 import csv
