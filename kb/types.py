@@ -85,22 +85,14 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What one look found.
+    """What one look found."""
 
-    Attributes:
-        hits: Best first by `score`; every one is inside the scope.
-        visible: How many entries the scope holds, exact up to the routing limit.
-        embedder: Fingerprint of the embedding model that measured the distances.
-        deep: Whether this was the second, deeper look.
-        vector: The question; embedded again where the model had been switched since.
-    """
-
-    hits: tuple[Evidence, ...]
-    visible: int
+    hits: tuple[Evidence, ...]  # best first by `score`; every one is inside the scope
+    visible: int  # how many entries the scope holds, exact up to the routing limit
     route: Route
-    embedder: str
-    deep: bool
-    vector: QuestionVector
+    embedder: str  # fingerprint of the embedding model that measured the distances
+    deep: bool  # whether this was the second, deeper look
+    vector: QuestionVector  # embedded again where the model was switched since
     embed_milliseconds: float
     sql_milliseconds: float
 

@@ -27,20 +27,13 @@ from kb.tags.models import Tag
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One field of a table.
-
-    Attributes:
-        by: For a reference, what names the row referred to: its "username" or "slug".
-        table: For a reference by number, the table that it leads to.
-        since: The version of the format that brought it.
-        is_list: Of pairs of such a reference and a number.
-    """
+    """One field of a table."""
 
     field: str
-    by: str = ""
-    table: str = ""
-    since: int = 1
-    is_list: bool = False
+    by: str = ""  # for a reference: its "username" or "slug"
+    table: str = ""  # for a reference by number, the table that it leads to
+    since: int = 1  # the version of the format that brought it
+    is_list: bool = False  # of pairs of such a reference and a number
 
     @property
     def path(self) -> str:
@@ -51,21 +44,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """One file of an archive: the fields of a model, but those that are made new.
-
-    Attributes:
-        left_out: Fields that are made new.
-        since: The version of the format that brought it.
-        named: The column, if any, that holds a list of the names of users or groups.
-        pairs: The column, if any, that holds pairs of an entry and a number.
-    """
+    """One file of an archive: the fields of a model, but those that are made new."""
 
     name: str
     model: type[Model]
-    left_out: frozenset[str] = frozenset({"id"})
-    since: int = 1
-    named: str = ""
-    pairs: str = ""
+    left_out: frozenset[str] = frozenset({"id"})  # fields that are made new
+    since: int = 1  # the version of the format that brought it
+    named: str = ""  # the column of names of users or groups
+    pairs: str = ""  # the column of pairs of an entry and a number
 
     @property
     def file(self) -> str:

@@ -29,15 +29,11 @@ _SHOWN_NAMES = 10
 
 @dataclass(frozen=True, slots=True)
 class Newcomers:
-    """What becomes of users and groups that the archive names and nobody here is.
-
-    Attributes:
-        users: Whom to take instead, by the name in the archive.
-    """
+    """What becomes of users and groups that the archive names and nobody here is."""
 
     create_users: bool = False
     create_groups: bool = False
-    users: Mapping[str, str] = field(default_factory=dict)
+    users: Mapping[str, str] = field(default_factory=dict)  # whom to take instead
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,15 +151,10 @@ def _shown(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Ids:
-    """The ids here of the archive's rows.
+    """The ids here of the archive's rows."""
 
-    Attributes:
-        names: By the column's field or, for users, "username": of each name.
-        numbers: Of the numbered tables, in order: eight bytes each.
-    """
-
-    names: Mapping[str, Mapping[str, int]]
-    numbers: "Mapping[str, array[int]]"
+    names: Mapping[str, Mapping[str, int]]  # by field or "username"
+    numbers: "Mapping[str, array[int]]"  # in the order of the archive
 
     def of(self, column: Column, value: Any) -> Any:  # noqa: ANN401  # what JSON holds
         if value is None:

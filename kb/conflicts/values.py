@@ -40,15 +40,10 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """Why two statements can not both be right.
+    """Why two statements can not both be right."""
 
-    Attributes:
-        signal: value, negation, axis, direction or answer.
-        first: Its place in the first text; None where the clash is that it is missing.
-    """
-
-    signal: str
-    first: Span | None
+    signal: str  # value, negation, axis, direction or answer
+    first: Span | None  # None where it is missing there
     second: Span | None
     why: str
 
@@ -76,21 +71,14 @@ class Opinion:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What two statements are to each other.
-
-    Attributes:
-        score: Probability of `kind` in [0, 1].
-        same_matter: Probability in [0, 1] that both speak of the same matter.
-        clashes: Strongest first; may be non-empty for a kind other than contradiction.
-        probabilities: Of each kind in [0, 1]; they sum to 1.
-    """
+    """What two statements are to each other."""
 
     kind: Kind
-    score: float
-    same_matter: float
-    clashes: tuple[Clash, ...]
+    score: float  # probability of `kind` in [0, 1]
+    same_matter: float  # probability in [0, 1] that both speak of the same matter
+    clashes: tuple[Clash, ...]  # strongest first, whatever the kind
     signals: Mapping[str, float]
-    probabilities: Mapping[Kind, float]
+    probabilities: Mapping[Kind, float]  # of each kind in [0, 1]; they sum to 1
     opinion: Opinion | None = None
 
 

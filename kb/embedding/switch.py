@@ -43,18 +43,12 @@ ORDER BY e.id LIMIT %(limit)s
 
 @dataclass(frozen=True, slots=True)
 class _Cursor:
-    """How far the work is; kept with the job between attempts.
-
-    Attributes:
-        after: Entries up to this id are done in this pass.
-        everything: Whether this pass embeds what is up to date as well.
-        found: Whether this pass found anything; one that did not is the last.
-    """
+    """How far the work is; kept with the job between attempts."""
 
     model: int
-    after: int = 0
-    everything: bool = False
-    found: bool = False
+    after: int = 0  # entries up to this id are done in this pass
+    everything: bool = False  # whether this pass embeds what is up to date as well
+    found: bool = False  # whether this pass found any; the last finds none
 
 
 _Texts = Sequence[tuple[int, str]]  # ids of entries with what is embedded of each

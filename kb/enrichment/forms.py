@@ -24,38 +24,25 @@ SENTENCE_LIMIT: Final = 900
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One field to fill in: a line of text, or a choice among anchored words.
-
-    Attributes:
-        label: What precedes it where the frame is written.
-        limit: Most characters of a text.
-        anchors: For a confidence: words, each with the number in [0, 1] that it means.
-    """
+    """One field to fill in: a line of text, or a choice among anchored words."""
 
     name: str
-    label: str
+    label: str  # what precedes it where the frame is written
     description: str
-    limit: int = 0
-    anchors: tuple[tuple[str, float], ...] = ()
+    limit: int = 0  # most characters of a text
+    anchors: tuple[tuple[str, float], ...] = ()  # words with numbers in [0, 1]
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One agent's task.
-
-    Attributes:
-        given: Names and labels of what the model is given, in order.
-        last: Name of the last slot that is filled in; "" for all of them.
-        examples: Values of what is given and then of the slots, in order; none from a data
-            set that this project measures on.
-    """
+    """One agent's task."""
 
     name: str
     instructions: str
-    given: tuple[tuple[str, str], ...]
+    given: tuple[tuple[str, str], ...]  # names and labels, in order
     slots: tuple[Slot, ...]
-    examples: tuple[tuple[str, ...], ...]
-    last: str = ""
+    examples: tuple[tuple[str, ...], ...]  # of no data set that is measured on
+    last: str = ""  # name of the last slot that is filled in; "" for all of them
 
     @property
     def wanted(self) -> tuple[Slot, ...]:

@@ -23,23 +23,16 @@ from kb.exceptions import ProposalDecidedError, ProposalNotFoundError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is to be made.
-
-    Attributes:
-        per_seed: So many questions are made from each seed; 0 answers the seeds.
-        most: At most so many proposals in all.
-        samples: Further answers to a question: whether the model agrees with itself.
-        most_seconds: No batch begins later than so long after the first.
-    """
+    """What is to be made."""
 
     knowledge_base: KnowledgeBase
     audience: Audience
     seeds: tuple[str, ...]
-    per_seed: int = 3
-    most: int = 100
-    samples: int = SAMPLES
+    per_seed: int = 3  # so many questions are made from each seed; 0 answers the seeds
+    most: int = 100  # at most so many proposals in all
+    samples: int = SAMPLES  # further answers, to see whether they agree
     seed: int = 0
-    most_seconds: float = 6 * 3600
+    most_seconds: float = 6 * 3600  # no batch begins later than so long after the first
     job_id: UUID | None = None
 
 

@@ -27,17 +27,12 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """The document that facts belong to.
-
-    Attributes:
-        headings: The path of every heading; None for a table, which has no tree.
-        pairs: Entries whose fact was reworded, by the new key.
-    """
+    """The document that facts belong to."""
 
     name: str
     title: str
-    headings: tuple[tuple[str, ...], ...] | None
-    pairs: Mapping[str, int]
+    headings: tuple[tuple[str, ...], ...] | None  # every path; None for a table
+    pairs: Mapping[str, int]  # entries whose fact was reworded, by the new key
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -35,21 +35,14 @@ _NAME_LIMIT = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upload:
-    """A file and how it is to be read.
-
-    Attributes:
-        name: The file's name; a path's last part.
-        source: Names the document; empty takes the name. A file with the source of one
-            that was imported before is a new version of it.
-        title: Of the document; empty takes its own, or the name without its ending.
-    """
+    """A file and how it is to be read."""
 
     file: IO[bytes]
-    name: str
+    name: str  # the file's name; a path's last part
     knowledge_base: KnowledgeBase
     audience: Audience
-    source: str = ""
-    title: str = ""
+    source: str = ""  # names the document and its later versions; empty: the name
+    title: str = ""  # empty takes the document's own, or the name without ending
     verify: bool = False
     product_line: Tag | None = None
     line_of_business: Tag | None = None

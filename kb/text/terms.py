@@ -33,19 +33,12 @@ _GROUPED_BY_SPACE = re.compile(r"(?<=\d)[\u00a0\u202f\u2009 ](?=\d{3}(?!\d))")
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The comparable content of a text.
+    """The comparable content of a text."""
 
-    Attributes:
-        words: Stems of the content words in order, months and units included.
-        numbers: Canonical numbers: "1,000.50" and "1.000,50" are both "1000.5".
-        units: Stems of what the numbers count: a unit behind one, a currency before it.
-        directions: Words whose opposite would turn the meaning ("before", "out").
-    """
-
-    words: tuple[str, ...]
-    numbers: frozenset[str]
-    units: frozenset[str]
-    directions: frozenset[str]
+    words: tuple[str, ...]  # stems of content words in order, months and units included
+    numbers: frozenset[str]  # canonical: "1,000.50" and "1.000,50" are "1000.5"
+    units: frozenset[str]  # stems of units behind numbers, and currencies before
+    directions: frozenset[str]  # words whose opposite would turn the meaning
     is_negated: bool
 
 

@@ -30,17 +30,12 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part of a text that is read by itself, with its place, such as "page 3".
-
-    Attributes:
-        lines: The lines of a paragraph, the items of a list, the rows of a table.
-        level: Of a heading, from 1.
-    """
+    """A part of a text that is read by itself, with its place, such as "page 3"."""
 
     kind: Kind
-    lines: tuple[str, ...]
+    lines: tuple[str, ...]  # of a paragraph, a list's items, a table's rows
     place: str
-    level: int = 1
+    level: int = 1  # of a heading, from 1
 
     @property
     def text(self) -> str:

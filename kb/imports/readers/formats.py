@@ -49,16 +49,11 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class SourceDocument:
-    """A document with all its facts.
-
-    Attributes:
-        source: What tells it from other documents; empty for the file's only one.
-        headings: The path of every heading, in order, also of those without facts.
-    """
+    """A document with all its facts."""
 
     title: str
-    source: str
-    headings: tuple[tuple[str, ...], ...]
+    source: str  # what tells it from other documents; empty for the file's only one
+    headings: tuple[tuple[str, ...], ...]  # every path in order, without facts too
     facts: tuple[Fact, ...]
     place: str = ""
 
