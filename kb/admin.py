@@ -10,13 +10,6 @@ from kb.imports.admin import ImportAdmin
 from kb.tags.admin import TagAdmin
 
 __all__ = [
-    "AudienceAdmin",
-    "ConflictAdmin",
-    "DocumentAdmin",
-    "EmbeddingModelAdmin",
-    "EntryAdmin",
-    "ImportAdmin",
-    "KnowledgeBaseAdmin",
-    "ProposalAdmin",
-    "TagAdmin",
-]
+    "AudienceAdmin", "ConflictAdmin", "DocumentAdmin", "EmbeddingModelAdmin",
+    "EntryAdmin", "ImportAdmin", "KnowledgeBaseAdmin", "ProposalAdmin", "TagAdmin",
+]  # fmt: skip

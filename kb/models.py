@@ -9,27 +9,9 @@ from kb.tags.models import Tag, TagQuerySet
 from kb.upkeep.models import Reminder, Upkeep
 
 __all__ = [
-    "Audience",
-    "AudienceQuerySet",
-    "Conflict",
-    "ConflictQuerySet",
-    "Document",
-    "EmbeddingModel",
-    "Entry",
-    "EntryEmbedding",
-    "EntryQuerySet",
-    "EntryWords",
-    "HalfVector",
-    "Import",
-    "ImportedKey",
-    "JudgedEntry",
-    "KnowledgeBase",
-    "Proposal",
-    "ProposalQuerySet",
-    "Reminder",
-    "Revision",
-    "Section",
-    "Tag",
-    "TagQuerySet",
-    "Upkeep",
-]
+    "Audience", "AudienceQuerySet", "Conflict", "ConflictQuerySet", "Document",
+    "EmbeddingModel", "Entry", "EntryEmbedding", "EntryQuerySet", "EntryWords",
+    "HalfVector", "Import", "ImportedKey", "JudgedEntry", "KnowledgeBase",
+    "Proposal", "ProposalQuerySet", "Reminder", "Revision", "Section", "Tag",
+    "TagQuerySet", "Upkeep",
+]  # fmt: skip

@@ -62,11 +62,7 @@ class Opinion:
     fingerprint: str
 
     def of(self, kind: Kind) -> float:
-        return {
-            Kind.DUPLICATE: self.duplicate,
-            Kind.CONTRADICTION: self.contradiction,
-            Kind.DIFFERENT: self.different,
-        }[kind]
+        return float(getattr(self, kind.value))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,21 +14,12 @@ from kb.embedding.switch import KIND
 @admin.register(EmbeddingModel)
 class EmbeddingModelAdmin(ReadOnlyAdmin):
     list_display = [
-        "name",
-        "shown_state",
-        "short_fingerprint",
-        "dimensions",
-        "number_of_entries",
+        "name", "shown_state", "short_fingerprint", "dimensions", "number_of_entries",
         "activated_at",
-    ]
+    ]  # fmt: skip
     fields = [
-        "name",
-        "fingerprint",
-        "dimensions",
-        "state",
-        "created_at",
-        "activated_at",
-    ]
+        "name", "fingerprint", "dimensions", "state", "created_at", "activated_at",
+    ]  # fmt: skip
     actions = ["switch"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[EmbeddingModel]:
