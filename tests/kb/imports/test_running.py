@@ -312,7 +312,7 @@ def test_what_is_still_looked_through_or_applied_is_not_applied():
     row = planned("text\nA card costs 12 euros.\n", by=curator)
     enqueue_import(row, apply=False, by=curator)
 
-    with pytest.raises(ConflictError, match="still being looked through"):
+    with pytest.raises(ConflictError, match="still being checked"):
         enqueue_import(row, apply=True, by=curator)
     Job.objects.update(state=Job.State.SUCCEEDED, finished_at=timezone.now())
     first = enqueue_import(row, apply=True, by=curator)
@@ -335,7 +335,7 @@ def test_a_plan_does_not_go_on_where_applying_has_begun(monkeypatch):
         with writing(done, total):
             yield
 
-    with pytest.raises(ConflictError, match="somebody else"):
+    with pytest.raises(ConflictError, match="another run"):
         run_import(row.pk, apply=False, writing=interrupted)
 
     row.refresh_from_db()
