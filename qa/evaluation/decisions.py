@@ -137,7 +137,7 @@ class Table:
 def table_of(labelled: Sequence[LabelledAnswer]) -> Table:
     """Return the answers as columns; an answer without a group is a group of its own."""
     values = {name: _column(labelled, name) for name in _HELD}
-    # Stored before the two ratios were told apart: the one counts as verified.
+    # Stored before there were two ratios: the one counts as verified.
     old = np.array(
         [not answer.signals.keys() & set(RATIOS) for answer in labelled],
         np.bool_,

@@ -110,7 +110,7 @@ def draft_of(outcome: Outcome, key_of: Callable[[int], str]) -> Draft | None:
 
 
 def by_references(case: Case, draft: Draft) -> Score:
-    """Right if a reference stands in the draft, both normalised as for SQuAD.
+    """Right if a reference is in the draft, both normalised as for SQuAD.
 
     The words that the model marks must share one with a reference too: who reads them
     first may not be misled. To a question without an answer every draft is wrong.

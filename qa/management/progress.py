@@ -88,21 +88,21 @@ class _Lines:
     def __init__(self, what: str, console: Console) -> None:
         self._what = what
         self._console = console
-        self._told: int | None = None
-        self._told_at = 0.0
+        self._shown: int | None = None
+        self._shown_at = 0.0
 
     def at(self, done: int, total: int) -> None:
         now = monotonic()
-        if self._told is not None:
-            news = done - self._told
-            is_late = news > 0 and now - self._told_at >= _EVERY_SECONDS
+        if self._shown is not None:
+            news = done - self._shown
+            is_late = news > 0 and now - self._shown_at >= _EVERY_SECONDS
             is_last = news > 0 and done >= total
             if not (is_late or is_last or news >= _EVERY_SHARE * total > 0):
                 return
         rate = ""
-        if self._told is not None and now > self._told_at:
-            rate = f", {(done - self._told) / (now - self._told_at):.1f}/s"
-        self._told, self._told_at = done, now
+        if self._shown is not None and now > self._shown_at:
+            rate = f", {(done - self._shown) / (now - self._shown_at):.1f}/s"
+        self._shown, self._shown_at = done, now
         line = f"{self._what}: {done:,} of {total:,}{rate}"
         self._console.print(line, highlight=False, markup=False, soft_wrap=True)
 

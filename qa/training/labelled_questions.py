@@ -92,7 +92,7 @@ def _question(row: Mapping[str, Any]) -> LabelledQuestion:
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
         msg = f"{given!r} is no list of texts"
         raise TypeError(msg)
-    # A reference of signs alone stands in every answer, or in none.
+    # A reference of signs alone is in every answer, or in none.
     references = tuple(one for one in given if normalised(one))
     if not references:
         msg = f"no answer among {given!r}"

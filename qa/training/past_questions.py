@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 # Written side by side, in some seconds.
 _AT_ONCE: Final = 32
-# Beyond so many words a right text is a sentence, and an answer stands in it.
+# Beyond so many words a right text is a sentence, which contains an answer.
 _SHORT_WORDS: Final = 6
 
 

@@ -45,7 +45,7 @@ def wilson_interval(count: int, total: int) -> tuple[float, float]:
 Numbers = NDArray[np.floating[Any]]
 Flags = NDArray[np.bool_]
 Interval = tuple[float, float]
-# Takes weights of shape (draws, rows): how often each row stands in each draw. Returns
+# Takes weights of shape (draws, rows): how often each row is in each draw. Returns
 # one number a draw, or a row of them for each of several figures; NaN where a figure is
 # not defined.
 Statistic = Callable[[Numbers], Numbers]

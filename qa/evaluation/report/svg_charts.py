@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Between black and white, so that they read on a light and on a dark page (at least 3:1
-# against both); told apart by colour-blind eyes, and by dash and marker without colour.
+# against both); distinct to colour-blind eyes, and by dash and marker without colour.
 INK = "#767b85"
 _COLOURS = ("#2e7fc2", "#d1651b", "#158f6b", "#b0589a", "#9a7d0a", "#8276d4", "#c4504a")
 _DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (2, 2)), (0, (7, 2, 1, 2)))
