@@ -108,5 +108,5 @@ def test_a_quote_is_withheld_from_who_may_not_see_its_entry(conflict, client):
 
     page = client.get(f"/answers/{answer.pk}").content.decode()
 
-    assert "An entry that you may not see." in page
+    assert "You do not have access to this entry." in page
     assert "The town hall." not in page
