@@ -46,12 +46,12 @@ class Job(models.Model):
     done = models.PositiveBigIntegerField(default=0)
     total = models.PositiveBigIntegerField(null=True, blank=True)
     cursor = models.JSONField(
-        default=dict, help_text="Where the handler goes on from; its own format."
+        default=dict, help_text="Where the handler continues; in its own format."
     )
     result = models.JSONField(default=dict)
     error = models.TextField(blank=True)
     attempts = models.PositiveIntegerField(
-        default=0, help_text="Runs begun; also the fence that a stale worker fails at."
+        default=0, help_text="Runs begun; also the fence against a stale worker."
     )
     attempts_without_progress = models.PositiveIntegerField(
         db_column="barren_attempts",

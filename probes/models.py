@@ -50,17 +50,15 @@ class Probe(models.Model):
     )
     language_model_name = models.CharField(max_length=200, blank=True)
     form = models.CharField(
-        max_length=50, blank=True, help_text="The form of prompt that was read."
+        max_length=50, blank=True, help_text="The prompt form that it reads."
     )
     layer = models.PositiveSmallIntegerField(null=True, help_text="0-based block.")
     part = models.CharField(max_length=5, blank=True, help_text="block or ffn")
     data_sha256 = models.CharField(
-        max_length=64, help_text="Of the labelled answers that it was fitted on."
+        max_length=64, help_text="Digest of the labelled answers that it was fitted on."
     )
     sizes = models.JSONField(default=dict, help_text="{answers, groups, width}")
-    metrics = models.JSONField(
-        default=dict, help_text="Measured on answers that no fit behind it saw."
-    )
+    metrics = models.JSONField(default=dict, help_text="Measured out of fold.")
     temperature = models.FloatField(
         help_text="Divides its logits; fitted on held-out answers."
     )
@@ -68,10 +66,10 @@ class Probe(models.Model):
         max_length=9, choices=State.choices, default=State.CANDIDATE
     )
     fingerprint = models.CharField(
-        max_length=64, unique=True, help_text="Of card and weights."
+        max_length=64, unique=True, help_text="Digest of card and weights."
     )
-    card = models.TextField(help_text="probe.json, as it was written.")
-    weights = models.BinaryField(help_text="The other file.")
+    card = models.TextField(help_text="probe.json, unchanged.")
+    weights = models.BinaryField(help_text="The weights file.")
     note = models.CharField(max_length=300, blank=True)
     created_by = optional_user("probes")
     created_at = models.DateTimeField(auto_now_add=True)
@@ -121,7 +119,7 @@ class ProbeChange(models.Model):
         on_delete=models.SET_NULL,
         null=True,
         related_name="+",
-        help_text="The one that was active until then, if any was.",
+        help_text="The previously active probe, if any.",
     )
     by = optional_user("probe_changes")
     at = models.DateTimeField(auto_now_add=True)

@@ -52,7 +52,7 @@ class Migration(migrations.Migration):
                     "cursor",
                     models.JSONField(
                         default=dict,
-                        help_text="Where the handler goes on from; its own format.",
+                        help_text="Where the handler continues; in its own format.",
                     ),
                 ),
                 ("result", models.JSONField(default=dict)),
@@ -61,7 +61,7 @@ class Migration(migrations.Migration):
                     "attempts",
                     models.PositiveIntegerField(
                         default=0,
-                        help_text="Runs begun; also the fence that a stale worker fails at.",
+                        help_text="Runs begun; also the fence against a stale worker.",
                     ),
                 ),
                 (

@@ -53,19 +53,21 @@ class Conflict(models.Model):
     second = models.ForeignKey(
         Entry, on_delete=models.CASCADE, related_name="conflicts_as_second"
     )
-    first_revision = models.PositiveIntegerField(help_text="That was judged.")
-    second_revision = models.PositiveIntegerField(help_text="That was judged.")
+    first_revision = models.PositiveIntegerField(help_text="The judged revision.")
+    second_revision = models.PositiveIntegerField(help_text="The judged revision.")
     texts_sha256 = models.CharField(
-        max_length=64, help_text="Digest of both texts: tells whether either changed."
+        max_length=64, help_text="Digest of both texts, to detect a change."
     )
     kind = models.CharField(max_length=13, choices=Kind.choices)
     score = models.FloatField(help_text="Probability of the kind, 0 to 1.")
     distance = models.FloatField(help_text="Euclidean, of unit vectors, 0 to 2.")
     reasons = models.JSONField(
         default=list,
-        help_text="What clashes: signal, why, and the places in the texts.",
+        help_text="Contradicting parts: signal, reason, and places in the texts.",
     )
-    model = models.CharField(max_length=100, help_text="Version of what judged.")
+    model = models.CharField(
+        max_length=100, help_text="Version of the judging model or weights."
+    )
     state = models.CharField(max_length=10, choices=State.choices, default=State.OPEN)
     kept = models.ForeignKey(
         Entry,
@@ -73,7 +75,7 @@ class Conflict(models.Model):
         null=True,
         blank=True,
         related_name="+",
-        help_text="The entry that a merge kept or an override found right.",
+        help_text="The entry that a merge kept or an override declared right.",
     )
     resolved_by = optional_user("resolved_conflicts", blank=True)
     resolved_at = models.DateTimeField(null=True, blank=True)
@@ -119,7 +121,9 @@ class JudgedEntry(models.Model):
         Entry, primary_key=True, on_delete=models.CASCADE, related_name="judged"
     )
     revision = models.PositiveIntegerField()
-    model = models.CharField(max_length=100, help_text="Version of what judged.")
+    model = models.CharField(
+        max_length=100, help_text="Version of the judging model or weights."
+    )
 
     def __str__(self) -> str:
         return f"entry {self.entry_id} judged at revision {self.revision}"

@@ -33,8 +33,7 @@ class KnowledgeBase(models.Model):
         blank=True,
         default=180,
         validators=REVIEW_INTERVAL_LIMITS,
-        help_text="Days after which a verified entry is to be verified again; empty: "
-        "age alone makes none due.",
+        help_text="Days after which a verified entry must be verified again; empty: age alone makes no entry due.",
     )
     when_overdue = models.CharField(
         "overdue entries", max_length=5, choices=Overdue.choices, default=Overdue.MARK
@@ -43,7 +42,7 @@ class KnowledgeBase(models.Model):
         "grace period",
         default=30,
         validators=[MaxValueValidator(MAX_REVIEW_INTERVAL)],
-        help_text="Days after a review came due.",
+        help_text="Days after a review became due.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
 

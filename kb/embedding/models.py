@@ -55,7 +55,8 @@ class EntryEmbedding(models.Model):
         VectorField()
     )  # every model has its own width; see kb/embedding/vector_index.py
     text_sha256 = models.CharField(
-        max_length=64, help_text="Digest of the embedded text: tells a stale vector."
+        max_length=64,
+        help_text="Digest of the embedded text, to detect a stale vector.",
     )
 
     class Meta:

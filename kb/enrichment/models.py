@@ -47,21 +47,20 @@ class Proposal(models.Model):
     question = models.CharField(max_length=1000)
     question_sha256 = models.CharField(
         max_length=64,
-        help_text="Digest of the question's words: none is proposed twice.",
+        help_text="Digest of the question's words, so that none is proposed twice.",
     )
     answer = models.CharField(max_length=600)
     sentence = models.CharField(max_length=2000)
-    stated = models.FloatField(help_text="What the model says, in [0, 1].")
+    stated = models.FloatField(help_text="Confidence that the model states, in [0, 1].")
     agreement = models.FloatField(
-        help_text="How far its other answers say the same, in [0, 1]."
+        help_text="Share of further sampled answers that say the same, in [0, 1]."
     )
     likelihood = models.FloatField(
         null=True,
         blank=True,
-        help_text="Geometric mean probability of the answer's tokens; empty where the "
-        "model does not tell.",
+        help_text="Geometric mean probability of the answer's tokens; empty where the model does not return it.",
     )
-    confidence = models.FloatField(help_text="The entry's, in (0, 1).")
+    confidence = models.FloatField(help_text="The entry's confidence, in (0, 1).")
     model_name = models.CharField(max_length=200)
     model_fingerprint = models.CharField(max_length=64)
     prompt_version = models.CharField(max_length=20)

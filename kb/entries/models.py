@@ -132,21 +132,21 @@ class Entry(models.Model):
         blank=True,
         default="",
         db_default="",
-        help_text="Where in its source an imported entry stands, such as a page or a line.",
+        help_text="Place of an imported entry in its source, such as a page or a line.",
     )
     source_key = models.CharField(
         max_length=64,
         blank=True,
         default="",
         db_default="",
-        help_text="Digest of what tells it from the others of its source.",
+        help_text="Digest that identifies it within its source.",
     )
     source_digest = models.CharField(
         max_length=64,
         blank=True,
         default="",
         db_default="",
-        help_text="Digest of what its source said last; empty once it no longer does.",
+        help_text="Digest of its text in the latest version of the source; empty if it is no longer there.",
     )
     question = models.CharField(
         max_length=1000,
@@ -159,7 +159,7 @@ class Entry(models.Model):
         max_length=8, choices=Origin.choices, default=Origin.MANUAL
     )
     confidence = models.FloatField(
-        help_text="In (0, 1]; 1 exactly when a person verified it."
+        help_text="In (0, 1]; 1 if and only if a person verified it."
     )
     audience = models.ForeignKey(
         Audience, on_delete=models.PROTECT, related_name="entries"
@@ -202,7 +202,7 @@ class Entry(models.Model):
         null=True,
         blank=True,
         validators=REVIEW_INTERVAL_LIMITS,
-        help_text="Days from its verification to the next; empty: the knowledge base's.",
+        help_text="Days from its verification to the next; empty: the knowledge base's interval.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
@@ -346,7 +346,7 @@ class Revision(models.Model):
     database_user = models.CharField(
         max_length=63,
         blank=True,
-        help_text="Who was connected when it was written outside of the services.",
+        help_text="Database user of a change outside of the services.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -84,12 +84,12 @@ class Import(models.Model):
     format = models.CharField(max_length=8, choices=Format.choices)
     source = models.CharField(
         max_length=500,
-        help_text="Names the document: a new version has the source of the old one.",
+        help_text="Identifies the document: a new version has the same source.",
     )
     document_title = models.CharField(
         max_length=300,
         blank=True,
-        help_text="Empty takes the one in the file, or the file's name.",
+        help_text="If empty: the title in the file, or the file's name.",
     )
     verify_as = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -97,19 +97,19 @@ class Import(models.Model):
         null=True,
         blank=True,
         related_name="+",
-        help_text="Who vouches for what it writes; nobody leaves it in review.",
+        help_text="Curator who verifies the imported entries; empty: they stay in review.",
     )
     created_by = optional_user("imports", blank=True)
     state = models.CharField(
         max_length=8, choices=State.choices, default=State.UPLOADED
     )
     job_id = models.UUIDField(
-        null=True, blank=True, help_text="The job that planned or applied it last."
+        null=True, blank=True, help_text="The latest job that planned or applied it."
     )
     cursor = models.JSONField(default=dict)
     counts = models.JSONField(default=dict)
     examples = models.JSONField(default=dict)
-    bad_rows = models.JSONField(default=list, help_text="The first of them.")
+    bad_rows = models.JSONField(default=list, help_text="The first invalid rows.")
     error = models.TextField(blank=True, help_text="Why the file could not be read.")
     notes = models.JSONField(default=list)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -72,7 +72,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Where in its source an imported entry stands, such as a page or a line.",
+                        help_text="Place of an imported entry in its source, such as a page or a line.",
                         max_length=200,
                     ),
                 ),
@@ -82,7 +82,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Digest of what tells it from the others of its source.",
+                        help_text="Digest that identifies it within its source.",
                         max_length=64,
                     ),
                 ),
@@ -92,7 +92,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Digest of what its source said last; empty once it no longer does.",
+                        help_text="Digest of its text in the latest version of the source; empty if it is no longer there.",
                         max_length=64,
                     ),
                 ),
@@ -136,7 +136,7 @@ class Migration(migrations.Migration):
                 (
                     "confidence",
                     models.FloatField(
-                        help_text="In (0, 1]; 1 exactly when a person verified it."
+                        help_text="In (0, 1]; 1 if and only if a person verified it."
                     ),
                 ),
                 (
@@ -164,7 +164,7 @@ class Migration(migrations.Migration):
                     "review_interval_days",
                     models.PositiveIntegerField(
                         blank=True,
-                        help_text="Days from its verification to the next; empty: the knowledge base's.",
+                        help_text="Days from its verification to the next; empty: the knowledge base's interval.",
                         null=True,
                         validators=[
                             django.core.validators.MinValueValidator(1),
@@ -233,7 +233,7 @@ class Migration(migrations.Migration):
                 (
                     "text_sha256",
                     models.CharField(
-                        help_text="Digest of the embedded text: tells a stale vector.",
+                        help_text="Digest of the embedded text, to detect a stale vector.",
                         max_length=64,
                     ),
                 ),
@@ -270,7 +270,7 @@ class Migration(migrations.Migration):
                     models.PositiveIntegerField(
                         blank=True,
                         default=180,
-                        help_text="Days after which a verified entry is to be verified again; empty: age alone makes none due.",
+                        help_text="Days after which a verified entry must be verified again; empty: age alone makes no entry due.",
                         null=True,
                         validators=[
                             django.core.validators.MinValueValidator(1),
@@ -295,7 +295,7 @@ class Migration(migrations.Migration):
                     "overdue_grace_days",
                     models.PositiveIntegerField(
                         default=30,
-                        help_text="Days after a review came due.",
+                        help_text="Days after a review became due.",
                         validators=[django.core.validators.MaxValueValidator(3650)],
                         verbose_name="grace period",
                     ),
@@ -465,7 +465,8 @@ class Migration(migrations.Migration):
                 (
                     "model",
                     models.CharField(
-                        help_text="Version of what judged.", max_length=100
+                        help_text="Version of the judging model or weights.",
+                        max_length=100,
                     ),
                 ),
             ],
@@ -590,7 +591,7 @@ class Migration(migrations.Migration):
                 (
                     "source",
                     models.CharField(
-                        help_text="Names the document: a new version has the source of the old one.",
+                        help_text="Identifies the document: a new version has the same source.",
                         max_length=500,
                     ),
                 ),
@@ -598,7 +599,7 @@ class Migration(migrations.Migration):
                     "document_title",
                     models.CharField(
                         blank=True,
-                        help_text="Empty takes the one in the file, or the file's name.",
+                        help_text="If empty: the title in the file, or the file's name.",
                         max_length=300,
                     ),
                 ),
@@ -620,7 +621,7 @@ class Migration(migrations.Migration):
                     "job_id",
                     models.UUIDField(
                         blank=True,
-                        help_text="The job that planned or applied it last.",
+                        help_text="The latest job that planned or applied it.",
                         null=True,
                     ),
                 ),
@@ -629,7 +630,7 @@ class Migration(migrations.Migration):
                 ("examples", models.JSONField(default=dict)),
                 (
                     "bad_rows",
-                    models.JSONField(default=list, help_text="The first of them."),
+                    models.JSONField(default=list, help_text="The first invalid rows."),
                 ),
                 (
                     "error",
@@ -663,7 +664,7 @@ class Migration(migrations.Migration):
                     "verify_as",
                     models.ForeignKey(
                         blank=True,
-                        help_text="Who vouches for what it writes; nobody leaves it in review.",
+                        help_text="Curator who verifies the imported entries; empty: they stay in review.",
                         null=True,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="+",
@@ -734,7 +735,7 @@ class Migration(migrations.Migration):
                 (
                     "question_sha256",
                     models.CharField(
-                        help_text="Digest of the question's words: none is proposed twice.",
+                        help_text="Digest of the question's words, so that none is proposed twice.",
                         max_length=64,
                     ),
                 ),
@@ -742,23 +743,28 @@ class Migration(migrations.Migration):
                 ("sentence", models.CharField(max_length=2000)),
                 (
                     "stated",
-                    models.FloatField(help_text="What the model says, in [0, 1]."),
+                    models.FloatField(
+                        help_text="Confidence that the model states, in [0, 1]."
+                    ),
                 ),
                 (
                     "agreement",
                     models.FloatField(
-                        help_text="How far its other answers say the same, in [0, 1]."
+                        help_text="Share of further sampled answers that say the same, in [0, 1]."
                     ),
                 ),
                 (
                     "likelihood",
                     models.FloatField(
                         blank=True,
-                        help_text="Geometric mean probability of the answer's tokens; empty where the model does not tell.",
+                        help_text="Geometric mean probability of the answer's tokens; empty where the model does not return it.",
                         null=True,
                     ),
                 ),
-                ("confidence", models.FloatField(help_text="The entry's, in (0, 1).")),
+                (
+                    "confidence",
+                    models.FloatField(help_text="The entry's confidence, in (0, 1)."),
+                ),
                 ("model_name", models.CharField(max_length=200)),
                 ("model_fingerprint", models.CharField(max_length=64)),
                 ("prompt_version", models.CharField(max_length=20)),
@@ -843,7 +849,7 @@ class Migration(migrations.Migration):
                 (
                     "due_at",
                     models.DateTimeField(
-                        help_text="The entry's at that time: tells the event."
+                        help_text="The entry's due date at that time; identifies the event."
                     ),
                 ),
                 ("sent_at", models.DateTimeField(auto_now_add=True)),
@@ -946,7 +952,7 @@ class Migration(migrations.Migration):
                     "experts",
                     models.ManyToManyField(
                         blank=True,
-                        help_text="Who reviews what is asked of it.",
+                        help_text="Experts who review questions about this tag.",
                         related_name="expert_tags",
                         to=settings.AUTH_USER_MODEL,
                     ),
@@ -1012,7 +1018,7 @@ class Migration(migrations.Migration):
                     "database_user",
                     models.CharField(
                         blank=True,
-                        help_text="Who was connected when it was written outside of the services.",
+                        help_text="Database user of a change outside of the services.",
                         max_length=63,
                     ),
                 ),
@@ -1198,20 +1204,21 @@ class Migration(migrations.Migration):
                 (
                     "waiting_since",
                     models.DateTimeField(
-                        help_text="Since when it is in review or needs one.", null=True
+                        help_text='When it entered "in review" or "needs review".',
+                        null=True,
                     ),
                 ),
                 (
                     "review_due",
                     models.DateTimeField(
-                        help_text="Verified: when it is to be verified again.",
+                        help_text="If verified: when it must be verified again.",
                         null=True,
                     ),
                 ),
                 (
                     "expiry_notice_at",
                     models.DateTimeField(
-                        help_text="So long before its expiry that there is time to act.",
+                        help_text="When the owner is notified of its expiry.",
                         null=True,
                     ),
                 ),
@@ -1266,16 +1273,16 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "first_revision",
-                    models.PositiveIntegerField(help_text="That was judged."),
+                    models.PositiveIntegerField(help_text="The judged revision."),
                 ),
                 (
                     "second_revision",
-                    models.PositiveIntegerField(help_text="That was judged."),
+                    models.PositiveIntegerField(help_text="The judged revision."),
                 ),
                 (
                     "texts_sha256",
                     models.CharField(
-                        help_text="Digest of both texts: tells whether either changed.",
+                        help_text="Digest of both texts, to detect a change.",
                         max_length=64,
                     ),
                 ),
@@ -1301,13 +1308,14 @@ class Migration(migrations.Migration):
                     "reasons",
                     models.JSONField(
                         default=list,
-                        help_text="What clashes: signal, why, and the places in the texts.",
+                        help_text="Contradicting parts: signal, reason, and places in the texts.",
                     ),
                 ),
                 (
                     "model",
                     models.CharField(
-                        help_text="Version of what judged.", max_length=100
+                        help_text="Version of the judging model or weights.",
+                        max_length=100,
                     ),
                 ),
                 (
@@ -1349,7 +1357,7 @@ class Migration(migrations.Migration):
                     "kept",
                     models.ForeignKey(
                         blank=True,
-                        help_text="The entry that a merge kept or an override found right.",
+                        help_text="The entry that a merge kept or an override declared right.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="+",

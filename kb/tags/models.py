@@ -36,7 +36,7 @@ class Tag(models.Model):
         settings.AUTH_USER_MODEL,
         blank=True,
         related_name="expert_tags",
-        help_text="Who reviews what is asked of it.",
+        help_text="Experts who review questions about this tag.",
     )
 
     objects = TagQuerySet.as_manager()

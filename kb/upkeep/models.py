@@ -30,13 +30,13 @@ class Upkeep(models.Model):
     )
     down = models.IntegerField(db_default=0, help_text="Votes against them.")
     waiting_since = models.DateTimeField(
-        null=True, help_text="Since when it is in review or needs one."
+        null=True, help_text='When it entered "in review" or "needs review".'
     )
     review_due = models.DateTimeField(
-        null=True, help_text="Verified: when it is to be verified again."
+        null=True, help_text="If verified: when it must be verified again."
     )
     expiry_notice_at = models.DateTimeField(
-        null=True, help_text="So long before its expiry that there is time to act."
+        null=True, help_text="When the owner is notified of its expiry."
     )
     postponed_until = models.DateTimeField(null=True)
     postponed_by = optional_user("+")
@@ -105,7 +105,7 @@ class Reminder(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+"
     )
     due_at = models.DateTimeField(
-        help_text="The entry's at that time: tells the event."
+        help_text="The entry's due date at that time; identifies the event."
     )
     sent_at = models.DateTimeField(auto_now_add=True)
 

@@ -48,7 +48,7 @@ class Migration(migrations.Migration):
                     "form",
                     models.CharField(
                         blank=True,
-                        help_text="The form of prompt that was read.",
+                        help_text="The prompt form that it reads.",
                         max_length=50,
                     ),
                 ),
@@ -67,7 +67,7 @@ class Migration(migrations.Migration):
                 (
                     "data_sha256",
                     models.CharField(
-                        help_text="Of the labelled answers that it was fitted on.",
+                        help_text="Digest of the labelled answers that it was fitted on.",
                         max_length=64,
                     ),
                 ),
@@ -81,7 +81,7 @@ class Migration(migrations.Migration):
                     "metrics",
                     models.JSONField(
                         default=dict,
-                        help_text="Measured on answers that no fit behind it saw.",
+                        help_text="Measured out of fold.",
                     ),
                 ),
                 (
@@ -106,11 +106,13 @@ class Migration(migrations.Migration):
                 (
                     "fingerprint",
                     models.CharField(
-                        help_text="Of card and weights.", max_length=64, unique=True
+                        help_text="Digest of card and weights.",
+                        max_length=64,
+                        unique=True,
                     ),
                 ),
-                ("card", models.TextField(help_text="probe.json, as it was written.")),
-                ("weights", models.BinaryField(help_text="The other file.")),
+                ("card", models.TextField(help_text="probe.json, unchanged.")),
+                ("weights", models.BinaryField(help_text="The weights file.")),
                 ("note", models.CharField(blank=True, max_length=300)),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 (
@@ -185,7 +187,7 @@ class Migration(migrations.Migration):
                 (
                     "replaced",
                     models.ForeignKey(
-                        help_text="The one that was active until then, if any was.",
+                        help_text="The previously active probe, if any.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="+",

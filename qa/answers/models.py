@@ -155,7 +155,7 @@ class Answer(models.Model):
         PAGE = "page", "ask page"
         COMMAND = "command", "command line"
         EVALUATION = "evaluation", "evaluation"
-        REPEAT = "repeat", "asked again by us"
+        REPEAT = "repeat", "asked again automatically"
 
     LIVE_CHANNELS = (Channel.API, Channel.PAGE, Channel.COMMAND)
 
@@ -196,27 +196,23 @@ class Answer(models.Model):
     )
     confidence = models.JSONField(
         default=dict,
-        help_text="{along: confidence after each of the generation's tokens, "
-        "missing: why there is none}; the numbers are among the signals.",
+        help_text="{along: confidence after each generated token, missing: why there is none}; the final values are signals.",
     )
     contradictions = models.JSONField(
         default=list,
         blank=True,
-        help_text="Between its evidence: [{conflict_id, entries, quotes}]; not shown to "
-        "who may not see both entries.",
+        help_text="Between its evidence: [{conflict_id, entries, quotes}]; shown only to users who may see both entries.",
     )
     boundary = models.JSONField(
         default=dict,
         blank=True,
-        help_text="Where the model was asked what it knows by itself: {fingerprint, "
-        "examples: ids of the past questions that it was decided by, segments: the "
-        "sentences that were watched while it was written}.",
+        help_text="With the adaptive scope: {fingerprint, examples: ids of the past questions used, segments: the monitored sentences}.",
     )
     embedder = models.CharField(max_length=64, blank=True)
     language_model = models.CharField(max_length=200, blank=True)
     probes = models.TextField(
         blank=True,
-        help_text="Fingerprints of those in force, where the model was asked.",
+        help_text="Fingerprints of the active probes, if the model ran.",
     )
     error = models.TextField(blank=True)
     product_line = models.ForeignKey(

@@ -73,27 +73,27 @@ class PastQuestion(models.Model):
     embedding_model = models.ForeignKey(
         EmbeddingModel, on_delete=models.CASCADE, related_name="+"
     )
-    vector = VectorField(help_text="Of the question, of unit length.")
+    vector = VectorField(help_text="Embedding of the question, unit length.")
     language_model = models.CharField(
-        max_length=200, help_text="Fingerprint of the model that judged it then."
+        max_length=200, help_text="Fingerprint of the model that gave the verdict."
     )
     verdict = models.FloatField(
-        null=True, help_text="What it said then: the probability that it can answer."
+        null=True,
+        help_text="The model's verdict: probability that the question can be answered.",
     )
     can_be_answered = models.BooleanField(
-        help_text="What experts said: a right answer, or a refusal that was false."
+        help_text="Experts' judgement: a right answer, or a false refusal."
     )
     is_known = models.BooleanField(
         null=True,
-        help_text="Whether the language model answers it rightly by itself; nothing "
-        "where no right answer is known.",
+        help_text="Whether the language model answers it rightly without evidence; empty where no right answer is known.",
     )
     own_model = models.CharField(
         max_length=64,
         blank=True,
-        help_text="Fingerprint of model and form that `is_known` was found out with.",
+        help_text="Fingerprint of the model and prompt form that measured `is_known`.",
     )
-    labelled_at = models.DateTimeField(help_text="When the last of them said so.")
+    labelled_at = models.DateTimeField(help_text="Time of the latest judgement.")
 
     objects = PastQuestionQuerySet.as_manager()
 

@@ -23,39 +23,39 @@ class Certificate(models.Model):
     epsilon = models.FloatField(validators=_SHARE)
     delta = models.FloatField(validators=_SHARE)
     labelled = models.PositiveIntegerField(
-        help_text="Labelled answers it was tested on."
+        help_text="Labelled answers in the test part."
     )
-    shown = models.PositiveIntegerField(help_text="Of these, shown.")
-    wrong = models.PositiveIntegerField(help_text="Of the shown, wrong.")
+    shown = models.PositiveIntegerField(help_text="Shown answers of the test part.")
+    wrong = models.PositiveIntegerField(help_text="Wrong answers among those shown.")
     bound = models.FloatField(
         validators=_SHARE, help_text="Upper bound on the risk, at 1 - delta."
     )
     coverage = models.FloatField(validators=_SHARE)
     learnt = models.PositiveIntegerField(
-        default=0, help_text="Labelled answers that the thresholds were looked for on."
+        default=0, help_text="Labelled answers in the learning part."
     )
     groups = models.PositiveIntegerField(
-        default=0, help_text="Groups (articles) among the labelled answers tested on."
+        default=0, help_text="Groups (articles) in the test part."
     )
     group_bound = models.FloatField(
         null=True,
         validators=_SHARE,
         help_text="Bound on the risk when groups are resampled whole; no guarantee.",
     )
-    warnings = models.JSONField(default=list, help_text="Sentences.")
+    warnings = models.JSONField(default=list, help_text="Warnings, one sentence each.")
     thresholds = models.JSONField(default=dict)
     labels_sha256 = models.CharField(max_length=64)
     labels_source = models.CharField(max_length=200)
     signal_quantiles = models.JSONField(
         default=dict,
-        help_text="{signal: quantiles on the labelled answers}, which drift is "
-        "measured against.",
+        help_text="{signal: quantiles on the labelled answers}, the reference for drift.",
     )
     embedder = models.CharField(max_length=64)
     language_model = models.CharField(max_length=200, blank=True)
     retrieval = models.CharField(max_length=100)
     probes = models.TextField(
-        blank=True, help_text="Those that gave the labelled answers' confidences."
+        blank=True,
+        help_text="Fingerprints of the probes that measured the labelled answers' confidences.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -29,7 +29,7 @@ class Daily(models.Model):
     two tags may be added up.
     """
 
-    day = models.DateField(help_text="On which it was asked, in UTC.")
+    day = models.DateField(help_text="Day of the questions, in UTC.")
     knowledge_base = models.ForeignKey(
         KnowledgeBase, on_delete=models.CASCADE, related_name="+"
     )
@@ -48,8 +48,10 @@ class DailyCount(Daily):
 
     gate = models.CharField(max_length=12, blank=True)
     reason = models.CharField(max_length=20, blank=True)
-    up = models.PositiveIntegerField(help_text="Thumbs up on them, whenever given.")
-    down = models.PositiveIntegerField(help_text="Thumbs down.")
+    up = models.PositiveIntegerField(
+        help_text="Thumbs up on these answers, whenever given."
+    )
+    down = models.PositiveIntegerField(help_text="Thumbs down on these answers.")
 
     class Meta:
         constraints = [

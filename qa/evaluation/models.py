@@ -17,14 +17,14 @@ class EvaluationRun(models.Model):
     suite = models.CharField(max_length=60)
     key = models.CharField(
         max_length=64,
-        help_text="Digest of what is asked and by what; the same one goes on.",
+        help_text="Digest of the run's inputs and models; a run with the same key continues.",
     )
     state = models.CharField(max_length=8, choices=State.choices, default=State.RUNNING)
     parameters = models.JSONField(
         default=dict, help_text="Suite, data digest, limit, seed, gold ratio, shadow."
     )
     protocol = models.TextField(
-        blank=True, help_text="What is asked against what, and what is known to leak."
+        blank=True, help_text="Questions, knowledge and known leakage."
     )
     knowledge_base = models.ForeignKey(
         KnowledgeBase, on_delete=models.PROTECT, null=True, related_name="evaluations"
@@ -32,12 +32,12 @@ class EvaluationRun(models.Model):
     policy = models.ForeignKey(
         Policy, on_delete=models.PROTECT, null=True, related_name="evaluations"
     )
-    total = models.PositiveIntegerField(help_text="Questions to be asked.")
+    total = models.PositiveIntegerField(help_text="Total number of questions.")
     embedder = models.CharField(max_length=64, blank=True)
     language_model = models.CharField(max_length=200, blank=True)
     retrieval = models.CharField(max_length=100, blank=True)
     probes = models.TextField(
-        blank=True, help_text="Fingerprints of those in force, separated by spaces."
+        blank=True, help_text="Fingerprints of the active probes, separated by spaces."
     )
     report = models.JSONField(default=dict)
     started_by = optional_user("evaluations")
@@ -66,28 +66,31 @@ class EvaluationResult(models.Model):
     group = models.CharField(
         max_length=200,
         blank=True,
-        help_text="What resampling must not tear apart: an article, a category.",
+        help_text="What resampling keeps together: an article, a category.",
     )
     answer = models.ForeignKey(
         Answer, on_delete=models.SET_NULL, null=True, related_name="evaluations"
     )
     is_answerable = models.BooleanField(
-        null=True, help_text="Should it be answered? Unknown for multiple choice."
+        null=True,
+        help_text="Whether it should be answered; unknown for multiple choice.",
     )
-    is_answered = models.BooleanField(help_text="Was it, by the run's own policy?")
+    is_answered = models.BooleanField(
+        help_text="Whether the run's own policy answered it."
+    )
     gate = models.CharField(max_length=12, blank=True)
     reason = models.CharField(max_length=20, blank=True)
     is_correct = models.BooleanField(
         null=True,
-        help_text="Is the draft right, shown or not? Unknown where none was written.",
+        help_text="Whether the draft is right, shown or not; unknown where there is no draft.",
     )
     signals = models.JSONField(default=dict, help_text="{name: value}")
     measures = models.JSONField(
         default=dict, help_text="{name: number}: f1, exact_match, rouge_l, rank, ..."
     )
-    milliseconds = models.FloatField(help_text="The whole question.")
+    milliseconds = models.FloatField(help_text="Time of the whole question.")
     model_milliseconds = models.FloatField(
-        default=0.0, help_text="Of these, in the language model."
+        default=0.0, help_text="Time in the language model."
     )
 
     class Meta:

@@ -94,7 +94,7 @@ class Gap(models.Model):
         """
 
         OPEN = "open", "open"
-        DRAFTED = "drafted", "waits for review"
+        DRAFTED = "drafted", "waiting for review"
         FILLED = "filled", "filled"
         DISMISSED = "dismissed", "dismissed"
 
@@ -102,12 +102,12 @@ class Gap(models.Model):
         KnowledgeBase, on_delete=models.CASCADE, related_name="gaps"
     )
     question = models.TextField(
-        help_text="The one that was nearest to the middle when it was found."
+        help_text="The question nearest to the centroid when the gap was made."
     )
     embedding_model = models.ForeignKey(
         EmbeddingModel, on_delete=models.SET_NULL, null=True, related_name="+"
     )
-    vector = VectorField(help_text="The middle: mean direction, of unit length.")
+    vector = VectorField(help_text="Centroid: mean direction, unit length.")
     state = models.CharField(max_length=9, choices=State.choices, default=State.OPEN)
     owner = optional_user("gaps", "The expert who works on it.", blank=True)
     entry = models.ForeignKey(
@@ -129,15 +129,14 @@ class Gap(models.Model):
     last_seen = models.DateTimeField()
     impact_score = models.FloatField(
         default=0.0,
-        help_text="Orders gaps by impact at any time; `impact` makes it readable.",
+        help_text="Sort key by impact, valid at any time; `impact` gives a readable number.",
     )
     drafted_at = models.DateTimeField(
         null=True,
-        help_text="Its questions are asked again if they were not since, once the entry "
-        "is verified.",
+        help_text="When an entry was drafted; when it is verified, the questions are asked again.",
     )
     asked_again_at = models.DateTimeField(
-        null=True, help_text="When its questions were asked again last."
+        null=True, help_text="When its questions were last asked again."
     )
     closed_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -215,11 +214,11 @@ class GapQuestion(models.Model):
         Answer, on_delete=models.CASCADE, related_name="gap_question"
     )
     asker = optional_user(
-        "+", "As in the answer, so that askers are counted without it."
+        "+", "Copy of the answer's asker, so that askers are counted without a join."
     )
     why = models.CharField(max_length=10, choices=Why.choices)
     distance = models.FloatField(
-        help_text="To the middle when it joined; Euclidean, unit vectors."
+        help_text="Distance to the centroid when it joined; Euclidean, unit vectors."
     )
     asked_at = models.DateTimeField()
 
@@ -244,10 +243,10 @@ class GapCursor(models.Model):
     """How far answers and votes have been looked through for gaps; there is one row."""
 
     refused_to = models.DateTimeField(
-        null=True, help_text="Refusals decided up to then are in gaps."
+        null=True, help_text="Refusals up to this time are in gaps."
     )
     voted_to = models.DateTimeField(
-        null=True, help_text="Votes changed up to then are in gaps."
+        null=True, help_text="Votes up to this time are in gaps."
     )
 
     def __str__(self) -> str:
@@ -279,12 +278,11 @@ class Repeat(models.Model):
         on_delete=models.SET_NULL,
         null=True,
         related_name="+",
-        help_text="The entry that is to answer it now.",
+        help_text="The entry that should answer it now.",
     )
     is_better = models.BooleanField(
         null=True,
-        help_text="Whether it was answered: after a refusal by anything, after an answer "
-        "that was voted down by the entry. Empty until it is decided.",
+        help_text="Whether it is better: after a refusal, any answer; after an answer that was voted down, an answer that cites the entry. Empty until decided.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -49,7 +49,7 @@ class Migration(migrations.Migration):
                             ("page", "ask page"),
                             ("command", "command line"),
                             ("evaluation", "evaluation"),
-                            ("repeat", "asked again by us"),
+                            ("repeat", "asked again automatically"),
                         ],
                         max_length=10,
                     ),
@@ -161,7 +161,7 @@ class Migration(migrations.Migration):
                     "confidence",
                     models.JSONField(
                         default=dict,
-                        help_text="{along: confidence after each of the generation's tokens, missing: why there is none}; the numbers are among the signals.",
+                        help_text="{along: confidence after each generated token, missing: why there is none}; the final values are signals.",
                     ),
                 ),
                 (
@@ -169,7 +169,7 @@ class Migration(migrations.Migration):
                     models.JSONField(
                         blank=True,
                         default=list,
-                        help_text="Between its evidence: [{conflict_id, entries, quotes}]; not shown to who may not see both entries.",
+                        help_text="Between its evidence: [{conflict_id, entries, quotes}]; shown only to users who may see both entries.",
                     ),
                 ),
                 (
@@ -177,7 +177,7 @@ class Migration(migrations.Migration):
                     models.JSONField(
                         blank=True,
                         default=dict,
-                        help_text="Where the model was asked what it knows by itself: {fingerprint, examples: ids of the past questions that it was decided by, segments: the sentences that were watched while it was written}.",
+                        help_text="With the adaptive scope: {fingerprint, examples: ids of the past questions used, segments: the monitored sentences}.",
                     ),
                 ),
                 ("embedder", models.CharField(blank=True, max_length=64)),
@@ -186,7 +186,7 @@ class Migration(migrations.Migration):
                     "probes",
                     models.TextField(
                         blank=True,
-                        help_text="Fingerprints of those in force, where the model was asked.",
+                        help_text="Fingerprints of the active probes, if the model ran.",
                     ),
                 ),
                 ("error", models.TextField(blank=True)),
@@ -272,13 +272,20 @@ class Migration(migrations.Migration):
                 (
                     "labelled",
                     models.PositiveIntegerField(
-                        help_text="Labelled answers it was tested on."
+                        help_text="Labelled answers in the test part."
                     ),
                 ),
-                ("shown", models.PositiveIntegerField(help_text="Of these, shown.")),
+                (
+                    "shown",
+                    models.PositiveIntegerField(
+                        help_text="Shown answers of the test part."
+                    ),
+                ),
                 (
                     "wrong",
-                    models.PositiveIntegerField(help_text="Of the shown, wrong."),
+                    models.PositiveIntegerField(
+                        help_text="Wrong answers among those shown."
+                    ),
                 ),
                 (
                     "bound",
@@ -303,14 +310,14 @@ class Migration(migrations.Migration):
                     "learnt",
                     models.PositiveIntegerField(
                         default=0,
-                        help_text="Labelled answers that the thresholds were looked for on.",
+                        help_text="Labelled answers in the learning part.",
                     ),
                 ),
                 (
                     "groups",
                     models.PositiveIntegerField(
                         default=0,
-                        help_text="Groups (articles) among the labelled answers tested on.",
+                        help_text="Groups (articles) in the test part.",
                     ),
                 ),
                 (
@@ -324,7 +331,12 @@ class Migration(migrations.Migration):
                         ],
                     ),
                 ),
-                ("warnings", models.JSONField(default=list, help_text="Sentences.")),
+                (
+                    "warnings",
+                    models.JSONField(
+                        default=list, help_text="Warnings, one sentence each."
+                    ),
+                ),
                 ("thresholds", models.JSONField(default=dict)),
                 ("labels_sha256", models.CharField(max_length=64)),
                 ("labels_source", models.CharField(max_length=200)),
@@ -332,7 +344,7 @@ class Migration(migrations.Migration):
                     "signal_quantiles",
                     models.JSONField(
                         default=dict,
-                        help_text="{signal: quantiles on the labelled answers}, which drift is measured against.",
+                        help_text="{signal: quantiles on the labelled answers}, the reference for drift.",
                     ),
                 ),
                 ("embedder", models.CharField(max_length=64)),
@@ -342,7 +354,7 @@ class Migration(migrations.Migration):
                     "probes",
                     models.TextField(
                         blank=True,
-                        help_text="Those that gave the labelled answers' confidences.",
+                        help_text="Fingerprints of the probes that measured the labelled answers' confidences.",
                     ),
                 ),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
@@ -388,13 +400,13 @@ class Migration(migrations.Migration):
                 (
                     "refused_to",
                     models.DateTimeField(
-                        help_text="Refusals decided up to then are in gaps.", null=True
+                        help_text="Refusals up to this time are in gaps.", null=True
                     ),
                 ),
                 (
                     "voted_to",
                     models.DateTimeField(
-                        help_text="Votes changed up to then are in gaps.", null=True
+                        help_text="Votes up to this time are in gaps.", null=True
                     ),
                 ),
             ],
@@ -420,13 +432,13 @@ class Migration(migrations.Migration):
                 (
                     "noted_to",
                     models.BigIntegerField(
-                        default=0, help_text="The largest id that was seen last."
+                        default=0, help_text="The largest id at the last run."
                     ),
                 ),
                 (
                     "noted_before",
                     models.BigIntegerField(
-                        help_text="A transaction that began later: once all before it have ended, no id up to `noted_to` can appear any more.",
+                        help_text="A later transaction: when all before it have ended, no further id up to `noted_to` can appear.",
                         null=True,
                     ),
                 ),
@@ -593,7 +605,7 @@ class Migration(migrations.Migration):
                 (
                     "key",
                     models.CharField(
-                        help_text="Digest of what is asked and by what; the same one goes on.",
+                        help_text="Digest of the run's inputs and models; a run with the same key continues.",
                         max_length=64,
                     ),
                 ),
@@ -616,12 +628,12 @@ class Migration(migrations.Migration):
                     "protocol",
                     models.TextField(
                         blank=True,
-                        help_text="What is asked against what, and what is known to leak.",
+                        help_text="Questions, knowledge and known leakage.",
                     ),
                 ),
                 (
                     "total",
-                    models.PositiveIntegerField(help_text="Questions to be asked."),
+                    models.PositiveIntegerField(help_text="Total number of questions."),
                 ),
                 ("embedder", models.CharField(blank=True, max_length=64)),
                 ("language_model", models.CharField(blank=True, max_length=200)),
@@ -630,7 +642,7 @@ class Migration(migrations.Migration):
                     "probes",
                     models.TextField(
                         blank=True,
-                        help_text="Fingerprints of those in force, separated by spaces.",
+                        help_text="Fingerprints of the active probes, separated by spaces.",
                     ),
                 ),
                 ("report", models.JSONField(default=dict)),
@@ -676,27 +688,29 @@ class Migration(migrations.Migration):
                     "group",
                     models.CharField(
                         blank=True,
-                        help_text="What resampling must not tear apart: an article, a category.",
+                        help_text="What resampling keeps together: an article, a category.",
                         max_length=200,
                     ),
                 ),
                 (
                     "is_answerable",
                     models.BooleanField(
-                        help_text="Should it be answered? Unknown for multiple choice.",
+                        help_text="Whether it should be answered; unknown for multiple choice.",
                         null=True,
                     ),
                 ),
                 (
                     "is_answered",
-                    models.BooleanField(help_text="Was it, by the run's own policy?"),
+                    models.BooleanField(
+                        help_text="Whether the run's own policy answered it."
+                    ),
                 ),
                 ("gate", models.CharField(blank=True, max_length=12)),
                 ("reason", models.CharField(blank=True, max_length=20)),
                 (
                     "is_correct",
                     models.BooleanField(
-                        help_text="Is the draft right, shown or not? Unknown where none was written.",
+                        help_text="Whether the draft is right, shown or not; unknown where there is no draft.",
                         null=True,
                     ),
                 ),
@@ -708,11 +722,14 @@ class Migration(migrations.Migration):
                         help_text="{name: number}: f1, exact_match, rouge_l, rank, ...",
                     ),
                 ),
-                ("milliseconds", models.FloatField(help_text="The whole question.")),
+                (
+                    "milliseconds",
+                    models.FloatField(help_text="Time of the whole question."),
+                ),
                 (
                     "model_milliseconds",
                     models.FloatField(
-                        default=0.0, help_text="Of these, in the language model."
+                        default=0.0, help_text="Time in the language model."
                     ),
                 ),
                 (
@@ -762,13 +779,13 @@ class Migration(migrations.Migration):
                 (
                     "question",
                     models.TextField(
-                        help_text="The one that was nearest to the middle when it was found."
+                        help_text="The question nearest to the centroid when the gap was made."
                     ),
                 ),
                 (
                     "vector",
                     pgvector.django.vector.VectorField(
-                        help_text="The middle: mean direction, of unit length."
+                        help_text="Centroid: mean direction, unit length."
                     ),
                 ),
                 (
@@ -776,7 +793,7 @@ class Migration(migrations.Migration):
                     models.CharField(
                         choices=[
                             ("open", "open"),
-                            ("drafted", "waits for review"),
+                            ("drafted", "waiting for review"),
                             ("filled", "filled"),
                             ("dismissed", "dismissed"),
                         ],
@@ -805,20 +822,20 @@ class Migration(migrations.Migration):
                     "impact_score",
                     models.FloatField(
                         default=0.0,
-                        help_text="Orders gaps by impact at any time; `impact` makes it readable.",
+                        help_text="Sort key by impact, valid at any time; `impact` gives a readable number.",
                     ),
                 ),
                 (
                     "drafted_at",
                     models.DateTimeField(
-                        help_text="Its questions are asked again if they were not since, once the entry is verified.",
+                        help_text="When an entry was drafted; when it is verified, the questions are asked again.",
                         null=True,
                     ),
                 ),
                 (
                     "asked_again_at",
                     models.DateTimeField(
-                        help_text="When its questions were asked again last.", null=True
+                        help_text="When its questions were last asked again.", null=True
                     ),
                 ),
                 ("closed_at", models.DateTimeField(null=True)),
@@ -888,7 +905,7 @@ class Migration(migrations.Migration):
                 (
                     "distance",
                     models.FloatField(
-                        help_text="To the middle when it joined; Euclidean, unit vectors."
+                        help_text="Distance to the centroid when it joined; Euclidean, unit vectors."
                     ),
                 ),
                 ("asked_at", models.DateTimeField()),
@@ -903,7 +920,7 @@ class Migration(migrations.Migration):
                 (
                     "asker",
                     models.ForeignKey(
-                        help_text="As in the answer, so that askers are counted without it.",
+                        help_text="Copy of the answer's asker, so that askers are counted without a join.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="+",
@@ -945,7 +962,7 @@ class Migration(migrations.Migration):
                     "alpha",
                     models.FloatField(
                         default=0.85,
-                        help_text="Hard refusal unless the least distance / confidence is below it (Euclidean distance of unit vectors, 0 to 2).",
+                        help_text="Refused unless the smallest distance / confidence is below it (Euclidean distance of unit vectors, 0 to 2).",
                         validators=[
                             django.core.validators.MinValueValidator(0.0),
                             django.core.validators.MaxValueValidator(2.0),
@@ -956,7 +973,7 @@ class Migration(migrations.Migration):
                     "alpha_unverified",
                     models.FloatField(
                         default=2.0,
-                        help_text="A lower bound than alpha for evidence that nobody verified; anything above alpha sets none.",
+                        help_text="A stricter maximum distance for unverified evidence; a value above alpha has no effect.",
                         validators=[
                             django.core.validators.MinValueValidator(0.0),
                             django.core.validators.MaxValueValidator(2.0),
@@ -967,7 +984,7 @@ class Migration(migrations.Migration):
                     "horizon",
                     models.FloatField(
                         default=1.2,
-                        help_text="Distance beyond which an entry counts as unrelated.",
+                        help_text="Distance above which an entry counts as unrelated.",
                         validators=[
                             django.core.validators.MinValueValidator(0.0),
                             django.core.validators.MaxValueValidator(2.0),
@@ -988,7 +1005,7 @@ class Migration(migrations.Migration):
                     "verbatim_distance",
                     models.FloatField(
                         default=0.35,
-                        help_text="Largest distance of a word-for-word answer; 0 switches it off.",
+                        help_text="Maximum distance of a word-for-word answer; 0 switches it off.",
                         validators=[
                             django.core.validators.MinValueValidator(0.0),
                             django.core.validators.MaxValueValidator(2.0),
@@ -999,7 +1016,7 @@ class Migration(migrations.Migration):
                     "unverified_floor",
                     models.FloatField(
                         default=0.75,
-                        help_text="Least confidence of unverified evidence; 1 admits verified only.",
+                        help_text="Minimum confidence of unverified evidence; 1 admits verified evidence only.",
                         validators=[
                             django.core.validators.MinValueValidator(0.01),
                             django.core.validators.MaxValueValidator(1.0),
@@ -1010,14 +1027,14 @@ class Migration(migrations.Migration):
                     "answer_from_enriched",
                     models.BooleanField(
                         default=False,
-                        help_text="May what a language model proposed be evidence before a curator has reviewed it? The answer then says so.",
+                        help_text="Use a language model's proposals as evidence before a curator has reviewed them; the answer then says so.",
                     ),
                 ),
                 (
                     "enriched_floor",
                     models.FloatField(
                         default=0.4,
-                        help_text="Least confidence of evidence that a language model proposed and nobody reviewed.",
+                        help_text="Minimum confidence of evidence that a language model proposed and nobody reviewed.",
                         validators=[
                             django.core.validators.MinValueValidator(0.01),
                             django.core.validators.MaxValueValidator(1.0),
@@ -1028,28 +1045,28 @@ class Migration(migrations.Migration):
                     "hard_refusal",
                     models.BooleanField(
                         default=True,
-                        help_text="May the distance refuse? If not it is measured, stored and not enforced (shadow).",
+                        help_text="Refuse by distance. Off: measured and stored, not enforced (shadow).",
                     ),
                 ),
                 (
                     "soft_refusal",
                     models.BooleanField(
                         default=True,
-                        help_text="May the model's verdict refuse, or is it in shadow?",
+                        help_text="Refuse by the model's verdict. Off: measure only (shadow).",
                     ),
                 ),
                 (
                     "support_check",
                     models.BooleanField(
                         default=True,
-                        help_text="Is an answer refused that its evidence does not carry, or is the check in shadow?",
+                        help_text="Refuse answers that their evidence does not support. Off: measure only.",
                     ),
                 ),
                 (
                     "min_verdict",
                     models.FloatField(
                         default=0.6,
-                        help_text="Least probability of the model's verdict that the evidence answers.",
+                        help_text="Minimum probability, by the model's verdict, that the evidence answers the question.",
                         validators=[
                             django.core.validators.MinValueValidator(0.0),
                             django.core.validators.MaxValueValidator(1.0),
@@ -1060,14 +1077,14 @@ class Migration(migrations.Migration):
                     "abstention",
                     models.BooleanField(
                         default=False,
-                        help_text="May too little confidence refuse, or is it in shadow?",
+                        help_text="Refuse by low confidence. Off: measure only (shadow).",
                     ),
                 ),
                 (
                     "min_confidence",
                     models.FloatField(
                         default=0.0,
-                        help_text="Least confidence of the probe that reads the answer's activations; 0 lets all pass.",
+                        help_text="Minimum confidence of the probe that reads the answer's activations; 0 lets all pass.",
                         validators=[
                             django.core.validators.MinValueValidator(0.0),
                             django.core.validators.MaxValueValidator(1.0),
@@ -1078,7 +1095,7 @@ class Migration(migrations.Migration):
                     "min_early_confidence",
                     models.FloatField(
                         default=0.0,
-                        help_text="Least confidence of the probe that reads question and evidence; below it nothing is written. 0 lets all pass.",
+                        help_text="Minimum confidence of the probe that reads question and evidence; below it no answer is generated. 0 lets all pass.",
                         validators=[
                             django.core.validators.MinValueValidator(0.0),
                             django.core.validators.MaxValueValidator(1.0),
@@ -1089,7 +1106,7 @@ class Migration(migrations.Migration):
                     "min_joint_confidence",
                     models.FloatField(
                         default=0.0,
-                        help_text="Least confidence of the probe that weighs all signals; 0 lets all pass.",
+                        help_text="Minimum confidence of the probe that combines all signals; 0 lets all pass.",
                         validators=[
                             django.core.validators.MinValueValidator(0.0),
                             django.core.validators.MaxValueValidator(1.0),
@@ -1100,21 +1117,21 @@ class Migration(migrations.Migration):
                     "answer_without_probe",
                     models.BooleanField(
                         default=True,
-                        help_text="Is an answer shown whose confidence is enforced and can't be told, for no probe fits the language model?",
+                        help_text="Show answers although a confidence is enforced and no probe fits the language model.",
                     ),
                 ),
                 (
                     "sources_must_agree",
                     models.BooleanField(
                         default=True,
-                        help_text="Is an answer refused that another entry contradicts, as long as curators have not settled which is right? Off, it is shown with a notice.",
+                        help_text="Refuse answers that another entry contradicts, until curators resolve the conflict. Off: show them with a notice.",
                     ),
                 ),
                 (
                     "reveal_not_entitled",
                     models.BooleanField(
                         default=False,
-                        help_text="May a refusal tell that there is knowledge the asker may not see?",
+                        help_text="Let a refusal say that there is knowledge which the asker may not see.",
                     ),
                 ),
                 (
@@ -1132,7 +1149,7 @@ class Migration(migrations.Migration):
                             ("adaptive", "adaptive"),
                         ],
                         default="knowledge_base",
-                        help_text="knowledge_base answers from evidence alone; adaptive also from what the language model knows by itself, and says that no source carries it.",
+                        help_text="knowledge_base: answers from evidence alone. adaptive: also from the language model's own knowledge, labelled as unsourced.",
                         max_length=14,
                     ),
                 ),
@@ -1147,7 +1164,7 @@ class Migration(migrations.Migration):
                             ("monitored", "monitored"),
                         ],
                         default="always",
-                        help_text="When evidence is looked for. All but always need the adaptive scope: boundary (a probe of the question), history (past questions like it), log_probability (of the draft), monitored (while it is written).",
+                        help_text="When evidence is retrieved. All but always need the adaptive scope: boundary (a probe of the question), history (similar past questions), log_probability (of the draft), monitored (during generation).",
                         max_length=15,
                     ),
                 ),
@@ -1155,7 +1172,7 @@ class Migration(migrations.Migration):
                     "min_known",
                     models.FloatField(
                         default=0.95,
-                        help_text="Least sureness at which the language model answers by itself; above 1 it never does. Set it from a risk-coverage curve.",
+                        help_text="Minimum known probability at which the language model answers from its own knowledge; above 1 it never does. Set it from a risk-coverage curve.",
                         validators=[
                             django.core.validators.MinValueValidator(0.0),
                             django.core.validators.MaxValueValidator(1.01),
@@ -1166,7 +1183,7 @@ class Migration(migrations.Migration):
                     "steering",
                     models.FloatField(
                         default=0.3,
-                        help_text="How strongly a monitored answer is moved towards honesty: 1 is half of the way between untruthful and honest, 0 not at all.",
+                        help_text="Steering strength of a monitored answer towards honesty: 1 is half of the way between untruthful and honest, 0 is none.",
                         validators=[
                             django.core.validators.MinValueValidator(-20.0),
                             django.core.validators.MaxValueValidator(20.0),
@@ -1177,7 +1194,7 @@ class Migration(migrations.Migration):
                     "min_token_confidence",
                     models.FloatField(
                         default=0.0,
-                        help_text="Least confidence of a word of a monitored answer; below it evidence is looked for. 1 is as a confident person, -1 as an unconfident one.",
+                        help_text="Minimum confidence of a word of a monitored answer; below it evidence is retrieved. 1 is the level of a confident person, -1 of an unconfident one.",
                         validators=[
                             django.core.validators.MinValueValidator(-1000.0),
                             django.core.validators.MaxValueValidator(1000.0),
@@ -1188,14 +1205,14 @@ class Migration(migrations.Migration):
                     "rerank",
                     models.BooleanField(
                         default=False,
-                        help_text="Is what was found put in the order in which it helps the model? Needs a reranker.",
+                        help_text="Order the retrieved evidence by how much it helps the model. Needs a reranker.",
                     ),
                 ),
                 (
                     "debias_verdict",
                     models.BooleanField(
                         default=False,
-                        help_text="Is the model's verdict corrected by what it says of past questions that experts judged?",
+                        help_text="Correct the model's verdict by what it says about past questions that experts judged.",
                     ),
                 ),
                 ("calibrated_embedder", models.CharField(blank=True, max_length=64)),
@@ -1278,7 +1295,7 @@ class Migration(migrations.Migration):
                 (
                     "is_rollback",
                     models.BooleanField(
-                        default=False, help_text="Was it to undo an activation?"
+                        default=False, help_text="Whether it undid an activation."
                     ),
                 ),
                 ("at", models.DateTimeField(auto_now_add=True)),
@@ -1310,7 +1327,7 @@ class Migration(migrations.Migration):
                 (
                     "replaced",
                     models.ForeignKey(
-                        help_text="The version that decided until then, if any did.",
+                        help_text="The previously active version, if any.",
                         null=True,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="+",
@@ -1395,7 +1412,7 @@ class Migration(migrations.Migration):
                 (
                     "is_better",
                     models.BooleanField(
-                        help_text="Whether it was answered: after a refusal by anything, after an answer that was voted down by the entry. Empty until it is decided.",
+                        help_text="Whether it is better: after a refusal, any answer; after an answer that was voted down, an answer that cites the entry. Empty until decided.",
                         null=True,
                     ),
                 ),
@@ -1419,7 +1436,7 @@ class Migration(migrations.Migration):
                 (
                     "entry",
                     models.ForeignKey(
-                        help_text="The entry that is to answer it now.",
+                        help_text="The entry that should answer it now.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="+",
@@ -1541,8 +1558,8 @@ class Migration(migrations.Migration):
                             ("training", "being trained"),
                             ("failed", "not possible"),
                             ("shadow", "not better, in shadow"),
-                            ("waiting", "better, waits for approval"),
-                            ("promoted", "in force"),
+                            ("waiting", "better, waiting for approval"),
+                            ("promoted", "active"),
                             ("declined", "declined, in shadow"),
                             ("reverted", "taken back"),
                         ],
@@ -1553,7 +1570,7 @@ class Migration(migrations.Migration):
                 (
                     "reviewed",
                     models.PositiveIntegerField(
-                        help_text="Reviewed answers there were when it began."
+                        help_text="Number of reviewed answers when it began."
                     ),
                 ),
                 (
@@ -1576,20 +1593,22 @@ class Migration(migrations.Migration):
                 (
                     "low",
                     models.FloatField(
-                        help_text="Of the 95 % interval of challenger minus champion.",
+                        help_text="Lower end of the 95 % interval of challenger minus champion.",
                         null=True,
                     ),
                 ),
                 ("high", models.FloatField(null=True)),
                 (
                     "reason",
-                    models.TextField(blank=True, help_text="Why it was not possible."),
+                    models.TextField(
+                        blank=True, help_text="Why retraining was not possible."
+                    ),
                 ),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 (
                     "challenger",
                     models.ForeignKey(
-                        help_text="The new one.",
+                        help_text="The new probe.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="retrainings",
@@ -1599,7 +1618,7 @@ class Migration(migrations.Migration):
                 (
                     "champion",
                     models.ForeignKey(
-                        help_text="The probe that was in force.",
+                        help_text="The probe that was active.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="+",
@@ -1640,8 +1659,8 @@ class Migration(migrations.Migration):
                             ("training", "being trained"),
                             ("failed", "not possible"),
                             ("shadow", "not better, in shadow"),
-                            ("waiting", "better, waits for approval"),
-                            ("promoted", "in force"),
+                            ("waiting", "better, waiting for approval"),
+                            ("promoted", "active"),
                             ("declined", "declined, in shadow"),
                             ("reverted", "taken back"),
                         ],
@@ -1655,8 +1674,8 @@ class Migration(migrations.Migration):
                             ("training", "being trained"),
                             ("failed", "not possible"),
                             ("shadow", "not better, in shadow"),
-                            ("waiting", "better, waits for approval"),
-                            ("promoted", "in force"),
+                            ("waiting", "better, waiting for approval"),
+                            ("promoted", "active"),
                             ("declined", "declined, in shadow"),
                             ("reverted", "taken back"),
                         ],
@@ -1668,7 +1687,7 @@ class Migration(migrations.Migration):
                 (
                     "by",
                     models.ForeignKey(
-                        help_text="Whose word it was; empty where it went by itself.",
+                        help_text="Who decided; empty if automatic.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="+",
@@ -1709,7 +1728,7 @@ class Migration(migrations.Migration):
                 (
                     "hours",
                     models.FloatField(
-                        help_text="Hours that the experts have for it.",
+                        help_text="Experts' time for the sample, hours.",
                         validators=[
                             django.core.validators.MinValueValidator(0.05),
                             django.core.validators.MaxValueValidator(200),
@@ -1740,9 +1759,12 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "since",
-                    models.DateTimeField(help_text="Answers from this moment on,"),
+                    models.DateTimeField(help_text="Start of the period, inclusive."),
                 ),
-                ("until", models.DateTimeField(help_text="and before this one.")),
+                (
+                    "until",
+                    models.DateTimeField(help_text="End of the period, exclusive."),
+                ),
                 (
                     "dimensions",
                     django.contrib.postgres.fields.ArrayField(
@@ -1757,14 +1779,14 @@ class Migration(migrations.Migration):
                             max_length=16,
                         ),
                         default=list,
-                        help_text="By what its strata differ; the others were given up, for there were more strata than reviews.",
+                        help_text="Dimensions of its strata; others were merged because there were more strata than reviews.",
                         size=None,
                     ),
                 ),
                 (
                     "population",
                     models.PositiveIntegerField(
-                        default=0, help_text="Answers that could have been drawn."
+                        default=0, help_text="Answers eligible for the sample."
                     ),
                 ),
                 ("drawn_at", models.DateTimeField(auto_now_add=True)),
@@ -1772,7 +1794,7 @@ class Migration(migrations.Migration):
                     "drawn_by",
                     models.ForeignKey(
                         blank=True,
-                        help_text="Empty where the schedule drew it.",
+                        help_text="Empty if drawn by the schedule.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="+",
@@ -1829,7 +1851,7 @@ class Migration(migrations.Migration):
                     "gate",
                     models.CharField(
                         blank=True,
-                        help_text="That refused; empty of answers.",
+                        help_text="The gate that refused; empty for answers.",
                         max_length=12,
                     ),
                 ),
@@ -1839,11 +1861,16 @@ class Migration(migrations.Migration):
                         blank=True, help_text="The day of the answers.", null=True
                     ),
                 ),
-                ("population", models.PositiveIntegerField(help_text="Answers in it.")),
+                (
+                    "population",
+                    models.PositiveIntegerField(
+                        help_text="Number of answers in the stratum."
+                    ),
+                ),
                 (
                     "drawn",
                     models.PositiveIntegerField(
-                        help_text="Answers drawn at random, each once, without a second round."
+                        help_text="Number of answers drawn at random, without second reviews."
                     ),
                 ),
                 (
@@ -1942,7 +1969,7 @@ class Migration(migrations.Migration):
                     "should_be_answered",
                     models.BooleanField(
                         blank=True,
-                        help_text="Of a refusal: whether it was a false one.",
+                        help_text="For a refusal: whether it was false.",
                         null=True,
                     ),
                 ),
@@ -1960,7 +1987,7 @@ class Migration(migrations.Migration):
                     "ideal_answer",
                     models.TextField(
                         blank=True,
-                        help_text="What should have been said.",
+                        help_text="The ideal answer.",
                         max_length=8000,
                     ),
                 ),
@@ -2019,7 +2046,7 @@ class Migration(migrations.Migration):
                     "reviewed_by",
                     models.ForeignKey(
                         blank=True,
-                        help_text="Who judged; before it is done, whose draft it holds.",
+                        help_text="Who judged; until it is done, the author of the draft.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="reviews",
@@ -2092,7 +2119,7 @@ class Migration(migrations.Migration):
                                 ("entry_exists", "There is an entry for it"),
                                 (
                                     "wrong_reason",
-                                    "The reason given is not the true one",
+                                    "The reason given is wrong",
                                 ),
                                 ("other", "Something else"),
                             ],
@@ -2100,7 +2127,7 @@ class Migration(migrations.Migration):
                         ),
                         blank=True,
                         default=list,
-                        help_text="What is wrong; of a thumb down alone.",
+                        help_text="What is wrong; only with a thumbs down.",
                         size=None,
                     ),
                 ),
@@ -2109,14 +2136,16 @@ class Migration(migrations.Migration):
                     "expected_answer",
                     models.TextField(
                         blank=True,
-                        help_text="What should have been said; of a thumb down alone.",
+                        help_text="The expected answer; only with a thumbs down.",
                         max_length=4000,
                     ),
                 ),
                 (
                     "handled_at",
                     models.DateTimeField(
-                        blank=True, help_text="When somebody dealt with it.", null=True
+                        blank=True,
+                        help_text="When it was marked as handled.",
+                        null=True,
                     ),
                 ),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
@@ -2194,33 +2223,33 @@ class Migration(migrations.Migration):
                 (
                     "vector",
                     pgvector.django.vector.VectorField(
-                        help_text="Of the question, of unit length."
+                        help_text="Embedding of the question, unit length."
                     ),
                 ),
                 (
                     "language_model",
                     models.CharField(
-                        help_text="Fingerprint of the model that judged it then.",
+                        help_text="Fingerprint of the model that gave the verdict.",
                         max_length=200,
                     ),
                 ),
                 (
                     "verdict",
                     models.FloatField(
-                        help_text="What it said then: the probability that it can answer.",
+                        help_text="The model's verdict: probability that the question can be answered.",
                         null=True,
                     ),
                 ),
                 (
                     "can_be_answered",
                     models.BooleanField(
-                        help_text="What experts said: a right answer, or a refusal that was false."
+                        help_text="Experts' judgement: a right answer, or a false refusal."
                     ),
                 ),
                 (
                     "is_known",
                     models.BooleanField(
-                        help_text="Whether the language model answers it rightly by itself; nothing where no right answer is known.",
+                        help_text="Whether the language model answers it rightly without evidence; empty where no right answer is known.",
                         null=True,
                     ),
                 ),
@@ -2228,13 +2257,13 @@ class Migration(migrations.Migration):
                     "own_model",
                     models.CharField(
                         blank=True,
-                        help_text="Fingerprint of model and form that `is_known` was found out with.",
+                        help_text="Fingerprint of the model and prompt form that measured `is_known`.",
                         max_length=64,
                     ),
                 ),
                 (
                     "labelled_at",
-                    models.DateTimeField(help_text="When the last of them said so."),
+                    models.DateTimeField(help_text="Time of the latest judgement."),
                 ),
                 (
                     "embedding_model",
@@ -2334,33 +2363,33 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "prior",
-                    models.FloatField(help_text="Its confidence without any vote."),
+                    models.FloatField(help_text="Confidence without votes."),
                 ),
                 ("before", models.FloatField()),
                 ("after", models.FloatField()),
                 (
                     "up",
                     models.FloatField(
-                        default=0.0, help_text="Weight of the raters for it."
+                        default=0.0, help_text="Weight of raters in favour."
                     ),
                 ),
                 (
                     "down",
                     models.FloatField(
-                        default=0.0, help_text="Weight of those against it."
+                        default=0.0, help_text="Weight of raters against."
                     ),
                 ),
                 (
                     "raters",
                     models.PositiveIntegerField(
-                        default=0, help_text="How many voted at all."
+                        default=0, help_text="Number of raters."
                     ),
                 ),
                 (
                     "is_undo",
                     models.BooleanField(
                         default=False,
-                        help_text="A person took the moves back; votes of before count no more.",
+                        help_text="A person undid the changes; earlier votes no longer count.",
                     ),
                 ),
                 ("reason", models.CharField(blank=True, max_length=300)),
@@ -2369,7 +2398,7 @@ class Migration(migrations.Migration):
                     "by",
                     models.ForeignKey(
                         blank=True,
-                        help_text="Who undid it; empty where votes moved it.",
+                        help_text="Who undid it; empty for a change by votes.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="+",
@@ -2415,7 +2444,7 @@ class Migration(migrations.Migration):
                         verbose_name="ID",
                     ),
                 ),
-                ("day", models.DateField(help_text="On which it was asked, in UTC.")),
+                ("day", models.DateField(help_text="Day of the questions, in UTC.")),
                 (
                     "outcome",
                     models.CharField(
@@ -2434,10 +2463,15 @@ class Migration(migrations.Migration):
                 (
                     "up",
                     models.PositiveIntegerField(
-                        help_text="Thumbs up on them, whenever given."
+                        help_text="Thumbs up on these answers, whenever given."
                     ),
                 ),
-                ("down", models.PositiveIntegerField(help_text="Thumbs down.")),
+                (
+                    "down",
+                    models.PositiveIntegerField(
+                        help_text="Thumbs down on these answers."
+                    ),
+                ),
                 (
                     "knowledge_base",
                     models.ForeignKey(
@@ -2485,7 +2519,7 @@ class Migration(migrations.Migration):
                         verbose_name="ID",
                     ),
                 ),
-                ("day", models.DateField(help_text="On which it was asked, in UTC.")),
+                ("day", models.DateField(help_text="Day of the questions, in UTC.")),
                 (
                     "outcome",
                     models.CharField(

@@ -96,8 +96,7 @@ class Policy:
     version: int = 1
     hard_refusal: bool = _field(
         True, Section.HARD_REFUSAL, "hard refusal",
-        "May the distance refuse? If not it is measured, stored and not "
-        "enforced (shadow).",
+        "Refuse by distance. Off: measured and stored, not enforced (shadow).",
     )  # fmt: skip
     # The defaults were chosen on the bundled models and the demonstration questions as a
     # whole: what the knowledge base answers lies at ratios from 0 to 0.84, what it only
@@ -108,19 +107,17 @@ class Policy:
     # not how well they generalise: labelled answers of one's own calibrate better ones.
     alpha: float = _field(
         0.85, Section.HARD_REFUSAL, "maximum distance",
-        "Hard refusal unless the least distance / confidence is below it "
-        "(Euclidean distance of unit vectors, 0 to 2).",
+        "Refused unless the smallest distance / confidence is below it (Euclidean distance of unit vectors, 0 to 2).",
         limits=_DISTANCE, symbol="alpha (Learn to Refuse, equation 2)",
     )  # fmt: skip
     alpha_unverified: float = _field(
         2.0, Section.HARD_REFUSAL, "maximum distance of unverified evidence",
-        "A lower bound than alpha for evidence that nobody verified; anything "
-        "above alpha sets none.",
+        "A stricter maximum distance for unverified evidence; a value above alpha has no effect.",
         limits=_DISTANCE,
     )  # fmt: skip
     horizon: float = _field(
         1.2, Section.HARD_REFUSAL, "horizon",
-        "Distance beyond which an entry counts as unrelated.",
+        "Distance above which an entry counts as unrelated.",
         limits=_DISTANCE,
     )  # fmt: skip
     top_k: int = _field(
@@ -128,74 +125,66 @@ class Policy:
     )  # fmt: skip
     verbatim_distance: float = _field(
         0.35, Section.VERBATIM, "maximum distance of a word-for-word answer",
-        "Largest distance of a word-for-word answer; 0 switches it off.",
+        "Maximum distance of a word-for-word answer; 0 switches it off.",
         limits=_DISTANCE,
     )  # fmt: skip
     unverified_floor: float = _field(
         0.75, Section.HARD_REFUSAL, "minimum confidence of unverified evidence",
-        "Least confidence of unverified evidence; 1 admits verified only.",
+        "Minimum confidence of unverified evidence; 1 admits verified evidence only.",
         limits=_FLOOR,
     )  # fmt: skip
     answer_from_enriched: bool = _field(
         False, Section.HARD_REFUSAL, "answers from what a model proposed",
-        "May what a language model proposed be evidence before a curator has "
-        "reviewed it? The answer then says so.",
+        "Use a language model's proposals as evidence before a curator has reviewed them; the answer then says so.",
     )  # fmt: skip
     enriched_floor: float = _field(
         0.4, Section.HARD_REFUSAL, "minimum confidence of what a model proposed",
-        "Least confidence of evidence that a language model proposed and "
-        "nobody reviewed.",
+        "Minimum confidence of evidence that a language model proposed and nobody reviewed.",
         limits=_FLOOR,
     )  # fmt: skip
     soft_refusal: bool = _field(
         True, Section.SOFT_REFUSAL, "soft refusal",
-        "May the model's verdict refuse, or is it in shadow?",
+        "Refuse by the model's verdict. Off: measure only (shadow).",
     )  # fmt: skip
     min_verdict: float = _field(
         0.6, Section.SOFT_REFUSAL, "minimum verdict",
-        "Least probability of the model's verdict that the evidence answers.",
+        "Minimum probability, by the model's verdict, that the evidence answers the question.",
         limits=_SHARE,
     )  # fmt: skip
     support_check: bool = _field(
         True, Section.SOFT_REFUSAL, "support check",
-        "Is an answer refused that its evidence does not carry, or is the "
-        "check in shadow?",
+        "Refuse answers that their evidence does not support. Off: measure only.",
     )  # fmt: skip
     abstention: bool = _field(
         False, Section.ABSTENTION, "abstention",
-        "May too little confidence refuse, or is it in shadow?",
+        "Refuse by low confidence. Off: measure only (shadow).",
     )  # fmt: skip
     min_confidence: float = _field(
         0.0, Section.ABSTENTION, "minimum confidence by activations",
-        "Least confidence of the probe that reads the answer's activations; 0 "
-        "lets all pass.",
+        "Minimum confidence of the probe that reads the answer's activations; 0 lets all pass.",
         limits=_SHARE,
     )  # fmt: skip
     min_early_confidence: float = _field(
         0.0, Section.ABSTENTION, "minimum early confidence",
-        "Least confidence of the probe that reads question and evidence; below "
-        "it nothing is written. 0 lets all pass.",
+        "Minimum confidence of the probe that reads question and evidence; below it no answer is generated. 0 lets all pass.",
         limits=_SHARE,
     )  # fmt: skip
     min_joint_confidence: float = _field(
         0.0, Section.ABSTENTION, "minimum joint confidence",
-        "Least confidence of the probe that weighs all signals; 0 lets all "
-        "pass.",
+        "Minimum confidence of the probe that combines all signals; 0 lets all pass.",
         limits=_SHARE,
     )  # fmt: skip
     answer_without_probe: bool = _field(
         True, Section.ABSTENTION, "answers without a probe",
-        "Is an answer shown whose confidence is enforced and can't be told, "
-        "for no probe fits the language model?",
+        "Show answers although a confidence is enforced and no probe fits the language model.",
     )  # fmt: skip
     sources_must_agree: bool = _field(
         True, Section.AGREEMENT, "refuses where sources disagree",
-        "Is an answer refused that another entry contradicts, as long as "
-        "curators have not settled which is right? Off, it is shown with a notice.",
+        "Refuse answers that another entry contradicts, until curators resolve the conflict. Off: show them with a notice.",
     )  # fmt: skip
     reveal_not_entitled: bool = _field(
-        False, Section.SHOWN, "tells of knowledge that the asker may not see",
-        "May a refusal tell that there is knowledge the asker may not see?",
+        False, Section.SHOWN, "reveals knowledge that the asker may not see",
+        "Let a refusal say that there is knowledge which the asker may not see.",
     )  # fmt: skip
     refuse_when_stale: bool = _field(
         False, Section.SHOWN, "refuses while stale",
@@ -203,42 +192,34 @@ class Policy:
     )  # fmt: skip
     scope: Scope = _field(  # noqa: RUF009  # an immutable default
         Scope.KNOWLEDGE_BASE, Section.TIMING, "scope",
-        "knowledge_base answers from evidence alone; adaptive also from what "
-        "the language model knows by itself, and says that no source carries it.",
+        "knowledge_base: answers from evidence alone. adaptive: also from the language model's own knowledge, labelled as unsourced.",
     )  # fmt: skip
     retrieval_timing: RetrievalTiming = _field(  # noqa: RUF009  # an immutable default
         RetrievalTiming.ALWAYS, Section.TIMING, "retrieval timing",
-        "When evidence is looked for. All but always need the adaptive scope: "
-        "boundary (a probe of the question), history (past questions like it), "
-        "log_probability (of the draft), monitored (while it is written).",
+        "When evidence is retrieved. All but always need the adaptive scope: boundary (a probe of the question), history (similar past questions), log_probability (of the draft), monitored (during generation).",
     )  # fmt: skip
     min_known: float = _field(
         0.95, Section.TIMING, "minimum known probability",
-        "Least sureness at which the language model answers by itself; above "
-        "1 it never does. Set it from a risk-coverage curve.",
+        "Minimum known probability at which the language model answers from its own knowledge; above 1 it never does. Set it from a risk-coverage curve.",
         limits=(0.0, 1.01), symbol="beta (CBDR)",
     )  # fmt: skip
     steering: float = _field(
         0.3, Section.TIMING, "steering",
-        "How strongly a monitored answer is moved towards honesty: 1 is half of "
-        "the way between untruthful and honest, 0 not at all.",
+        "Steering strength of a monitored answer towards honesty: 1 is half of the way between untruthful and honest, 0 is none.",
         limits=(-20.0, 20.0),
     )  # fmt: skip
     min_token_confidence: float = _field(
         0.0, Section.TIMING, "minimum confidence of a word",
-        "Least confidence of a word of a monitored answer; below it evidence is "
-        "looked for. 1 is as a confident person, -1 as an unconfident one.",
+        "Minimum confidence of a word of a monitored answer; below it evidence is retrieved. 1 is the level of a confident person, -1 of an unconfident one.",
         limits=(-1000.0, 1000.0),
     )  # fmt: skip
     rerank: bool = _field(
         False, Section.TIMING, "reranking",
-        "Is what was found put in the order in which it helps the model? "
-        "Needs a reranker.",
+        "Order the retrieved evidence by how much it helps the model. Needs a reranker.",
     )  # fmt: skip
     debias_verdict: bool = _field(
         False, Section.SOFT_REFUSAL, "verdict corrected by past ones",
-        "Is the model's verdict corrected by what it says of past questions "
-        "that experts judged?",
+        "Correct the model's verdict by what it says about past questions that experts judged.",
     )  # fmt: skip
     # Fingerprints, several separated by spaces: what the thresholds were set for.
     calibrated_embedder: str = _field(
@@ -248,7 +229,7 @@ class Policy:
         "", Section.RECORD, "set for the language model"
     )  # fmt: skip
     calibrated_retrieval: str = _field(
-        "", Section.RECORD, "set for the way of searching"
+        "", Section.RECORD, "set for the search method"
     )  # fmt: skip
     # Such sets of several language models are separated by "|".
     calibrated_probes: str = _field("", Section.RECORD, "set for the probes")

@@ -159,10 +159,10 @@ class PolicyActivation(models.Model):
         on_delete=models.PROTECT,
         null=True,
         related_name="+",
-        help_text="The version that decided until then, if any did.",
+        help_text="The previously active version, if any.",
     )
     is_rollback = models.BooleanField(
-        default=False, help_text="Was it to undo an activation?"
+        default=False, help_text="Whether it undid an activation."
     )
     by = optional_user("policy_activations")
     at = models.DateTimeField(auto_now_add=True)

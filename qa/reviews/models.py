@@ -107,7 +107,7 @@ class Review(models.Model):
         help_text="Whether the evidence supports it.",
     )
     should_be_answered = models.BooleanField(
-        null=True, blank=True, help_text="Of a refusal: whether it was a false one."
+        null=True, blank=True, help_text="For a refusal: whether it was false."
     )
     evidence_used = ArrayField(
         models.BigIntegerField(),
@@ -116,7 +116,7 @@ class Review(models.Model):
         help_text="Ids of the pieces of evidence that support the right answer.",
     )
     ideal_answer = models.TextField(
-        blank=True, max_length=8000, help_text="What should have been said."
+        blank=True, max_length=8000, help_text="The ideal answer."
     )
     note = models.TextField(blank=True, max_length=2000)
     entry = models.ForeignKey(
@@ -128,7 +128,7 @@ class Review(models.Model):
         help_text="The entry that was added or edited with it.",
     )
     reviewed_by = optional_user(
-        "reviews", "Who judged; before it is done, whose draft it holds.", blank=True
+        "reviews", "Who judged; until it is done, the author of the draft.", blank=True
     )
     reviewed_at = models.DateTimeField(null=True, blank=True)
     seconds_spent = models.PositiveIntegerField(

@@ -31,7 +31,7 @@ class ReviewSample(models.Model):
     seed = models.BigIntegerField(help_text="The same seed draws the same answers.")
     hours = models.FloatField(
         validators=[MinValueValidator(0.05), MaxValueValidator(200)],
-        help_text="Hours that the experts have for it.",
+        help_text="Experts' time for the sample, hours.",
     )
     minutes_a_review = models.FloatField(
         default=4,
@@ -43,18 +43,17 @@ class ReviewSample(models.Model):
         validators=[MinValueValidator(0), MaxValueValidator(1)],
         help_text="Share that a second expert reviews too; in [0, 1].",
     )
-    since = models.DateTimeField(help_text="Answers from this moment on,")
-    until = models.DateTimeField(help_text="and before this one.")
+    since = models.DateTimeField(help_text="Start of the period, inclusive.")
+    until = models.DateTimeField(help_text="End of the period, exclusive.")
     dimensions = ArrayField(
         models.CharField(max_length=16, choices=Dimension.choices),
         default=list,
-        help_text="By what its strata differ; the others were given up, for there were "
-        "more strata than reviews.",
+        help_text="Dimensions of its strata; others were merged because there were more strata than reviews.",
     )
     population = models.PositiveIntegerField(
-        default=0, help_text="Answers that could have been drawn."
+        default=0, help_text="Answers eligible for the sample."
     )
-    drawn_by = optional_user("+", "Empty where the schedule drew it.", blank=True)
+    drawn_by = optional_user("+", "Empty if drawn by the schedule.", blank=True)
     drawn_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -103,7 +102,7 @@ class ReviewStratum(models.Model):
     vote = models.CharField(max_length=4, blank=True, choices=Vote.choices)
     outcome = models.CharField(max_length=8, blank=True, choices=Answer.Outcome.choices)
     gate = models.CharField(
-        max_length=12, blank=True, help_text="That refused; empty of answers."
+        max_length=12, blank=True, help_text="The gate that refused; empty for answers."
     )
     product_line = models.ForeignKey(
         Tag, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
@@ -114,9 +113,11 @@ class ReviewStratum(models.Model):
     period = models.DateField(
         null=True, blank=True, help_text="The day of the answers."
     )
-    population = models.PositiveIntegerField(help_text="Answers in it.")
+    population = models.PositiveIntegerField(
+        help_text="Number of answers in the stratum."
+    )
     drawn = models.PositiveIntegerField(
-        help_text="Answers drawn at random, each once, without a second round."
+        help_text="Number of answers drawn at random, without second reviews."
     )
 
     class Meta:

@@ -23,8 +23,8 @@ class Retraining(models.Model):
         TRAINING = "training", "being trained"
         FAILED = "failed", "not possible"
         SHADOW = "shadow", "not better, in shadow"
-        WAITING = "waiting", "better, waits for approval"
-        PROMOTED = "promoted", "in force"
+        WAITING = "waiting", "better, waiting for approval"
+        PROMOTED = "promoted", "active"
         DECLINED = "declined", "declined, in shadow"
         REVERTED = "reverted", "taken back"
 
@@ -35,7 +35,7 @@ class Retraining(models.Model):
         max_length=8, choices=State.choices, default=State.TRAINING
     )
     reviewed = models.PositiveIntegerField(
-        help_text="Reviewed answers there were when it began."
+        help_text="Number of reviewed answers when it began."
     )
     labels = models.PositiveIntegerField(
         default=0, help_text="Labelled answers that it was fitted on."
@@ -50,22 +50,23 @@ class Retraining(models.Model):
         on_delete=models.SET_NULL,
         null=True,
         related_name="+",
-        help_text="The probe that was in force.",
+        help_text="The probe that was active.",
     )
     challenger = models.ForeignKey(
         Probe,
         on_delete=models.SET_NULL,
         null=True,
         related_name="retrainings",
-        help_text="The new one.",
+        help_text="The new probe.",
     )
     champion_auroc = models.FloatField(null=True)
     challenger_auroc = models.FloatField(null=True)
     low = models.FloatField(
-        null=True, help_text="Of the 95 % interval of challenger minus champion."
+        null=True,
+        help_text="Lower end of the 95 % interval of challenger minus champion.",
     )
     high = models.FloatField(null=True)
-    reason = models.TextField(blank=True, help_text="Why it was not possible.")
+    reason = models.TextField(blank=True, help_text="Why retraining was not possible.")
     job = models.ForeignKey(Job, on_delete=models.SET_NULL, null=True, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -95,7 +96,7 @@ class RetrainingStep(models.Model):
         max_length=8, choices=Retraining.State.choices, blank=True
     )
     after = models.CharField(max_length=8, choices=Retraining.State.choices)
-    by = optional_user("+", "Whose word it was; empty where it went by itself.")
+    by = optional_user("+", "Who decided; empty if automatic.")
     note = models.CharField(max_length=300, blank=True)
     at = models.DateTimeField(auto_now_add=True)
 

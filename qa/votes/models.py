@@ -40,7 +40,7 @@ class Vote(models.Model):
         UNCLEAR = "unclear", "It is hard to understand"
         SHOULD_BE_KNOWN = "should_be_known", "We should know this"
         ENTRY_EXISTS = "entry_exists", "There is an entry for it"
-        WRONG_REASON = "wrong_reason", "The reason given is not the true one"
+        WRONG_REASON = "wrong_reason", "The reason given is wrong"
         OTHER = "other", "Something else"
 
     answer = models.ForeignKey(Answer, on_delete=models.CASCADE, related_name="votes")
@@ -52,16 +52,16 @@ class Vote(models.Model):
         models.CharField(max_length=20, choices=Reason.choices),
         default=list,
         blank=True,
-        help_text="What is wrong; of a thumb down alone.",
+        help_text="What is wrong; only with a thumbs down.",
     )
     comment = models.TextField(blank=True, max_length=2000)
     expected_answer = models.TextField(
         blank=True,
         max_length=4000,
-        help_text="What should have been said; of a thumb down alone.",
+        help_text="The expected answer; only with a thumbs down.",
     )
     handled_at = models.DateTimeField(
-        null=True, blank=True, help_text="When somebody dealt with it."
+        null=True, blank=True, help_text="When it was marked as handled."
     )
     handled_by = optional_user("handled_votes", blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -127,17 +127,17 @@ class ConfidenceMove(models.Model):
     entry = models.ForeignKey(
         Entry, on_delete=models.CASCADE, related_name="confidence_moves"
     )
-    prior = models.FloatField(help_text="Its confidence without any vote.")
+    prior = models.FloatField(help_text="Confidence without votes.")
     before = models.FloatField()
     after = models.FloatField()
-    up = models.FloatField(default=0.0, help_text="Weight of the raters for it.")
-    down = models.FloatField(default=0.0, help_text="Weight of those against it.")
-    raters = models.PositiveIntegerField(default=0, help_text="How many voted at all.")
+    up = models.FloatField(default=0.0, help_text="Weight of raters in favour.")
+    down = models.FloatField(default=0.0, help_text="Weight of raters against.")
+    raters = models.PositiveIntegerField(default=0, help_text="Number of raters.")
     is_undo = models.BooleanField(
         default=False,
-        help_text="A person took the moves back; votes of before count no more.",
+        help_text="A person undid the changes; earlier votes no longer count.",
     )
-    by = optional_user("+", "Who undid it; empty where votes moved it.", blank=True)
+    by = optional_user("+", "Who undid it; empty for a change by votes.", blank=True)
     reason = models.CharField(max_length=300, blank=True)
     at = models.DateTimeField(auto_now_add=True)
 
@@ -163,12 +163,11 @@ class UseCursor(models.Model):
         default=0, help_text="Evidence up to this id is counted."
     )
     noted_to = models.BigIntegerField(
-        default=0, help_text="The largest id that was seen last."
+        default=0, help_text="The largest id at the last run."
     )
     noted_before = models.BigIntegerField(
         null=True,
-        help_text="A transaction that began later: once all before it have ended, no "
-        "id up to `noted_to` can appear any more.",
+        help_text="A later transaction: when all before it have ended, no further id up to `noted_to` can appear.",
     )
 
     def __str__(self) -> str:
