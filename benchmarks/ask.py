@@ -200,7 +200,7 @@ def _serving(*, with_workers: bool = True) -> Iterator[tuple[int, psutil.Process
     """Run what `make up` runs and yield the web server's port and process."""
     from django.conf import settings
 
-    from nescio.up.address import Address
+    from nescio.up.place import Address
     from nescio.up.processes import Supervisor, children, environment
     from nescio.up.session import wait_until_ready
 
@@ -288,7 +288,7 @@ def _unanswerable(count: int) -> list[str]:
 
 def _answerable(count: int) -> list[str]:
     from qa.evaluation.cases import read_cases
-    from qa.evaluation.suites.demo import QUESTIONS
+    from qa.evaluation.suites.own import QUESTIONS
 
     cases = read_cases(QUESTIONS)
     known = [case.question for case in cases if case.is_answerable and not case.gate]

@@ -11,7 +11,7 @@ from kb.entries.bulk import change_in_background
 from kb.imports.services import import_in_background
 from kb.upkeep.reminders import remind_owners
 from kb.upkeep.services import keep_upkeep
-from qa.calibration.drift_job import watch_drift
+from qa.calibration.drift import watch_drift
 from qa.evaluation.runs import evaluate_in_background
 from qa.gaps.finding import find_gaps
 from qa.gaps.notices import mail_notice, post_notice

@@ -250,7 +250,7 @@ CREATE POLICY kb_proposal_entry ON kb_proposal
 -- the index of the words. A view of its owner's has no policy below it.
 --
 -- Why nothing could be said is found out beyond what the asker may see
--- (kb/search/excluded.py), by the second view: it holds no word.
+-- (kb/search/related.py), by the second view: it holds no word.
 CREATE VIEW kb_entrywords AS
 SELECT id, knowledge_base_id, audience_id, state, confidence, valid_until, language,
        search_vector

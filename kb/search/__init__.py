@@ -6,9 +6,8 @@ order the evidence; distances, measured on the full-precision vectors, decide.
 
 from kb.embedding.services import embed_question
 
-from .contradictions import contradictions_between
 from .evidence import search
-from .excluded import nearest_excluded
+from .related import contradictions_between, nearest_excluded
 
 # The metric, the fusion and what decides, by which thresholds are held to be current. A
 # change that moves distances or the evidence that is found gets a new number.

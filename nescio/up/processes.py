@@ -22,7 +22,7 @@ import psutil
 from django.conf import settings
 
 from nescio.embedded.places import log_tail, rotate_log
-from nescio.up.address import Address
+from nescio.up.place import Address
 
 # Stands in the environment of everything `up` starts and of what that starts in turn,
 # so that the rest of a killed run can be recognized.

@@ -19,17 +19,18 @@ from rich.console import Console
 
 from nescio import fitness
 from nescio.embedded.places import Places, log_tail
-from nescio.up import UpError, lock
+from nescio.up import UpError
+from nescio.up import place as lock
 from nescio.up import processes as orphans
 from nescio.up import questions as report
-from nescio.up.address import Address
 from nescio.up.credentials import Credentials, ensure_credentials, write_private
 from nescio.up.embedded import EmbeddedDatabase, stop_left_over_database
+from nescio.up.place import Address
 from nescio.up.preparation import is_done, migrate
 from nescio.up.processes import Child, Supervisor, children, environment
 from nescio.up.questions import ask, choose, demonstration_tokens, health
 from qa.evaluation.cases import read_cases
-from qa.evaluation.suites.demo import QUESTIONS
+from qa.evaluation.suites.own import QUESTIONS
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

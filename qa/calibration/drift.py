@@ -1,18 +1,24 @@
-"""Whether live signals are still distributed as the labelled ones of a certificate were."""
+"""Whether live signals are still distributed as a certificate's labelled ones; the nightly job."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
+from django.utils import timezone
 from scipy.special import chdtrc, kolmogorov
 
+from jobs.run import JobRun
+from qa.answers.models import Answer
+from qa.calibration.models import Certificate, DriftReading
 from qa.calibration.thresholds.values import FloatArray
 from qa.evaluation.cases import LabelledAnswer
 from qa.evaluation.metrics.intervals import holm
 from qa.pipeline.gates import EARLY, SCORES, Gate
 from qa.pipeline.policy import Policy
-from qa.pipeline.replay import Signals, ends_early, replay
+from qa.pipeline.replay import Signals, ends_early, flat, replay
 
 STEPS = 200
 
@@ -233,3 +239,66 @@ def _judged(found: Drift, p_distance: float | None, p_psi: float) -> Drift:
     is_shifted = p_psi <= ALPHA and found.psi >= MIN_PSI
     has_drifted = is_far or is_shifted
     return replace(found, p_distance=p_distance, p_psi=p_psi, has_drifted=has_drifted)
+
+
+# Watching whether live questions are still those that a certificate speaks of.
+
+
+logger = logging.getLogger(__name__)
+
+LATEST = 2_000
+WITHIN = timedelta(days=30)
+
+
+def watch_drift(run: JobRun) -> dict[str, object]:
+    """Check the certificate of every active policy that has one, each in a step."""
+    active = Certificate.objects.filter(policy__is_active=True).order_by("pk")
+    certificates = list(active.select_related("policy"))
+    readings: dict[str, bool] = run.cursor.get("readings", {})
+    for certificate in certificates:
+        if str(certificate.pk) in readings:
+            continue
+        with run.step() as step:
+            reading = check_drift(certificate)
+            readings = {**readings, str(certificate.pk): reading.has_drifted}
+            step.advance(
+                done=len(readings),
+                total=len(certificates),
+                cursor={"readings": readings},
+            )
+    return {"checked": len(readings), "drifted": sum(readings.values())}
+
+
+def check_drift(
+    certificate: Certificate, *, latest: int = LATEST, within: timedelta = WITHIN
+) -> DriftReading:
+    """Compare the newest live answers with the labelled ones and store the result.
+
+    Only answers that this very version decided are compared: what reaches a gate
+    depends on the thresholds before it.
+    """
+    answers = Answer.objects.decided_live_by(certificate.policy)
+    recent = answers.filter(created_at__gte=timezone.now() - within)
+    newest = recent.order_by("-created_at")[:latest]
+    rows = list(newest.values_list("created_at", "signals"))
+    references = {
+        name: distribution_from(stored)
+        for name, stored in certificate.signal_quantiles.items()
+    }
+    found = compare(references, [flat(signals) for _, signals in rows])
+    drifted = sorted(name for name, each in found.items() if each.has_drifted)
+    if drifted:
+        logger.warning(
+            "Live signals of %s are no longer distributed as the labelled ones that it "
+            "was certified on: %s. Label recent questions and calibrate again.",
+            certificate.policy,
+            ", ".join(drifted),
+        )
+    return DriftReading.objects.create(
+        certificate=certificate,
+        answers=len(rows),
+        first_at=rows[-1][0] if rows else None,
+        last_at=rows[0][0] if rows else None,
+        signals={name: asdict(each) for name, each in found.items()},
+        has_drifted=bool(drifted),
+    )

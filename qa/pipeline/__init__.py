@@ -8,8 +8,7 @@ measured and decided on the way grows in one `Trace`.
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from .abstain import abstain
-from .agree import judge_agreement
+from .answer_gates import abstain, judge_agreement
 from .closed_book import ClosedBookModels, answer_closed_book
 from .conclude import conclude
 from .hard_gate import judge_coverage

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from kb.text.terms import terms
 from kb.types import Evidence
 
-from .agree import judge_agreement
+from .answer_gates import judge_agreement
 from .gates import Decision, Gate, Reason, Signal, judge
 from .language_model import Citation
 from .monitored import Monitored, SegmentWriter, answer_monitored

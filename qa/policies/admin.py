@@ -15,8 +15,8 @@ from accounts.admin_parts import confirmed
 from accounts.exceptions import NescioError
 from jobs.services import enqueue
 from qa.calibration import versions as words
+from qa.calibration.admin import CalibrationPages
 from qa.calibration.forms import author_of
-from qa.calibration.pages import CalibrationPages
 from qa.calibration.threshold_effects import has_drifted
 from qa.calibration.versions import Running, current_fingerprints
 from qa.pipeline.policy import CHOSEN, DECLARED, RetrievalTiming, Scope, Section

@@ -29,10 +29,16 @@ from qa.inference.policy_models import load_closed_book_form
 from qa.inference.white_box import middle_tap
 from qa.training.cross_fitting import SequenceFit, folds_of, out_of_fold
 
-from .boundary_prompts import AnsweredPrompt, answered, prompts_of, states_of
 from .held_out import FIGURES, as_text, figures
 from .labelled_questions import Questions, read_questions
-from .preferences import form_and_probe, shifts_of
+from .preferences import (
+    AnsweredPrompt,
+    answered,
+    form_and_probe,
+    prompts_of,
+    shifts_of,
+    states_of,
+)
 from .probe import READING, FitCount, OnProgress, Outcome, Trained, keep, new_card
 
 # Of one position, so that nothing opens or closes it; plain cross-entropy on logits.

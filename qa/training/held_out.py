@@ -10,12 +10,7 @@ from numpy.typing import NDArray
 
 from probes.cards import Json
 from qa.evaluation.metrics.calibration_error import BINS, reliability
-from qa.evaluation.metrics.intervals import (
-    Interval,
-    Statistic,
-    bootstrap,
-    mean,
-)
+from qa.evaluation.metrics.intervals import Interval, Statistic, bootstrap, mean
 from qa.evaluation.metrics.selective import Scores, rank, risk_coverage
 
 FIGURES: Final = ("auroc", "aurc", "brier", "ece")

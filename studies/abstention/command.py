@@ -18,7 +18,7 @@ from qa.evaluation.report.svg_charts import (
 from qa.exceptions import EvaluationDataError
 from qa.inference.configured import load_language_model
 from qa.inference.white_box import load_white_box
-from qa.management.fitting_arguments import add_probe_fitting, probe_fitting
+from qa.management.base import add_probe_fitting, probe_fitting
 from qa.training.labels import LabelledDraft, drafts_of_runs, drawn_together
 from studies.study import OnProgress, Outcome, Study
 

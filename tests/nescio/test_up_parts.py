@@ -16,13 +16,14 @@ from django.contrib.auth.models import User
 from rich.console import Console
 
 from accounts.models import ApiToken
-from nescio.up import UpError, lock
+from nescio.up import UpError
+from nescio.up import place as lock
 from nescio.up import questions as report
-from nescio.up.address import Address
 from nescio.up.credentials import Credentials, ensure_credentials
+from nescio.up.place import Address
 from nescio.up.questions import Asked, ask, choose, health
 from qa.evaluation.cases import Case, read_cases
-from qa.evaluation.suites.demo import QUESTIONS
+from qa.evaluation.suites.own import QUESTIONS
 from qa.pipeline.gates import Gate, Reason
 
 from .running import ROOT, free_port

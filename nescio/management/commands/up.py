@@ -39,7 +39,7 @@ class Command(BaseCommand):
     def handle(self, *_args: object, **options: Any) -> None:  # noqa: ANN401  # Django's signature
         # Heavy parts are not needed to show the help.
         from nescio.up import UpError, session  # noqa: PLC0415
-        from nescio.up.address import Address  # noqa: PLC0415
+        from nescio.up.place import Address  # noqa: PLC0415
 
         # What is going on is printed; the log tells what is wrong.
         logging.getLogger().setLevel(logging.WARNING)

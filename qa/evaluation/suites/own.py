@@ -1,30 +1,110 @@
-"""The suite "own": one's own labelled questions, and knowledge to ask them against."""
+"""Own labelled questions: the demonstration's, and those of a file."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
+from django.contrib.auth.models import User
+
+from kb.demonstration import KNOWLEDGE
 from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry
+from qa.answers.asking import find_knowledge_base
 from qa.evaluation.cases import as_text, read_cases, read_lines
 from qa.evaluation.judging import Suite, by_expectation
 from qa.evaluation.knowledge import (
     Fact,
     Source,
+    ensure_agent,
     ensure_knowledge,
     evaluation_user,
     given_or_empty,
 )
-from qa.exceptions import EvaluationDataError
+from qa.evaluation.question_suite import AskedSuite
+from qa.exceptions import EvaluationDataError, KnowledgeBaseNotFoundError
 
-from .options import SuiteOptions, digest_of, find_file, refuse_others, sampled_suite
+from .options import (
+    SuiteOptions,
+    deciding_policy,
+    digest_of,
+    find_file,
+    refuse_others,
+    sampled_suite,
+)
 
-NAME = "own"
+DEMO_NAME = "demo"
+QUESTIONS = Path(__file__).with_name("demonstration.jsonl")
+
+# Who asks, by the names that the questions use, and the groups beside the role agent.
+ASKERS: Mapping[str, tuple[str, ...]] = {
+    "agent": (),
+    "fraud": ("fraud-desk",),
+    "lead": ("team-leads",),
+}
+
+DEMO_PROTOCOL = (
+    "The demonstration's questions, asked of the demonstration's knowledge base by its "
+    "own users. An answer is right if it holds and cites what the question asks for. "
+    "Known to leak: the default thresholds were chosen on these questions."
+)
+
+
+def open_demo(**options: Unpack[SuiteOptions]) -> Suite:
+    refuse_others(DEMO_NAME, options, frozenset())
+    knowledge = json.loads(KNOWLEDGE.read_text(encoding="utf-8"))
+    knowledge_base = _loaded(knowledge["knowledge_base"]["slug"])
+    keys = {entry["text"]: entry["key"] for entry in _entries(knowledge)}
+    entries = Entry.objects.filter(knowledge_base=knowledge_base, text__in=keys)
+    limit = options.get("limit")
+    return AskedSuite(
+        name=DEMO_NAME,
+        protocol=DEMO_PROTOCOL,
+        knowledge_base=knowledge_base,
+        policy=deciding_policy(knowledge_base, options),
+        cases=read_cases(QUESTIONS)[:limit],
+        scoring=by_expectation,
+        about={
+            "data": digest_of(QUESTIONS),
+            "limit": limit,
+            "shadow": bool(options.get("shadow")),
+        },
+        askers=ensure_demonstration_users(),
+        keys={pk: keys[text] for pk, text in entries.values_list("pk", "text")},
+    )
+
+
+def ensure_demonstration_users() -> Mapping[str, User]:
+    return {
+        name: ensure_agent(f"demo-{name}", groups) for name, groups in ASKERS.items()
+    }
+
+
+def _loaded(slug: str) -> KnowledgeBase:
+    try:
+        return find_knowledge_base(slug)
+    except KnowledgeBaseNotFoundError as error:
+        msg = f"{error} Load the demonstration first: manage.py load_demonstration"
+        raise EvaluationDataError(msg) from error
+
+
+def _entries(knowledge: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    waiting = [s for document in knowledge["documents"] for s in document["sections"]]
+    while waiting:
+        section = waiting.pop()
+        yield from section.get("entries", ())
+        waiting += section.get("sections", ())
+
+
+# The suite "own": one's own labelled questions, and knowledge to ask them against.
+
+
+OWN_NAME = "own"
 _GROUPS = "+"  # between the groups of an asker
 _DOCUMENT = "Facts"
 
-PROTOCOL = (
+OWN_PROTOCOL = (
     "The questions of {questions} are asked against {knowledge}. An answer is right if "
     "it holds and cites what its question asks for. Known to leak: {overlap} of the "
     "questions stand word for word as the question of an entry."
@@ -32,8 +112,8 @@ PROTOCOL = (
 
 
 def open_own(**options: Unpack[SuiteOptions]) -> Suite:
-    refuse_others(NAME, options, frozenset({"knowledge", "knowledge_base"}))
-    file = find_file(NAME, options.get("data"), "*.jsonl")
+    refuse_others(OWN_NAME, options, frozenset({"knowledge", "knowledge_base"}))
+    file = find_file(OWN_NAME, options.get("data"), "*.jsonl")
     cases = read_cases(file)
     knowledge, slug = options.get("knowledge"), options.get("knowledge_base", "")
     if knowledge and slug:
@@ -51,14 +131,14 @@ def open_own(**options: Unpack[SuiteOptions]) -> Suite:
         .exclude(question="")
         .values_list("question", flat=True)
     )
-    protocol = PROTOCOL.format(
+    protocol = OWN_PROTOCOL.format(
         questions=file.name,
         knowledge=knowledge.name if knowledge else knowledge_base.slug,
         overlap=sum(case.question in own for case in cases),
     )
     data = digest_of(file)
     suite = sampled_suite(
-        NAME, protocol, knowledge_base, cases, by_expectation, options, data=data
+        OWN_NAME, protocol, knowledge_base, cases, by_expectation, options, data=data
     )
     suite.askers = {name: evaluation_user(name.split(_GROUPS)) for name in names}
     suite.keys = keys

@@ -12,10 +12,9 @@ from qa.evaluation.question_suite import Considered, considered_of
 from qa.exceptions import EvaluationDataError
 from qa.policies.models import Policy
 
-from .demo import open_demo
 from .open_domain import OPEN_DOMAIN, open_clinc, open_selfaware
 from .options import SuiteFactory, SuiteOptions
-from .own import open_own
+from .own import open_demo, open_own
 from .scifact import open_scifact
 from .squad2 import open_squad2
 

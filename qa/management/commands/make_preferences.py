@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from qa.management import base
-from qa.management.fitting_arguments import add_questions, get_questions
+from qa.management.base import add_questions, get_questions
 
 
 class Command(base.Command):

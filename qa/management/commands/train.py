@@ -14,7 +14,7 @@ from rich.table import Table
 
 from qa.evaluation.report.tables import print_tables
 from qa.management import base
-from qa.management.fitting_arguments import (
+from qa.management.base import (
     add_probe_fitting,
     add_questions,
     add_reranker_fitting,

@@ -12,8 +12,7 @@ from kb.embedding.embedder import BUNDLED, load_embedder
 from probes.reranker.fitting import RerankerSettings
 from qa.evaluation.report.tables import TextTable, percent
 from qa.inference.policy_models import load_closed_book_form
-from qa.management.base import positive, share
-from qa.management.fitting_arguments import add_reranker_fitting, reranker_fitting
+from qa.management.base import add_reranker_fitting, positive, reranker_fitting, share
 from qa.training.boundary import probe_table
 from studies.figures import points
 from studies.study import OnProgress, Outcome, Study, file_argument

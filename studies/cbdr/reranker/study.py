@@ -21,9 +21,15 @@ from qa.evaluation.metrics.text import contains_gold
 from qa.exceptions import EvaluationDataError
 from qa.inference.closed_book_form import ClosedBookForm
 from qa.training.boundary import BoundaryTraining, train_boundary
-from qa.training.boundary_prompts import answered, prompts_of
 from qa.training.labelled_questions import LabelledQuestion
-from qa.training.preferences import Shifts, base_of, preferences_of, shifts_of
+from qa.training.preferences import (
+    Shifts,
+    answered,
+    base_of,
+    preferences_of,
+    prompts_of,
+    shifts_of,
+)
 from studies.cbdr.timing.curve import retrieval_curve, retrieves
 from studies.figures import share_difference
 from studies.study import OnProgress

@@ -24,8 +24,8 @@ from qa.pipeline.monitored_words import new_words, word_keys
 from qa.pipeline.refusal_detector import is_refusal
 from qa.pipeline.values import Question
 from qa.training.boundary import BoundaryTraining, train_boundary
-from qa.training.boundary_prompts import AnsweredPrompt
 from qa.training.labelled_questions import LabelledQuestion
+from qa.training.preferences import AnsweredPrompt
 from studies.study import OnProgress
 
 from .asking import Row

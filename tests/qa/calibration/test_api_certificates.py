@@ -6,7 +6,7 @@ from rest_framework.test import APIClient
 
 from accounts.roles import Role
 from kb.embedding.services import active_model
-from qa.calibration.drift_job import check_drift
+from qa.calibration.drift import check_drift
 from qa.models import DriftReading, Policy
 from qa.policies.services import ensure_default_policy, new_version
 from tests.factories import make_knowledge_base, make_user

@@ -11,6 +11,7 @@ from jobs.services import enqueue
 from qa.calibration.drift import (
     STEPS,
     Distribution,
+    check_drift,
     compare,
     distribution_from,
     distribution_of,
@@ -18,7 +19,6 @@ from qa.calibration.drift import (
     ks_distance,
     psi,
 )
-from qa.calibration.drift_job import check_drift
 from qa.models import Answer, DriftReading, Policy
 from qa.policies.services import activate, ensure_default_policy
 from tests.factories import make_knowledge_base, make_user
@@ -168,7 +168,7 @@ def test_live_answers_like_the_labelled_ones_have_not_drifted(certified):
 def test_shifted_answers_are_raised_and_the_signal_is_named(certified, caplog):
     store_live(certified, 400, shift=0.3)
 
-    with caplog.at_level(logging.WARNING, logger="qa.calibration.drift_job"):
+    with caplog.at_level(logging.WARNING, logger="qa.calibration.drift"):
         reading = check_drift(certified.certificate)
 
     assert reading.has_drifted

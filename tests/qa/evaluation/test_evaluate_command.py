@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 from kb.demonstration import load_demonstration
 from qa.evaluation.cases import Case, read_cases
 from qa.evaluation.judging import Draft, by_expectation
-from qa.evaluation.suites.demo import QUESTIONS, ensure_demonstration_users
+from qa.evaluation.suites.own import QUESTIONS, ensure_demonstration_users
 from qa.evaluation.suites.registry import open_suite
 from qa.exceptions import EvaluationDataError
 from qa.models import Answer

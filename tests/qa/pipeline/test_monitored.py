@@ -9,12 +9,7 @@ from hypothesis import strategies as st
 
 from kb.types import Contradiction, Evidence, Excluded
 from qa.pipeline.gates import Reason
-from qa.pipeline.monitored import (
-    MAX_ROUNDS,
-    MAX_SEGMENTS,
-    Monitored,
-    answer_monitored,
-)
+from qa.pipeline.monitored import MAX_ROUNDS, MAX_SEGMENTS, Monitored, answer_monitored
 from qa.pipeline.values import Question, Retrieval
 from tests.qa.pipeline.monitored_writers import WRITER, GivenWriter, draft
 from tests.qa.pipeline.values import make_evidence, make_policy, make_retrieval

@@ -1,7 +1,7 @@
 """Made-up answered prompts whose labels a model's insides can tell."""
 
-from qa.training.boundary_prompts import AnsweredPrompt
 from qa.training.labelled_questions import LabelledQuestion
+from qa.training.preferences import AnsweredPrompt
 
 
 def row(number: int, *, is_right: bool, notes: tuple[str, ...] = (), group: str = ""):

@@ -23,13 +23,13 @@ from qa.inference.closed_book_form import FORM, ClosedBookForm
 from qa.inference.known_by_probe import SelfKnowledgeByProbe
 from qa.pipeline.values import Question
 from qa.training.boundary import SETTINGS, BoundaryTraining, train_boundary
-from qa.training.boundary_prompts import answered, prompts_of, states_of
 from qa.training.labelled_questions import (
     LabelledQuestion,
     Questions,
     questions_of_file,
     read_questions,
 )
+from qa.training.preferences import answered, prompts_of, states_of
 from tests.factories import make_audience, make_entry, make_user
 from tests.probes import tiny_models
 from tests.probes.probe_files import activation_files

@@ -1,7 +1,12 @@
-"""The nearest entries outside a scope: why nothing could be said, never what."""
+"""What a search knows beside its evidence: contradictions, and what was excluded and why."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from accounts.prepared import execute_prepared
-from kb.types import Excluded, Exclusion, QuestionVector, Scope
+from kb.conflicts.models import Conflict
+from kb.text.words import sentence_spans
+from kb.types import Contradiction, Excluded, Exclusion, QuestionVector, Scope
 
 from .sql import (
     CURRENT,
@@ -13,6 +18,47 @@ from .sql import (
     scope_parameters,
     vector_parameters,
 )
+
+
+def contradictions_between(entry_ids: Sequence[int]) -> tuple[Contradiction, ...]:
+    """Return the open contradictions of which both entries are among these.
+
+    One indexed statement over a few ids that the caller may see.
+    """
+    rows = (
+        Conflict.objects.open()
+        .filter(
+            kind=Conflict.Kind.CONTRADICTION, first__in=entry_ids, second__in=entry_ids
+        )
+        .order_by("-score", "pk")
+        .values_list(
+            "pk", "first_id", "second_id", "first__text", "second__text", "reasons"
+        )
+    )
+    return tuple(
+        Contradiction(
+            conflict_id,
+            (first, second),
+            (
+                find_quote(first_text, reasons, "first"),
+                find_quote(second_text, reasons, "second"),
+            ),
+        )
+        for conflict_id, first, second, first_text, second_text, reasons in rows
+    )
+
+
+def find_quote(text: str, reasons: Sequence[Mapping[str, Any]], side: str) -> str:
+    """Return the sentence that clashes; all of a text where none is marked."""
+    places = [reason[side] for reason in reasons if reason[side]]
+    for sentence in sentence_spans(text, clauses=True):
+        if places and sentence.start <= places[0]["start"] < sentence.end:
+            return text[sentence.start : sentence.end].strip()
+    return text
+
+
+# The nearest entries outside a scope: why nothing could be said, never what.
+
 
 # First come, first counted: causes that an asker may not see are not distinguished further,
 # and what has expired would not become evidence by being verified.

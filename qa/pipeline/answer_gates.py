@@ -1,4 +1,4 @@
-"""Stage 8: refuse what the language model's own activations speak against.
+"""The gates after the draft: abstention by its confidence, and agreement of its sources.
 
 References:
     Huang et al. (2025), "Confidence-Based Response Abstinence: Improving LLM
@@ -6,13 +6,17 @@ References:
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
-from .gates import EARLY, Decision, Gate, Reason, judge
+from kb.types import Contradiction, Evidence
+
+from .gates import DISAGREEING, EARLY, Decision, Gate, Reason, judge
 from .language_model import Confidence, Generation, Probes
+from .policy import Policy
 from .soft_gate import build_prompt
 from .staleness import current_calibration
-from .values import Calibration, Trace
+from .values import Calibration, Retriever, Trace
 
 
 def abstain(trace: Trace, *, probes: Probes) -> tuple[Confidence, Decision]:
@@ -64,3 +68,42 @@ def _distributions(generation: Generation) -> dict[str, float | None]:
         "mean_entropy": generation.entropy,
         "willingness": generation.willingness,
     }
+
+
+# Stage 9: whether the sources agree on what the answer rests on.
+
+
+def judge_agreement(
+    evidence: Sequence[Evidence],
+    used: Sequence[int],
+    *,
+    retriever: Retriever,
+    policy: Policy,
+) -> tuple[tuple[Contradiction, ...], Decision]:
+    """Refuse an answer that other evidence contradicts, or let it pass with the notice.
+
+    What nobody verified puts no verified entry in doubt.
+
+    Args:
+        evidence: All that was found.
+        used: Ids of the entries that the answer rests on.
+    """
+    pieces = {piece.entry_id: piece for piece in evidence}
+    # A single piece of evidence has nothing to disagree with.
+    found = retriever.contradictions(tuple(pieces)) if used and len(pieces) > 1 else ()
+    unsettled = tuple(each for each in found if _counts(each, used, pieces))
+    values = {DISAGREEING: float(len(unsettled))}
+    return unsettled, judge(Gate.AGREEMENT, values, policy)
+
+
+def _counts(
+    each: Contradiction, used: Sequence[int], pieces: dict[int, Evidence]
+) -> bool:
+    """Tell whether a used entry is contradicted by one that is as verified."""
+    one, other = each.entries
+    if one not in pieces or other not in pieces:
+        return False
+    return any(
+        ours in used and (pieces[theirs].is_verified or not pieces[ours].is_verified)
+        for ours, theirs in ((one, other), (other, one))
+    )
