@@ -45,14 +45,14 @@ def test_a_slider_moved_by_keyboard_shows_its_effect_and_is_saved(desk, path):
     labelled_effect, traffic = page.locator("#labelled-sum"), page.locator("#traffic")
     expect(labelled_effect).to_contain_text("3 are answered, 1 of them wrongly")
 
-    slider = page.get_by_label("alpha, slider", exact=True)
+    slider = page.get_by_label("maximum distance, slider", exact=True)
     slider.focus()
     for _ in range(15):
         page.keyboard.press("ArrowLeft")
 
     expect(labelled_effect).to_contain_text("1 are answered, 0 of them wrongly")
     expect(traffic).to_contain_text("1 more refused, 1 of them had thumbs down")
-    expect(page.get_by_label("alpha", exact=True)).to_have_value("0.7")
+    expect(page.get_by_label("maximum distance", exact=True)).to_have_value("0.7")
     assert "alpha=0.7" in page.url
     page.reload()
     expect(labelled_effect).to_contain_text("1 are answered, 0 of them wrongly")
@@ -69,9 +69,9 @@ def test_a_number_moves_its_slider_and_a_switch_takes_a_gate_off(desk, path):
     page = desk.open(path)
     effect = page.locator("#labelled-sum")
 
-    page.get_by_label("alpha", exact=True).fill("0.6")
+    page.get_by_label("maximum distance", exact=True).fill("0.6")
     expect(effect).to_contain_text("1 are answered")
-    slider = page.get_by_label("alpha, slider", exact=True)
+    slider = page.get_by_label("maximum distance, slider", exact=True)
     expect(slider).to_have_value("0.6")
     page.get_by_label("Hard refusal in shadow").press("Space")
 
@@ -82,7 +82,7 @@ def test_thresholds_that_make_no_sense_are_told_where_they_are_tried(desk, path)
     desk.log_in("boss")
     page = desk.open(path)
 
-    page.get_by_label("alpha", exact=True).fill("1.9")
+    page.get_by_label("maximum distance", exact=True).fill("1.9")
 
     expect(page.locator("#labelled").get_by_role("alert")).to_contain_text("horizon")
     expect(page.locator("#traffic")).to_contain_text("Correct the thresholds first.")
@@ -93,8 +93,8 @@ def test_it_works_without_scripts(make_desk, path):
     desk.log_in("boss")
     page = desk.open(path)
 
-    expect(page.get_by_label("alpha, slider", exact=True)).to_be_hidden()
-    page.get_by_label("alpha", exact=True).fill("0.7")
+    expect(page.get_by_label("maximum distance, slider", exact=True)).to_be_hidden()
+    page.get_by_label("maximum distance", exact=True).fill("0.7")
     page.get_by_role("button", name="Show the effect").click()
 
     expect(page.locator("#labelled-sum")).to_contain_text("1 are answered")

@@ -89,7 +89,7 @@ def test_a_gap_is_filled_by_an_expert_and_everybody_who_asked_is_answered(make_d
     row.get_by_role("link").first.click()
     expect(desk.get_by_label("Question")).to_have_value(Gap.objects.get().question)
     desk.get_by_label("Question").fill(QUESTION)
-    desk.get_by_label("Answer, or why it is none").fill("Anna won it.")
+    desk.get_by_label("Answer, or why it is dismissed").fill("Anna won it.")
     desk.get_by_label("Verify now").press("Space")
     desk.get_by_role("button", name="Save", exact=True).click()
     desk.wait_for_url("**/admin/qa/gap/**")

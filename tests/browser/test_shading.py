@@ -42,7 +42,7 @@ def test_shading_is_folded_told_apart_without_colour_and_read_as_a_table(
 
     expect(page.locator("strong.answer-short")).to_have_text("Twelve euros a year")
     expect(page.locator(".shaded")).to_be_hidden()
-    page.get_by_text("How sure along the answer").focus()
+    page.get_by_text("Confidence by word").focus()
     page.keyboard.press("Enter")
     expect(page.locator(".shaded")).to_have_text("".join(TOKENS))
     styles = page.locator(".shaded .token").evaluate_all(

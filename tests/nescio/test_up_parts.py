@@ -121,7 +121,7 @@ def test_directory_that_can_not_be_made_is_told_with_the_remedy(tmp_path):
 def test_lock_is_for_one_and_ends_with_its_holder(tmp_path):
     file = tmp_path / "up.lock"
     script = (
-        "import sys, time; from pathlib import Path; from nescio.up import lock\n"
+        "import sys, time; from pathlib import Path; from nescio.up import place as lock\n"
         "with lock.hold(Path(sys.argv[1]), 'http://here'):\n"
         "    print('held', flush=True); time.sleep(300)"
     )

@@ -53,7 +53,7 @@ def fitted(running):
     write_preferences(file, preferences(160))
     said = StringIO()
     call_command(
-        "train reranker", file, stdout=said, output=running / "out", epochs=1, group=3, max_tokens=48,
+        "train", "reranker", file, stdout=said, output=running / "out", epochs=1, group=3, max_tokens=48,
         base=str(save_encoder(running / "encoder")), learning_rate=5e-3,
     )  # fmt: skip
     assert "MRR@10 on 20 held-out ones" in said.getvalue()
@@ -153,4 +153,4 @@ def test_the_command_says_what_it_can_not_fit_on(running):
     ):
         files = change.get("files", [file])
         with pytest.raises(CommandError, match=said):
-            call_command("train reranker", *files, output=running / "out")
+            call_command("train", "reranker", *files, output=running / "out")

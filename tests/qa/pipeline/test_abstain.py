@@ -21,7 +21,7 @@ from tests.qa.pipeline.values import (
     run_pipeline,
 )
 
-_NONE_LEFT = "No probe is in force for this language model."
+_NONE_LEFT = "No probe is active for this language model."
 _share = st.floats(0, 1, allow_nan=False)
 
 

@@ -250,7 +250,7 @@ class TestThePage:
         assert "+0.100 [+0.020, +0.180]" in shown
         assert str(champion) in shown
         assert str(challenger) in shown
-        assert "better, waits for approval" in shown
+        assert "better, waiting for approval" in shown
 
     def test_offers_what_can_be_done_as_it_stands(
         self, page, champion, challenger, admin
@@ -272,7 +272,7 @@ class TestThePage:
         address = self.address("approve_this", retraining)
 
         asked = page.get(address).content.decode()
-        assert "in place of the former one" in asked
+        assert "instead of the former one" in asked
         assert states(challenger) == ["shadow"]
         page.post(address)
 
