@@ -9,6 +9,8 @@ from django.core.cache import cache
 from accounts.throttles import seconds_to_wait
 from tests.workers.processes import Redis
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def rate_of_two(settings):

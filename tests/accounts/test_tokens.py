@@ -11,6 +11,8 @@ from accounts.roles import Role
 from accounts.services import create_token
 from tests.factories import make_user
 
+pytestmark = pytest.mark.slow
+
 PASSWORD = "correct horse battery"
 
 

@@ -27,7 +27,7 @@ from jobs.run import JobRun
 from jobs.services import enqueue, request_cancel, retry
 from tests.factories import make_user
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 FINISHED = {"succeeded", "failed", "cancelled"}
 
 

@@ -13,7 +13,7 @@ from jobs.models import Job
 from jobs.run import JobRun, run_job
 from jobs.services import enqueue
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 
 @pytest.fixture(autouse=True)

@@ -39,7 +39,7 @@ from tests.nescio.leak_table import ROLES, Asked, cells
 from tests.nescio.routes import filled, routes
 from tests.qa.answer_rows import make_answer
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 MARK = "Zwirbelgold"
 QUESTION = f"What is the {MARK} limit?"

@@ -28,6 +28,8 @@ from qa.pipeline.gates import Gate, Reason
 
 from .running import ROOT, free_port
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def file(tmp_path):

@@ -12,6 +12,8 @@ import pytest
 from nescio.embedded.places import log_tail
 from nescio.up.processes import Child, Supervisor, end
 
+pytestmark = pytest.mark.slow
+
 _WAIT_SECONDS = 30
 # Starts a process of its own, tells both pids, and goes on.
 _PARENT = """

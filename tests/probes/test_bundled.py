@@ -15,6 +15,8 @@ from probes import bundled
 from probes.exceptions import BundledModelError
 from probes.gguf_conversion import SPECIAL_TOKENS
 
+pytestmark = pytest.mark.slow
+
 WAITS = "from pathlib import Path; import sys; from probes import bundled; bundled.prepare(Path(sys.argv[1]), lambda d, f: print(d, flush=True))"
 
 

@@ -10,6 +10,8 @@ from probes.directions.sets import DirectionSet
 from probes.language_model.loading import SHIPPED, load_model_from
 from probes.services import DIRECTORY, load_probe
 
+pytestmark = pytest.mark.slow
+
 FILES = {
     card.parent.name: ProbeFiles.read(card.parent)
     for card in sorted(DIRECTORY.glob(f"*/{CARD}"))

@@ -9,7 +9,7 @@ from kb.models import Entry, Proposal
 from qa.inference.configured import load_writer
 from tests.factories import make_audience, make_knowledge_base
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ from django.core.management import CommandError, call_command
 from qa.evaluation.suites.registry import suites
 from studies.__main__ import STUDIES, main
 
+pytestmark = pytest.mark.slow
+
 DATA = ("--data", "nothing")
 FILES = {
     "abstention": (("--runs", "1"), ("--json", "--markdown", "--plots")),

@@ -27,7 +27,7 @@ from tests.factories import (
 )
 from tests.kb.archive.knowledge import commit, counts, exported, fill, wipe
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 ALL_NEW = Newcomers(create_users=True, create_groups=True)
 _BUILT: list[bytes] = []  # made once, for it takes its time

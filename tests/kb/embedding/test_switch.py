@@ -34,7 +34,7 @@ from tests.factories import (
 )
 from tests.kb.embedding.tiny_embedder import save_tiny_embedder
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 HANDLERS = {
     embedding.KIND: embedding.embed_and_switch,

@@ -24,7 +24,7 @@ from tests.factories import (
 )
 from tests.kb.enrichment.scripted_writer import CAPITALS, ScriptedWriter, capitals
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 PERU, KENYA, NORWAY, JAPAN = CAPITALS
 

@@ -30,7 +30,11 @@ from kb.imports.services import (
 from kb.models import Entry, EntryEmbedding, Import, ImportedKey, Section
 from tests.factories import make_audience, make_curator, make_knowledge_base, make_user
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("import_directory")]
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.usefixtures("import_directory"),
+    pytest.mark.slow,
+]
 
 TEXT = """# Cards
 

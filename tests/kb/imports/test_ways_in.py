@@ -18,7 +18,7 @@ from kb.models import Entry, Import
 from tests.factories import make_audience, make_curator, make_knowledge_base, make_user
 from workers.registry import HANDLERS
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 ROWS = "id,text\n1,A card costs 12 euros.\n2,A card lasts four years.\n3,\n"
 

@@ -22,6 +22,8 @@ from tests.kb.search.test_reference import (  # noqa: F401  # a fixture
     set_up,
 )
 
+pytestmark = pytest.mark.slow
+
 # Every visible entry measured and joined: slow, and plainly right.
 ALL_JOINED = f"""
 head AS MATERIALIZED (

@@ -28,7 +28,7 @@ from tests.factories import (
     make_user,
 )
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 REPLACEMENT = "A replacement card costs 12 euros."
 ASKED = "How much is a replacement card?"

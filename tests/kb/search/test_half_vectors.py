@@ -21,6 +21,8 @@ from tests.kb.search.test_reference import (  # noqa: F401  # a fixture
     set_up,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def unit(values: np.ndarray) -> np.ndarray:
     return np.asarray(values / np.linalg.norm(values), dtype=np.float32)

@@ -23,6 +23,8 @@ from kb.search import nearest_excluded, search
 from kb.types import QuestionVector, Route, Scope
 from tests.factories import make_audience, make_entries, make_knowledge_base, make_user
 
+pytestmark = pytest.mark.slow
+
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 AUDIENCES = ("everyone", "board", "fraud")
 STATES = tuple(Entry.State.values)

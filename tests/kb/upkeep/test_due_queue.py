@@ -21,7 +21,7 @@ from tests.factories import (
     make_user,
 )
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 PAGE = "/admin/kb/entry/due"
 REST = "/api/v1/entries/due"

@@ -18,7 +18,7 @@ from kb.upkeep.services import postpone_review
 from tests.factories import make_audience, make_curator, make_entry, make_user
 from workers import tasks
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 
 class FailingOnce(EmailBackend):

@@ -28,6 +28,8 @@ from probes.language_model import load_model_from
 from probes.language_model.loading import adapter_directory, weights_sha256
 from tests.probes import tiny_models
 
+pytestmark = pytest.mark.slow
+
 BASE = "b" * 64
 END = 257
 # After a prompt that ends with 7 comes 9, after one that ends with 8 nothing.

@@ -12,7 +12,7 @@ from qa.models import Answer
 from tests.factories import make_audience, make_document, make_entry, make_user
 from tests.qa.answer_rows import make_answer
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 SECRET = "SECRET"
 OPEN = "Cards are blue."

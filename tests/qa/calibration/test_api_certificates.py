@@ -13,7 +13,7 @@ from tests.factories import make_knowledge_base, make_user
 from tests.qa.answer_rows import make_answer
 from tests.qa.calibration.runs import MODEL, certified_version
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 @pytest.fixture

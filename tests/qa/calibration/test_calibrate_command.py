@@ -11,7 +11,7 @@ from qa.policies.services import active_policy, ensure_default_policy, new_versi
 from tests.factories import make_knowledge_base
 from tests.qa.calibration.runs import make_run
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 @pytest.fixture

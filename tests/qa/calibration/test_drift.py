@@ -28,6 +28,8 @@ from tests.qa.pipeline.values import make_policy
 from workers.registry import HANDLERS
 from workers.schedules import schedules
 
+pytestmark = pytest.mark.slow
+
 
 def spread(values, missing: int = 0) -> Distribution:
     return distribution_of(np.asarray(values, np.float64), missing)

@@ -23,7 +23,7 @@ from tests.qa.evaluated import (
 )
 from tests.qa.pipeline.values import PROBES
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 TRIED = {"alpha": "0.7", "alpha_unverified": "2", "min_verdict": "0.6"}
 REFUSED = {"reason": "too_far", "shown_reason": "too_far"}

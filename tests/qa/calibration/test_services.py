@@ -20,7 +20,7 @@ from tests.qa.calibration.labelled_answers import risk_of
 from tests.qa.calibration.runs import MODEL, certified_version, make_run
 from tests.qa.pipeline.values import PROBES
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 @pytest.fixture

@@ -17,6 +17,8 @@ from qa.pipeline.gates import Gate, Reason
 from tests.factories import make_curator, make_knowledge_base
 from tests.qa.evaluation.opening import asked_suite
 
+pytestmark = pytest.mark.slow
+
 LINE = {"id": "a", "question": "Why?", "expect": "refused", "as": "agent"}
 
 

@@ -12,7 +12,7 @@ from qa.models import Answer, EvaluationResult, EvaluationRun
 from tests.factories import make_curator
 from workers.registry import HANDLERS
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 
 @pytest.fixture(autouse=True)

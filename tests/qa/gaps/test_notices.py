@@ -25,7 +25,7 @@ from tests.qa.answer_rows import make_answer
 from workers import tasks
 from workers.registry import HANDLERS
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 QUESTION = "What does a wire transfer cost?"
 

@@ -24,7 +24,7 @@ from qa.votes.services import vote
 from tests.factories import make_audience, make_entry, make_knowledge_base, make_user
 from tests.qa.answer_rows import make_answer
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 WIRE = (
     "What does a wire transfer cost?",

@@ -29,7 +29,7 @@ from tests.probes import tiny_models
 from tests.probes.probe_files import activation_files, joint_probe_files
 from tests.qa.pipeline.values import make_evidence
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 OWN = "0" * 64  # the tiny model's fingerprint
 PROMPT = Prompt(

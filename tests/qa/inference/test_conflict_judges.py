@@ -23,6 +23,8 @@ from tests.probes import tiny_models
 from tests.qa.inference.language_server import completion, failure, running
 from workers.registry import HANDLERS
 
+pytestmark = pytest.mark.slow
+
 # The signals see the opposites, and are unsure whether the matter is one.
 ONE = "Prescriptions are sent to the pharmacy before the visit."
 OTHER = "A prescription goes to your pharmacist after the visit."

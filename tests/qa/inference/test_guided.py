@@ -12,6 +12,8 @@ from tests.probes import tiny_models
 from tests.qa.inference.test_server_reply import HOSTILE
 from tests.qa.pipeline.values import make_evidence
 
+pytestmark = pytest.mark.slow
+
 FEES = tuple(
     make_evidence(text, entry_id=number)
     for number, text in enumerate(

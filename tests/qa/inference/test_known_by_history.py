@@ -24,6 +24,8 @@ from tests.probes import tiny_models
 from tests.qa.training.reviewed import judge, make_draft
 from tests.qa.training.test_past_knowledge import kept
 
+pytestmark = pytest.mark.slow
+
 ASKED = Question("Where is Athens?")
 PAST = (
     KnownQuestion("Where is Rome?", True, "near"),

@@ -29,6 +29,8 @@ from tests.qa.pipeline.values import (
     make_retrieval,
 )
 
+pytestmark = pytest.mark.slow
+
 NOTES = (make_evidence("Radium was discovered by Marie Curie."),)
 
 

@@ -13,6 +13,8 @@ from qa.pipeline.language_model import Prompt
 from tests.qa.inference.language_server import GOOD, Reply, completion, failure, running
 from tests.qa.pipeline.values import make_evidence
 
+pytestmark = pytest.mark.slow
+
 PROMPT = Prompt(
     "What does Gold cost?", (make_evidence("Gold costs 72 euros a year."),), "en"
 )

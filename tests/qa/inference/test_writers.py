@@ -10,6 +10,8 @@ from qa.inference.writers import ServerWriter, WhiteBoxWriter
 from tests.probes import tiny_models
 from tests.qa.inference.language_server import completion, failure, running
 
+pytestmark = pytest.mark.slow
+
 LIMA = {"question": "What is the capital of Peru?"}
 
 

@@ -24,7 +24,7 @@ from tests.factories import make_knowledge_base, make_user
 from tests.probes.direction_files import direction_probe_files, made_directions
 from tests.qa.pipeline.values import make_retrieval
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 @pytest.fixture

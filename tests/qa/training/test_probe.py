@@ -27,6 +27,8 @@ from workers.registry import HANDLERS
 
 from .drafts import draft, many
 
+pytestmark = pytest.mark.slow
+
 QUICK = FitSettings(
     hidden=8, projected=8, dropout=0.1, learning_rate=1e-2, epochs=12, patience=3
 )

@@ -19,7 +19,7 @@ from tests.probes.direction_files import direction_probe_files, made_directions
 from tests.probes.probe_files import activation_files, joint_probe_files
 from tests.qa.evaluated import make_run
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 LIST = "admin:probes_probe_changelist"
 METRICS = {

@@ -22,7 +22,7 @@ from tests.factories import make_audience, make_entry, make_knowledge_base, make
 from tests.qa.answer_rows import make_answer
 from workers.registry import HANDLERS
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 QUESTION = "What does a replacement card cost?"
 # Near enough to be answered from what is believed little, so that there is something to vote on.

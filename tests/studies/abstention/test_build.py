@@ -13,6 +13,8 @@ from studies.abstention.tables import tables
 
 from .given_insides import GivenInsides, given_examined
 
+pytestmark = pytest.mark.slow
+
 QUICK = FitSettings(
     hidden=6, projected=6, learning_rate=2e-2, epochs=8, patience=2, dropout=0.1
 )

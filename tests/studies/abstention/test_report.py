@@ -23,7 +23,7 @@ from tests.factories import make_entry, make_knowledge_base
 from tests.probes import tiny_models
 from tests.qa.training.drafts import many
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 FAST: dict[str, Any] = {"epochs": 5, "hidden": 8, "projected": 8, "learning_rate": 0.02}
 QUICK = {"folds": 3, "without": ["variants", "learning"], **FAST}
 

@@ -27,6 +27,8 @@ from studies.dh_icl.judging import (
 from studies.dh_icl.on_evidence import draw_on_evidence
 from tests.studies.cbdr.timing import small_sets
 
+pytestmark = pytest.mark.slow
+
 PAIR = LabelPair("true", "false")
 RIGHT = np.array([True, True, False, False])
 

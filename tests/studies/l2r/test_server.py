@@ -15,6 +15,8 @@ from tests.qa.inference.language_server import (
 )
 from tests.qa.pipeline.values import make_evidence
 
+pytestmark = pytest.mark.slow
+
 OPTIONS = tuple(f"Option {number}" for number in range(1, 13))
 ONE = ChoiceQuestion("1", "", "Which <one>?", OPTIONS, (9,), False, OPTIONS)
 SEVERAL = ChoiceQuestion("1", "", "Which?", OPTIONS, (0, 9), True, OPTIONS)

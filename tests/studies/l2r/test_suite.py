@@ -31,7 +31,7 @@ from tests.studies.l2r.data_files import (
     write_truthfulqa,
 )
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 @dataclass

@@ -29,6 +29,8 @@ from qa.pipeline.rules import Trust
 from tests.qa.calibration.labelled_answers import draw, make_labelled
 from tests.qa.pipeline.values import make_policy
 
+pytestmark = pytest.mark.slow
+
 _BASE = make_policy(alpha=2.0, min_verdict=0.0, horizon=1.2)
 _JOINT = ("verified_ratio", "verdict_probability")
 

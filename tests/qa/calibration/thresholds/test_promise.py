@@ -14,6 +14,8 @@ from qa.pipeline.gates import SCORES
 from tests.qa.calibration.labelled_answers import draw, risk_of
 from tests.qa.pipeline.values import make_policy
 
+pytestmark = pytest.mark.slow
+
 _RESAMPLES = 500
 _EPSILON = 0.2
 _DELTA = 0.1

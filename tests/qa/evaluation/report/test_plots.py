@@ -12,6 +12,8 @@ from qa.exceptions import EvaluationDataError
 from tests.qa.evaluation.judged_rows import make_judged, make_shadow_run
 from tests.qa.pipeline.values import make_policy
 
+pytestmark = pytest.mark.slow
+
 SHADOW = make_policy(hard_refusal=False, soft_refusal=False, support_check=False)
 PLOTS = {
     "risk-against-coverage": "risk_coverage",

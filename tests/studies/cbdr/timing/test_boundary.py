@@ -10,6 +10,8 @@ from studies.cbdr.timing.deciders import prompts_of, taught_probe, with_notes_to
 from tests.probes import tiny_models
 from tests.studies.cbdr.timing.outcome_rows import make_asked
 
+pytestmark = pytest.mark.slow
+
 TAUGHT = [make_asked(number) for number in range(400)]
 
 

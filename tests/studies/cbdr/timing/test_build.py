@@ -13,6 +13,8 @@ from studies.cbdr.timing.questions import Part
 from studies.cbdr.timing.tables import tables, write_plots
 from tests.studies.cbdr.timing.outcome_rows import make_asked, make_outcome
 
+pytestmark = pytest.mark.slow
+
 PUBLISHED = "as published"
 
 

@@ -10,7 +10,7 @@ from qa.models import Answer
 from studies.cbdr.timing.command import Command
 from tests.studies.cbdr.timing.small_sets import TOWNS, write_all
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 @pytest.fixture
