@@ -128,7 +128,7 @@ def picture_of_calibration(page: Page) -> None:
     """Try a stricter maximum distance and take its effect."""
     page.goto("/admin/qa/policy/calibration/")
     with page.expect_response("**/traffic?*"), page.expect_response("**/labelled?*"):
-        page.get_by_label("alpha", exact=True).fill("0.65")
+        page.get_by_label("maximum distance", exact=True).fill("0.65")
     page.wait_for_load_state("networkidle")
     page.evaluate("document.activeElement.blur()")
     save(page.locator(".cal-try"), "calibration")
