@@ -22,6 +22,7 @@ from sentence_transformers.sentence_transformer.modules import (
 )
 from torch.nn import functional
 from transformers import BertModel
+from transformers.models.bert.modeling_bert import BertSelfAttention
 
 _MACHINES = ("x86_64", "AMD64")
 
@@ -67,9 +68,33 @@ def pack(model: torch.nn.Module) -> None:
     Layers of a class of their own stay: they may do more than multiply.
     """
     for parent in list(model.modules()):
+        if type(parent) is BertSelfAttention:
+            parent.joint = PackedLinear(_joined(parent))
         for name, layer in list(parent.named_children()):
             if type(layer) is torch.nn.Linear and layer.weight.dtype == torch.float32:
                 setattr(parent, name, PackedLinear(layer))
+
+
+def _joined(attention: Any) -> torch.nn.Linear:  # noqa: ANN401  # untyped in the library
+    """Return query, key and value as one layer: one product instead of three."""
+    parts = (attention.query, attention.key, attention.value)
+    width = sum(part.out_features for part in parts)
+    joined = torch.nn.Linear(parts[0].in_features, width)
+    joined.weight.data = torch.cat([part.weight.data for part in parts])
+    joined.bias.data = torch.cat([part.bias.data for part in parts])
+    return joined
+
+
+def _pass(layer: Any, x: torch.Tensor, heads: int) -> torch.Tensor:  # noqa: ANN401
+    """Return what a BERT layer makes of one text's states, of shape (n, width)."""
+    split = layer.attention.self.joint(x).view(1, len(x), 3, heads, -1)
+    query, key, value = split.permute(2, 0, 3, 1, 4)
+    seen = functional.scaled_dot_product_attention(query, key, value)
+    mixed, wide = layer.attention.output, layer.intermediate.dense
+    x = mixed.LayerNorm(mixed.dense(seen[0].transpose(0, 1).flatten(1)) + x)
+    out: torch.Tensor = layer.output.dense(functional.gelu(wide(x)))
+    normed: torch.Tensor = layer.output.LayerNorm(out + x)
+    return normed
 
 
 _TOLERANCE = 1e-5  # a hundred times what the order of additions moves
@@ -97,16 +122,17 @@ def question_encoder(
         return None
     tokenizer: Any = model.tokenizer.backend_tokenizer
     window = model.max_seq_length or 0
+    heads = bert.config.num_attention_heads
+    is_packed = hasattr(bert.encoder.layer[0].attention.self, "joint")
 
     def encode(text: str) -> torch.Tensor | None:
         tokens = tokenizer.encode(text)
         if len(tokens) > window or 0 in tokens.attention_mask:
             return None
-        states = bert.embeddings(input_ids=torch.tensor([tokens.ids]))
+        x: torch.Tensor = bert.embeddings(input_ids=torch.tensor([tokens.ids]))[0]
         for layer in bert.encoder.layer:
-            states = layer(states, None)  # one text: nothing to mask
-        mean: torch.Tensor = states[0].mean(0)
-        return mean
+            x = _pass(layer, x, heads) if is_packed else layer(x[None], None)[0]
+        return x.mean(0)
 
     with torch.inference_mode():
         for text in _PROBES:
