@@ -68,7 +68,12 @@ class Embedder:
         # Its module loads torch, which most commands need not pay.
         from kb.embedding.short_texts import question_encoder  # noqa: PLC0415
 
-        self._encode_short = question_encoder(model, partial(_embed_one, model))
+        self._is_plain = model.truncate_dim is None and model.device.type == "cpu"
+        self._encode_short = (
+            question_encoder(model, partial(_embed_one, model))
+            if self._is_plain
+            else None
+        )
         self.dimensions = int(self.encode_question("width").shape[0])
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
@@ -111,7 +116,7 @@ class Embedder:
         import torch  # noqa: PLC0415  # see _pin_threads
 
         model = self._model
-        if model.truncate_dim is not None or model.device.type != "cpu":
+        if not self._is_plain:
             vectors = model.encode_query([text], show_progress_bar=False)
             return np.asarray(vectors[0], dtype=np.float32)
         with torch.inference_mode():

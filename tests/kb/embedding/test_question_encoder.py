@@ -9,7 +9,12 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from torch.nn import functional
 
-from kb.embedding.embedder import _embed_one, bundled_directory, load_embedder
+from kb.embedding.embedder import (
+    Embedder,
+    _embed_one,
+    bundled_directory,
+    load_embedder,
+)
 from kb.embedding.short_texts import question_encoder
 
 
@@ -42,6 +47,10 @@ def test_the_bundled_model_is_encoded_without_the_librarys_steps(model):
     assert (found - expected).abs().max() < 1e-5
 
 
+def test_the_bundled_model_as_it_is_loaded_takes_the_quick_way():
+    assert load_embedder("bundled")._encode_short is not None
+
+
 def test_a_text_beyond_the_window_is_cut_as_the_library_cuts_it():
     embedder = load_embedder("bundled")
     text = "How much is a card? " * 100
@@ -58,13 +67,14 @@ def test_another_pooling_is_left_to_the_library(model):
     assert encoder_of(SentenceTransformer(modules=parts, device="cpu")) is None
 
 
-def test_a_model_whose_vectors_differ_is_left_to_the_library(model):
+def test_a_model_whose_vectors_differ_is_left_to_the_library(model, caplog):
     moved = question_encoder(model, lambda text: _embed_one(model, text).roll(1))
 
     assert moved is None
+    assert "embedded the library's way" in caplog.text
 
 
 def test_a_model_that_shortens_its_vectors_is_left_to_the_library():
     short = SentenceTransformer(str(bundled_directory()), device="cpu", truncate_dim=64)
 
-    assert encoder_of(short) is None
+    assert Embedder("short", short, "0" * 64)._encode_short is None

@@ -1,11 +1,15 @@
 """Packed layers multiply as torch's own; questions get the library's vectors."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
+from torch.ao.nn.quantized.dynamic import Linear as QuantizedLinear
+from transformers import BertConfig
+from transformers.models.bert.modeling_bert import BertSelfAttention
 
 from kb.embedding.embedder import load_embedder
 from kb.embedding.short_texts import PackedLinear, can_pack, pack
@@ -50,6 +54,25 @@ def test_only_plain_float32_layers_are_packed():
     assert isinstance(inner[0], PackedLinear)
     assert model[2] is own
     assert model[3] is double
+
+
+@needs_packing
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor:UserWarning")
+def test_query_key_and_value_are_joined_only_where_all_are_plain():
+    config = BertConfig(hidden_size=8, num_attention_heads=2)
+    others = [OwnLinear(8, 8), torch.nn.Linear(8, 8).double(), QuantizedLinear(8, 8)]
+    made: list[Any] = [BertSelfAttention(config) for _ in range(len(others) + 1)]
+    plain, *mixed = made
+    for attention, query in zip(mixed, others, strict=True):
+        attention.query = query
+
+    pack(torch.nn.Sequential(plain, *mixed))
+
+    assert plain.joint.out_features == 24
+    for attention, query in zip(mixed, others, strict=True):
+        assert not hasattr(attention, "joint")
+        assert attention.query is query
+        assert isinstance(attention.key, PackedLinear)
 
 
 @pytest.mark.parametrize("text", QUESTIONS)
