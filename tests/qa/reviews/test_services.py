@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from accounts.roles import Role
@@ -136,6 +137,8 @@ def test_a_judgement_is_kept_with_who_gave_it_and_how_long_it_took(expert):
     assert done.seconds_spent == pytest.approx(90, abs=2)
     assert (done.evidence_used, done.note) == ([piece.pk], "Fine.")
     assert done.is_right_to_show is True
+    right = Review.objects.done().filter(correctness=2, truthfulness=2)
+    assert [*right] == [done]
 
 
 def test_only_what_is_wholly_right_and_true_to_the_evidence_is_right_to_show(expert):
@@ -148,6 +151,9 @@ def test_only_what_is_wholly_right_and_true_to_the_evidence_is_right_to_show(exp
 
     found = Review.objects.order_by("pk")
     assert [each.is_right_to_show for each in found] == [True, False, False, False]
+    right = Review.objects.done().filter(correctness=2, truthfulness=2)
+    wrong = Review.objects.done().filter(Q(correctness__lt=2) | Q(truthfulness__lt=2))
+    assert (right.count(), wrong.count()) == (1, 3)
 
 
 def test_of_a_refusal_it_is_said_whether_it_was_a_false_one(expert):
@@ -161,6 +167,7 @@ def test_of_a_refusal_it_is_said_whether_it_was_a_false_one(expert):
 
     found = Review.objects.done().get()
     assert (found.should_be_answered, found.is_right_to_show) == (True, None)
+    assert [*Review.objects.done().filter(should_be_answered=True)] == [review]
 
 
 @pytest.mark.parametrize(
