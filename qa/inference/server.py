@@ -125,7 +125,7 @@ class ServerLanguageModel:
         )
         if isinstance(form, Fault):
             return generation
-        choice = replies[-1].choice
+        choice = None if replies[-1].declined else replies[-1].choice
         return replace(
             generation,
             cited=form.evidence,
@@ -158,7 +158,7 @@ class ServerLanguageModel:
         began = time.monotonic()
 
         def read_reply(reply: _Reply) -> Value | Fault:
-            return read("" if reply.fault or reply.declined else reply.text)
+            return read("" if reply.fault else reply.text)
 
         value, replies = self._ask(
             instructions, message, read_reply, schema=schema, temperature=temperature
@@ -226,7 +226,7 @@ def _reply(completion: ChatCompletion) -> _Reply:
     if message.refusal or choice.finish_reason == "content_filter":
         # The server itself declined, which is a verdict and no malformed output.
         why = printable(message.refusal or "Withheld by a content filter.")
-        return replace(reply, text=text, fault="", declined=why)
+        return replace(reply, text=text, fault="", declined=why, choice=choice)
     is_cut = choice.finish_reason == "length"
     fault = "it was cut off for its length; write less" if is_cut else ""
     return replace(reply, text=text, fault=fault, choice=choice)

@@ -88,6 +88,19 @@ def test_a_reply_that_can_not_be_read_is_asked_for_once_more_and_then_nothing():
     assert len(server.requests) == 2
 
 
+def test_what_a_content_filter_withheld_is_read_all_the_same():
+    text = json.dumps({"answer": "Lima", "confidence": 0.9})
+    values = {"content": [{"token": text, "logprob": -0.5, "top_logprobs": []}]}
+    withheld = completion(text, finish_reason="content_filter", logprobs=values)
+    with running(withheld) as server:
+        (filled,) = ask(server_writer(server))
+
+    assert filled is not None
+    assert filled.values == {"answer": "Lima", "confidence": 0.9}
+    assert filled.log_probability == pytest.approx(-0.5)
+    assert len(server.requests) == 1
+
+
 def test_several_are_kept_in_their_order():
     with running(completion({"answer": "Lima"})) as server:
         filled = ask(server_writer(server), ANSWERS_AGAIN, [LIMA] * 9)
