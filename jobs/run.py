@@ -204,12 +204,12 @@ def _hand_over(lease: Lease) -> None:
 
 
 def _retry_later(job: Job, lease: Lease, reason: str) -> None:
-    barren = lease.held().values_list("attempts_without_progress", flat=True).first()
-    if barren is not None and barren >= job.max_attempts:
+    attempts = lease.held().values_list("attempts_without_progress", flat=True).first()
+    if attempts is not None and attempts >= job.max_attempts:
         logger.error("Job %s (%s) failed: %s", job.pk, job.kind, reason)
         finish(lease, Job.State.FAILED, error=reason)
         return
-    seconds = min(2 ** (barren or 0), _MAX_WAIT_SECONDS)
+    seconds = min(2 ** (attempts or 0), _MAX_WAIT_SECONDS)
     logger.warning("Job %s (%s) goes on in %d s: %s", job.pk, job.kind, seconds, reason)
     give_back(lease, wait=timedelta(seconds=seconds), error=reason, counts=True)
 

@@ -13,9 +13,9 @@ from kb.entries.models import Entry
 class Upkeep(models.Model):
     """How an entry fares: how it is used, and from when on it needs a review.
 
-    One row for each entry. The dates follow from the entry and are kept by triggers,
-    on every write; the counts are added by `kb.upkeep.services`. Beside the entry, so
-    that neither rewrites it nor changes its age.
+    One row for each entry. The dates follow from the entry: triggers in
+    `kb/migrations/rules.sql` write them; the counts are added by `kb.upkeep.services`.
+    Beside the entry, so that neither rewrites it nor changes its age.
     """
 
     entry = models.OneToOneField(

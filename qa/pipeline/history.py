@@ -1,7 +1,7 @@
 """What the pipeline needs of past questions: plain values.
 
 A past question's text enters a prompt of which two scores are read and nothing is written
-from. So whoever sent it, and whatever it says, none of it reaches another user.
+from. So nothing of it reaches another user, whatever it says.
 """
 
 from collections.abc import Sequence

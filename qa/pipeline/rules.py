@@ -67,7 +67,7 @@ class Measured(Protocol):
         """Return a float, or float64 of shape (questions,)."""
 
     def is_asked(self, name: str) -> Mask:
-        """Tell whether it was measured, if only to find that it can't be told."""
+        """Tell whether it was measured, also if the result is that it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ class KnowledgeEstimate(Protocol):
 
     @property
     def known_probability(self) -> float | None:
-        """How sure it is in [0, 1] that the model knows; None where that can't be told."""
+        """How sure it is in [0, 1] that the model knows; None where that is unknown."""
 
     @property
     def signals(self) -> tuple[tuple[str, float | None], ...]:

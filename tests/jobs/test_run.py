@@ -156,8 +156,8 @@ def test_the_wait_doubles_with_each_run_without_progress_up_to_a_minute():
         raise RetryableJobError("busy")
 
     waits = []
-    for barren in (0, 1, 2, 9):
-        job = run_with(handler, attempts_without_progress=barren, max_attempts=99)
+    for attempts in (0, 1, 2, 9):
+        job = run_with(handler, attempts_without_progress=attempts, max_attempts=99)
         waits.append(round(seconds_until(job.not_before)))
 
     assert waits == [2, 4, 8, 60]
@@ -173,7 +173,7 @@ def test_a_job_fails_with_its_last_error_after_its_runs_without_progress():
     assert job.error == "RetryableJobError: still busy"
 
 
-def test_progress_forgives_the_barren_runs_before_it():
+def test_progress_forgives_the_runs_without_progress_before_it():
     def handler(run: JobRun) -> dict[str, object]:
         with run.step() as step:
             step.advance(done=run.done + 1)
@@ -262,7 +262,7 @@ def test_a_worker_that_shuts_down_begins_nothing_and_lets_the_sweeper_ring_again
     assert (job.state, job.attempts, job.notified_at) == ("queued", 0, None)
 
 
-def test_giving_back_is_no_barren_run():
+def test_giving_back_is_no_run_without_progress():
     def handler(run: JobRun) -> dict[str, object]:
         raise JobInterruptedError
 

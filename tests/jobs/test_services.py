@@ -100,7 +100,7 @@ def test_a_finished_job_cannot_be_cancelled(state):
 
 
 @pytest.mark.parametrize("state", [Job.State.CANCELLED, Job.State.FAILED])
-def test_a_retried_job_keeps_its_cursor_and_starts_its_count_of_barren_runs_anew(state):
+def test_a_retried_job_keeps_its_cursor_and_counts_runs_without_progress_anew(state):
     job = enqueue("tests.count", {}, owner=(owner := make_user()))
     Job.objects.update(
         state=state, error="x", attempts_without_progress=5, attempts=7, cursor={"after": 3},

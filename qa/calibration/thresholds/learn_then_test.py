@@ -65,7 +65,7 @@ def _logistic(values: FloatArray) -> FloatArray:
 # What was best in simulations (docs/explanation/calibration.md): an order needs fewer
 # answers than a test does. And few, well spaced steps: each may be stopped by bad luck.
 LEARN_SHARE = 0.25
-_STEPS_LEARN_THEN_TEST = 40
+_TEST_STEPS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +95,7 @@ def learn_then_test(
     shown, wrong = learn.count(policies, smoothed_errors(learn, scores))
     scale = len(test) / max(len(learn), 1)
     order = testing_order(shown, wrong, epsilon=epsilon, scale=scale)
-    steps = np.unique(
-        np.linspace(0, len(order) - 1, _STEPS_LEARN_THEN_TEST).round().astype(int)
-    )
+    steps = np.unique(np.linspace(0, len(order) - 1, _TEST_STEPS).round().astype(int))
     sequence: list[Tested] = []
     passed: list[Policy] = []
     for number in order[steps] if len(order) else ():
