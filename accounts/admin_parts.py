@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.core.paginator import EmptyPage, PageNotAnInteger
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.functional import cached_property
 from django.utils.html import format_html, format_html_join
@@ -47,10 +47,7 @@ def confirmed(question: str) -> Callable[[View], View]:
             if request.method not in {"GET", "HEAD"}:
                 return HttpResponseNotAllowed(["GET", "HEAD", "POST"])
             page = "changelist" if object_id is None else "change"
-            meta = self.opts
-            back = reverse(
-                f"admin:{meta.app_label}_{meta.model_name}_{page}", args=arguments
-            )
+            back = reverse(_name(self, page), args=arguments)
             context = {
                 **self.admin_site.each_context(request),
                 "title": question,
@@ -62,6 +59,39 @@ def confirmed(question: str) -> Callable[[View], View]:
         return ask_first
 
     return decorate
+
+
+def _name(model_admin: ModelAdmin, page: str) -> str:
+    meta = model_admin.opts
+    return f"admin:{meta.app_label}_{meta.model_name}_{page}"
+
+
+def form_page(
+    model_admin: ModelAdmin,
+    request: HttpRequest,
+    form: forms.Form,
+    title: str,
+    template: str = "admin/form_page.html",
+    **context: str,
+) -> HttpResponse:
+    """Return the page of a form that belongs to a list, not to one of its rows."""
+    shown = {
+        **model_admin.admin_site.each_context(request),
+        "title": title,
+        "form": form,
+        "back": reverse(_name(model_admin, "changelist")),
+        **context,
+    }
+    return render(request, template, shown)
+
+
+def tell_of_job(
+    model_admin: ModelAdmin, request: HttpRequest, said: str, job_id: object
+) -> HttpResponse:
+    """Go back to the list and say what a job does; `said` links to it by `{}`."""
+    message = format_html(said, reverse("admin:jobs_job_change", args=[job_id]))
+    model_admin.message_user(request, message, messages.SUCCESS)
+    return redirect(_name(model_admin, "changelist"))
 
 
 def images(rows: Iterable[tuple[str, str]]) -> SafeString:
@@ -180,6 +210,7 @@ def change_each(
     chosen: QuerySet[Any],
     change: Callable[[int], object],
     done: str,
+    noun: str = "",
 ) -> None:
     """Change the chosen rows one by one; report how many were `done`, why others not."""
     changed = 0
@@ -191,7 +222,9 @@ def change_each(
         else:
             changed += 1
     if changed:
-        model_admin.message_user(request, f"{changed} {done}.", messages.SUCCESS)
+        what = f"{noun} {done}" if changed == 1 else f"{noun}s {done}"
+        said = f"{changed} {what if noun else done}."
+        model_admin.message_user(request, said, messages.SUCCESS)
 
 
 # What experts work on: taken, released, and written by a service from a form.

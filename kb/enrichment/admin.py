@@ -1,17 +1,16 @@
 from typing import Any, ClassVar, Literal
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.db.models import F, QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from unfold.decorators import action, display
 
-from accounts.admin_parts import FixedRowsAdmin
-from accounts.exceptions import NescioError
+from accounts.admin_parts import FixedRowsAdmin, change_each, form_page, tell_of_job
 from accounts.roles import caller
 from kb.enrichment.background import start_enrichment
 from kb.enrichment.models import Proposal
@@ -108,22 +107,14 @@ class ProposalAdmin(FixedRowsAdmin):
         )
         if request.method == "POST" and form.is_valid():
             job = start_enrichment(form.plan, by=caller(request))
-            message = format_html(
-                'The model is writing; <a href="{}">the job</a> shows how far it is.',
-                reverse("admin:jobs_job_change", args=[job.pk]),
-            )
-            self.message_user(request, message, messages.SUCCESS)
-            return redirect("admin:kb_proposal_changelist")
-        context = {
-            **self.admin_site.each_context(request),
-            "title": "Let the model propose",
-            "intro": "The language model answers questions like the seeds. What it "
-            "proposes answers nobody before a curator has approved it, unless the "
-            "policy says otherwise.",
-            "form": form,
-            "back": reverse("admin:kb_proposal_changelist"),
-        }
-        return render(request, "admin/form_page.html", context)
+            said = 'The model is writing; <a href="{}">the job</a> shows how far it is.'
+            return tell_of_job(self, request, said, job.pk)
+        intro = (
+            "The language model answers questions like the seeds. What it proposes "
+            "answers nobody before a curator has approved it, unless the policy says "
+            "otherwise."
+        )
+        return form_page(self, request, form, "Let the model propose", intro=intro)
 
     @admin.action(
         description="Approve: in review, not verified", permissions=["change"]
@@ -210,16 +201,7 @@ class ProposalAdmin(FixedRowsAdmin):
         decision: Literal["approve", "verify", "reject"],
         done: str,
     ) -> None:
-        decided = 0
-        for number in list(chosen.order_by("pk").values_list("pk", flat=True)):
-            try:
-                decide(proposal_id=number, by=caller(request), decision=decision)
-            except NescioError as error:
-                self.message_user(request, str(error), level=messages.ERROR)
-            else:
-                decided += 1
-        if decided:
-            noun = "proposal" if decided == 1 else "proposals"
-            self.message_user(
-                request, f"{decided} {noun} {done}.", level=messages.SUCCESS
-            )
+        def act(key: int) -> None:
+            decide(proposal_id=key, by=caller(request), decision=decision)
+
+        change_each(self, request, chosen.order_by("pk"), act, done, "proposal")

@@ -6,7 +6,7 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, redirect
 from django.template.loader import render_to_string
 from django.urls import URLPattern, path, reverse
 from django.utils.datastructures import MultiValueDict
@@ -19,7 +19,7 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
-from accounts.admin_parts import confirmed
+from accounts.admin_parts import confirmed, form_page
 from accounts.exceptions import NescioError
 from accounts.roles import caller
 from jobs.models import Job
@@ -198,14 +198,10 @@ class ImportAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
                 form.add_error(None, str(error))
             else:
                 return redirect("admin:kb_import_change", row.pk)
-        context = {
-            **self.admin_site.each_context(request),
-            "title": "Import a file",
-            "form": form,
-            "form_id": "import-form",
-            "back": reverse("admin:kb_import_changelist"),
-        }
-        return render(request, "admin/kb/import/upload.html", context)
+        template, form_id = "admin/kb/import/upload.html", "import-form"
+        return form_page(
+            self, request, form, "Import a file", template, form_id=form_id
+        )
 
     def change_view(
         self,

@@ -4,11 +4,11 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.conf import settings
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -20,7 +20,7 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
-from accounts.admin_parts import ReadOnlyAdmin, images, table
+from accounts.admin_parts import ReadOnlyAdmin, form_page, images, table, tell_of_job
 from accounts.exceptions import NescioError
 from accounts.roles import caller
 from jobs.services import enqueue
@@ -168,14 +168,8 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
         form = EvaluationForm(request.POST or None)
         if request.method == "POST" and form.is_valid():
             return self._enqueue(request, form.parameters())
-        context = {
-            **self.admin_site.each_context(request),
-            "title": "Start a run",
-            "form": form,
-            "form_id": "start-evaluation",
-            "back": reverse("admin:qa_evaluationrun_changelist"),
-        }
-        return render(request, "admin/qa/evaluation/start.html", context)
+        template, form_id = "admin/qa/evaluation/start.html", "start-evaluation"
+        return form_page(self, request, form, "Start a run", template, form_id=form_id)
 
     def _enqueue(
         self, request: HttpRequest, parameters: dict[str, object]
@@ -186,12 +180,8 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
             owner=caller(request),
             idempotency_key=f"{KIND} {json.dumps(parameters, sort_keys=True)}"[:200],
         )
-        message = format_html(
-            'The questions are being asked; <a href="{}">the job</a> shows how far it is.',
-            reverse("admin:jobs_job_change", args=[job.pk]),
-        )
-        self.message_user(request, message, messages.SUCCESS)
-        return redirect("admin:qa_evaluationrun_changelist")
+        said = 'The questions are being asked; <a href="{}">the job</a> shows how far it is.'
+        return tell_of_job(self, request, said, job.pk)
 
     def curve(self, request: HttpRequest, pk: int, name: str) -> HttpResponse:
         if not self.has_view_permission(request):

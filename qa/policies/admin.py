@@ -7,11 +7,10 @@ from django.db.models import Count, QuerySet, TextField, Value
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path, reverse
-from django.utils.html import format_html
 from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 
-from accounts.admin_parts import confirmed
+from accounts.admin_parts import confirmed, tell_of_job
 from accounts.exceptions import NescioError
 from jobs.services import enqueue
 from qa.calibration import versions as words
@@ -254,10 +253,8 @@ class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
             owner=author_of(request),
             idempotency_key="qa.evaluate demo",
         )
-        message = format_html(
+        said = (
             'The demonstration questions are being asked; <a href="{}">the job</a> '
-            "shows how far it is, and its result.",
-            reverse("admin:jobs_job_change", args=[job.pk]),
+            "shows how far it is, and its result."
         )
-        self.message_user(request, message, messages.SUCCESS)
-        return redirect("admin:qa_policy_changelist")
+        return tell_of_job(self, request, said, job.pk)

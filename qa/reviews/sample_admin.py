@@ -8,8 +8,8 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
-from django.urls import URLPattern, path, reverse
+from django.shortcuts import redirect
+from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.safestring import SafeString
 from unfold.decorators import action
@@ -20,7 +20,7 @@ from unfold.widgets import (
     UnfoldAdminSingleDateWidget,
 )
 
-from accounts.admin_parts import ReadOnlyAdmin, table, written
+from accounts.admin_parts import ReadOnlyAdmin, form_page, table, written
 from accounts.roles import caller
 from kb.documents.models import KnowledgeBase
 from qa.reviews.models import Review
@@ -143,16 +143,15 @@ class ReviewSampleAdmin(ReadOnlyAdmin):
             said = "The sample is being drawn; its reviews will appear in the queue."
             self.message_user(request, said, messages.SUCCESS)
             return redirect("admin:qa_reviewsample_changelist")
-        context = {
-            **self.admin_site.each_context(request),
-            "title": "Draw a sample",
-            "intro": "Answers are drawn at random from strata: by outcome and gate, vote, "
+        return form_page(
+            self,
+            request,
+            form,
+            "Draw a sample",
+            intro="Answers are drawn at random from strata: by outcome and gate, vote, "
             "product line, line of business and day, as far as the hours suffice.",
-            "form": form,
-            "form_id": "draw-sample",
-            "back": reverse("admin:qa_reviewsample_changelist"),
-        }
-        return render(request, "admin/form_page.html", context)
+            form_id="draw-sample",
+        )
 
     @admin.display(description="answers of", ordering="since")
     def window(self, sample: ReviewSample) -> str:

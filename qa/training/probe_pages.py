@@ -9,9 +9,8 @@ from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
-from django.urls import URLPattern, path, reverse
-from django.utils.html import format_html
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import URLPattern, path
 from unfold.decorators import action
 from unfold.widgets import (
     UnfoldAdminFileFieldWidget,
@@ -22,7 +21,7 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
-from accounts.admin_parts import ReadOnlyAdmin
+from accounts.admin_parts import ReadOnlyAdmin, form_page, tell_of_job
 from accounts.exceptions import NescioError
 from jobs.services import enqueue
 from probes.cards import CARD, MAX_CARD_BYTES, MAX_WEIGHTS_BYTES, ProbeFiles, ProbeKind
@@ -129,9 +128,6 @@ class UploadForm(forms.Form):
         return content
 
 
-_FORM = "admin/form_page.html"
-
-
 class ProbePages(ReadOnlyAdmin):
     def get_urls(self) -> list[URLPattern]:
         wrap = self.admin_site.admin_view
@@ -181,20 +177,16 @@ class ProbePages(ReadOnlyAdmin):
                     :200
                 ],
             )
-            message = format_html(
+            said = (
                 'The probe is being trained; <a href="{}">the job</a> shows the progress '
-                "and the result.",
-                reverse("admin:jobs_job_change", args=[job.pk]),
+                "and the result."
             )
-            self.message_user(request, message, messages.SUCCESS)
-            return redirect("admin:probes_probe_changelist")
-        return self._form(
-            request,
-            form,
-            "Train a probe",
+            return tell_of_job(self, request, said, job.pk)
+        intro = (
             "Answers are read and probes are fitted in the background. A training that is "
-            "broken off goes on from what was read.",
+            "broken off goes on from what was read."
         )
+        return form_page(self, request, form, "Train a probe", intro=intro)
 
     def upload_form(self, request: HttpRequest) -> HttpResponse:
         self._require_steer(request)
@@ -212,30 +204,12 @@ class ProbePages(ReadOnlyAdmin):
                 message = f"{probe} is kept; it is {probe.state}."
                 self.message_user(request, message, messages.SUCCESS)
                 return redirect("admin:probes_probe_change", probe.pk)
-        return self._form(
-            request,
-            form,
-            "Upload a probe",
+        intro = (
             "A probe's card and its weights, as they are downloaded here or written by "
-            "train probe. It is kept as a candidate.",
+            "train probe. It is kept as a candidate."
         )
+        return form_page(self, request, form, "Upload a probe", intro=intro)
 
     def _require_steer(self, request: HttpRequest) -> None:
         if not self.has_steer_permission(request):
             raise PermissionDenied
-
-    def _form(
-        self,
-        request: HttpRequest,
-        form: TrainingForm | UploadForm,
-        title: str,
-        intro: str,
-    ) -> HttpResponse:
-        context = {
-            **self.admin_site.each_context(request),
-            "title": title,
-            "intro": intro,
-            "form": form,
-            "back": reverse("admin:probes_probe_changelist"),
-        }
-        return render(request, _FORM, context)
