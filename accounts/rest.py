@@ -202,10 +202,15 @@ class RowViewSet(ListModelMixin, ResourceViewSet[_Row]):
         return Response(self.get_serializer(shown).data, status)
 
 
-def username_field(field: str, **options: Any) -> serializers.CharField:  # noqa: ANN401  # the library's
+def optional_text(source: str, **options: Any) -> serializers.CharField:  # noqa: ANN401  # the library's
+    """Show a text of a row that may be missing; null without it."""
     return serializers.CharField(
-        source=f"{field}.username", default=None, allow_null=True, **options
+        source=source, default=None, allow_null=True, **options
     )
+
+
+def username_field(field: str, **options: Any) -> serializers.CharField:  # noqa: ANN401  # the library's
+    return optional_text(f"{field}.username", **options)
 
 
 def csv_download(lines: Iterable[str], name: str) -> StreamingHttpResponse:

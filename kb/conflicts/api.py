@@ -13,6 +13,8 @@ from accounts.rest import (
     StrictCharField,
     StrictIntegerField,
     StrictSerializer,
+    optional_text,
+    username_field,
 )
 from accounts.roles import IsCurator, caller
 from kb.conflicts.models import Conflict, ConflictQuerySet
@@ -29,12 +31,8 @@ class NewestFoundPagination(NewestFirstPagination):
 class ConflictEntrySerializer(serializers.ModelSerializer[Entry]):
     """One of the two entries, in its current state."""
 
-    document = serializers.CharField(
-        source="document.title", default=None, allow_null=True
-    )
-    verified_by = serializers.CharField(
-        source="verified_by.username", default=None, allow_null=True
-    )
+    document = optional_text("document.title")
+    verified_by = username_field("verified_by")
 
     class Meta:
         model = Entry
@@ -67,9 +65,7 @@ class ConflictSerializer(serializers.ModelSerializer[Conflict]):
     kept = serializers.IntegerField(
         source="kept_id", allow_null=True, help_text="The entry that stayed."
     )
-    resolved_by = serializers.CharField(
-        source="resolved_by.username", default=None, allow_null=True
-    )
+    resolved_by = username_field("resolved_by")
 
     class Meta:
         model = Conflict

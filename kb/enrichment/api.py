@@ -20,6 +20,7 @@ from accounts.rest import (
     StrictCharField,
     StrictIntegerField,
     StrictSerializer,
+    username_field,
 )
 from accounts.roles import IsCurator, caller
 from jobs.api import JobSerializer
@@ -49,9 +50,7 @@ class ProposalSerializer(serializers.ModelSerializer[Proposal]):
 
     knowledge_base = serializers.CharField(source="knowledge_base.slug")
     audience = serializers.CharField(source="entry.audience.slug")
-    decided_by = serializers.CharField(
-        source="decided_by.username", default=None, allow_null=True
-    )
+    decided_by = username_field("decided_by")
     nearest = serializers.SerializerMethodField()
 
     class Meta:

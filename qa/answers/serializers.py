@@ -6,7 +6,7 @@ from typing import Any, Literal
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from accounts.rest import username_field
+from accounts.rest import optional_text, username_field
 from qa.answers.models import Answer
 from qa.answers.view import ShownPiece, view
 from qa.pipeline.gates import Gate, Reason
@@ -45,12 +45,8 @@ class PieceSerializer(serializers.Serializer[ShownPiece]):
     )
     text = serializers.CharField(default="", allow_blank=True)
     question = serializers.CharField(default="", allow_blank=True)
-    document = serializers.CharField(
-        source="document.title", default=None, allow_null=True
-    )
-    section = serializers.CharField(
-        source="section.heading", default=None, allow_null=True
-    )
+    document = optional_text("document.title")
+    section = optional_text("section.heading")
     distance = serializers.FloatField(
         source="row.distance", help_text="Euclidean, of unit vectors, 0 to 2."
     )

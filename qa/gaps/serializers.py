@@ -8,6 +8,7 @@ from accounts.rest import (
     StrictCharField,
     StrictIntegerField,
     StrictSerializer,
+    optional_text,
     username_field,
 )
 from kb.interface.api import AudienceField, UserField
@@ -94,9 +95,7 @@ class TriedSerializer(serializers.Serializer[Tried]):
     asked_at = serializers.DateTimeField(source="before.created_at")
     before = serializers.CharField(source="before.shown_text")
     new_answer = serializers.UUIDField(source="after.pk", default=None, allow_null=True)
-    after = serializers.CharField(
-        source="after.shown_text", default=None, allow_null=True
-    )
+    after = optional_text("after.shown_text")
     after_unsourced = serializers.BooleanField(
         source="after.is_unsourced",
         default=None,

@@ -11,6 +11,7 @@ from accounts.rest import (
     StrictFloatField,
     StrictIntegerField,
     StrictSerializer,
+    optional_text,
     username_field,
 )
 from kb.entries.values import TEXT_LIMIT
@@ -35,9 +36,7 @@ class ReviewSerializer(serializers.ModelSerializer[Review]):
     )
     knowledge_base = serializers.CharField(source="answer.knowledge_base.slug")
     round = serializers.IntegerField(help_text="2 of a second opinion.")
-    tag = serializers.CharField(
-        source="tag.slug", default=None, allow_null=True, help_text="Whose queue."
-    )
+    tag = optional_text("tag.slug", help_text="Whose queue.")
     assignee = username_field("assignee")
     locked_by = username_field("locked_by")
     completeness = serializers.IntegerField(allow_null=True, help_text=_GRADE_HELP)
@@ -157,12 +156,8 @@ class StratumSerializer(serializers.Serializer[Any]):
     outcome = serializers.CharField()
     gate = serializers.CharField()
     vote = serializers.CharField()
-    product_line = serializers.CharField(
-        source="product_line.slug", default=None, allow_null=True
-    )
-    line_of_business = serializers.CharField(
-        source="line_of_business.slug", default=None, allow_null=True
-    )
+    product_line = optional_text("product_line.slug")
+    line_of_business = optional_text("line_of_business.slug")
     period = serializers.DateField(allow_null=True)
     population = serializers.IntegerField()
     drawn = serializers.IntegerField()
