@@ -18,6 +18,15 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin
 from unfold.paginator import InfinitePaginator
+from unfold.widgets import (
+    UnfoldAdminFileFieldWidget,
+    UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminSelectMultipleWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminSingleDateWidget,
+    UnfoldAdminTextInputWidget,
+    UnfoldBooleanSwitchWidget,
+)
 
 from accounts.exceptions import NescioError
 from accounts.roles import Role, caller, has_role
@@ -292,6 +301,36 @@ class QueueFormAdmin(QueueAdmin):
     ) -> None:
         form.write()
         obj.refresh_from_db()
+
+
+# By the widgets that Django gives to fields.
+_WIDGETS: Mapping[type[forms.Widget], type[forms.Widget]] = {
+    forms.CheckboxInput: UnfoldBooleanSwitchWidget,
+    forms.ClearableFileInput: UnfoldAdminFileFieldWidget,
+    forms.DateInput: UnfoldAdminSingleDateWidget,
+    forms.NumberInput: UnfoldAdminIntegerFieldWidget,
+    forms.Select: UnfoldAdminSelectWidget,
+    forms.SelectMultiple: UnfoldAdminSelectMultipleWidget,
+    forms.TextInput: UnfoldAdminTextInputWidget,
+}
+
+
+def style(form: forms.BaseForm) -> None:
+    """Give fields without a widget of their own the look that the admin's have."""
+    for field in form.fields.values():
+        kind = _WIDGETS.get(type(field.widget))
+        if kind is not None:
+            widget: Any = kind({**field.widget.attrs})
+            widget.is_required = field.required
+            if isinstance(field, forms.ChoiceField | forms.ModelChoiceField):
+                widget.choices = field.choices
+            field.widget = widget
+
+
+class StyledForm(forms.Form):
+    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
+        super().__init__(*arguments, **options)
+        style(self)
 
 
 def written(form: forms.Form, write: Callable[[], object]) -> bool:

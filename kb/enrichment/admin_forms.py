@@ -7,14 +7,9 @@ from django import forms
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from unfold.widgets import (
-    UnfoldAdminIntegerFieldWidget,
-    UnfoldAdminRadioSelectWidget,
-    UnfoldAdminSelectWidget,
-    UnfoldAdminTextareaWidget,
-    UnfoldAdminTextInputWidget,
-)
+from unfold.widgets import UnfoldAdminRadioSelectWidget, UnfoldAdminTextareaWidget
 
+from accounts.admin_parts import StyledForm, style
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
 from kb.enrichment.background import make_plan
@@ -60,7 +55,6 @@ class DecisionForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscripta
         label="Reason",
         max_length=REASON_LIMIT,
         required=False,
-        widget=UnfoldAdminTextInputWidget,
     )
 
     class Meta:
@@ -69,6 +63,7 @@ class DecisionForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscripta
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401  # as forms are made
         super().__init__(*args, **kwargs)
+        style(self)
         if "text" in self.fields:
             self.fields["text"].initial = self.instance.sentence
 
@@ -95,13 +90,10 @@ class DecisionForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscripta
         )
 
 
-class EnrichmentForm(forms.Form):
-    knowledge_base = forms.ModelChoiceField(
-        KnowledgeBase.objects.order_by("name"), widget=UnfoldAdminSelectWidget
-    )
+class EnrichmentForm(StyledForm):
+    knowledge_base = forms.ModelChoiceField(KnowledgeBase.objects.order_by("name"))
     audience = forms.ModelChoiceField(
         Audience.objects.none(),
-        widget=UnfoldAdminSelectWidget,
         help_text="Who may see what is proposed.",
     )
     seeds = forms.CharField(
@@ -113,7 +105,6 @@ class EnrichmentForm(forms.Form):
         min_value=0,
         max_value=MAX_PER_SEED,
         initial=3,
-        widget=UnfoldAdminIntegerFieldWidget,
         help_text="0 answers the seeds themselves.",
     )
     count = forms.IntegerField(
@@ -121,7 +112,6 @@ class EnrichmentForm(forms.Form):
         min_value=1,
         max_value=MAX_PROPOSALS,
         initial=100,
-        widget=UnfoldAdminIntegerFieldWidget,
     )
 
     plan: Plan

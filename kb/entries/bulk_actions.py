@@ -13,12 +13,8 @@ from django.template.response import TemplateResponse
 from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
 from unfold.admin import ModelAdmin
-from unfold.widgets import (
-    UnfoldAdminIntegerFieldWidget,
-    UnfoldAdminSelectWidget,
-    UnfoldAdminTextInputWidget,
-)
 
+from accounts.admin_parts import style
 from accounts.exceptions import NescioError
 from accounts.roles import Role, caller, has_role
 from kb.audiences.models import Audience
@@ -93,7 +89,6 @@ class BulkForm(forms.Form):
     reason = forms.CharField(
         max_length=REASON_LIMIT,
         required=False,
-        widget=UnfoldAdminTextInputWidget,
         help_text="Kept with the revision of each entry.",
     )
 
@@ -102,6 +97,7 @@ class BulkForm(forms.Form):
         field = _value_field(action, user)
         if field is not None:
             self.fields = {"value": field, **self.fields}
+        style(self)
 
     def change(self, action: Action) -> BulkChange:
         value = self.cleaned_data.get("value")
@@ -122,7 +118,6 @@ def _value_field(action: Action, user: User) -> forms.Field | None:
         return forms.IntegerField(
             required=False,
             label="Review interval in days",
-            widget=UnfoldAdminIntegerFieldWidget,
             help_text="Empty: that of the knowledge base.",
         )
     return None
@@ -134,7 +129,6 @@ def _choice(rows: QuerySet[Any], label: str, *, empty: str = "") -> forms.Field:
         required=not empty,
         label=label,
         empty_label=empty or "---------",
-        widget=UnfoldAdminSelectWidget,
     )
 
 

@@ -12,14 +12,9 @@ from django.urls import URLPattern, path, reverse
 from django.utils.datastructures import MultiValueDict
 from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
-from unfold.widgets import (
-    UnfoldAdminFileFieldWidget,
-    UnfoldAdminSelectWidget,
-    UnfoldAdminTextInputWidget,
-    UnfoldBooleanSwitchWidget,
-)
+from unfold.widgets import UnfoldAdminFileFieldWidget
 
-from accounts.admin_parts import confirmed, form_page
+from accounts.admin_parts import StyledForm, confirmed, form_page
 from accounts.exceptions import NescioError
 from accounts.roles import caller
 from jobs.models import Job
@@ -41,47 +36,39 @@ _COLOURS = {
 _REFRESH_SECONDS = "3"
 
 
-class ImportForm(forms.Form):
+class ImportForm(StyledForm):
     file = forms.FileField(
         widget=UnfoldAdminFileFieldWidget(attrs={"accept": ",".join(SUFFIXES)}),
         help_text="CSV, TSV, JSON Lines, Markdown, HTML, plain text, PDF or DOCX.",
     )
-    knowledge_base = forms.ModelChoiceField(
-        KnowledgeBase.objects.order_by("name"), widget=UnfoldAdminSelectWidget
-    )
+    knowledge_base = forms.ModelChoiceField(KnowledgeBase.objects.order_by("name"))
     audience = forms.ModelChoiceField(
         Audience.objects.none(),
-        widget=UnfoldAdminSelectWidget,
         help_text="Who may see its entries.",
     )
     title = forms.CharField(
         required=False,
         max_length=TITLE_LIMIT,
-        widget=UnfoldAdminTextInputWidget,
         help_text="Of the document; empty takes its own.",
     )
     source = forms.CharField(
         required=False,
         max_length=SOURCE_LIMIT,
-        widget=UnfoldAdminTextInputWidget,
         help_text="Names the document for later versions; empty takes the file's name.",
     )
     product_line = forms.ModelChoiceField(
         Tag.objects.product_lines(),
         required=False,
         empty_label="none",
-        widget=UnfoldAdminSelectWidget,
         help_text="Of new entries; their questions go to its experts for review.",
     )
     line_of_business = forms.ModelChoiceField(
         Tag.objects.lines_of_business(),
         required=False,
         empty_label="none",
-        widget=UnfoldAdminSelectWidget,
     )
     verify = forms.BooleanField(
         required=False,
-        widget=UnfoldBooleanSwitchWidget,
         help_text="You verify all that it says; otherwise it goes to review.",
     )
 

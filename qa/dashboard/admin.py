@@ -9,8 +9,8 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from unfold.widgets import UnfoldAdminSelectWidget
 
+from accounts.admin_parts import StyledForm
 from accounts.roles import caller
 from kb.documents.models import KnowledgeBase
 from kb.tags.models import Tag
@@ -49,11 +49,10 @@ def _slug_field(rows: QuerySet[Any]) -> forms.ModelChoiceField:  # type: ignore[
         to_field_name="slug",
         required=False,
         empty_label="all",
-        widget=UnfoldAdminSelectWidget,
     )
 
 
-class ScopeForm(forms.Form):
+class ScopeForm(StyledForm):
     days = forms.TypedChoiceField(
         label="Last",
         choices=PERIODS,
@@ -61,7 +60,6 @@ class ScopeForm(forms.Form):
         required=False,
         empty_value=None,
         initial=_DEFAULT_DAYS,
-        widget=UnfoldAdminSelectWidget,
     )
     knowledge_base = _slug_field(KnowledgeBase.objects.order_by("name"))
     tag = _slug_field(Tag.objects.all())

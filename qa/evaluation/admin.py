@@ -13,14 +13,15 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.decorators import action, display
-from unfold.widgets import (
-    UnfoldAdminIntegerFieldWidget,
-    UnfoldAdminSelectWidget,
-    UnfoldAdminTextInputWidget,
-    UnfoldBooleanSwitchWidget,
-)
 
-from accounts.admin_parts import ReadOnlyAdmin, form_page, images, table, tell_of_job
+from accounts.admin_parts import (
+    ReadOnlyAdmin,
+    StyledForm,
+    form_page,
+    images,
+    table,
+    tell_of_job,
+)
 from accounts.exceptions import NescioError
 from accounts.roles import caller
 from jobs.services import enqueue
@@ -33,34 +34,29 @@ from qa.evaluation.suites.registry import suites
 from qa.exceptions import EvaluationDataError
 
 
-class EvaluationForm(forms.Form):
-    suite = forms.ChoiceField(widget=UnfoldAdminSelectWidget)
+class EvaluationForm(StyledForm):
+    suite = forms.ChoiceField()
     data_set = forms.CharField(
         required=False,
-        widget=UnfoldAdminTextInputWidget,
         help_text="A file or directory below NESCIO_EVALUATION_DATA; empty for all of it.",
     )
     limit = forms.IntegerField(
         required=False,
         min_value=1,
-        widget=UnfoldAdminIntegerFieldWidget,
         help_text="A seeded sample of so many questions; empty for all.",
     )
     knowledge_base = forms.ModelChoiceField(
         KnowledgeBase.objects.order_by("name"),
         required=False,
         to_field_name="slug",
-        widget=UnfoldAdminSelectWidget,
         help_text="For suites that are asked against a knowledge base that is there.",
     )
     policy = forms.CharField(
         required=False,
-        widget=UnfoldAdminTextInputWidget,
         help_text="NAME:VERSION; empty for the one that is active.",
     )
     shadow = forms.BooleanField(
         required=False,
-        widget=UnfoldBooleanSwitchWidget,
         help_text="Let all gates measure and none refuse: one run for every ablation.",
     )
 

@@ -2,15 +2,9 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.contrib.auth.models import User
-from unfold.widgets import (
-    UnfoldAdminIntegerFieldWidget,
-    UnfoldAdminRadioSelectWidget,
-    UnfoldAdminSelectWidget,
-    UnfoldAdminTextareaWidget,
-    UnfoldAdminTextInputWidget,
-    UnfoldBooleanSwitchWidget,
-)
+from unfold.widgets import UnfoldAdminRadioSelectWidget, UnfoldAdminTextareaWidget
 
+from accounts.admin_parts import style
 from accounts.roles import Role, has_role
 from kb.audiences.models import Audience
 from kb.interface.admin import ServiceForm
@@ -29,18 +23,17 @@ class ExpertForm(ServiceForm):
     audience = forms.ModelChoiceField(
         Audience.objects.none(),
         required=False,
-        widget=UnfoldAdminSelectWidget,
         help_text="Who may see the entry.",
     )
     verify = forms.BooleanField(
         label="Verify now",
         required=False,
-        widget=UnfoldBooleanSwitchWidget,
         help_text="For curators; those who asked get the answer and a notice.",
     )
 
     def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
         super().__init__(*arguments, **options)
+        style(self)
         audience = self.fields["audience"]
         if isinstance(audience, forms.ModelChoiceField):
             audience.queryset = Audience.objects.visible_to(self.user)
@@ -76,7 +69,6 @@ class GapForm(ExpertForm):
         label="Question",
         max_length=TEXT_LIMIT,
         required=False,
-        widget=UnfoldAdminTextInputWidget,
         help_text="As the entry puts it.",
     )
     said = forms.CharField(
@@ -92,7 +84,6 @@ class GapForm(ExpertForm):
         required=False,
         min_value=1,
         max_value=2**63 - 1,
-        widget=UnfoldAdminIntegerFieldWidget,
         help_text="One of the nearest below, or any other that you may see.",
     )
 
@@ -159,7 +150,6 @@ class ReplyForm(ExpertForm):
         label="Keep the answer as an entry",
         required=False,
         initial=True,
-        widget=UnfoldBooleanSwitchWidget,
         help_text="Question and answer, word for word; it waits for review.",
     )
 

@@ -13,14 +13,8 @@ from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.safestring import SafeString
 from unfold.decorators import action
-from unfold.widgets import (
-    UnfoldAdminDecimalFieldWidget,
-    UnfoldAdminIntegerFieldWidget,
-    UnfoldAdminSelectWidget,
-    UnfoldAdminSingleDateWidget,
-)
 
-from accounts.admin_parts import ReadOnlyAdmin, form_page, table, written
+from accounts.admin_parts import ReadOnlyAdmin, StyledForm, form_page, table, written
 from accounts.roles import caller
 from kb.documents.models import KnowledgeBase
 from qa.reviews.models import Review
@@ -30,32 +24,22 @@ from qa.reviews.sampling import SampleOrder, enqueue_draw
 _WINDOW = timedelta(days=7)
 
 
-class SampleForm(forms.Form):
-    knowledge_base = forms.ModelChoiceField(
-        KnowledgeBase.objects.order_by("name"), widget=UnfoldAdminSelectWidget
-    )
+class SampleForm(StyledForm):
+    knowledge_base = forms.ModelChoiceField(KnowledgeBase.objects.order_by("name"))
     hours = forms.FloatField(
-        widget=UnfoldAdminDecimalFieldWidget,
         help_text="Hours that the experts have for it.",
     )
-    minutes_a_review = forms.FloatField(
-        widget=UnfoldAdminDecimalFieldWidget, help_text="Minutes that a review takes."
-    )
+    minutes_a_review = forms.FloatField(help_text="Minutes that a review takes.")
     second_share = forms.FloatField(
         label="Share that is judged twice",
-        widget=UnfoldAdminDecimalFieldWidget,
         help_text="0 to 1; shows how far experts agree.",
     )
-    since = forms.DateField(
-        label="From", widget=UnfoldAdminSingleDateWidget, help_text="The first day."
-    )
+    since = forms.DateField(label="From", help_text="The first day.")
     until = forms.DateField(
         label="Until",
-        widget=UnfoldAdminSingleDateWidget,
         help_text="The last day; today counts up to now.",
     )
     seed = forms.IntegerField(
-        widget=UnfoldAdminIntegerFieldWidget,
         help_text="The same seed draws the same answers.",
     )
 

@@ -12,16 +12,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path
 from unfold.decorators import action
-from unfold.widgets import (
-    UnfoldAdminFileFieldWidget,
-    UnfoldAdminIntegerFieldWidget,
-    UnfoldAdminSelectMultipleWidget,
-    UnfoldAdminSelectWidget,
-    UnfoldAdminTextInputWidget,
-    UnfoldBooleanSwitchWidget,
-)
 
-from accounts.admin_parts import ReadOnlyAdmin, form_page, tell_of_job
+from accounts.admin_parts import ReadOnlyAdmin, StyledForm, form_page, tell_of_job
 from accounts.exceptions import NescioError
 from jobs.services import enqueue
 from probes.cards import CARD, MAX_CARD_BYTES, MAX_WEIGHTS_BYTES, ProbeFiles, ProbeKind
@@ -38,23 +30,20 @@ _KINDS = (
 )
 
 
-class TrainingForm(forms.Form):
-    kind = forms.ChoiceField(choices=_KINDS, widget=UnfoldAdminSelectWidget)
+class TrainingForm(StyledForm):
+    kind = forms.ChoiceField(choices=_KINDS)
     runs = forms.ModelMultipleChoiceField(
         EvaluationRun.objects.filter(state=EvaluationRun.State.FINISHED),
-        widget=UnfoldAdminSelectMultipleWidget,
         help_text="Finished evaluations whose answers are taken; run them in shadow, so "
         "that every question has a draft.",
     )
     any_model = forms.BooleanField(
         required=False,
-        widget=UnfoldBooleanSwitchWidget,
         help_text="Take runs that another language model answered, too.",
     )
     layer = forms.IntegerField(
         required=False,
         min_value=0,
-        widget=UnfoldAdminIntegerFieldWidget,
         help_text="0-based block; empty for the middle one. A joint probe needs none.",
     )
     part = forms.ChoiceField(
@@ -62,7 +51,6 @@ class TrainingForm(forms.Form):
             ("block", "the block's output"),
             ("ffn", "inside its feed-forward part"),
         ),
-        widget=UnfoldAdminSelectWidget,
     )
     network = forms.ChoiceField(
         required=False,
@@ -72,20 +60,12 @@ class TrainingForm(forms.Form):
             ("linear", "linear"),
             ("mlp", "one hidden layer"),
         ),
-        widget=UnfoldAdminSelectWidget,
     )
-    folds = forms.IntegerField(
-        initial=5, min_value=2, max_value=20, widget=UnfoldAdminIntegerFieldWidget
-    )
-    seed = forms.IntegerField(
-        initial=0, min_value=0, widget=UnfoldAdminIntegerFieldWidget
-    )
-    note = forms.CharField(
-        required=False, max_length=300, widget=UnfoldAdminTextInputWidget
-    )
+    folds = forms.IntegerField(initial=5, min_value=2, max_value=20)
+    seed = forms.IntegerField(initial=0, min_value=0)
+    note = forms.CharField(required=False, max_length=300)
     promote = forms.BooleanField(
         required=False,
-        widget=UnfoldBooleanSwitchWidget,
         help_text="Activate the probe at once, whatever its quality.",
     )
 
@@ -96,17 +76,12 @@ class TrainingForm(forms.Form):
         return {name: value for name, value in said.items() if value != ""}
 
 
-class UploadForm(forms.Form):
-    card = forms.FileField(
-        widget=UnfoldAdminFileFieldWidget, help_text="probe.json, as it was exported."
-    )
+class UploadForm(StyledForm):
+    card = forms.FileField(help_text="probe.json, as it was exported.")
     weights = forms.FileField(
-        widget=UnfoldAdminFileFieldWidget,
         help_text="probe.safetensors, or weights.json of a joint probe.",
     )
-    note = forms.CharField(
-        required=False, max_length=300, widget=UnfoldAdminTextInputWidget
-    )
+    note = forms.CharField(required=False, max_length=300)
 
     def clean_card(self) -> bytes:
         return self._read("card", MAX_CARD_BYTES)
