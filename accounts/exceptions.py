@@ -40,12 +40,6 @@ class UnavailableError(NescioError):
     status = 503
 
 
-class InvalidAccountError(NescioError):
-    """A user can't be made like this."""
-
-    code = "invalid_account"
-
-
 class InvalidCredentialsError(NescioError):
     """No active user has this name and password."""
 

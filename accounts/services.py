@@ -1,21 +1,14 @@
-"""Writes: users with a role, and their tokens."""
+"""Writes: the tokens of users."""
 
 import uuid
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from django.contrib.auth import authenticate
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group, User
-from django.contrib.auth.password_validation import validate_password
-from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.http import HttpRequest
 
-from accounts.exceptions import (
-    InvalidAccountError,
-    InvalidCredentialsError,
-    TokenNotFoundError,
-)
+from accounts.exceptions import InvalidCredentialsError, TokenNotFoundError
 from accounts.models import ApiToken
 from accounts.roles import Role, has_role
 
@@ -60,33 +53,3 @@ def revoke_token(*, token_id: uuid.UUID, by: AbstractBaseUser | AnonymousUser) -
     deleted, _ = tokens.delete()
     if not deleted:
         raise TokenNotFoundError(f"There is no token {token_id} of yours.")
-
-
-def create_user(
-    *, username: str, role: Role, password: str | None = None, email: str = ""
-) -> User:
-    """Make a user with a role; without a password they can only use tokens."""
-    user = User(username=username, email=email)
-    try:
-        if password is not None:
-            validate_password(password, user)
-        user.set_password(password)
-        user.full_clean()
-    except ValidationError as error:
-        raise InvalidAccountError(
-            f"User {username!r} can't be made: {' '.join(error.messages)}"
-        ) from error
-    with transaction.atomic():
-        user.save()
-        set_role(user, role=role)
-    return user
-
-
-def set_role(user: User, *, role: Role) -> None:
-    """Give `user` this role in place of any other; all but agent may open the admin."""
-    names = [each.value for each in Role]
-    with transaction.atomic():
-        user.groups.remove(*user.groups.filter(name__in=names))
-        user.groups.add(Group.objects.get(name=role.value))
-        user.is_staff = user.is_superuser or role != Role.AGENT
-        user.save(update_fields=["is_staff"])

@@ -11,7 +11,6 @@ from django.contrib.auth.models import Group, User
 from django.db import connection
 
 from accounts.roles import Role
-from accounts.services import create_user
 from benchmarks.loop_page_list import PASSWORD
 from benchmarks.loop_sql import STATEMENTS
 from kb.entries.services import create_entries
@@ -97,7 +96,7 @@ def fill(answers: int) -> Readers:
     policies = [ensure_default_policy(base) for base in bases]
     for policy in policies:
         _certify(policy)
-    askers = [create_user(username=f"asker{n}", role=Role.AGENT).pk for n in range(39)]
+    askers = [_user(f"asker{n}", Role.AGENT).pk for n in range(39)]
     values: dict[str, Any] = {
         "answers": answers,
         "days": DAYS,
@@ -127,9 +126,17 @@ def fill(answers: int) -> Readers:
 
 
 def _readers() -> Readers:
-    reviewer = create_user(username="reviewer", role=Role.ADMIN, password=PASSWORD)
-    agent = create_user(username="agent", role=Role.AGENT, password=PASSWORD)
-    return Readers(reviewer, agent)
+    return Readers(
+        _user("reviewer", Role.ADMIN, PASSWORD), _user("agent", Role.AGENT, PASSWORD)
+    )
+
+
+def _user(username: str, role: Role, password: str | None = None) -> User:
+    user = User.objects.create_user(username, password=password)
+    user.groups.add(Group.objects.get(name=role.value))
+    user.is_staff = role != Role.AGENT
+    user.save(update_fields=["is_staff"])
+    return user
 
 
 def _tags(facet: Tag.Facet, count: int, expert: User) -> list[int]:

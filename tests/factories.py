@@ -29,6 +29,14 @@ def make_user(
     return user
 
 
+def set_role(user: User, *, role: Role) -> None:
+    """Give `user` this role in place of any other; all but agent may open the admin."""
+    user.groups.remove(*user.groups.filter(name__in=[each.value for each in Role]))
+    user.groups.add(Group.objects.get(name=role.value))
+    user.is_staff = user.is_superuser or role != Role.AGENT
+    user.save(update_fields=["is_staff"])
+
+
 def make_knowledge_base(slug: str = "cards", *, language: str = "en") -> KnowledgeBase:
     """Return the knowledge base `slug`, made on first use."""
     return KnowledgeBase.objects.get_or_create(

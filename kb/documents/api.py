@@ -148,10 +148,6 @@ class DocumentFilter(django_filters.FilterSet):
         label="A part of the title.",
     )
 
-    class Meta:
-        model = Document
-        fields: list[str] = []
-
 
 @extend_schema_view(
     list=extend_schema(operation_id="documents_list", summary="List documents")

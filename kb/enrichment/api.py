@@ -138,10 +138,6 @@ class ProposalFilter(django_filters.FilterSet):
         choices=Proposal.State.choices, label="May be given more than once."
     )
 
-    class Meta:
-        model = Proposal
-        fields: list[str] = []
-
 
 @extend_schema_view(
     list=extend_schema(operation_id="proposals_list", summary="List proposals"),

@@ -39,10 +39,6 @@ class EntryFilter(django_filters.FilterSet):
         label='Words of question and text, by stem; "..." a phrase, -word without it.',
     )
 
-    class Meta:
-        model = Entry
-        fields: list[str] = []
-
     def filter_expired(
         self, queryset: EntryQuerySet, _name: str, value: bool
     ) -> EntryQuerySet:

@@ -232,10 +232,6 @@ class ConflictFilter(django_filters.FilterSet):
     )
     entry = _EntryFilter(method="filter_entry")
 
-    class Meta:
-        model = Conflict
-        fields: list[str] = []
-
     def filter_entry(
         self, queryset: ConflictQuerySet, _name: str, value: Entry
     ) -> ConflictQuerySet:

@@ -6,8 +6,8 @@ from django.urls import reverse
 
 from accounts.models import ApiToken
 from accounts.roles import Role
-from accounts.services import create_token, set_role
-from tests.factories import make_user
+from accounts.services import create_token
+from tests.factories import make_user, set_role
 
 pytestmark = pytest.mark.django_db
 

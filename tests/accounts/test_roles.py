@@ -1,10 +1,8 @@
 import pytest
-from django.contrib.auth.models import AnonymousUser, Group, User
+from django.contrib.auth.models import AnonymousUser, Group
 from django.core.management import call_command
 
-from accounts.exceptions import InvalidAccountError
 from accounts.roles import Role, has_role
-from accounts.services import create_user, set_role
 from tests.factories import make_user
 
 RANKED = [Role.AGENT, Role.SME, Role.CURATOR, Role.ADMIN]
@@ -60,37 +58,3 @@ def test_migrating_again_adds_what_is_missing_and_keeps_what_was_granted(db):
     after = set(curator.permissions.values_list("codename", flat=True))
     assert after == before | {"view_user"}
     assert Group.objects.filter(name__in=[role.value for role in Role]).count() == 4
-
-
-def test_a_new_role_replaces_the_old_and_leaves_other_groups(db):
-    user = make_user(Role.AGENT, groups=["fraud"])
-
-    set_role(user, role=Role.CURATOR)
-
-    assert {group.name for group in user.groups.all()} == {"fraud", "curator"}
-    assert user.is_staff
-
-
-def test_an_agent_may_not_open_the_admin(db):
-    user = create_user(username="agnes", role=Role.AGENT)
-
-    assert not user.is_staff
-    assert not user.has_usable_password()
-
-
-@pytest.mark.parametrize(
-    ("username", "password"),
-    [("agnes", "short"), ("agnes", "password123"), ("a b", None)],
-)
-def test_a_bad_account_is_refused_whole(db, username, password):
-    with pytest.raises(InvalidAccountError):
-        create_user(username=username, role=Role.AGENT, password=password)
-
-    assert not User.objects.exists()
-
-
-def test_a_taken_name_is_refused(db):
-    create_user(username="agnes", role=Role.AGENT)
-
-    with pytest.raises(InvalidAccountError, match="agnes"):
-        create_user(username="agnes", role=Role.SME)

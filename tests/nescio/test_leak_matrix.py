@@ -23,7 +23,7 @@ from django.utils.http import urlencode
 
 from accounts.acting import as_owner
 from accounts.roles import Role
-from accounts.services import create_token, set_role
+from accounts.services import create_token
 from kb.entries.services import edit_entry
 from kb.models import Conflict, Document, Entry, Import, Proposal, Section
 from qa.models import Escalation, Gap, Review
@@ -34,6 +34,7 @@ from tests.factories import (
     make_entry,
     make_knowledge_base,
     make_user,
+    set_role,
 )
 from tests.nescio.leak_table import ROLES, Asked, cells
 from tests.nescio.routes import filled, routes

@@ -133,11 +133,6 @@ def least_aurc(wrong: Sequence[bool]) -> float:
     return float(((shown - (total - bad)) / shown).sum() / total)
 
 
-def excess_aurc(scores: Scores, wrong: Sequence[bool]) -> float:
-    """Return E-AURC: AURC above the oracle's, in [0, 1); lower is better."""
-    return max(0.0, aurc(scores, wrong) - least_aurc(wrong))
-
-
 def auroc(scores: Scores, wrong: Sequence[bool]) -> float | None:
     """Return how well a score tells right from wrong, in [0, 1]; 0.5 is chance.
 

@@ -30,14 +30,6 @@ from qa.policies.services import active_policy
 from .options import SuiteOptions, digest_of, find_file, misread, refuse_others
 
 
-def precision_at(ranked: Sequence[str], relevant: Collection[str], k: int) -> float:
-    """Return the relevant share of the first k, or of fewer that are ranked."""
-    _check(ranked, relevant, k)
-    if not ranked:
-        raise ValueError("nothing is ranked")
-    return len(set(ranked[:k]) & set(relevant)) / min(k, len(ranked))
-
-
 def recall_at(ranked: Sequence[str], relevant: Collection[str], k: int) -> float:
     _check(ranked, relevant, k)
     return len(set(ranked[:k]) & set(relevant)) / len(set(relevant))

@@ -1,6 +1,6 @@
 """How well orders of notes put first what helps, question by question."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -8,11 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qa.evaluation.metrics.intervals import Difference, differences, mean
-from qa.evaluation.suites.scifact import precision_at, recall_at, reciprocal_rank
+from qa.evaluation.suites.scifact import recall_at, reciprocal_rank
 
 PLACES: Final = (1, 3, 5)
 
 _Measure = Callable[[Sequence[str], Sequence[str], int], float]
+
+
+def precision_at(ranked: Sequence[str], relevant: Collection[str], k: int) -> float:
+    """Return the relevant share of the first k, or of fewer that are ranked."""
+    if not ranked:
+        raise ValueError("nothing is ranked")
+    return len(set(ranked[:k]) & set(relevant)) / min(k, len(ranked))
 
 
 def _reciprocal(ranked: Sequence[str], relevant: Sequence[str], k: int) -> float:

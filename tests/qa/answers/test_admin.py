@@ -4,11 +4,16 @@ import pytest
 from django.urls import reverse
 
 from accounts.roles import Role
-from accounts.services import set_role
 from jobs.models import Job
 from qa.models import Answer, Policy, RefusalWording, Vote
 from qa.policies.services import ensure_default_policy
-from tests.factories import make_document, make_entry, make_knowledge_base, make_user
+from tests.factories import (
+    make_document,
+    make_entry,
+    make_knowledge_base,
+    make_user,
+    set_role,
+)
 from tests.qa.answer_rows import make_answer
 
 pytestmark = pytest.mark.django_db

@@ -6,10 +6,15 @@ from django.urls import reverse
 
 from accounts.acting import acting_for
 from accounts.roles import Role
-from accounts.services import set_role
 from kb.models import Revision
 from qa.models import Answer
-from tests.factories import make_audience, make_document, make_entry, make_user
+from tests.factories import (
+    make_audience,
+    make_document,
+    make_entry,
+    make_user,
+    set_role,
+)
 from tests.qa.answer_rows import make_answer
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]

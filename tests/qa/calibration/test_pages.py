@@ -8,11 +8,10 @@ from django.test import Client
 from django.urls import reverse
 
 from accounts.roles import Role
-from accounts.services import set_role
 from qa.evaluation.cases import LabelledAnswer
 from qa.models import Certificate, DriftReading, Policy, PolicyActivation
 from qa.policies.services import activate, new_version
-from tests.factories import make_knowledge_base, make_user
+from tests.factories import make_knowledge_base, make_user, set_role
 from tests.qa.evaluated import (
     kept_from_the_model,
     labelled,

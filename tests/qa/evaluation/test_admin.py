@@ -4,11 +4,10 @@ import pytest
 from django.urls import reverse
 
 from accounts.roles import Role
-from accounts.services import set_role
 from jobs.models import Job
 from qa.evaluation.runs import begin, finish, go_on
 from qa.evaluation.suites.registry import open_suite
-from tests.factories import make_user
+from tests.factories import make_user, set_role
 from tests.qa.evaluation import data_sets
 
 pytestmark = pytest.mark.django_db

@@ -8,13 +8,12 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from accounts.roles import Role
-from accounts.services import set_role
 from jobs.run import run_job
 from jobs.services import enqueue
 from qa.gaps import finding as gap_finding
 from qa.models import Gap, Repeat
 from qa.votes.services import vote
-from tests.factories import make_audience, make_entry, make_user
+from tests.factories import make_audience, make_entry, make_user, set_role
 from tests.qa.answer_rows import make_answer
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]

@@ -9,12 +9,11 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
 from accounts.roles import Role
-from accounts.services import set_role
 from jobs.models import Job
 from probes.cards import MAX_CARD_BYTES, ProbeFiles
 from probes.models import Probe, ProbeChange
 from probes.services import promote, register
-from tests.factories import make_user
+from tests.factories import make_user, set_role
 from tests.probes.direction_files import direction_probe_files, made_directions
 from tests.probes.probe_files import activation_files, joint_probe_files
 from tests.qa.evaluated import make_run

@@ -7,12 +7,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.metrics import ndcg_score
 
-from qa.evaluation.suites.scifact import (
-    ndcg_at,
-    precision_at,
-    recall_at,
-    reciprocal_rank,
-)
+from qa.evaluation.suites.scifact import ndcg_at, recall_at, reciprocal_rank
+from studies.cbdr.reranker.ranking import precision_at
 
 _gains = st.lists(st.integers(0, 3), min_size=2, max_size=12)
 

@@ -10,7 +10,6 @@ from qa.evaluation.metrics.selective import (
     aurc,
     auroc,
     average_precision,
-    excess_aurc,
     least_aurc,
     precision_recall,
     rank,
@@ -53,7 +52,6 @@ def test_the_area_is_the_one_summed_by_hand():
     assert aurc(scores, wrong) == pytest.approx((0 + 1 / 3 + 1 / 3 + 1 / 2) / 4)
     # The oracle shows the two right ones first: risks 0, 0, 1/3, 2/4.
     assert least_aurc(wrong) == pytest.approx((1 / 3 + 1 / 2) / 4)
-    assert excess_aurc(scores, wrong) == pytest.approx((1 / 3) / 4)
 
 
 def test_no_coverage_has_a_low_risk_where_the_most_trusted_is_wrong():
@@ -145,7 +143,6 @@ def test_areas_stay_in_their_bounds(answers):
     curve = risk_coverage(scores, wrong)
 
     assert least_aurc(wrong) - 1e-12 <= aurc(scores, wrong) <= 1
-    assert 0 <= excess_aurc(scores, wrong) < 1
     assert all(0 <= risk <= 1 for risk in curve.risk)
     assert curve.coverage[-1] == 1
     assert curve.risk[-1] == pytest.approx(sum(wrong) / len(wrong))
