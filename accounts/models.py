@@ -1,11 +1,12 @@
 import uuid
-from typing import Self
+from typing import Any, Self, TypeVar
 
-from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.db import models
 from django.db.models.functions import Now
 from knox.models import AbstractAuthToken, AuthTokenManager
+
+_Row = TypeVar("_Row", bound=models.Model)
 
 
 class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
@@ -45,11 +46,21 @@ def optional_user(
     related_name: str, help_text: str = "", *, blank: bool = False
 ) -> "models.ForeignKey[User | None, User | None]":
     """Return a field for a user who may be deleted, whom the row outlives."""
+    return optional_row(User, related_name, help_text, blank=blank)
+
+
+def optional_row(
+    model: type[_Row],
+    related_name: str,
+    help_text: str = "",
+    **options: Any,  # noqa: ANN401  # those of a ForeignKey
+) -> "models.ForeignKey[_Row | None, _Row | None]":
+    """Return a field for a row that may be deleted, which the field's own row outlives."""
     return models.ForeignKey(
-        settings.AUTH_USER_MODEL,
+        model,
         on_delete=models.SET_NULL,
         null=True,
-        blank=blank,
         related_name=related_name,
         help_text=help_text,
+        **options,
     )

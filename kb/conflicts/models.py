@@ -4,7 +4,7 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
 
-from accounts.models import optional_user
+from accounts.models import optional_row, optional_user
 from kb.audiences.models import Audience
 from kb.entries.models import Entry
 
@@ -69,13 +69,11 @@ class Conflict(models.Model):
         max_length=100, help_text="Version of the judging model or weights."
     )
     state = models.CharField(max_length=10, choices=State.choices, default=State.OPEN)
-    kept = models.ForeignKey(
+    kept = optional_row(
         Entry,
-        on_delete=models.SET_NULL,
-        null=True,
+        "+",
+        "The entry that a merge kept or an override declared right.",
         blank=True,
-        related_name="+",
-        help_text="The entry that a merge kept or an override declared right.",
     )
     resolved_by = optional_user("resolved_conflicts", blank=True)
     resolved_at = models.DateTimeField(null=True, blank=True)

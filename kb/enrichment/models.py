@@ -4,7 +4,7 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
 from django.db.models import Q
 
-from accounts.models import optional_user
+from accounts.models import optional_row, optional_user
 from jobs.models import Job
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
@@ -70,9 +70,7 @@ class Proposal(models.Model):
         blank=True,
         help_text="Entries that were nearest: pairs of id and distance, nearest first.",
     )
-    job = models.ForeignKey(
-        Job, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
-    )
+    job = optional_row(Job, "+", blank=True)
     state = models.CharField(
         max_length=8, choices=State.choices, default=State.PROPOSED
     )

@@ -9,11 +9,11 @@ from django.db import models
 from django.db.models import Case, GeneratedField, OuterRef, Q, Subquery, Value, When
 from django.db.models.functions import Coalesce
 
-from accounts.models import optional_user
+from accounts.models import optional_row, optional_user
 from kb.audiences.models import Audience
 from kb.documents.models import REVIEW_INTERVAL_LIMITS, Document, KnowledgeBase, Section
 from kb.entries.due import EXPIRY_NOTICE, Place, Reason
-from kb.tags.models import Tag
+from kb.tags.models import Tag, tag_of
 
 SAID_LIMIT = 120
 # As the column `search_vector` is made.
@@ -120,13 +120,7 @@ class Entry(models.Model):
         blank=True,
         related_name="entries",
     )
-    section = models.ForeignKey(
-        Section,
-        on_delete=models.SET_NULL,
-        null=True,
-        blank=True,
-        related_name="entries",
-    )
+    section = optional_row(Section, "entries", blank=True)
     place = models.CharField(
         max_length=200,
         blank=True,
@@ -173,22 +167,8 @@ class Entry(models.Model):
         null=True, blank=True, help_text="Never evidence from this moment on."
     )
     owner = optional_user("owned_entries", blank=True)
-    product_line = models.ForeignKey(
-        Tag,
-        on_delete=models.SET_NULL,
-        null=True,
-        blank=True,
-        related_name="entries_of_product_line",
-        limit_choices_to={"facet": Tag.Facet.PRODUCT_LINE},
-    )
-    line_of_business = models.ForeignKey(
-        Tag,
-        on_delete=models.SET_NULL,
-        null=True,
-        blank=True,
-        related_name="entries_of_line_of_business",
-        limit_choices_to={"facet": Tag.Facet.LINE_OF_BUSINESS},
-    )
+    product_line = tag_of(Tag.Facet.PRODUCT_LINE, "entries_of_product_line")
+    line_of_business = tag_of(Tag.Facet.LINE_OF_BUSINESS, "entries_of_line_of_business")
     verified_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         on_delete=models.PROTECT,

@@ -8,7 +8,7 @@ from django.db import models
 from accounts.models import optional_user
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
-from kb.tags.models import Tag
+from kb.tags.models import Tag, tag_of
 
 
 def import_storage() -> Storage:
@@ -60,23 +60,11 @@ class Import(models.Model):
         related_name="imports",
         help_text="The audience that new documents and entries get.",
     )
-    product_line = models.ForeignKey(
-        Tag,
-        on_delete=models.SET_NULL,
-        null=True,
-        blank=True,
-        related_name="+",
-        limit_choices_to={"facet": Tag.Facet.PRODUCT_LINE},
-        help_text="The product line that new entries get.",
+    product_line = tag_of(
+        Tag.Facet.PRODUCT_LINE, "+", "The product line that new entries get."
     )
-    line_of_business = models.ForeignKey(
-        Tag,
-        on_delete=models.SET_NULL,
-        null=True,
-        blank=True,
-        related_name="+",
-        limit_choices_to={"facet": Tag.Facet.LINE_OF_BUSINESS},
-        help_text="The line of business that new entries get.",
+    line_of_business = tag_of(
+        Tag.Facet.LINE_OF_BUSINESS, "+", "The line of business that new entries get."
     )
     file = models.FileField(upload_to="%Y/%m/", storage=import_storage, max_length=300)
     file_name = models.CharField(max_length=200)

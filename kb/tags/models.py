@@ -1,8 +1,10 @@
-from typing import Self
+from typing import Any, Self
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
+
+from accounts.models import optional_row
 
 
 class TagQuerySet(models.QuerySet["Tag"]):
@@ -46,3 +48,16 @@ class Tag(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+def tag_of(
+    facet: Tag.Facet,
+    related_name: str,
+    help_text: str = "",
+    **options: Any,  # noqa: ANN401  # those of a ForeignKey
+) -> "models.ForeignKey[Tag | None, Tag | None]":
+    """Return a field for at most one tag of a facet."""
+    only = {"facet": facet}
+    return optional_row(
+        Tag, related_name, help_text, blank=True, limit_choices_to=only, **options
+    )

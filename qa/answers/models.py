@@ -24,7 +24,7 @@ from accounts.models import optional_user
 from accounts.roles import Role, has_role
 from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry, Revision
-from kb.tags.models import Tag
+from kb.tags.models import Tag, tag_of
 from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.values import Calibration
 from qa.policies.models import Policy
@@ -215,23 +215,15 @@ class Answer(models.Model):
         help_text="Fingerprints of the active probes, if the model ran.",
     )
     error = models.TextField(blank=True)
-    product_line = models.ForeignKey(
-        Tag,
-        on_delete=models.SET_NULL,
-        null=True,
-        blank=True,
+    product_line = tag_of(
+        Tag.Facet.PRODUCT_LINE,
+        "answers_of_product_line",
         db_index=False,  # `answer_by_product_line` serves it
-        related_name="answers_of_product_line",
-        limit_choices_to={"facet": Tag.Facet.PRODUCT_LINE},
     )
-    line_of_business = models.ForeignKey(
-        Tag,
-        on_delete=models.SET_NULL,
-        null=True,
-        blank=True,
+    line_of_business = tag_of(
+        Tag.Facet.LINE_OF_BUSINESS,
+        "answers_of_line_of_business",
         db_index=False,  # `answer_by_line_of_business` serves it
-        related_name="answers_of_line_of_business",
-        limit_choices_to={"facet": Tag.Facet.LINE_OF_BUSINESS},
     )
     created_at = models.DateTimeField(auto_now_add=True)
     decided_at = models.DateTimeField(null=True, blank=True)

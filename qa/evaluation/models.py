@@ -1,7 +1,7 @@
 from django.db import models
 from django.db.models import Q
 
-from accounts.models import optional_user
+from accounts.models import optional_row, optional_user
 from kb.documents.models import KnowledgeBase
 from qa.answers.models import Answer
 from qa.policies.models import Policy
@@ -68,9 +68,7 @@ class EvaluationResult(models.Model):
         blank=True,
         help_text="What resampling keeps together: an article, a category.",
     )
-    answer = models.ForeignKey(
-        Answer, on_delete=models.SET_NULL, null=True, related_name="evaluations"
-    )
+    answer = optional_row(Answer, "evaluations")
     is_answerable = models.BooleanField(
         null=True,
         help_text="Whether it should be answered; unknown for multiple choice.",

@@ -5,7 +5,7 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
 from django.db.models import Q
 
-from accounts.models import optional_user
+from accounts.models import optional_row, optional_user
 from accounts.roles import Role, has_role
 from kb.entries.models import Entry
 from qa.answers.models import Answer
@@ -62,13 +62,7 @@ class Escalation(models.Model):
     read_at = models.DateTimeField(
         null=True, help_text="When the asker opened the reply."
     )
-    entry = models.ForeignKey(
-        Entry,
-        on_delete=models.SET_NULL,
-        null=True,
-        related_name="escalations",
-        help_text="The entry that the reply became.",
-    )
+    entry = optional_row(Entry, "escalations", "The entry that the reply became.")
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = EscalationQuerySet.as_manager()

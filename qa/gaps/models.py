@@ -8,7 +8,7 @@ from django.db.models import Count, Exists, F, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 from pgvector.django import VectorField
 
-from accounts.models import optional_user
+from accounts.models import optional_row, optional_user
 from accounts.roles import Role, has_role
 from kb.documents.models import KnowledgeBase
 from kb.embedding.models import EmbeddingModel
@@ -104,19 +104,11 @@ class Gap(models.Model):
     question = models.TextField(
         help_text="The question nearest to the centroid when the gap was made."
     )
-    embedding_model = models.ForeignKey(
-        EmbeddingModel, on_delete=models.SET_NULL, null=True, related_name="+"
-    )
+    embedding_model = optional_row(EmbeddingModel, "+")
     vector = VectorField(help_text="Centroid: mean direction, unit length.")
     state = models.CharField(max_length=9, choices=State.choices, default=State.OPEN)
     owner = optional_user("gaps", "The expert who works on it.", blank=True)
-    entry = models.ForeignKey(
-        Entry,
-        on_delete=models.SET_NULL,
-        null=True,
-        related_name="gaps",
-        help_text="The entry that fills it, once verified.",
-    )
+    entry = optional_row(Entry, "gaps", "The entry that fills it, once verified.")
     proposing_job_id = models.UUIDField(
         null=True, help_text="The enrichment job that proposes entries for it."
     )
@@ -270,16 +262,8 @@ class Repeat(models.Model):
     after = models.OneToOneField(
         Answer, on_delete=models.CASCADE, related_name="repeat_of"
     )
-    gap = models.ForeignKey(
-        Gap, on_delete=models.SET_NULL, null=True, related_name="repeats"
-    )
-    entry = models.ForeignKey(
-        Entry,
-        on_delete=models.SET_NULL,
-        null=True,
-        related_name="+",
-        help_text="The entry that should answer it now.",
-    )
+    gap = optional_row(Gap, "repeats")
+    entry = optional_row(Entry, "+", "The entry that should answer it now.")
     is_better = models.BooleanField(
         null=True,
         help_text="Whether it is better: after a refusal, any answer; after an answer that was voted down, an answer that cites the entry. Empty until decided.",

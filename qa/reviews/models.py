@@ -6,7 +6,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
 
-from accounts.models import optional_user
+from accounts.models import optional_row, optional_user
 from accounts.roles import Role, has_role
 from kb.entries.models import Entry
 from kb.tags.models import Tag
@@ -75,14 +75,7 @@ class Review(models.Model):
     round = models.PositiveSmallIntegerField(
         default=1, help_text="2 for the second opinion, which does not see the first."
     )
-    tag = models.ForeignKey(
-        Tag,
-        on_delete=models.SET_NULL,
-        null=True,
-        blank=True,
-        related_name="reviews",
-        help_text="Whose experts review it.",
-    )
+    tag = optional_row(Tag, "reviews", "Whose experts review it.", blank=True)
     assignee = optional_user(
         "assigned_reviews",
         "The expert who is to review it; empty for all experts.",
@@ -119,13 +112,8 @@ class Review(models.Model):
         blank=True, max_length=8000, help_text="The ideal answer."
     )
     note = models.TextField(blank=True, max_length=2000)
-    entry = models.ForeignKey(
-        Entry,
-        on_delete=models.SET_NULL,
-        null=True,
-        blank=True,
-        related_name="reviews",
-        help_text="The entry that was added or edited with it.",
+    entry = optional_row(
+        Entry, "reviews", "The entry that was added or edited with it.", blank=True
     )
     reviewed_by = optional_user(
         "reviews", "Who judged; until it is done, the author of the draft.", blank=True

@@ -3,7 +3,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import F, Q
 
-from accounts.models import optional_user
+from accounts.models import optional_row, optional_user
 from kb.documents.models import KnowledgeBase
 from kb.tags.models import Tag
 from qa.answers.models import Answer
@@ -104,12 +104,8 @@ class ReviewStratum(models.Model):
     gate = models.CharField(
         max_length=12, blank=True, help_text="The gate that refused; empty for answers."
     )
-    product_line = models.ForeignKey(
-        Tag, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
-    )
-    line_of_business = models.ForeignKey(
-        Tag, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
-    )
+    product_line = optional_row(Tag, "+", blank=True)
+    line_of_business = optional_row(Tag, "+", blank=True)
     period = models.DateField(
         null=True, blank=True, help_text="The day of the answers."
     )

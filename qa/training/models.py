@@ -3,7 +3,7 @@ from typing import Self
 from django.db import models
 from django.db.models import Q
 
-from accounts.models import optional_user
+from accounts.models import optional_row, optional_user
 from jobs.models import Job
 from probes.cards import ANSWER_KINDS
 from probes.models import Probe
@@ -45,20 +45,8 @@ class Retraining(models.Model):
         default=0, help_text="Golden answers that both probes were compared on."
     )
     golden_right = models.PositiveIntegerField(default=0)
-    champion = models.ForeignKey(
-        Probe,
-        on_delete=models.SET_NULL,
-        null=True,
-        related_name="+",
-        help_text="The probe that was active.",
-    )
-    challenger = models.ForeignKey(
-        Probe,
-        on_delete=models.SET_NULL,
-        null=True,
-        related_name="retrainings",
-        help_text="The new probe.",
-    )
+    champion = optional_row(Probe, "+", "The probe that was active.")
+    challenger = optional_row(Probe, "retrainings", "The new probe.")
     champion_auroc = models.FloatField(null=True)
     challenger_auroc = models.FloatField(null=True)
     low = models.FloatField(
@@ -67,7 +55,7 @@ class Retraining(models.Model):
     )
     high = models.FloatField(null=True)
     reason = models.TextField(blank=True, help_text="Why retraining was not possible.")
-    job = models.ForeignKey(Job, on_delete=models.SET_NULL, null=True, related_name="+")
+    job = optional_row(Job, "+")
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = RetrainingQuerySet.as_manager()
