@@ -240,6 +240,8 @@ SURROGATE_MODEL = env.str("NESCIO_SURROGATE_MODEL", default="bundled")
 # What the model answers with when it is asked whether it knows, after past questions.
 HISTORY_LABELS = env.str("NESCIO_HISTORY_LABELS", default="true/false")
 # A directory that train reranker wrote; empty is none.
+# "bundled", "none", or a directory that train verifier wrote.
+VERIFIER = env.str("NESCIO_VERIFIER", default="bundled")
 RERANKER = env.str("NESCIO_RERANKER", default="")
 MODEL_DEVICE = env.str("NESCIO_MODEL_DEVICE", default="auto")
 # Two torch threads on a busy two-core machine are 70 times slower than one: cores

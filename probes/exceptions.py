@@ -101,6 +101,12 @@ class RerankerFileError(ModelError):
     code = "reranker_unusable"
 
 
+class VerifierFileError(ModelError):
+    """A verifier's files are missing, damaged, or of another base model."""
+
+    code = "verifier_unusable"
+
+
 class PreferenceFileError(ModelError):
     """A line of a file of preferences is none, or the file can't be read."""
 

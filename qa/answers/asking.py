@@ -40,6 +40,7 @@ from .sources import (
     closed_book_models_for,
     configured_model,
     configured_reranker,
+    configured_verifier,
     evidence_scope,
     release_connection,
     verdict_debiaser,
@@ -65,7 +66,7 @@ def ask(
 ) -> Answer:
     """Ask and wait for the outcome.
 
-    A hard refusal and a verbatim answer are written once, decided. What goes on to the
+    A refusal before, and an answer without a language model, are written once, decided. What goes on to the
     language model is kept first, so that the question outlives a model that is down.
     """
     answer = new_question(text, asker, knowledge_base, language, channel, tags)
@@ -214,6 +215,7 @@ def sources_for(
         language_model=load_model,
         probes=load_probes,
         closed_book=closed_book_models_for(policy.retrieval_timing, history),
+        verifier=None if settings.VERIFIER == "none" else configured_verifier,
         reranker=configured_reranker,
         debiaser=partial(verdict_debiaser, history),
     )

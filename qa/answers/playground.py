@@ -98,6 +98,9 @@ class PlaygroundSerializer(serializers.Serializer[Preview]):
     verbatim = serializers.SerializerMethodField(
         help_text="A verified entry would be the answer, word for word."
     )
+    entry = serializers.SerializerMethodField(
+        help_text="The verified entry that would be the answer by itself, if any."
+    )
     route = serializers.ChoiceField(["exact", "hnsw"], source="trace.retrieval.route")
     deep = serializers.BooleanField(
         source="trace.retrieval.deep", help_text="It took a second, deeper look."
@@ -121,6 +124,9 @@ class PlaygroundSerializer(serializers.Serializer[Preview]):
     def get_verbatim(self, found: Preview) -> bool:
         return self.get_passes(found) and found.trace.verbatim.evidence is not None
 
+    def get_entry(self, found: Preview) -> int | None:
+        return found.trace.entry.entry_id if found.trace.entry else None
+
     @extend_schema_field(FoundSerializer(many=True))
     def get_evidence(self, found: Preview) -> list[dict[str, Any]]:
         one = FoundSerializer()
@@ -130,8 +136,7 @@ class PlaygroundSerializer(serializers.Serializer[Preview]):
 
     @extend_schema_field(SignalSerializer(many=True))
     def get_signals(self, found: Preview) -> list[dict[str, Any]]:
-        measured = (*found.trace.verbatim.signals, *found.decision.signals)
-        return [asdict(signal) for signal in measured]
+        return [asdict(signal) for signal in found.trace.signals]
 
     def get_milliseconds(self, found: Preview) -> dict[str, float]:
         looked = found.trace.retrieval

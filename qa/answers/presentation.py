@@ -81,6 +81,7 @@ class AnswerPage:
     view: AnswerView
     pieces: tuple[Piece, ...]
     is_verbatim: bool
+    is_entry: bool
     cited: tuple[Card, ...]
     unused: tuple[Card, ...]
     near_misses: tuple[Card, ...]
@@ -111,16 +112,18 @@ def present(answer: Answer, *, at: datetime) -> AnswerPage:
     cards = _cards(shown.citations, policy, at)
     reason = REASONS[Reason(answer.shown_reason)] if answer.shown_reason else None
     is_verbatim = answered and answer.gate == Gate.VERBATIM
+    is_entry = answered and answer.gate == Gate.ENTRY
     marked = _answer_pieces(
         shown.text,
         {piece.row.rank: piece.number for piece in shown.citations},
-        reads_marks=answered and not is_verbatim and not answer.is_unsourced,
+        reads_marks=answered and not (is_verbatim or is_entry or answer.is_unsourced),
     )
     return AnswerPage(
         answer=answer,
         view=shown,
         pieces=_emphasised(marked, shown.short_answer),
         is_verbatim=is_verbatim,
+        is_entry=is_entry,
         cited=cards,
         unused=_cards(unused, policy, at),
         near_misses=_cards(shown.near_misses, policy, at),

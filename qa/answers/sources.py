@@ -21,6 +21,7 @@ from kb.types import Contradiction, Excluded, QuestionVector, Scope
 from qa.answers.models import AnswerEvidence
 from qa.answers.past_question_models import PastQuestion
 from qa.pipeline.closed_book import ClosedBookModels
+from qa.pipeline.entry_gate import Verifier
 from qa.pipeline.history import History, JudgedQuestion, KnownQuestion, VerdictDebiaser
 from qa.pipeline.language_model import LanguageModel
 from qa.pipeline.monitored import SegmentWriter
@@ -60,6 +61,14 @@ def configured_reranker() -> Reranker | None:
 
     release_connection()
     return policy_models.configured_reranker()
+
+
+def configured_verifier() -> Verifier:
+    """Return the verifier that the settings name."""
+    from qa.inference.entry_verifier import load_verifier  # noqa: PLC0415
+
+    release_connection()
+    return load_verifier()
 
 
 def verdict_debiaser(history: History) -> VerdictDebiaser:

@@ -21,6 +21,7 @@ STAGES = {
     "debias": ("Comparing with past verdicts", "Compared with past verdicts"),
     Gate.VERBATIM.value: GATES[Gate.VERBATIM].stage_words,
     Gate.HARD_REFUSAL.value: GATES[Gate.HARD_REFUSAL].stage_words,
+    "verify": ("Reading the entries found", "Entries read"),
     "load": ("Starting the language model", "Language model ready"),
     "generate": ("Reading the evidence and writing", "Answer drafted"),
     "support": ("Checking every statement against the evidence", "Statements checked"),

@@ -85,6 +85,8 @@ def reaches(signals: Signals, name: str) -> bool:
     match SCORES[name].gate:
         case Gate.HARD_REFUSAL:
             return "distance_over_confidence" in signals or "verified_ratio" in signals
+        case Gate.ENTRY:
+            return name in signals
         case Gate.ABSTENTION if name != EARLY:
             return name in signals and signals.get("readable") is not None
         case Gate.ABSTENTION:
@@ -99,6 +101,7 @@ def _lets_reach(answer: LabelledAnswer, policy: Policy, name: str) -> bool:
         return True
     stops = {
         Gate.HARD_REFUSAL,
+        *([Gate.ENTRY] if gate is not Gate.ENTRY else []),
         *([Gate.SOFT_REFUSAL] if gate is Gate.ABSTENTION else []),
     }
     if replay(answer.signals, policy).gate in stops:

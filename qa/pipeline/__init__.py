@@ -1,7 +1,7 @@
 """How a question is answered or refused: the table of contents of the pipeline.
 
-`look` goes from the question to the hard gate and needs no model but, in the adaptive
-scope, the closed-book one; `write` goes on from there, and `conclude` sums up. What is
+`look` goes from the question to the entries that may answer it, and needs no language
+model but, in the adaptive scope, the closed-book one; `write` goes on from there, and `conclude` sums up. What is
 measured and decided on the way grows in one `Trace`.
 """
 
@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from .answer_gates import abstain, judge_agreement
 from .closed_book import ClosedBookModels, answer_closed_book
 from .conclude import conclude
+from .entry_gate import Verifier, verify
 from .hard_gate import judge_coverage
 from .history import VerdictDebiaser
 from .language_model import Generation, LanguageModel, Probes
 from .policy import Policy, Scope
-from .retrieve import Reranker, rerank, retrieve
+from .retrieve import Reranker, first_pieces, rerank, retrieve
 from .soft_gate import debias, generate, judge_generation, verify_support
 from .values import Clock, Retriever, StageValue, Trace, clean_question
 from .verbatim import match_verbatim
@@ -34,6 +35,7 @@ class Sources:
     language_model: Callable[[], LanguageModel]
     probes: Callable[[LanguageModel], Probes]
     closed_book: ClosedBookModels | None = None
+    verifier: Callable[[], Verifier] | None = None
     reranker: Callable[[], Reranker | None] | None = None
     debiaser: Callable[[], VerdictDebiaser] | None = None
 
@@ -48,7 +50,7 @@ def answer(
 
 
 def look(text: str, sources: Sources, *, policy: Policy, language: str = "en") -> Steps:
-    """Go from the question to the hard gate.
+    """Go from the question to the hard gate, and to an entry that answers by itself.
 
     Without a closed-book model an adaptive policy looks for evidence as others do.
     """
@@ -72,9 +74,28 @@ def look(text: str, sources: Sources, *, policy: Policy, language: str = "en") -
     )  # fmt: skip
     yield hard
     trace = replace(trace, retrieval=found, verbatim=match, decisions=(hard,))
-    if match.evidence and not hard.refused:
-        trace = yield from _agree(trace, (match.evidence.entry_id,), retriever)
+    if sources.verifier and not trace.is_decided:
+        trace = yield from _verify(trace, sources.verifier)
+    elif not policy.rerank:
+        trace = replace(trace, retrieval=first_pieces(found, policy))
+    if trace.match and not trace.refusal:
+        trace = yield from _agree(trace, (trace.match.entry_id,), retriever)
     return trace
+
+
+def _verify(trace: Trace, verifier: Callable[[], Verifier]) -> Steps:
+    by = trace.clock.time(
+        "verify", verify, trace.question, trace.retrieval,
+        verifier=verifier, policy=trace.policy,
+    )  # fmt: skip
+    yield by.decision
+    return replace(
+        trace,
+        retrieval=replace(trace.retrieval, evidence=by.evidence),
+        entry=by.match,
+        verifier=by.verifier,
+        decisions=(*trace.decisions, by.decision),
+    )
 
 
 def write(trace: Trace, sources: Sources) -> Steps:

@@ -11,7 +11,7 @@ from .values import Boundary, Calibration, Outcome, StageTime, Trace
 def conclude(trace: Trace) -> Outcome:
     """Return the outcome: refused by the first gate that refused, else answered."""
     refusal = trace.refusal
-    match = None if refusal else trace.verbatim.evidence
+    match = None if refusal else trace.match
     citations = () if refusal else _citations(trace)
     opposed = {entry for each in trace.contradictions for entry in each.entries}
     generation, boundary = trace.generation, trace.boundary
@@ -39,7 +39,7 @@ def conclude(trace: Trace) -> Outcome:
         language_model=trace.language_model,
         generation=generation,
         confidence=trace.confidence,
-        probes=trace.probes or "",
+        probes=f"{trace.probes or ''} {trace.verifier}".strip(),
         contradictions=trace.contradictions,
         boundary=boundary,
     )
@@ -48,6 +48,8 @@ def conclude(trace: Trace) -> Outcome:
 def _answering_gate(trace: Trace) -> Gate | None:
     if trace.verbatim.evidence:
         return Gate.VERBATIM
+    if trace.entry:
+        return Gate.ENTRY
     boundary = trace.boundary
     rests_on_model = boundary is not None and boundary.is_answered
     return Gate.BOUNDARY if rests_on_model and not _is_carried(trace) else None
@@ -72,7 +74,7 @@ def _text(trace: Trace) -> str:
 def _evidence(
     trace: Trace, match: Evidence | None, opposed: set[int]
 ) -> tuple[Evidence, ...]:
-    """Return what a model read; of a verbatim answer the entry and what opposes it."""
+    """Return what a model read; where an entry is the answer it and what opposes it."""
     found = trace.retrieval.evidence
     if match:
         others = opposed - {match.entry_id}
@@ -82,8 +84,7 @@ def _evidence(
 
 
 def _citations(trace: Trace) -> tuple[Citation, ...]:
-    if trace.verbatim.evidence:
-        piece = trace.verbatim.evidence
+    if piece := trace.match:
         return (Citation(piece.entry_id, piece.revision_id, piece.text),)
     return trace.citations
 

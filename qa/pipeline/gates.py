@@ -15,13 +15,14 @@ from .rules import Comparison, Kind, Missing, SignalRow, Trust, Values
 class Gate(StrEnum):
     """Where a question was decided, in the order of the gates.
 
-    BOUNDARY and VERBATIM answer, or let the question go on. Only what was watched while
-    it was written can be refused at BOUNDARY.
+    BOUNDARY and VERBATIM answer, or let the question go on; ENTRY may also refuse it. Only
+    what was watched while it was written can be refused at BOUNDARY.
     """
 
     BOUNDARY = "boundary"
     VERBATIM = "verbatim"
     HARD_REFUSAL = "hard_refusal"
+    ENTRY = "entry"
     SOFT_REFUSAL = "soft_refusal"
     ABSTENTION = "abstention"
     AGREEMENT = "agreement"
@@ -35,6 +36,7 @@ class Reason(StrEnum):
     UNVERIFIED_ONLY = "unverified_only"
     EXPIRED_ONLY = "expired_only"
     NOT_ENTITLED = "not_entitled"
+    NOT_ANSWERED = "not_answered"
     MODEL_DECLINED = "model_declined"
     MALFORMED_OUTPUT = "malformed_output"
     UNSUPPORTED = "unsupported"
@@ -122,6 +124,15 @@ GATES: Mapping[Gate, GateWords] = {
         "Checking how close the evidence is",
         "Distance checked",
         ("hard_refusal",),
+    ),
+    Gate.ENTRY: GateWords(
+        "Entry",
+        "Does an entry answer the question by itself?",
+        "Reading the entries found",
+        "Entries read",
+        ("verify", "entry"),
+        answers=True,
+        is_optional=True,
     ),
     Gate.SOFT_REFUSAL: GateWords(
         "Soft refusal",
@@ -232,6 +243,16 @@ SIGNALS: Mapping[str, SignalRow] = {
     ),
     "ratio_if_entitled": SignalRow(
         Gate.HARD_REFUSAL, "Distance ÷ confidence, if you had access to the entry"
+    ),
+    "answerability": SignalRow(
+        Gate.ENTRY, "Probability that an entry answers the question",
+        comparison=_AT_LEAST, threshold="min_answerability", switch="verification",
+        reason=Reason.NOT_ANSWERED, trust=Trust.HIGH,
+    ),
+    "entry_answers": SignalRow(
+        Gate.ENTRY, "Probability that a verified entry answers by itself",
+        comparison=_AT_LEAST, threshold="min_entry_answer", switch="verification",
+        missing=Missing.FAILS, trust=Trust.HIGH, limits=(0.0, 1.01),
     ),
     "readable": SignalRow(
         Gate.SOFT_REFUSAL, "The model's output is readable", Kind.YES_NO,

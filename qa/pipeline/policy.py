@@ -5,8 +5,10 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
-# As in the CBDR paper: so many times the pieces that are kept are ranked again.
+# So many times the pieces that are kept are scored: by a reranker as in the CBDR paper,
+# by the verifier.
 CANDIDATES_A_PIECE = 3
+VERIFIED_A_PIECE = 2
 
 
 class Scope(StrEnum):
@@ -43,6 +45,7 @@ class Section(StrEnum):
 
     HARD_REFUSAL = "Hard refusal"
     VERBATIM = "Word-for-word answers"
+    ENTRY = "Answers from entries"
     SOFT_REFUSAL = "Soft refusal"
     ABSTENTION = "Abstention"
     AGREEMENT = "Agreement"
@@ -127,6 +130,20 @@ class Policy:
         0.35, Section.VERBATIM, "maximum distance of a word-for-word answer",
         "Maximum distance of a word-for-word answer; 0 switches it off.",
         limits=_DISTANCE,
+    )  # fmt: skip
+    verification: bool = _field(
+        True, Section.ENTRY, "verification",
+        "Judge by the verifier whether an entry answers the question, and show a verified one that does as the answer. Off: measured only.",
+    )  # fmt: skip
+    min_entry_answer: float = _field(
+        0.8, Section.ENTRY, "minimum probability of an entry's own answer",
+        "Minimum probability, by the verifier, at which a verified entry is the answer, shown whole; above 1 none is.",
+        limits=(0.0, 1.01),
+    )  # fmt: skip
+    min_answerability: float = _field(
+        0.3, Section.ENTRY, "minimum answerability",
+        "Minimum probability, by the verifier, that any entry answers the question; below it the language model is not asked. 0 lets all pass.",
+        limits=_SHARE,
     )  # fmt: skip
     unverified_floor: float = _field(
         0.75, Section.HARD_REFUSAL, "minimum confidence of unverified evidence",
@@ -240,7 +257,8 @@ class Policy:
 
     @property
     def candidates(self) -> int:
-        return self.top_k * (CANDIDATES_A_PIECE if self.rerank else 1)
+        scored = VERIFIED_A_PIECE if self.verification else 1
+        return self.top_k * (CANDIDATES_A_PIECE if self.rerank else scored)
 
     @property
     def min_enriched(self) -> float | None:

@@ -18,6 +18,7 @@ Signals = Mapping[str, float | None]
 RATIO = "distance_over_confidence"
 RATIOS = ("verified_ratio", "unverified_ratio")
 EVIDENCE = (*RATIOS, RATIO)
+_ANSWERABLE, _OWN = "answerability", "entry_answers"
 # Measured of an answer that was watched while it was written, and of no other.
 _WATCHED = "least_token_confidence"
 
@@ -78,7 +79,12 @@ def steps_behind_hard_gate(
     """
     unread = is_measured(measured, "readable") ^ True
     verbatim = unread & _is_verbatim(measured, policy)
-    written = verbatim ^ True
+    # Beside an entry's own answer nothing was written, and of what was written it is not
+    # known whether the entry's own would have been right.
+    own = (verbatim ^ True) & _answers_itself(measured, policy)
+    yield Gate.ENTRY, (verbatim ^ True) & _is_unanswered(measured, policy)
+    yield None, own & (unread ^ True)
+    written = (verbatim | own) ^ True
     yield Gate.ABSTENTION, written & SIGNALS[EARLY].is_low(EARLY, measured, policy)
     yield None, written & unread
     for gate in (Gate.SOFT_REFUSAL, Gate.ABSTENTION):
@@ -118,6 +124,17 @@ def _is_verbatim(measured: Measured, policy: Policy) -> Mask:
     is_near = measured.value("question_distance") < policy.alpha
     is_on = policy.verbatim_distance > 0
     return is_on & is_near & (_fails(Gate.VERBATIM, measured, policy) ^ True)
+
+
+def _is_unanswered(measured: Measured, policy: Policy) -> Mask:
+    return SIGNALS[_ANSWERABLE].is_low(_ANSWERABLE, measured, policy)
+
+
+def _answers_itself(measured: Measured, policy: Policy) -> Mask:
+    """Tell what a verified entry answers by itself."""
+    row = SIGNALS[_OWN]
+    fails = row.fails(_OWN, measured, policy) | _is_unanswered(measured, policy)
+    return (fails ^ True) if row.is_enforced(policy) else False
 
 
 def _by_self_knowledge(signals: Signals, policy: Policy) -> Replay | None:

@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from kb.types import Evidence
+
 from .hard_gate import covers, passes
 from .policy import Policy
 from .values import Question, Retrieval, Retriever
@@ -29,6 +31,25 @@ def retrieve(question: Question, *, retriever: Retriever, policy: Policy) -> Ret
     )
 
 
+def first_pieces(found: Retrieval, policy: Policy) -> Retrieval:
+    """Return the first `policy.top_k` pieces, of which one covers the question if any does."""
+    return replace(found, evidence=tuple(keep(found.evidence, policy)))
+
+
+def keep(ranked: Sequence[Evidence], policy: Policy) -> list[Evidence]:
+    """Return the first `policy.top_k`.
+
+    One that passed hard refusal is always among them, last if need be: what the model
+    reads covers the question. Where none did, the one that came nearest to it is.
+    """
+    kept = list(ranked[: policy.top_k])
+    covering = [piece for piece in ranked if covers(piece, policy)]
+    wanted = covering or sorted(ranked, key=lambda piece: piece.ratio)[:1]
+    if wanted and not any(piece in wanted for piece in kept):
+        kept[-1] = wanted[0]
+    return kept
+
+
 class Reranker(Protocol):
     """Scores texts by how much they help to answer a question."""
 
@@ -49,9 +70,6 @@ def rerank(
 ) -> tuple[Retrieval, str]:
     """Return the best `policy.top_k` pieces, best first; equal ones keep their order.
 
-    One that passed hard refusal is always among them, last if need be: what the model
-    reads covers the question.
-
     Returns what is kept, and the reranker's fingerprint, "" without one.
     """
     ranked, fingerprint = list(found.evidence), ""
@@ -61,8 +79,4 @@ def rerank(
         pairs = zip(by.score(question.text, texts), ranked, strict=True)
         ranked = [piece for _, piece in sorted(pairs, key=lambda pair: -pair[0])]
         fingerprint = by.fingerprint
-    kept = ranked[: policy.top_k]
-    covering = [piece for piece in ranked if covers(piece, policy)]
-    if covering and not any(piece in covering for piece in kept):
-        kept = [*kept[:-1], covering[0]]
-    return replace(found, evidence=tuple(kept)), fingerprint
+    return replace(found, evidence=tuple(keep(ranked, policy))), fingerprint

@@ -181,6 +181,8 @@ class Trace:
         boundary: What was decided before anything was looked for; None in the scope of
             the knowledge base.
         retrieval: What was found; of a monitored answer, what it was written by.
+        entry: The verified entry that the verifier found to answer by itself, if any.
+        verifier: Its fingerprint; "" where none was asked.
         language_model: Fingerprint of the one that was asked to answer from evidence.
         probes: Fingerprints of the active ones; None where no such model was asked.
     """
@@ -191,6 +193,8 @@ class Trace:
     boundary: Boundary | None = None
     retrieval: Retrieval = NOTHING_FOUND
     verbatim: VerbatimMatch = NO_MATCH
+    entry: Evidence | None = None
+    verifier: str = ""
     decisions: tuple[Decision, ...] = ()
     generation: Generation | None = None
     support: Support | None = None
@@ -208,7 +212,12 @@ class Trace:
     def is_decided(self) -> bool:
         """Whether it was refused, or answered without a model that reads evidence."""
         is_answered = self.boundary is not None and self.boundary.is_answered
-        return bool(self.refusal or self.verbatim.evidence or is_answered)
+        return bool(self.refusal or self.match or is_answered)
+
+    @property
+    def match(self) -> Evidence | None:
+        """The entry that is the answer: asked in the same words, or verified to answer."""
+        return self.verbatim.evidence or self.entry
 
     @property
     def citations(self) -> tuple[Citation, ...]:
@@ -229,11 +238,11 @@ class Outcome:
     """Everything a question came to, so that it can be explained and replayed.
 
     Attributes:
-        gate: The gate that refused, VERBATIM for a verbatim answer, BOUNDARY for one that
-            rests on the model's own knowledge, else None.
+        gate: The gate that refused, VERBATIM or ENTRY where an entry is the answer, BOUNDARY
+            for one that rests on the model's own knowledge, else None.
         reason: Set exactly when refused.
         shown_reason: What the asker may read (`reason`, unless the policy hides it).
-        evidence: What the language model saw; for a verbatim answer the one entry;
+        evidence: What the language model saw; where an entry is the answer that one;
             empty where no model was asked.
         near_misses: Entries within the horizon that a refusal did not answer from,
             never citations. A soft refusal's are what the model saw.

@@ -19,6 +19,9 @@ _DEFAULTS: Mapping[str, Mapping[Reason, str]] = {
         "won't answer from it. Please ask an expert for the current state.",
         Reason.NOT_ENTITLED: "There is knowledge about this that your account may not "
         "see. Please ask a colleague who has access, or ask for access.",
+        Reason.NOT_ANSWERED: "I found related entries, but none that clearly answers this, "
+        "so I won't guess. Have a look at them yourself, ask more precisely, or pass the "
+        "question to an expert.",
         Reason.MODEL_DECLINED: "The entries I found do not clearly answer this, so I "
         "won't guess. Have a look at them yourself, ask more precisely, or pass the "
         "question to an expert.",
@@ -53,6 +56,9 @@ _DEFAULTS: Mapping[str, Mapping[Reason, str]] = {
         "dem aktuellen Stand.",
         Reason.NOT_ENTITLED: "Dazu gibt es Wissen, das Ihr Konto nicht sehen darf. "
         "Fragen Sie jemanden mit Zugriff oder beantragen Sie ihn.",
+        Reason.NOT_ANSWERED: "Ich habe Verwandtes gefunden, aber keinen Eintrag, der das "
+        "eindeutig beantwortet, und rate nicht. Sehen Sie sich die Einträge selbst an, "
+        "fragen Sie genauer oder geben Sie die Frage an eine Fachperson weiter.",
         Reason.MODEL_DECLINED: "Die gefundenen Einträge beantworten das nicht "
         "eindeutig, und ich rate nicht. Sehen Sie sie selbst an, fragen Sie genauer "
         "oder geben Sie die Frage an eine Fachperson weiter.",
@@ -147,6 +153,16 @@ REASONS = {
         "You do not have access to this knowledge",
         "There is an entry about this for another audience.",
         ("Hand the case to a colleague of the team in charge.",),
+    ),
+    Reason.NOT_ANSWERED: ReasonWords(
+        "No entry clearly answers the question",
+        "Related entries were found and compared with the question; none of them seems to "
+        "answer it.",
+        (
+            "Read the related entries: one of them may answer it after all.",
+            _REPHRASE,
+            _REPORT,
+        ),
     ),
     Reason.MODEL_DECLINED: ReasonWords(
         "The evidence does not answer the question",

@@ -1,0 +1,1 @@
+"""The verifier: whether an entry answers a question, from both read together."""

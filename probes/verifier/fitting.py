@@ -1,0 +1,170 @@
+"""Fit a verifier: which of a question's entries answers it, or none.
+
+Each question is shown beside one entry that answers it, if any, and others that were
+retrieved for it and do not. The loss is that of a choice among them and "none", and that
+of each pair by itself, so that the logit of a pair means something without the others.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import torch
+from scipy.optimize import minimize
+from torch import nn
+from torch.nn import functional
+
+from .network import JointLayers, States, batch_of
+
+_HEAD_RATE: Final = 8.0  # the new layers learn so many times faster
+_PAIR_WEIGHT: Final = 1.5
+_POOLED: Final = 32  # batches that are cut from questions of like length
+_LEAST_RATE: Final = 0.02
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Example:
+    """One question by the states of its tokens, with entries that do and do not answer."""
+
+    question: States
+    positives: tuple[States, ...]
+    negatives: tuple[States, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VerifierSettings:
+    """How a verifier is fitted.
+
+    Attributes:
+        group: Entries beside a question in one step.
+        batch: Questions in one step.
+        learning_rate: Of the layers that were fitted before, at its highest; it rises
+            over the first `warm_up` share of the steps and falls along a line.
+        left_out: Share of the questions whose entry is left out on purpose, so that what
+            looks like an answer is none.
+    """
+
+    group: int = 6
+    batch: int = 32
+    epochs: int = 2
+    learning_rate: float = 1e-4
+    weight_decay: float = 0.01
+    warm_up: float = 0.05
+    clip: float = 1.0
+    left_out: float = 0.15
+    seed: int = 0
+
+
+def fit_verifier(
+    layers: JointLayers,
+    examples: Sequence[Example],
+    settings: VerifierSettings,
+    *,
+    on_step: Callable[[int, int], None] = lambda _done, _total: None,
+) -> None:
+    """Fit the layers in place; every example once an epoch."""
+    chance = random.Random(settings.seed)  # noqa: S311  # an order, nothing secret
+    old = [*layers.layers.parameters(), layers.side]
+    new = [*layers.mixed.parameters(), *layers.answers.parameters()]
+    rate = settings.learning_rate
+    optimizer = torch.optim.AdamW(
+        [{"params": old, "lr": rate}, {"params": new, "lr": rate * _HEAD_RATE}],
+        weight_decay=settings.weight_decay,
+    )
+    total = settings.epochs * -(-len(examples) // settings.batch)
+    rise = max(1, round(settings.warm_up * total))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer,
+        lambda step: min(1.0, (step + 1) / rise) * max(_LEAST_RATE, 1 - step / total),
+    )
+    done = 0
+    layers.train()
+    with torch.random.fork_rng():
+        torch.manual_seed(settings.seed)
+        for _ in range(settings.epochs):
+            for batch in _batches(examples, settings.batch, chance):
+                optimizer.zero_grad()
+                _loss(layers, batch, settings, chance).backward()
+                nn.utils.clip_grad_norm_(layers.parameters(), settings.clip)
+                optimizer.step()
+                schedule.step()
+                done += 1
+                on_step(done, total)
+    layers.eval()
+
+
+def _batches(
+    examples: Sequence[Example], size: int, chance: random.Random
+) -> list[list[Example]]:
+    """Return batches of like length in any order, so that little is padded."""
+    order = chance.sample(range(len(examples)), len(examples))
+    found = []
+    for start in range(0, len(order), size * _POOLED):
+        part = [examples[at] for at in order[start : start + size * _POOLED]]
+        part.sort(key=_length)
+        found += [part[at : at + size] for at in range(0, len(part), size)]
+    chance.shuffle(found)
+    return found
+
+
+def _length(example: Example) -> int:
+    entries = (*example.positives, *example.negatives)
+    return len(example.question) + max(map(len, entries))
+
+
+def _loss(
+    layers: JointLayers,
+    batch: Sequence[Example],
+    settings: VerifierSettings,
+    chance: random.Random,
+) -> torch.Tensor:
+    pairs, right = [], []
+    for example in batch:
+        keeps = example.positives and chance.random() >= settings.left_out
+        entries = [chance.choice(example.positives)] if keeps else []
+        right.append(0 if keeps else settings.group)
+        missing = settings.group - len(entries)
+        entries += _drawn(example.negatives, missing, chance)
+        pairs += [(example.question, entry) for entry in entries]
+    logits = layers(batch_of(pairs)).view(len(batch), settings.group)
+    target = torch.tensor(right)
+    none = torch.zeros(len(batch), 1)
+    choice = functional.cross_entropy(torch.cat([logits, none], 1), target)
+    each = functional.one_hot(target, settings.group + 1)[:, : settings.group].float()
+    return choice + _PAIR_WEIGHT * functional.binary_cross_entropy_with_logits(
+        logits, each
+    )
+
+
+def _drawn(
+    negatives: Sequence[States], count: int, chance: random.Random
+) -> list[States]:
+    """Draw among them, most often the first: those that look most like answers."""
+    hard, rest = list(negatives[:4]), list(negatives[4:])
+    chance.shuffle(hard)
+    found, left = hard[:3], hard[3:] + rest
+    chance.shuffle(left)
+    found = (found + left)[:count]
+    while len(found) < count:
+        found.append(chance.choice(negatives))
+    return found
+
+
+def fit_scale(logits: Sequence[float], answers: Sequence[bool]) -> tuple[float, float]:
+    """Return scale and offset by which sigmoid(scale * logit + offset) is a probability.
+
+    Platt, "Probabilistic outputs for support vector machines" (1999), with his smoothed
+    targets, on pairs that no fit saw.
+    """
+    values, labels = np.array(logits, np.float64), np.array(answers, np.bool_)
+    yes, no = int(labels.sum()), int((~labels).sum())
+    target = np.where(labels, (yes + 1) / (yes + 2), 1 / (no + 2))
+
+    def loss(at: np.ndarray) -> float:
+        said = at[0] * values + at[1]
+        return float(np.mean(np.logaddexp(0, said) - target * said))
+
+    scale, offset = minimize(loss, np.array([1.0, 0.0]), method="BFGS").x
+    return float(scale), float(offset)

@@ -1,0 +1,94 @@
+"""Stage 5: what the verifier says of the entries found, and the one that answers by itself.
+
+A verifier reads question and entry together. Above one threshold a verified entry is the
+answer, shown whole; below another no language model is asked to make one of it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from kb.types import Evidence
+
+from .gates import Decision, Gate, judge
+from .hard_gate import covers
+from .policy import Policy
+from .retrieve import keep
+from .values import Question, Retrieval
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """An entry as a verifier reads it; any part but the text may be empty."""
+
+    title: str
+    section: str
+    question: str
+    text: str
+
+
+class Verifier(Protocol):
+    """Tells whether an entry answers a question."""
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells two verifiers apart."""
+
+    def score(self, question: str, passages: Sequence[Passage]) -> Sequence[float]:
+        """Return for each passage the probability in [0, 1] that it answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What the verifier says of the evidence, which it puts in order.
+
+    Attributes:
+        evidence: The best `policy.top_k`, the likeliest to answer first.
+        match: The verified entry that answers by itself, if any.
+    """
+
+    evidence: tuple[Evidence, ...]
+    match: Evidence | None
+    verifier: str
+    decision: Decision
+
+
+def verify(
+    question: Question,
+    found: Retrieval,
+    *,
+    verifier: Callable[[], Verifier],
+    policy: Policy,
+) -> Verification:
+    """Score all evidence at once; pass, refuse, or name the entry that answers.
+
+    Of what hard refusal would not let pass nothing answers by itself.
+    """
+    by = verifier()
+    scores = by.score(question.text, [_passage(piece) for piece in found.evidence])
+    ranked = sorted(zip(scores, found.evidence, strict=True), key=lambda pair: -pair[0])
+    own = next(
+        (pair for pair in ranked if pair[1].is_verified and covers(pair[1], policy)),
+        None,
+    )
+    values = {
+        "answerability": ranked[0][0] if ranked else None,
+        "entry_answers": own[0] if own else None,
+    }
+    decision = judge(Gate.ENTRY, values, policy)
+    is_match = any(s.name == "entry_answers" and s.passed for s in decision.signals)
+    return Verification(
+        evidence=_kept([piece for _, piece in ranked], policy),
+        match=own[1] if own and is_match and not decision.refused else None,
+        verifier=by.fingerprint,
+        decision=decision,
+    )
+
+
+def _kept(ranked: Sequence[Evidence], policy: Policy) -> tuple[Evidence, ...]:
+    """Return the first `policy.top_k`, or all where a reranker chooses among them."""
+    return tuple(ranked if policy.rerank else keep(ranked, policy))
+
+
+def _passage(piece: Evidence) -> Passage:
+    return Passage(piece.document_title, piece.section, piece.question, piece.text)

@@ -1,0 +1,152 @@
+"""The verifier's gate: a verified entry that answers is shown whole, what none answers is refused."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qa.pipeline.entry_gate import Passage
+from qa.pipeline.gates import Gate, Reason
+from qa.pipeline.language_model import NoProbes
+from qa.pipeline.replay import Played, flat, replay
+from qa.pipeline.values import Outcome
+from tests.qa.pipeline.values import (
+    GivenModel,
+    GivenRetriever,
+    make_evidence,
+    make_generation,
+    make_policy,
+    make_retrieval,
+    never_load,
+    run_pipeline,
+)
+
+VERIFIER = "v" * 64
+POLICY = {"min_entry_answer": 0.8, "min_answerability": 0.3, "alpha": 1.2}
+
+
+@dataclass
+class GivenVerifier:
+    """Gives the probabilities that it was given, and keeps what it was asked."""
+
+    scores: Sequence[float]
+    asked: list[tuple[str, Sequence[Passage]]] = field(default_factory=list)
+
+    @property
+    def fingerprint(self) -> str:
+        return VERIFIER
+
+    def score(self, question: str, passages: Sequence[Passage]) -> Sequence[float]:
+        self.asked.append((question, passages))
+        return self.scores
+
+
+def outcome_of(scores: Sequence[float], *pieces: Any, **changes: Any) -> Outcome:
+    """Ask with these probabilities; a model answers where it is asked."""
+    *_, outcome = run_pipeline(
+        "How much is a new card?",
+        retriever=GivenRetriever(make_retrieval(*pieces)),
+        language_model=lambda: GivenModel(make_generation()),
+        probes=lambda _model: NoProbes(),
+        verifier=lambda: GivenVerifier(scores),
+        policy=make_policy(**POLICY | changes),
+    )
+    assert isinstance(outcome, Outcome)
+    return outcome
+
+
+ONE = make_evidence("A replacement card costs 12 euros.", distance=0.9, entry_id=1)
+TWO = make_evidence("A lost card is blocked at once.", distance=0.7, entry_id=2)
+UNSURE = make_evidence("A new card costs 9 euros.", confidence=0.8, entry_id=3)
+
+
+def test_a_verified_entry_that_answers_is_the_answer_word_for_word():
+    outcome = outcome_of([0.9, 0.1], ONE, TWO)
+    assert outcome.answered
+    assert outcome.gate is Gate.ENTRY
+    assert outcome.answer == ONE.text
+    assert [citation.entry_id for citation in outcome.citations] == [1]
+    assert outcome.generation is None
+    assert outcome.probes == VERIFIER
+
+
+def test_no_language_model_is_loaded_for_it():
+    *_, outcome = run_pipeline(
+        "How much is a new card?",
+        retriever=GivenRetriever(make_retrieval(ONE)),
+        language_model=never_load,
+        probes=lambda _model: NoProbes(),
+        verifier=lambda: GivenVerifier([0.95]),
+        policy=make_policy(**POLICY),
+    )
+    assert isinstance(outcome, Outcome)
+    assert outcome.answered
+
+
+def test_what_no_entry_answers_is_refused_before_a_model_is_asked():
+    outcome = outcome_of([0.1, 0.2], ONE, TWO)
+    assert (outcome.gate, outcome.reason) == (Gate.ENTRY, Reason.NOT_ANSWERED)
+    assert outcome.generation is None
+    assert [piece.entry_id for piece in outcome.near_misses] == [2, 1]
+
+
+def test_in_between_a_language_model_is_asked_with_the_likeliest_entry_first():
+    outcome = outcome_of([0.4, 0.6], ONE, TWO)
+    assert outcome.generation is not None
+    assert [piece.entry_id for piece in outcome.evidence] == [2, 1]
+
+
+def test_an_unverified_entry_never_answers_by_itself():
+    outcome = outcome_of([0.99, 0.4], UNSURE, ONE)
+    assert outcome.gate is not Gate.ENTRY
+    assert outcome.generation is not None
+
+
+def test_what_hard_refusal_keeps_out_never_answers():
+    far = replace(ONE, distance=1.3)
+    outcome = outcome_of([0.99, 0.5], far, TWO)
+    assert outcome.gate is not Gate.ENTRY
+
+
+def test_in_shadow_it_decides_nothing_and_is_measured():
+    outcome = outcome_of([0.1, 0.05], ONE, TWO, verification=False)
+    assert outcome.answered
+    assert outcome.gate is None
+    assert flat([vars_of(s) for s in outcome.signals])["answerability"] == 0.1
+
+
+def test_a_threshold_above_1_shows_no_entry_by_itself():
+    assert outcome_of([1.0], ONE, min_entry_answer=1.01).gate is not Gate.ENTRY
+
+
+def test_the_same_words_as_a_stored_question_need_no_verifier():
+    known = make_evidence("12 euros.", question="How much is a new card?", distance=0.0)
+    outcome = outcome_of([0.0], known)
+    assert outcome.gate is Gate.VERBATIM
+
+
+@given(
+    scores=st.lists(st.floats(0, 1), min_size=2, max_size=2),
+    low=st.floats(0, 1),
+    high=st.floats(0, 1.01),
+)
+def test_stored_signals_decide_again_as_the_gate_did(scores, low, high):
+    changes = {"min_answerability": low, "min_entry_answer": high}
+    outcome = outcome_of(scores, ONE, TWO, **changes)
+    stored = flat([vars_of(signal) for signal in outcome.signals])
+    played = replay(stored, outcome.policy)
+    assert played.outcome is (Played.ANSWERED if outcome.answered else Played.REFUSED)
+    assert played.gate == (None if outcome.answered else outcome.gate)
+
+
+@given(scores=st.lists(st.floats(0, 1), min_size=2, max_size=2), limit=st.floats(0, 1))
+def test_a_higher_threshold_shows_no_entry_more(scores, limit):
+    strict = outcome_of(scores, ONE, TWO, min_entry_answer=min(1.01, limit + 0.1))
+    loose = outcome_of(scores, ONE, TWO, min_entry_answer=limit)
+    assert strict.gate is not Gate.ENTRY or loose.gate is Gate.ENTRY
+
+
+def vars_of(signal: Any) -> dict[str, Any]:
+    return {"name": signal.name, "value": signal.value}
