@@ -22,6 +22,7 @@ _HEAD_RATE: Final = 8.0  # the new layers learn so many times faster
 _PAIR_WEIGHT: Final = 1.5
 _POOLED: Final = 32  # batches that are cut from questions of like length
 _LEAST_RATE: Final = 0.02
+_CHUNK: Final = 32  # pairs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +47,7 @@ class VerifierSettings:
             looks like an answer is none.
     """
 
-    group: int = 6
+    group: int = 5
     batch: int = 32
     epochs: int = 2
     learning_rate: float = 1e-4
@@ -86,7 +87,8 @@ def fit_verifier(
         for _ in range(settings.epochs):
             for batch in _batches(examples, settings.batch, chance):
                 optimizer.zero_grad()
-                _loss(layers, batch, settings, chance).backward()
+                loss = _loss(layers, batch, settings, chance)
+                loss.backward()  # type: ignore[no-untyped-call]  # torch has no hint
                 nn.utils.clip_grad_norm_(layers.parameters(), settings.clip)
                 optimizer.step()
                 schedule.step()
@@ -128,7 +130,7 @@ def _loss(
         missing = settings.group - len(entries)
         entries += _drawn(example.negatives, missing, chance)
         pairs += [(example.question, entry) for entry in entries]
-    logits = layers(batch_of(pairs)).view(len(batch), settings.group)
+    logits = logits_of(layers, pairs).view(len(batch), settings.group)
     target = torch.tensor(right)
     none = torch.zeros(len(batch), 1)
     choice = functional.cross_entropy(torch.cat([logits, none], 1), target)
@@ -136,6 +138,21 @@ def _loss(
     return choice + _PAIR_WEIGHT * functional.binary_cross_entropy_with_logits(
         logits, each
     )
+
+
+def logits_of(
+    layers: JointLayers, pairs: Sequence[tuple[States, States]]
+) -> torch.Tensor:
+    """Return logits of shape (pairs,), read in chunks of like length: little is padded."""
+    lengths = [len(question) + len(entry) for question, entry in pairs]
+    order = sorted(range(len(pairs)), key=lengths.__getitem__)
+    found = [
+        layers(batch_of([pairs[at] for at in order[start : start + _CHUNK]]))
+        for start in range(0, len(order), _CHUNK)
+    ]
+    back = torch.empty(len(order), dtype=torch.long)
+    back[torch.tensor(order)] = torch.arange(len(order))
+    return torch.cat(found)[back]
 
 
 def _drawn(

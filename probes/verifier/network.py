@@ -130,7 +130,8 @@ class JointLayers(nn.Module):
 
     def __init__(self, upper: nn.ModuleList) -> None:
         super().__init__()
-        width = upper[0].attention.self.query.in_features
+        first: Any = upper[0]
+        width: int = first.attention.self.query.in_features
         self.layers = upper
         self.side = nn.Parameter(torch.zeros(2, width))
         self.mixed = nn.Linear(5 * width, _HIDDEN)

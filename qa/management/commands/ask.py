@@ -22,7 +22,7 @@ from qa.answers.serializers import as_json
 from qa.answers.view import ShownPiece, shown_pieces
 from qa.answers.waterfall import in_shadow
 from qa.management.base import find_asker
-from qa.pipeline.gates import GATES, find_row
+from qa.pipeline.gates import GATES, Gate, find_row
 
 ANSWERED, REFUSED, BAD_INPUT, UNAVAILABLE = range(4)
 _VERDICTS = {True: "pass", False: "stop", None: "recorded"}
@@ -160,7 +160,7 @@ def _gates(answer: Answer) -> Table:
 
 
 def _verdict(gate: str, passed: bool | None) -> Text:
-    if GATES[gate].answers:
+    if GATES[Gate(gate)].answers:
         return Text(_MATCHES[passed], style="green" if passed else "dim")
     return Text(_VERDICTS[passed], style=_STYLES[passed])
 

@@ -1,4 +1,4 @@
-"""`manage.py train KIND`: fit a probe, directions, an adapter or a reranker."""
+"""`manage.py train KIND`: fit a probe, directions, an adapter, a verifier or a reranker."""
 
 import argparse
 import os
@@ -293,6 +293,41 @@ def _train_reranker(command: Command, options: dict[str, Any]) -> None:
     )
 
 
+def _add_verifier(parser: Parser) -> None:
+    add = parser.add_argument
+    add(
+        "--data", type=Path, required=True, metavar="DIR",
+        help="Directory below which the public files lie.",
+    )  # fmt: skip
+    add("--output", type=Path, required=True, metavar="DIR", help="For its files.")
+    add(
+        "--articles", nargs="+", required=True, metavar="TITLE",
+        help="Of SQuAD 2.0, those to learn from; the others stay unseen.",
+    )  # fmt: skip
+    add("--epochs", type=base.positive, default=2)
+    add("--learning-rate", type=float, default=1e-4)
+    add("--seed", type=int, default=0, help="Of all that is drawn.")
+
+
+def _train_verifier(command: Command, options: dict[str, Any]) -> None:
+    from probes.verifier.fitting import VerifierSettings  # noqa: PLC0415
+    from qa.training.verifier import VerifierTraining, train_verifier  # noqa: PLC0415
+
+    fitted = ("epochs", "learning_rate", "seed")
+    training = VerifierTraining(
+        data=options["data"],
+        articles=tuple(options["articles"]),
+        settings=VerifierSettings(**{name: options[name] for name in fitted}),
+    )
+    with Bars(command.errors) as bars:
+        card = train_verifier(training, options["output"], on_progress=bars.at)
+    figures = ", ".join(f"{name} {value:.3f}" for name, value in card.metrics.items())
+    command.stdout.write(
+        f"On organisations that no fit saw: {figures}. Written to {options['output']}; "
+        "set NESCIO_VERIFIER to it."
+    )
+
+
 def _add_fit(parser: Parser) -> None:
     add = parser.add_argument
     add("--folds", type=int, default=5, help="Default: 5.")
@@ -346,6 +381,13 @@ KINDS: Final[dict[str, _Kind]] = {
         "with the notes that the retriever finds; NESCIO_LANGUAGE_ADAPTER names its "
         "directory afterwards. Measure it on articles that it never saw: evaluate "
         "squad2 --exclude-articles.",
+    ),
+    "verifier": (
+        _add_verifier,
+        _train_verifier,
+        "The verifier, which tells whether an entry answers a question: two layers of the "
+        "bundled embedder, fitted on public questions and on ours about invented "
+        "organisations; NESCIO_VERIFIER names its directory afterwards.",
     ),
     "reranker": (
         _add_reranker,

@@ -1,0 +1,269 @@
+"""Fit a verifier on public data: read, retrieve what looks like an answer, fit, measure."""
+
+import hashlib
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.metrics import roc_auc_score
+
+from kb.embedding.embedder import load_embedder
+from probes.verifier.fitting import (
+    Example,
+    VerifierSettings,
+    fit_scale,
+    fit_verifier,
+    logits_of,
+)
+from probes.verifier.network import (
+    MAX_WINDOW,
+    JointLayers,
+    Reader,
+    States,
+    base_directory,
+)
+from probes.verifier.scoring import VerifierCard, entry_text, save_verifier
+from qa.exceptions import TrainingDataError
+
+from .verifier_sources import (
+    KnowledgeSet,
+    SourceEntry,
+    find,
+    read_qamr,
+    read_selqa,
+    read_squad,
+    read_squad_train,
+    read_support_desks,
+)
+
+OnProgress = Callable[[str, int, int], None]
+
+_CANDIDATES: Final = 12  # entries that are retrieved for a question
+_TITLED: Final = 0.6  # share of the entries that are read with their title
+_WORDS_WEIGHT: Final = 0.5
+_CHUNK: Final = 512
+_ARTICLES_OF_SQUAD2: Final = "squad-v2.0-24-articles.json"
+
+
+@dataclass(frozen=True, slots=True)
+class VerifierTraining:
+    """What is fitted on, and how.
+
+    Attributes:
+        data: Directories that hold the public files; their names are looked for below.
+        articles: Of SQuAD 2.0, those to learn from; the others stay unseen.
+        held_out: Invented organisations that only the probability's scale and the
+            metrics are taken from.
+        repeats: How often the questions about the others are counted.
+    """
+
+    data: Path
+    articles: Sequence[str]
+    held_out: Sequence[str] = ("hospital", "online_shop", "energy_supplier")
+    limits: dict[str, int] = field(
+        default_factory=lambda: {
+            "new_wiki": 4500, "squad_train": 11_500, "qamr_facts": 1800,
+            "qamr_pairs": 3500,
+        }
+    )  # fmt: skip
+    unanswerable: int = 4000
+    repeats: int = 2
+    settings: VerifierSettings = field(default_factory=VerifierSettings)
+
+
+def train_verifier(
+    training: VerifierTraining, output: Path, *, on_progress: OnProgress
+) -> VerifierCard:
+    """Fit a verifier and write its files."""
+    seed = training.settings.seed
+    sets = [*_read(training), *read_support_desks()]
+    names = {each.name for each in sets}
+    for name in training.held_out:
+        if name not in names:
+            raise TrainingDataError(f"There is no organisation {name!r} to hold out.")
+    reader = Reader(base_directory())
+    examples: list[Example] = []
+    held: list[Example] = []
+    for number, each in enumerate(sets):
+        on_progress(f"Reading {each.name}", number, len(sets))
+        made = _examples(each, reader, seed, training.limits.get(each.name))
+        if each.name in training.held_out:
+            held += made
+        else:
+            is_own = each.licence.startswith("written")
+            examples += made * (training.repeats if is_own else 1)
+    layers = JointLayers(reader.upper)
+    fit_verifier(
+        layers, examples, training.settings,
+        on_step=lambda done, total: on_progress("Fitting", done, total),
+    )  # fmt: skip
+    scale, offset, metrics = _measure(layers, held)
+    card = VerifierCard(
+        base_sha256=reader.sha256,
+        scale=scale,
+        offset=offset,
+        data_sha256=_digest(sets),
+        sources={
+            each.name: {"questions": len(each.questions), "licence": each.licence}
+            for each in sets
+            if each.name not in training.held_out
+        },
+        settings={**asdict(training.settings), "repeats": training.repeats},
+        metrics=metrics,
+    )
+    save_verifier(output, layers, card)
+    return card
+
+
+def _read(training: VerifierTraining) -> list[KnowledgeSet]:
+    seed, below = training.settings.seed, training.data
+    facts, pairs = read_qamr(
+        find(below, "qamr_wiki_sentences.tsv"),
+        [find(below, f"qamr_filtered_{part}.tsv") for part in ("dev", "test")],
+        seed=seed,
+    )
+    return [
+        read_squad(
+            find(below, "squadshifts_new_wiki.json"),
+            name="new_wiki",
+            licence="texts CC BY-SA",
+        ),
+        read_squad(
+            find(below, _ARTICLES_OF_SQUAD2),
+            name="squad2",
+            licence="CC BY-SA 4.0",
+            articles=training.articles,
+        ),
+        read_squad_train(
+            find(below, "squad_train_800_contexts.json"),
+            find(below, "squad_train_10k_question_sentence.json"),
+            find(below, "SQuAD2_CR_20191127.zip"),
+            limit=training.unanswerable,
+            seed=seed,
+        ),
+        read_selqa(find(below, "selqa_ass_dev.json")),
+        facts,
+        pairs,
+    ]
+
+
+def _examples(
+    known: KnowledgeSet, reader: Reader, seed: int, limit: int | None
+) -> list[Example]:
+    """Return each question with what answers it and what was retrieved and does not.
+
+    What holds the words that were marked as the answer counts as neither.
+    """
+    chance = random.Random(f"{seed} {known.name}")  # noqa: S311  # a sample
+    rows = list(known.questions)
+    if limit is not None and limit < len(rows):
+        rows = chance.sample(rows, limit)
+    found = _retrieve(known, [row.text for row in rows])
+    texts = [_as_read(entry, chance) for entry in known.entries]
+    needed = sorted(
+        {at for row in found for at in row} | {p for r in rows for p in r.answered_by}
+    )
+    windows = [reader.windows(texts[at])[0][:MAX_WINDOW] for at in needed]
+    states = dict(zip(needed, reader.read(windows), strict=True))
+    examples = []
+    for row, places in zip(rows, found, strict=True):
+        wanted = f" {_plain(row.words)} " if len(row.words) > 2 else ""
+        others = [
+            states[at]
+            for at in places
+            if at not in row.answered_by
+            and not (wanted and wanted in f" {_plain(known.entries[at].text)} ")
+        ]
+        if others:
+            answering = tuple(states[at] for at in sorted(row.answered_by))
+            asked = reader.question(row.text)
+            examples.append(Example(asked, answering, tuple(others)))
+    return examples
+
+
+def _as_read(entry: SourceEntry, chance: random.Random) -> str:
+    """Return an entry with its title or without: knowledge has good titles, bad and none."""
+    is_titled = chance.random() < _TITLED
+    title, section = (entry.title, entry.section) if is_titled else ("", "")
+    return entry_text(title, section, entry.question, entry.text)
+
+
+def _retrieve(known: KnowledgeSet, questions: Sequence[str]) -> list[list[int]]:
+    """Return for each question the places of the entries that look most like an answer.
+
+    By nearness to the entry's text or question and by words, each standardised.
+    """
+    embedder = load_embedder("bundled")
+    said = [f"{e.question} {e.text}".strip() for e in known.entries]
+    vectors = embedder.encode(said)
+    asked = embedder.encode([e.question or e.text for e in known.entries])
+    wanted = embedder.encode(list(questions))
+    words = TfidfVectorizer(sublinear_tf=True, stop_words="english").fit(said)
+    entry_words, question_words = words.transform(said), words.transform(questions)
+    found: list[list[int]] = []
+    for start in range(0, len(questions), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        near = np.maximum(wanted[part] @ vectors.T, wanted[part] @ asked.T)
+        shared = (question_words[part] @ entry_words.T).toarray()
+        score = _standard(near) + _WORDS_WEIGHT * _standard(shared)
+        best = np.argsort(-score, axis=1)[:, :_CANDIDATES]
+        found += [[int(at) for at in row] for row in best]
+    return found
+
+
+def _standard(scores: np.ndarray) -> np.ndarray:
+    spread = scores.std(axis=1, keepdims=True)
+    standard: np.ndarray = (scores - scores.mean(axis=1, keepdims=True)) / (
+        spread + 1e-6
+    )
+    return standard
+
+
+def _plain(text: str) -> str:
+    return " ".join("".join(c if c.isalnum() else " " for c in text.lower()).split())
+
+
+def _measure(
+    layers: JointLayers, held: Sequence[Example]
+) -> tuple[float, float, dict[str, float]]:
+    """Return the probability's scale and offset, and what is measured on the held out.
+
+    Of a question the likeliest entry counts: it answers, or it is shown wrongly.
+    """
+    best: list[float] = []
+    right: list[bool] = []
+    answerable: list[bool] = []
+    for example in held:
+        entries: list[States] = [*example.positives, *example.negatives]
+        pairs = [(example.question, entry) for entry in entries]
+        logits = logits_of(layers, pairs).detach().numpy()
+        at = int(logits.argmax())
+        best.append(float(logits[at]))
+        right.append(at < len(example.positives))
+        answerable.append(bool(example.positives))
+    scale, offset = fit_scale(best, right)
+    known = np.array(answerable)
+    return (
+        scale,
+        offset,
+        {
+            "questions": float(len(held)),
+            "precision_at_1": float(np.array(right)[known].mean()),
+            "auroc_right": float(roc_auc_score(right, best)),
+            "auroc_answerable": float(roc_auc_score(answerable, best)),
+        },
+    )
+
+
+def _digest(sets: Sequence[KnowledgeSet]) -> str:
+    digest = hashlib.sha256()
+    for each in sets:
+        for row in each.questions:
+            digest.update(
+                f"{each.name}\0{row.text}\0{sorted(row.answered_by)}".encode()
+            )
+    return digest.hexdigest()
