@@ -43,16 +43,20 @@ def pytest_terminal_summary(
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
+    from django.conf import settings
+
     from accounts import acting
 
+    # Most tests are about what lies behind the verifier: with it a verified entry would
+    # answer before any language model is asked. Those that are marked for it have it, and
+    # so have processes that a test starts.
+    settings.VERIFIER = "none"
     # Fixtures make databases, fill and empty them.
     owner = ExitStack()
     owner.enter_context(acting.as_owner("tests"))
     session.config.add_cleanup(owner.close)
     if "PYTEST_XDIST_WORKER" in os.environ:
         return
-    from django.conf import settings
-
     # WhiteNoise warns of a missing directory, and warnings are errors here.
     settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
     from nescio.embedded import postgres
@@ -70,6 +74,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         from nescio.embedded import postgres
 
         postgres.stop(settings.PLACES)
+
+
+@pytest.fixture(autouse=True)
+def _verifier_where_wanted(request: pytest.FixtureRequest) -> None:
+    if "verifier" in request.keywords:
+        request.getfixturevalue("settings").VERIFIER = "bundled"
 
 
 @pytest.hookimpl(trylast=True)
