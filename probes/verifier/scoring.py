@@ -16,15 +16,28 @@ from accounts.loaded_once import LoadedOnce
 from probes.cards import card_text, read_beside
 from probes.exceptions import VerifierFileError
 
-from .network import JointLayers, Reader, States, base_directory, batch_of, check_base
+from .network import Interaction, Reader, Tokens, base_directory, side_of
 
 BUNDLED: Final = Path(__file__).parent.parent / "shipped" / "verifier"
 WEIGHTS: Final = "model.safetensors"
 CARD: Final = "verifier.json"
 FORMAT: Final = 1
-# What the lower layers made of entries is kept up to so much: some 2,500 short ones.
+# What the embedder made of entries is kept up to so much: some 2,500 short ones.
 _KEPT_BYTES: Final = 64 << 20
-_BATCH: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class EntryText:
+    """An entry as the verifier reads it: where it stands, what it was asked, what it says."""
+
+    place: str
+    question: str
+    text: str
+
+    @property
+    def key(self) -> bytes:
+        said = "\0".join((self.place, self.question, self.text))
+        return hashlib.sha256(said.encode()).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +45,7 @@ class VerifierCard:
     """What a verifier's files say of it, beside its weights.
 
     Attributes:
-        base_sha256: Digest of the embedder's weights whose lower layers it reads by.
+        base_sha256: Digest of the weights of the embedder that it reads by.
         scale, offset: Its probability is that of scale * logit + offset.
         sources: What it was fitted on, with licences; counts are questions.
     """
@@ -69,13 +82,13 @@ def damaged(directory: Path, why: str) -> VerifierFileError:
     )
 
 
-def save_verifier(directory: Path, layers: JointLayers, card: VerifierCard) -> None:
+def save_verifier(directory: Path, network: Interaction, card: VerifierCard) -> None:
     """Write weights in half precision, then the card: half a write is refused."""
     directory.mkdir(parents=True, exist_ok=True)
     (directory / CARD).unlink(missing_ok=True)
     weights = {
         name: value.detach().cpu().half().contiguous()
-        for name, value in layers.state_dict().items()
+        for name, value in network.state_dict().items()
     }
     save_file(weights, directory / WEIGHTS)
     digest = hashlib.sha256((directory / WEIGHTS).read_bytes()).hexdigest()
@@ -86,52 +99,54 @@ def save_verifier(directory: Path, layers: JointLayers, card: VerifierCard) -> N
 class Verifier:
     """Scores entries against a question; safe to use from several threads."""
 
-    def __init__(self, reader: Reader, layers: JointLayers, card: VerifierCard) -> None:
+    def __init__(
+        self, reader: Reader, network: Interaction, card: VerifierCard
+    ) -> None:
         self.card, self.fingerprint = card, card.fingerprint
-        self._reader, self._layers = reader, layers.eval()
-        self._kept: OrderedDict[bytes, list[States]] = OrderedDict()
+        self._reader, self._network = reader, network.eval()
+        self._kept: OrderedDict[bytes, list[Tokens]] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
 
-    def score(self, question: str, entries: Sequence[str]) -> list[float]:
+    def score(self, question: str, entries: Sequence[EntryText]) -> list[float]:
         """Return for each entry the probability in [0, 1] that it answers.
 
         Of one that is longer than the window its best part counts.
         """
+        if not entries:
+            return []
         asked = self._reader.question(question)
         windows = self._windows(entries)
-        pairs = [(asked, states) for parts in windows for states in parts]
-        logits: list[float] = []
+        parts = [tokens for each in windows for tokens in each]
         with torch.inference_mode():
-            for start in range(0, len(pairs), _BATCH):
-                logits += self._layers(batch_of(pairs[start : start + _BATCH])).tolist()
+            logits = self._network(side_of([asked] * len(parts)), side_of(parts))
         found, at = [], 0
-        for parts in windows:
-            found.append(max(logits[at : at + len(parts)]))
-            at += len(parts)
+        for each in windows:
+            found.append(float(logits[at : at + len(each)].max()))
+            at += len(each)
         fitted = torch.tensor(found, dtype=torch.float64)
         chances = torch.sigmoid(self.card.scale * fitted + self.card.offset)
         return [float(each) for each in chances]
 
-    def _windows(self, entries: Sequence[str]) -> list[list[States]]:
-        """Return the states of each entry's windows; what is not kept is read at once."""
-        keys = [hashlib.sha256(text.encode()).digest() for text in entries]
+    def _windows(self, entries: Sequence[EntryText]) -> list[list[Tokens]]:
+        """Return each entry's windows as read; what is not kept is read at once."""
+        keys = [entry.key for entry in entries]
         with self._lock:
             found = {key: self._kept[key] for key in keys if key in self._kept}
             for key in found:
                 self._kept.move_to_end(key)
         new = {
-            key: self._reader.windows(text)
-            for key, text in zip(keys, entries, strict=True)
+            key: self._reader.windows(entry.place, entry.question, entry.text)
+            for key, entry in zip(keys, entries, strict=True)
             if key not in found
         }
         read = iter(self._reader.read([row for rows in new.values() for row in rows]))
         for key, rows in new.items():
-            found[key] = [next(read).copy() for _ in rows]
+            found[key] = [next(read) for _ in rows]
         self._keep({key: found[key] for key in new})
         return [found[key] for key in keys]
 
-    def _keep(self, new: Mapping[bytes, list[States]]) -> None:
+    def _keep(self, new: Mapping[bytes, list[Tokens]]) -> None:
         with self._lock:
             for key, parts in new.items():
                 if key not in self._kept:
@@ -142,8 +157,8 @@ class Verifier:
                 self._bytes -= _size(dropped)
 
 
-def _size(parts: Sequence[States]) -> int:
-    return sum(states.nbytes for states in parts)
+def _size(parts: Sequence[Tokens]) -> int:
+    return sum(tokens.nbytes for tokens in parts)
 
 
 _loaded: Final = LoadedOnce[Path, Verifier]()
@@ -157,18 +172,20 @@ def load_verifier(directory: Path = BUNDLED) -> Verifier:
 def _load(directory: Path) -> Verifier:
     card = read_card(directory)
     reader = Reader(base_directory())
-    check_base(reader, card.base_sha256, directory)
-    layers = JointLayers(reader.upper)
+    if reader.sha256 != card.base_sha256:
+        raise damaged(
+            directory,
+            f"it was fitted on the embedder {card.base_sha256[:12]}, and "
+            f"{reader.sha256[:12]} is installed",
+        )
+    network = Interaction(reader.width, reader.vocabulary)
     try:
         weights = load_file(directory / WEIGHTS)
-        layers.load_state_dict({name: each.float() for name, each in weights.items()})
+        network.load_state_dict({name: each.float() for name, each in weights.items()})
     except (OSError, ValueError, RuntimeError, KeyError) as error:
         raise damaged(directory, str(error)) from error
-    return Verifier(reader, layers.float(), card)
+    return Verifier(reader, network, card)
 
 
-def entry_text(title: str, section: str, question: str, text: str) -> str:
-    """Return an entry as the verifier reads it: where it stands, what it was asked, it."""
-    place = ": ".join(part for part in (title, section) if part)
-    said = f"{question} {text}".strip()
-    return f"{place}. {said}" if place else said
+def place_of(title: str, section: str) -> str:
+    return ": ".join(part for part in (title, section) if part)

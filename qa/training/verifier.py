@@ -18,15 +18,10 @@ from probes.verifier.fitting import (
     fit_scale,
     fit_verifier,
     logits_of,
+    set_weights,
 )
-from probes.verifier.network import (
-    MAX_WINDOW,
-    JointLayers,
-    Reader,
-    States,
-    base_directory,
-)
-from probes.verifier.scoring import VerifierCard, entry_text, save_verifier
+from probes.verifier.network import Interaction, Reader, Tokens, base_directory
+from probes.verifier.scoring import VerifierCard, place_of, save_verifier
 from qa.exceptions import TrainingDataError
 
 from .verifier_sources import (
@@ -96,12 +91,14 @@ def train_verifier(
         else:
             is_own = each.licence.startswith("written")
             examples += made * (training.repeats if is_own else 1)
-    layers = JointLayers(reader.upper)
+    network = Interaction(reader.width, reader.vocabulary)
+    shown = {id(e): e for x in examples for e in (*x.positives, *x.negatives)}
+    set_weights(network, [*shown.values()])
     fit_verifier(
-        layers, examples, training.settings,
+        network, examples, training.settings,
         on_step=lambda done, total: on_progress("Fitting", done, total),
     )  # fmt: skip
-    scale, offset, metrics = _measure(layers, held)
+    scale, offset, metrics = _measure(network, held)
     card = VerifierCard(
         base_sha256=reader.sha256,
         scale=scale,
@@ -115,7 +112,7 @@ def train_verifier(
         settings={**asdict(training.settings), "repeats": training.repeats},
         metrics=metrics,
     )
-    save_verifier(output, layers, card)
+    save_verifier(output, network, card)
     return card
 
 
@@ -167,7 +164,7 @@ def _examples(
     needed = sorted(
         {at for row in found for at in row} | {p for r in rows for p in r.answered_by}
     )
-    windows = [reader.windows(texts[at])[0][:MAX_WINDOW] for at in needed]
+    windows = [reader.windows(*texts[at])[0] for at in needed]
     states = dict(zip(needed, reader.read(windows), strict=True))
     examples = []
     for row, places in zip(rows, found, strict=True):
@@ -185,11 +182,11 @@ def _examples(
     return examples
 
 
-def _as_read(entry: SourceEntry, chance: random.Random) -> str:
-    """Return an entry with its title or without: knowledge has good titles, bad and none."""
+def _as_read(entry: SourceEntry, chance: random.Random) -> tuple[str, str, str]:
+    """Return an entry with its place or without: knowledge has good titles, bad and none."""
     is_titled = chance.random() < _TITLED
-    title, section = (entry.title, entry.section) if is_titled else ("", "")
-    return entry_text(title, section, entry.question, entry.text)
+    place = place_of(entry.title, entry.section) if is_titled else ""
+    return place, entry.question, entry.text
 
 
 def _retrieve(known: KnowledgeSet, questions: Sequence[str]) -> list[list[int]]:
@@ -228,7 +225,7 @@ def _plain(text: str) -> str:
 
 
 def _measure(
-    layers: JointLayers, held: Sequence[Example]
+    network: Interaction, held: Sequence[Example]
 ) -> tuple[float, float, dict[str, float]]:
     """Return the probability's scale and offset, and what is measured on the held out.
 
@@ -238,9 +235,9 @@ def _measure(
     right: list[bool] = []
     answerable: list[bool] = []
     for example in held:
-        entries: list[States] = [*example.positives, *example.negatives]
+        entries: list[Tokens] = [*example.positives, *example.negatives]
         pairs = [(example.question, entry) for entry in entries]
-        logits = logits_of(layers, pairs).detach().numpy()
+        logits = logits_of(network, pairs).detach().numpy()
         at = int(logits.argmax())
         best.append(float(logits[at]))
         right.append(at < len(example.positives))

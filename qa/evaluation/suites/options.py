@@ -42,6 +42,7 @@ def find_policy(text: str) -> Policy:
 
 # The gates that only measure in a run from which every ablation can be played again.
 _IN_SHADOW: Mapping[str, bool] = {
+    "verification": False,
     "hard_refusal": False,
     "soft_refusal": False,
     "support_check": False,
