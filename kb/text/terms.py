@@ -18,6 +18,7 @@ from .vocabulary import (
     NEGATIONS,
     NUMBER_WORDS,
     QUESTION_KINDS,
+    REVERSALS,
     STOP_WORDS,
     UNIT_NAMES,
 )
@@ -40,6 +41,21 @@ class Terms:
     units: frozenset[str]  # stems of units behind numbers, and currencies before
     directions: frozenset[str]  # words whose opposite would turn the meaning
     is_negated: bool
+
+
+def is_reversed(question: str, text: str) -> bool:
+    """Tell whether a text speaks of the opposite alone of what a question asks for."""
+    asked, said = _tokens(question), _tokens(text)
+    return any(
+        (_has(asked, one) and not _has(asked, other))
+        and (_has(said, other) and not _has(said, one))
+        for pair in REVERSALS
+        for one, other in (pair, pair[::-1])
+    )
+
+
+def _has(words: Sequence[str], beginnings: tuple[str, ...]) -> bool:
+    return any(word.startswith(beginnings) for word in words)
 
 
 def terms(text: str) -> Terms:

@@ -212,6 +212,20 @@ OPPOSITES = frozenset(
         "über unter", "mit ohne", "mehr weniger",
     )
 )  # fmt: skip
+# Actions and ends of a scale whose opposite is about the same and answers otherwise, each
+# side by the words that begin so.
+REVERSALS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
+    (("before",), ("after",)),
+    (("rais", "increas", "higher"), ("lower", "reduc", "decreas")),
+    (("minimum",), ("maximum",)),
+    (("lock", "block", "freez"), ("unlock", "unblock", "unfreez")),
+    (("activat", "enabl"), ("deactivat", "disabl")),
+    (("earliest",), ("latest",)),
+    (("inbound", "incoming"), ("outbound", "outgoing")),
+    (("vor",), ("nach",)),
+    (("erhöh", "anheb"), ("senk", "herabsetz", "verringer")),
+    (("sperr",), ("entsperr",)),
+)
 # Where one of these stands, "A from B" and "B from A" are different questions.
 ORDERING = _words(
     """

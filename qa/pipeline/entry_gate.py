@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from kb.text.terms import is_reversed, terms
 from kb.types import Evidence
 
 from .gates import Decision, Gate, judge
@@ -15,6 +16,8 @@ from .hard_gate import covers
 from .policy import Policy
 from .retrieve import keep
 from .values import Question, Retrieval
+
+_MIN_WORDS = 2  # content words of a question that an entry may answer by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +65,13 @@ def verify(
 ) -> Verification:
     """Score all evidence at once; pass, refuse, or name the entry that answers.
 
-    Of what hard refusal would not let pass nothing answers by itself.
+    Of what hard refusal would not let pass nothing answers by itself; see `_may_answer`.
     """
     by = verifier()
     scores = by.score(question.text, [_passage(piece) for piece in found.evidence])
     ranked = sorted(zip(scores, found.evidence, strict=True), key=lambda pair: -pair[0])
     own = next(
-        (pair for pair in ranked if pair[1].is_verified and covers(pair[1], policy)),
-        None,
+        (pair for pair in ranked if _may_answer(question, pair[1], policy)), None
     )
     values = {
         "answerability": ranked[0][0] if ranked else None,
@@ -82,6 +84,20 @@ def verify(
         match=own[1] if own and is_match and not decision.refused else None,
         verifier=by.fingerprint,
         decision=decision,
+    )
+
+
+def _may_answer(question: Question, piece: Evidence, policy: Policy) -> bool:
+    """Tell whether an entry may be the answer by itself, however likely it seems.
+
+    One word ("PIN?") asks nothing definite, and "raise" is not answered by what says
+    "lower": a verifier that goes by meaning takes opposites for alike.
+    """
+    return (
+        piece.is_verified
+        and covers(piece, policy)
+        and len(terms(question.text).words) >= _MIN_WORDS
+        and not is_reversed(question.text, f"{piece.question} {piece.text}")
     )
 
 

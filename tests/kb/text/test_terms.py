@@ -1,7 +1,24 @@
-from kb.text.terms import terms
+import pytest
+
+from kb.text.terms import is_reversed, terms
 
 
 def test_denial_is_seen_in_english_and_german():
     assert terms("They don\u2019t.").is_negated
     assert terms("Das geht nicht.").is_negated
     assert not terms("Nothingham is a knot.").is_negated
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "expected"),
+    [
+        ("Can I raise my limit?", "A limit can be lowered in the app.", True),
+        ("Can I raise my limit?", "A limit can be raised or lowered.", False),
+        ("Am I liable before I report it?", "After the report nobody is liable.", True),
+        ("Kann ich die Karte sperren?", "Sie kann entsperrt werden.", True),
+        ("Are you open on Sundays?", "The branch is closed on Sundays.", False),
+        ("What does a card cost?", "A card costs 12 euros.", False),
+    ],
+)
+def test_what_speaks_of_the_opposite_alone_is_reversed(question, text, expected):
+    assert is_reversed(question, text) is expected

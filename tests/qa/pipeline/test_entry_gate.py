@@ -110,6 +110,35 @@ def test_what_hard_refusal_keeps_out_never_answers():
     assert outcome.gate is not Gate.ENTRY
 
 
+def test_an_opposite_is_no_answer():
+    lower = make_evidence(
+        "A limit can be lowered in the app before noon.", distance=0.5
+    )
+    *_, outcome = run_pipeline(
+        "Can I raise my limit after noon?",
+        retriever=GivenRetriever(make_retrieval(lower)),
+        language_model=lambda: GivenModel(make_generation()),
+        probes=lambda _model: NoProbes(),
+        verifier=lambda: GivenVerifier([0.99]),
+        policy=make_policy(**POLICY),
+    )
+    assert isinstance(outcome, Outcome)
+    assert outcome.gate is not Gate.ENTRY
+
+
+def test_a_single_word_asks_nothing_that_an_entry_answers_by_itself():
+    *_, outcome = run_pipeline(
+        "PIN?",
+        retriever=GivenRetriever(make_retrieval(ONE)),
+        language_model=lambda: GivenModel(make_generation()),
+        probes=lambda _model: NoProbes(),
+        verifier=lambda: GivenVerifier([0.99]),
+        policy=make_policy(**POLICY),
+    )
+    assert isinstance(outcome, Outcome)
+    assert outcome.gate is not Gate.ENTRY
+
+
 def test_in_shadow_it_decides_nothing_and_is_measured():
     outcome = outcome_of([0.1, 0.05], ONE, TWO, verification=False)
     assert outcome.answered
