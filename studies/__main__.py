@@ -38,6 +38,10 @@ STUDIES: Final = {
         "studies.l2r.command",
         "Learn to Refuse: its tables and figures beside the paper's.",
     ),
+    "verifier": (
+        "studies.verifier",
+        "How well the verifier tells which entry answers, on sets that it never saw.",
+    ),
     "evaluate": (
         "qa.management.commands.evaluate",
         "`manage.py evaluate`, with the multiple-choice suites of Learn to Refuse.",

@@ -107,8 +107,14 @@ class Reader:
         self._lock = threading.Lock()  # the tokenizer's padding state is one
 
     def question(self, text: str) -> Tokens:
-        ids = [self._first, *self._ids(text)[: MAX_QUESTION - 2], self._last]
-        return self.read([(ids, [TEXT] * len(ids))])[0]
+        return self.questions([text])[0]
+
+    def questions(self, texts: Sequence[str]) -> list[Tokens]:
+        rows = [
+            [self._first, *self._ids(text)[: MAX_QUESTION - 2], self._last]
+            for text in texts
+        ]
+        return self.read([(ids, [TEXT] * len(ids)) for ids in rows])
 
     def windows(
         self, place: str, question: str, text: str
@@ -135,13 +141,16 @@ class Reader:
         return found
 
     def read(self, rows: Sequence[tuple[list[int], list[int]]]) -> list[Tokens]:
-        found: list[Tokens] = []
-        for start in range(0, len(rows), _BATCH):
-            chunk = rows[start : start + _BATCH]
-            longest = max(len(ids) for ids, _ in chunk)
-            ids = torch.zeros(len(chunk), longest, dtype=torch.long)
-            mask = torch.zeros(len(chunk), longest, dtype=torch.long)
-            for row, (own, _) in enumerate(chunk):
+        """Return each row of ids and parts as read, those of like length together."""
+        found: dict[int, Tokens] = {}
+        order = sorted(range(len(rows)), key=lambda at: len(rows[at][0]))
+        for start in range(0, len(order), _BATCH):
+            places = order[start : start + _BATCH]
+            longest = len(rows[places[-1]][0])
+            ids = torch.zeros(len(places), longest, dtype=torch.long)
+            mask = torch.zeros(len(places), longest, dtype=torch.long)
+            for row, at in enumerate(places):
+                own = rows[at][0]
                 ids[row, : len(own)] = torch.tensor(own)
                 mask[row, : len(own)] = 1
             with torch.inference_mode():
@@ -149,15 +158,14 @@ class Reader:
                     input_ids=ids.to(self._device), attention_mask=mask.to(self._device)
                 ).last_hidden_state
             states = out.half().cpu().numpy()
-            found += [
-                Tokens(
+            for row, at in enumerate(places):
+                own, parts = rows[at]
+                found[at] = Tokens(
                     states[row, : len(own)].copy(),
                     np.array(own, np.int32),
                     np.array(parts, np.int8),
                 )
-                for row, (own, parts) in enumerate(chunk)
-            ]
-        return found
+        return [found[at] for at in range(len(rows))]
 
     def _ids(self, text: str) -> list[int]:
         with self._lock:

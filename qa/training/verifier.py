@@ -109,7 +109,11 @@ def train_verifier(
             for each in sets
             if each.name not in training.held_out
         },
-        settings={**asdict(training.settings), "repeats": training.repeats},
+        settings={
+            **asdict(training.settings),
+            "repeats": training.repeats,
+            "articles": list(training.articles),
+        },
         metrics=metrics,
     )
     save_verifier(output, network, card)
@@ -159,7 +163,7 @@ def _examples(
     rows = list(known.questions)
     if limit is not None and limit < len(rows):
         rows = chance.sample(rows, limit)
-    found = _retrieve(known, [row.text for row in rows])
+    found = retrieve(known, [row.text for row in rows])
     texts = [_as_read(entry, chance) for entry in known.entries]
     needed = sorted(
         {at for row in found for at in row} | {p for r in rows for p in r.answered_by}
@@ -167,7 +171,8 @@ def _examples(
     windows = [reader.windows(*texts[at])[0] for at in needed]
     states = dict(zip(needed, reader.read(windows), strict=True))
     examples = []
-    for row, places in zip(rows, found, strict=True):
+    questions = reader.questions([row.text for row in rows])
+    for row, places, asked in zip(rows, found, questions, strict=True):
         wanted = f" {_plain(row.words)} " if len(row.words) > 2 else ""
         others = [
             states[at]
@@ -177,7 +182,6 @@ def _examples(
         ]
         if others:
             answering = tuple(states[at] for at in sorted(row.answered_by))
-            asked = reader.question(row.text)
             examples.append(Example(asked, answering, tuple(others)))
     return examples
 
@@ -189,7 +193,7 @@ def _as_read(entry: SourceEntry, chance: random.Random) -> tuple[str, str, str]:
     return place, entry.question, entry.text
 
 
-def _retrieve(known: KnowledgeSet, questions: Sequence[str]) -> list[list[int]]:
+def retrieve(known: KnowledgeSet, questions: Sequence[str]) -> list[list[int]]:
     """Return for each question the places of the entries that look most like an answer.
 
     By nearness to the entry's text or question and by words, each standardised.
@@ -197,7 +201,9 @@ def _retrieve(known: KnowledgeSet, questions: Sequence[str]) -> list[list[int]]:
     embedder = load_embedder("bundled")
     said = [f"{e.question} {e.text}".strip() for e in known.entries]
     vectors = embedder.encode(said)
-    asked = embedder.encode([e.question or e.text for e in known.entries])
+    asked = vectors.copy()
+    if paired := [at for at, each in enumerate(known.entries) if each.question]:
+        asked[paired] = embedder.encode([known.entries[at].question for at in paired])
     wanted = embedder.encode(list(questions))
     words = TfidfVectorizer(sublinear_tf=True, stop_words="english").fit(said)
     entry_words, question_words = words.transform(said), words.transform(questions)

@@ -1,0 +1,253 @@
+"""What the verifier is worth on knowledge and questions that nothing was fitted on."""
+
+import argparse
+import json
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from sklearn.metrics import roc_auc_score
+
+from kb.text.words import sentences
+from probes.verifier.scoring import EntryText, load_verifier, place_of
+from qa.evaluation.metrics.intervals import bootstrap, clusters_of, share
+from qa.evaluation.report.tables import TextTable, percent
+from qa.management.base import positive
+from qa.pipeline.policy import default
+from qa.training.verifier import retrieve
+from qa.training.verifier_sources import (
+    KnowledgeSet,
+    SourceEntry,
+    find,
+    read_squad,
+)
+from studies.study import OnProgress, Outcome, Study, file_argument
+
+# Of SQuAD 2.0, what the shipped verifier was fitted on; the other articles are the test.
+FITTED_ON: Final = (
+    "1973_oil_crisis", "Black_Death", "Computational_complexity_theory", "Ctenophora",
+    "Economic_inequality", "French_and_Indian_War", "Fresno,_California", "Huguenot",
+    "Intergovernmental_Panel_on_Climate_Change", "Oxygen", "Packet_switching",
+)  # fmt: skip
+_COVERAGES: Final = (0.05, 0.1, 0.2)
+_MIN_WORDS: Final = 6
+_ENTRIES_AN_INTENT: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The likeliest entry of one question, by the verifier and by similarity alone."""
+
+    group: str
+    is_answerable: bool
+    chance: float
+    is_right: bool
+    similar_is_right: bool
+
+
+class Command(Study):
+    """`python -m studies verifier --data DIR`."""
+
+    help = (
+        "Ask five public data sets that the verifier never saw, of half of the questions "
+        "with the entries that answer them left out, and print how often the likeliest "
+        "entry is right, what is refused and what is wrongly shown at the default "
+        "threshold. No language model is asked."
+    )
+
+    def declare(self, parser: argparse.ArgumentParser) -> None:
+        file_argument(parser, "Directory below which the data sets lie.")
+        parser.add_argument(
+            "--questions",
+            type=positive,
+            default=300,
+            help="Of each set (default: 300).",
+        )
+
+    def measure(self, options: dict[str, Any], on_progress: OnProgress) -> Outcome:
+        data, count, seed = options["data"], options["questions"], options["seed"]
+        threshold = float(default("min_entry_answer"))
+        verifier = load_verifier()
+        lines = []
+        for number, (name, read) in enumerate(SETS.items()):
+            on_progress(f"Asking {name}", number, len(SETS))
+            known = read(data)
+            rows = list(ask(known, count, seed))
+            lines.append(_line(name, rows, threshold))
+        return Outcome(
+            "The verifier on unseen sets",
+            {
+                "questions": f"{count} of each set, half of them without their entries",
+                "threshold": f"{threshold:g} (default)",
+                "verifier": verifier.fingerprint[:12],
+                "seed": seed,
+            },
+            [TextTable("", _COLUMNS, tuple(lines))],
+            notes=(
+                "Shares with 95 % intervals that resample documents. Right is an entry "
+                "that the data set marks; another one that answers too counts as wrong. "
+                "An answer is the likeliest entry; near misses of a left-out entry are "
+                "what the threshold has to keep back.",
+            ),
+        )
+
+
+_COLUMNS: Final = (
+    "set", "questions", "right of answerable, by similarity", "by the verifier",
+    "AUROC right", "false refusals", "false answers", "wrong among shown",
+    "coverage at 5 / 10 / 20 % wrong",
+)  # fmt: skip
+
+
+def ask(known: KnowledgeSet, count: int, seed: int) -> Iterator[Row]:
+    """Ask a sample; of every second answerable question what answers it is left out."""
+    verifier = load_verifier()
+    chance = random.Random(seed)  # noqa: S311  # a sample, nothing secret
+    rows = chance.sample(known.questions, min(count, len(known.questions)))
+    found = retrieve(known, [row.text for row in rows])
+    for number, (row, places) in enumerate(zip(rows, found, strict=True)):
+        is_left_out = bool(row.answered_by) and number % 2 == 0
+        holds = _holding(known, row.words)
+        answering = {at for at in places if at in row.answered_by or holds(at)}
+        shown = [at for at in places if not (is_left_out and at in answering)][:8]
+        if not shown:
+            continue
+        entries = [_as_read(known.entries[at]) for at in shown]
+        scores = verifier.score(row.text, entries)
+        best = shown[int(np.argmax(scores))]
+        is_answerable = bool(row.answered_by) and not is_left_out
+        yield Row(
+            group=row.group,
+            is_answerable=is_answerable,
+            chance=max(scores),
+            is_right=is_answerable and best in answering,
+            similar_is_right=is_answerable and shown[0] in answering,
+        )
+
+
+def _holding(known: KnowledgeSet, words: str) -> Callable[[int], bool]:
+    wanted = " ".join(words.lower().split())
+    return lambda at: len(wanted) > 2 and wanted in known.entries[at].text.lower()
+
+
+def _as_read(entry: SourceEntry) -> EntryText:
+    place = place_of(entry.title, entry.section)
+    return EntryText(place, entry.question, entry.text)
+
+
+def _line(name: str, rows: Sequence[Row], threshold: float) -> tuple[str, ...]:
+    shown = np.array([row.chance >= threshold for row in rows])
+    right = np.array([row.is_right for row in rows])
+    due = np.array([row.is_answerable for row in rows])
+    similar = np.array([row.similar_is_right for row in rows])
+    groups = clusters_of([(str(at), row.group) for at, row in enumerate(rows)])
+
+    def said(counted: np.ndarray, among: np.ndarray) -> str:
+        value = float(counted[among].mean()) if among.any() else None
+        interval = bootstrap([share(counted, among)], groups)[0]
+        low_high = (
+            f" ({percent(interval[0])} to {percent(interval[1])})" if interval else ""
+        )
+        return f"{percent(value)}{low_high}"
+
+    scores = np.array([row.chance for row in rows])
+    return (
+        name,
+        f"{len(rows):,}",
+        said(similar, due),
+        said(right, due),
+        f"{roc_auc_score(right, scores):.3f}",
+        said(~shown, due),
+        said(shown, ~due),
+        said(~right, shown),
+        " / ".join(percent(_coverage(scores, right, most)) for most in _COVERAGES),
+    )
+
+
+def _coverage(scores: np.ndarray, right: np.ndarray, most: float) -> float:
+    """Return the largest share that may be shown with at most so many of it wrong."""
+    order = np.argsort(-scores, kind="stable")
+    shown = np.arange(1, len(order) + 1)
+    allowed = np.flatnonzero(np.cumsum(~right[order]) / shown <= most)
+    return float(shown[allowed[-1]] / len(order)) if len(allowed) else 0.0
+
+
+def read_doc2dial(data: Path) -> KnowledgeSet:
+    """Read the first turns: the sentences that a marked span overlaps answer."""
+    found = KnowledgeSet("doc2dial", "as published")
+    spans: dict[str, list[tuple[int, int, int]]] = {}
+    for row in _lines(find(data, "documents.jsonl")):
+        title, at = row["title"].partition("#")[0], 0
+        for sentence in sentences(row["text"]):
+            start = row["text"].find(sentence, at)
+            at = start + len(sentence)
+            place = found.place(SourceEntry(" ".join(sentence.split()), title))
+            spans.setdefault(row["_id"], []).append((start, at, place))
+    for row in _lines(find(data, "questions.jsonl")):
+        text, start = row["last_user_turn"], row["answer_start"]
+        end = start + len(row["answer"].rstrip())
+        is_first = row["question"].count("user:") == 1
+        if is_first and len(text.split()) >= _MIN_WORDS:
+            places = [
+                p for low, high, p in spans[row["doc_id"]] if low < end and start < high
+            ]
+            found.ask(text, places, group=row["doc_id"])
+    return found
+
+
+def read_clinc(data: Path) -> KnowledgeSet:
+    """Read intents as question-and-answer entries, and utterances that ask the same."""
+    found = KnowledgeSet("clinc150", "CC BY 3.0")
+    rows = json.loads(find(data, "data_full.json").read_text("utf-8"))
+    asked: dict[str, list[str]] = {}
+    for text, intent in rows["train"]:
+        asked.setdefault(intent, []).append(text)
+    places = {
+        intent: [
+            found.place(
+                SourceEntry(f"About {intent.replace('_', ' ')}.", question=text)
+            )
+            for text in texts[:_ENTRIES_AN_INTENT]
+        ]
+        for intent, texts in asked.items()
+    }
+    for text, intent in rows["test"]:
+        found.ask(text, places[intent], group=intent)
+    for text, _ in rows["oos_test"]:
+        found.ask(text, [], group="out of scope")
+    return found
+
+
+def _squad(
+    file: str, name: str, *, unseen: bool = False
+) -> Callable[[Path], KnowledgeSet]:
+    def read(data: Path) -> KnowledgeSet:
+        path = find(data, file)
+        articles: tuple[str, ...] = ()
+        if unseen:
+            titles = [
+                row["title"] for row in json.loads(path.read_text("utf-8"))["data"]
+            ]
+            articles = tuple(title for title in titles if title not in FITTED_ON)
+        return read_squad(path, name=name, licence="as published", articles=articles)
+
+    return read
+
+
+def _lines(file: Path) -> Iterator[dict[str, Any]]:
+    with file.open(encoding="utf-8") as stream:
+        yield from map(json.loads, stream)
+
+
+SETS: Final[dict[str, Callable[[Path], KnowledgeSet]]] = {
+    "SQuAD 2.0, 13 articles": _squad(
+        "squad-v2.0-24-articles.json", "squad2", unseen=True
+    ),
+    "doc2dial": read_doc2dial,
+    "PolicyQA": _squad("policyqa_test.json", "policyqa"),
+    "CLINC150": read_clinc,
+    "SQuADShifts, Amazon": _squad("squadshifts_amazon_reviews.json", "amazon"),
+}

@@ -1,0 +1,107 @@
+"""Public data as entries and questions: every source's own layout."""
+
+import gzip
+import json
+import zipfile
+
+import pytest
+
+from qa.exceptions import TrainingDataError
+from qa.training.verifier import retrieve
+from qa.training.verifier_sources import (
+    KnowledgeSet,
+    SourceEntry,
+    find,
+    read_qamr,
+    read_squad,
+    read_squad_train,
+    read_support_desks,
+)
+
+PARAGRAPH = "The branch opens at nine. It closes at five."
+
+
+def squad(**question):
+    said = {"question": "When does it open?", "answers": [{"text": "nine"}], **question}
+    article = {
+        "title": "The_bank",
+        "paragraphs": [{"context": PARAGRAPH, "qas": [said]}],
+    }
+    return {"data": [article]}
+
+
+def test_the_sentence_with_the_marked_words_answers(tmp_path):
+    file = tmp_path / "squad.json"
+    file.write_text(json.dumps(squad()))
+    known = read_squad(file, name="squad", licence="ours")
+    said = [entry.text for entry in known.entries]
+    assert said == ["The branch opens at nine.", "It closes at five."]
+    (question,) = known.questions
+    assert question.answered_by == {0}
+    assert (question.words, question.group) == ("nine", "The_bank")
+    assert known.entries[0].title == "The bank"
+
+
+def test_a_question_without_an_answer_is_answered_by_nothing(tmp_path):
+    file = tmp_path / "squad.json.gz"
+    with gzip.open(file, "wt") as stream:
+        json.dump(squad(is_impossible=True, answers=[]), stream)
+    (question,) = read_squad(file, name="squad", licence="ours").questions
+    assert question.answered_by == frozenset()
+
+
+def test_articles_that_are_not_named_stay_unseen(tmp_path):
+    file = tmp_path / "squad.json"
+    file.write_text(json.dumps(squad()))
+    assert not read_squad(file, name="s", licence="", articles=["Other"]).questions
+
+
+def test_parts_of_squad_are_one_knowledge_base(tmp_path):
+    contexts, pairs = tmp_path / "contexts.json", tmp_path / "pairs.json"
+    row = {"context": PARAGRAPH, "qas": [{"question": "When?", "answer": "nine"}]}
+    contexts.write_text(json.dumps([row]))
+    pairs.write_text(json.dumps({"questions": ["Who?"], "answers": ["It was Ada."]}))
+    archive = tmp_path / "cr.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("causes/reason_gold_train.tsv", "qid\treason\na1\tE\n")
+        attention = "qid\tquestion\tword_att\na1\tWho was Bob ?\t0\nb2\tWhy ?\t0\n"
+        file.writestr("rationales/word_att_gold_train.tsv", attention)
+    known = read_squad_train(contexts, pairs, archive, limit=1, seed=0)
+    asked = {row.text: bool(row.answered_by) for row in known.questions}
+    assert asked == {"When?": True, "Who?": True, "Who was Bob?": False}
+
+
+def test_questions_that_mark_the_same_words_ask_the_same(tmp_path):
+    said, asked = tmp_path / "s.tsv", tmp_path / "q.tsv"
+    said.write_text("k\tAda wrote the first program .\n")
+    lines = [("Who wrote it?", "0"), ("Who was the author?", "0"), ("What?", "2 3 4")]
+    asked.write_text(
+        "".join(f"k\t0\t1\t0\t1\t{text}\t{at}\t0:0\t0:0\n" for text, at in lines)
+    )
+    facts, pairs = read_qamr(said, [asked], seed=0)
+    assert facts.entries == [SourceEntry("Ada wrote the first program.")]
+    assert {entry.text for entry in pairs.entries} == {"Ada.", "The first program."}
+    (paraphrase,) = pairs.questions
+    assert pairs.entries[min(paraphrase.answered_by)].text == "Ada."
+
+
+def test_our_own_organisations_have_questions_that_nothing_answers():
+    sets = read_support_desks()
+    assert len(sets) == 16
+    for known in sets:
+        answered = [row for row in known.questions if row.answered_by]
+        assert 0.6 < len(answered) / len(known.questions) < 0.7
+        assert len({row.text for row in known.questions}) == len(known.questions)
+
+
+def test_what_looks_like_an_answer_comes_first():
+    known = KnowledgeSet("k", "ours")
+    for text in ("The branch opens at nine.", "Dogs may not enter.", "A card is free."):
+        known.place(SourceEntry(text))
+    first, *_ = retrieve(known, ["When does the branch open?"])[0]
+    assert first == 0
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(TrainingDataError, match=r"no squad\.json below"):
+        find(tmp_path, "squad.json")
