@@ -12,7 +12,13 @@ from kb.documents.models import KnowledgeBase
 from probes.cards import ProbeKind
 from probes.models import Probe
 from qa.exceptions import PolicyError
-from qa.pipeline.policy import DECLARED, RetrievalTiming, Scope
+from qa.pipeline.policy import (
+    ALPHA_WITH_VERIFIER,
+    DECLARED,
+    RetrievalTiming,
+    Scope,
+    default,
+)
 from qa.policies.models import Policy, PolicyActivation
 
 from .ask_prefetch import prefetched
@@ -77,6 +83,9 @@ def ensure_default_policy(knowledge_base: KnowledgeBase) -> Policy:
                 name=DEFAULT_NAME,
                 version=_next_version(knowledge_base, DEFAULT_NAME),
                 is_active=True,
+                alpha=default("alpha")
+                if settings.VERIFIER == "none"
+                else ALPHA_WITH_VERIFIER,
                 calibrated_embedder=DEFAULTS_SET_FOR,
                 calibrated_language_model=DEFAULTS_SET_FOR_LANGUAGE_MODEL,
                 calibrated_retrieval=DEFAULTS_SET_FOR_RETRIEVAL,

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from typing import Any
 
 import numpy as np
 import pytest
@@ -61,8 +62,8 @@ def new_network(reader: Reader) -> Interaction:
     return Interaction(reader.width, reader.vocabulary)
 
 
-def card(reader: Reader, **changes) -> VerifierCard:
-    values = {
+def card(reader: Reader, **changes: Any) -> VerifierCard:
+    values: dict[str, Any] = {
         "base_sha256": reader.sha256,
         "scale": 1.0,
         "offset": 0.0,

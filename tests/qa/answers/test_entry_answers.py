@@ -68,6 +68,10 @@ def test_what_no_entry_answers_is_refused_before_a_model_is_asked():
     assert not answer.generation
 
 
+def test_with_a_verifier_the_distance_has_not_the_last_word():
+    assert active_policy(make_knowledge_base()).alpha == 1.2
+
+
 def test_an_entry_for_another_audience_answers_nobody_else():
     make_entry(PAY, audience=make_audience("fraud-desk", groups=["fraud-desk"]))
     answer = asked("how do i add my card to apple pay")
