@@ -242,6 +242,7 @@ HISTORY_LABELS = env.str("NESCIO_HISTORY_LABELS", default="true/false")
 # A directory that train reranker wrote; empty is none.
 # "bundled", "none", or a directory that train verifier wrote.
 VERIFIER = env.str("NESCIO_VERIFIER", default="bundled")
+VERIFIER_LANGUAGES = env.list("NESCIO_VERIFIER_LANGUAGES", default=["en"])
 RERANKER = env.str("NESCIO_RERANKER", default="")
 MODEL_DEVICE = env.str("NESCIO_MODEL_DEVICE", default="auto")
 # Two torch threads on a busy two-core machine are 70 times slower than one: cores

@@ -31,7 +31,7 @@ from qa.pipeline.policy import RetrievalTiming, Scope
 from qa.pipeline.values import StageValue, clean_question
 from qa.policies.ask_prefetch import prefetch
 from qa.policies.models import Policy
-from qa.policies.services import active_policy
+from qa.policies.services import active_policy, has_verifier
 
 from .recording import record_failure, record_outcome
 from .sources import (
@@ -215,7 +215,7 @@ def sources_for(
         language_model=load_model,
         probes=load_probes,
         closed_book=closed_book_models_for(policy.retrieval_timing, history),
-        verifier=None if settings.VERIFIER == "none" else configured_verifier,
+        verifier=configured_verifier if has_verifier(answer.knowledge_base) else None,
         reranker=configured_reranker,
         debiaser=partial(verdict_debiaser, history),
     )

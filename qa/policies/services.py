@@ -83,15 +83,21 @@ def ensure_default_policy(knowledge_base: KnowledgeBase) -> Policy:
                 name=DEFAULT_NAME,
                 version=_next_version(knowledge_base, DEFAULT_NAME),
                 is_active=True,
-                alpha=default("alpha")
-                if settings.VERIFIER == "none"
-                else ALPHA_WITH_VERIFIER,
+                alpha=ALPHA_WITH_VERIFIER
+                if has_verifier(knowledge_base)
+                else default("alpha"),
                 calibrated_embedder=DEFAULTS_SET_FOR,
                 calibrated_language_model=DEFAULTS_SET_FOR_LANGUAGE_MODEL,
                 calibrated_retrieval=DEFAULTS_SET_FOR_RETRIEVAL,
             )
     except IntegrityError:
         return rows.get(is_active=True)
+
+
+def has_verifier(knowledge_base: KnowledgeBase) -> bool:
+    """Tell whether a verifier reads this knowledge base's entries: it knows its language."""
+    speaks = knowledge_base.language in settings.VERIFIER_LANGUAGES
+    return settings.VERIFIER != "none" and speaks
 
 
 def new_version(

@@ -72,6 +72,22 @@ def test_with_a_verifier_the_distance_has_not_the_last_word():
     assert active_policy(make_knowledge_base()).alpha == 1.2
 
 
+def test_a_knowledge_base_in_another_language_does_without():
+    base = make_knowledge_base("karten", language="de")
+    policy = active_policy(base)
+    assert policy.alpha == 0.85
+    make_entry("Die Karte kostet 12 Euro.", knowledge_base=base)
+    answer = keep_question(
+        "Gibt es Pizza am Bahnhof?",
+        asker=make_user(),
+        channel="api",
+        knowledge_base=base,
+    )
+    list(decide(answer, language_model=never_load))
+    answer.refresh_from_db()
+    assert "answerability" not in {signal["name"] for signal in answer.signals}
+
+
 def test_an_entry_for_another_audience_answers_nobody_else():
     make_entry(PAY, audience=make_audience("fraud-desk", groups=["fraud-desk"]))
     answer = asked("how do i add my card to apple pay")
