@@ -17,7 +17,7 @@ from qa.answers.api import QuestionSerializer, read_question
 from qa.answers.models import Answer
 from qa.answers.serializers import SignalSerializer
 from qa.pipeline import finish
-from qa.pipeline.gates import Decision, Reason
+from qa.pipeline.gates import Decision, Gate, Reason
 from qa.pipeline.staleness import current_calibration
 from qa.pipeline.values import Calibration, Trace
 from qa.policies.models import Policy
@@ -136,7 +136,9 @@ class PlaygroundSerializer(serializers.Serializer[Preview]):
 
     @extend_schema_field(SignalSerializer(many=True))
     def get_signals(self, found: Preview) -> list[dict[str, Any]]:
-        return [asdict(signal) for signal in found.trace.signals]
+        # Whether sources agree is no part of what a question finds.
+        measured = (s for s in found.trace.signals if s.gate is not Gate.AGREEMENT)
+        return [asdict(signal) for signal in measured]
 
     def get_milliseconds(self, found: Preview) -> dict[str, float]:
         looked = found.trace.retrieval

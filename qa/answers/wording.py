@@ -22,6 +22,7 @@ STAGES = {
     Gate.VERBATIM.value: GATES[Gate.VERBATIM].stage_words,
     Gate.HARD_REFUSAL.value: GATES[Gate.HARD_REFUSAL].stage_words,
     "verify": ("Reading the entries found", "Entries read"),
+    Gate.ENTRY.value: GATES[Gate.ENTRY].stage_words,
     "load": ("Starting the language model", "Language model ready"),
     "generate": ("Reading the evidence and writing", "Answer drafted"),
     "support": ("Checking every statement against the evidence", "Statements checked"),
