@@ -59,7 +59,8 @@ class Evidence:
             question and entry, in [0, 2]; lower is nearer.
         vector_rank: 1-based rank by distance; None if it is not among the nearest.
         text_rank: 1-based rank by full text; None if only the vector matched.
-        score: Reciprocal rank fusion of both ranks; orders, never decides.
+        score: Nearness and words, each in standard deviations from the mean of what was
+            fused, in a weighted sum; orders within one search, never decides.
     """
 
     entry_id: int

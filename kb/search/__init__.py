@@ -1,7 +1,7 @@
 """Search: the entries that may be evidence for a question, or why there are none.
 
-Every statement holds the scope; nothing is filtered afterwards. Ranks are fused and
-order the evidence; distances, measured on the full-precision vectors, decide.
+Every statement holds the scope; nothing is filtered afterwards. Nearness and
+words, fused, order the evidence; distances, measured on the full-precision vectors, decide.
 """
 
 from kb.embedding.services import embed_question
@@ -11,7 +11,7 @@ from .related import contradictions_between, nearest_excluded
 
 # The metric, the fusion and what decides, by which thresholds are held to be current. A
 # change that moves distances or the evidence that is found gets a new number.
-METHOD = "euclidean/rrf-60/idf/1"
+METHOD = "euclidean/z-sum-0.5/idf/1"
 
 __all__ = [
     "METHOD",

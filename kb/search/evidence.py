@@ -82,13 +82,17 @@ def _read_common_words() -> tuple[str, ...]:
     return ()
 
 
-_FUSION_K = 60
+# What a standard deviation of words counts beside one of nearness.
+_WORDS_WEIGHT = 0.5
+_ALIKE = (
+    1e-6  # a lesser standard deviation is none: what rounding leaves of equal values
+)
 _EF_SEARCH = 200
 _DEEP_EF_SEARCH = 400
 _DEEP_POOL = 100  # nearest entries among which the deeper look finds the least ratio
 _DEEP_SCAN_TUPLES = 200_000  # pgvector gives up after 20,000 that the filters discard
 _DEEP_SCAN_MEMORY = 8  # times work_mem, for the scan's memory of what it has visited
-_POOL = 20  # ranks that are fused, at least
+_POOL = 20  # ranks of each kind that are fused, at least
 # A word that more of the visible entries contain tells nothing, and an entry found by
 # such words alone would take a place from one that is near. Matches are not counted
 # further than the largest number, which bounds the statement's cost.
@@ -131,7 +135,7 @@ match AS (
         LIMIT {_WORD_MATCHES_LIMIT} + 1
     ) found
 ),
-weighed AS (
+weighed AS MATERIALIZED (
     SELECT id, confidence,
            sum(ln(1 + (SELECT visible FROM head)::float8 / matches)) AS weight
     FROM match
@@ -141,32 +145,48 @@ weighed AS (
         FROM head
     )
     GROUP BY id, confidence
-    ORDER BY weight DESC, id LIMIT %(text_candidates)s
 ),
 by_text AS (
     SELECT m.id, m.confidence, v.distance,
            row_number() OVER (ORDER BY m.weight DESC, v.distance, m.id) AS rank
-    FROM weighed m CROSS JOIN LATERAL (
+    FROM (
+        SELECT * FROM weighed ORDER BY weight DESC, id LIMIT %(text_candidates)s
+    ) m CROSS JOIN LATERAL (
         SELECT v.vector <-> (SELECT vector FROM question) AS distance FROM kb_entryembedding v
         WHERE v.entry_id = m.id AND v.model_id = %(model)s OFFSET 0
     ) v
+),
+candidate AS (
+    SELECT id,
+           coalesce(a.distance, b.distance, d.distance) AS distance,
+           coalesce(a.confidence, b.confidence, d.confidence) AS confidence,
+           coalesce(w.weight, 0) AS weight,
+           a.rank AS vector_rank, b.rank AS text_rank
+    FROM by_vector a
+    FULL JOIN (SELECT * FROM by_text WHERE rank <= %(pool)s) b USING (id)
+    FULL JOIN deciding d USING (id)
+    LEFT JOIN weighed w USING (id)
+),
+-- Both numbers of every candidate, in standard deviations from their mean among all of
+-- them. Where they are all alike, as of one alone, the number tells nothing and counts 0.
+scored AS (
+    SELECT *,
+           (avg(distance) OVER pool - distance)
+           / greatest(stddev_pop(distance) OVER pool, {_ALIKE})
+           + {_WORDS_WEIGHT} * (weight - avg(weight) OVER pool)
+           / greatest(stddev_pop(weight) OVER pool, {_ALIKE}) AS score
+    FROM candidate
+    -- In one order, so that two ways to the same rows come to the same last bit.
+    WINDOW pool AS (
+        ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
+    )
 ),
 fused AS (
     SELECT id, distance, vector_rank, text_rank, score,
            row_number() OVER (ORDER BY score DESC, distance, id) AS place,
            row_number() OVER (ORDER BY distance / confidence, id) AS ratio_place,
            row_number() OVER (ORDER BY distance, id) AS distance_place
-    FROM (
-        SELECT id,
-               coalesce(a.distance, b.distance, d.distance) AS distance,
-               coalesce(a.confidence, b.confidence, d.confidence) AS confidence,
-               a.rank AS vector_rank, b.rank AS text_rank,
-               coalesce(1::float8 / (%(fusion_k)s + a.rank), 0)
-               + coalesce(1::float8 / (%(fusion_k)s + b.rank), 0) AS score
-        FROM by_vector a
-        FULL JOIN (SELECT * FROM by_text WHERE rank <= %(pool)s) b USING (id)
-        FULL JOIN deciding d USING (id)
-    ) ranked
+    FROM scored
 )
 SELECT head.visible, head.is_within, {INDEX_IS_READY} AS has_index,
        e.id,
@@ -182,7 +202,8 @@ SELECT head.visible, head.is_within, {INDEX_IS_READY} AS has_index,
 FROM kb_embeddingmodel model
 CROSS JOIN head
 LEFT JOIN (fused f JOIN kb_entry e ON e.id = f.id)
-    ON f.place <= %(top_k)s OR f.ratio_place = 1 OR f.distance_place = 1
+    ON f.place <= %(top_k)s
+       OR f.ratio_place = 1 OR f.distance_place = 1 OR f.text_rank = 1
 WHERE model.id = %(model)s AND model.state = 'active'
       AND model.fingerprint = %(fingerprint)s
 ORDER BY f.place
@@ -201,11 +222,15 @@ def search(
 ) -> SearchResult:
     """Find the entries inside `scope` that speak to a question.
 
-    Nearness and words are fused by rank. The entry with the least distance / confidence
-    is always part of the result, and so is the nearest where `top_k` is at least 2, in
-    the last places if fusion put them behind `top_k`: fusing must not make a refusal,
-    nor a wrong reason for one. On the exact route that is the least of all visible
-    entries, through an index that of those that it looked at.
+    Nearness and words are fused by a weighted sum of their standardised values (Bruch,
+    Gai, Ingber: An analysis of fusion functions for hybrid retrieval, ACM TOIS 42, 2023),
+    which keeps by how much one entry is nearer than another. The entry with the least
+    distance / confidence is always part of the result, and so is the nearest where
+    `top_k` is at least 2, in the last places if fusion put them behind `top_k`: fusing
+    must not make a refusal, nor a wrong reason for one. On the exact route that is the
+    least of all visible entries, through an index that of those that it looked at. Where
+    `top_k` is at least 3, the best match by words is part too: the one entry that has a
+    name or a number of the question may be far from it in all else.
 
     If the active model changed since the question was embedded, it is embedded again.
 
@@ -259,12 +284,13 @@ def search(
 
 
 def _best(hits: Sequence[Evidence], top_k: int) -> tuple[Evidence, ...]:
-    """Return at most `top_k` hits in order, with those that decide among them."""
+    """Return at most `top_k` hits in order, with those that must be among them."""
     if len(hits) <= top_k:
         return tuple(hits)
     deciding = min(hits, key=lambda hit: hit.distance / hit.confidence)
     nearest = min(hits, key=lambda hit: hit.distance)
-    wanted = list(dict.fromkeys((deciding.entry_id, nearest.entry_id)))
+    named = [hit.entry_id for hit in hits if hit.text_rank == 1]
+    wanted = list(dict.fromkeys((deciding.entry_id, nearest.entry_id, *named)))
     wanted += [hit.entry_id for hit in hits if hit.entry_id not in wanted]
     return tuple(hit for hit in hits if hit.entry_id in wanted[:top_k])
 
@@ -292,7 +318,6 @@ def look_parameters(
         "few": FEW * max(_POOL, top_k),
         "crowd": CROWD * max(_POOL, top_k),
         "indexed": max(_POOL, top_k),
-        "fusion_k": _FUSION_K,
         "text_candidates": _TEXT_CANDIDATES,
     }
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 from django.db import connection, transaction
 from django.utils import timezone
@@ -63,7 +64,8 @@ def test_the_nearest_entry_comes_first_with_its_distance_and_source():
     assert (hit.document_title, hit.section) == ("Price list", "Cards")
     assert (hit.confidence, hit.is_verified) == (1.0, True)
     assert (hit.vector_rank, hit.text_rank) == (1, 1)
-    assert hit.score == pytest.approx(2 / 61)
+    assert hit.score == pytest.approx(1.5)  # of two, the better one in both ways
+    assert result.hits[1].score == pytest.approx(-1.5)
     vectors = active_embedder_vectors(ASKED, REPLACEMENT)
     assert hit.distance == pytest.approx(vectors, abs=1e-5)
     assert (result.visible, result.route) == (2, Route.EXACT)
@@ -71,14 +73,52 @@ def test_the_nearest_entry_comes_first_with_its_distance_and_source():
 
 
 def active_embedder_vectors(question: str, text: str) -> float:
-    import numpy as np
-
     from kb.embedding.embedder import load_embedder
 
     embedder = load_embedder("bundled")
     return float(
         np.linalg.norm(embedder.encode_question(question) - embedder.encode([text])[0])
     )
+
+
+def test_one_alone_and_several_alike_are_neither_better_nor_worse():
+    first = make_entry(REPLACEMENT)
+
+    assert [hit.score for hit in ask(ASKED).hits] == [0]
+
+    second = make_entry(REPLACEMENT)
+    found = ask(ASKED).hits
+    assert [hit.score for hit in found] == pytest.approx([0, 0], abs=1e-6)
+    assert [hit.entry_id for hit in found] == [first.pk, second.pk]
+
+
+def test_the_score_is_the_sum_of_both_standardised_numbers():
+    make_entries(
+        [
+            "The gold card costs 40 euros a year.",
+            "The silver card costs 20 euros a year.",
+            "Zwirbelix is the name of the depot at night.",
+            "Support answers the phone from 8 to 20.",
+        ]
+    )
+    question = "What does a gold card at the Zwirbelix cost?"
+
+    hits = ask(question).hits
+
+    distances = np.array([hit.distance for hit in hits])
+    rare, gold = np.log(1 + 4 / 1), np.log(1 + 4 / 1)
+    shared = np.log(1 + 4 / 2)  # "card" and "cost" are each in two of four
+    said = {
+        "The gold": gold + 2 * shared,
+        "The silver": 2 * shared,
+        "Zwirbelix is": rare,
+        "Support answers": 0.0,
+    }
+    words = np.array([said[" ".join(hit.text.split()[:2])] for hit in hits])
+    expected = (distances.mean() - distances) / distances.std()
+    expected += 0.5 * (words - words.mean()) / words.std()
+    assert [hit.score for hit in hits] == pytest.approx(expected.tolist(), abs=1e-4)
+    assert sorted(expected, reverse=True) == pytest.approx(expected.tolist())
 
 
 def test_an_empty_knowledge_base_gives_nothing():
