@@ -3,7 +3,7 @@
 Only the evaluation's own user sees it, so that no page answers from a data set.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.contrib.auth.models import Group, User
@@ -13,8 +13,8 @@ from django.db.models import Count, Max
 from accounts.acting import as_owner
 from accounts.roles import Role
 from kb.audiences.models import Audience
-from kb.documents.models import Document, KnowledgeBase
-from kb.documents.services import create_document
+from kb.documents.models import Document, KnowledgeBase, Section
+from kb.documents.services import SectionNode, create_document
 from kb.entries.models import Entry, Revision
 from kb.entries.services import create_entries
 from kb.entries.values import (
@@ -40,17 +40,18 @@ Loading = Callable[[int, int], None]
 class Fact:
     """A statement, or with `question` the exact answer to it; None is verified.
 
-    Both texts are cleaned as questions are, of a data set's control characters.
+    All texts are cleaned as questions are, of a data set's control characters.
     """
 
     text: str
     question: str = ""
     key: str = ""
     confidence: float | None = None
+    heading: str = ""  # of the section that it stands in; "" where it is in none
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", clean_text(self.text))
-        object.__setattr__(self, "question", clean_text(self.question))
+        for name in ("text", "question", "heading"):
+            object.__setattr__(self, name, clean_text(getattr(self, name)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,12 +169,20 @@ def _write(knowledge_base: KnowledgeBase, sources: Sequence[Source]) -> None:
             source=source.key,
             audience=audience,
             author=author,
+            sections=[
+                SectionNode(heading)
+                for heading in dict.fromkeys(fact.heading for fact in source.facts)
+                if heading
+            ],
         )
-        new += [_new_entry(fact, document) for fact in source.facts]
+        sections = {section.heading: section for section in document.sections.all()}
+        new += [_new_entry(fact, document, sections) for fact in source.facts]
     create_entries(new, author=author)
 
 
-def _new_entry(fact: Fact, document: Document) -> NewEntry:
+def _new_entry(
+    fact: Fact, document: Document, sections: Mapping[str, Section]
+) -> NewEntry:
     # A verified entry's confidence is 1, whatever is said here.
     confidence = UNVERIFIED_CONFIDENCE if fact.confidence is None else fact.confidence
     is_verified = fact.confidence is None
@@ -181,6 +190,7 @@ def _new_entry(fact: Fact, document: Document) -> NewEntry:
         knowledge_base=document.knowledge_base,
         audience=document.audience,
         document=document,
+        section=sections.get(fact.heading),
         text=fact.text[:TEXT_LIMIT],
         question=fact.question[:QUESTION_LIMIT],
         origin=Entry.Origin.IMPORTED,

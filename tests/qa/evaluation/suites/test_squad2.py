@@ -214,3 +214,19 @@ def test_stray_control_characters_of_a_data_set_are_left_out():
     assert (entry.text, entry.question) == (fact.text, fact.question)
     assert fact.text == "Costs 14 crowns ."
     assert Document.objects.get(knowledge_base=knowledge_base).title == "A title"
+
+
+def test_a_fact_stands_below_its_heading():
+    facts = [
+        Fact("A ticket costs 14 crowns.", heading="Tickets"),
+        Fact("Children pay half.", heading="Tickets"),
+        Fact("Otto is a crane.", heading="Cranes"),
+        Fact("The harbour is old."),
+    ]
+
+    base = ensure_knowledge("eval-headed", "Headed", [Source("one", "Lunde", facts)])
+
+    entries = Entry.objects.filter(knowledge_base=base).order_by("pk")
+    headings = entries.values_list("text", "section__heading")
+    assert dict(headings) == {fact.text: fact.heading or None for fact in facts}
+    assert Document.objects.get(knowledge_base=base).sections.count() == 2
