@@ -49,7 +49,7 @@ class VerifierSettings:
 
     group: int = 5
     batch: int = 32
-    epochs: int = 4
+    epochs: int = 2
     learning_rate: float = 1e-3
     weight_decay: float = 0.02
     warm_up: float = 0.05
@@ -138,7 +138,7 @@ def _loss(
     )
 
 
-def logits_of(network: Interaction, pairs: Sequence[Pair]) -> torch.Tensor:
+def logits_of(network: nn.Module, pairs: Sequence[Pair]) -> torch.Tensor:
     """Return logits of shape (pairs,), read in chunks of like length: little is padded."""
     lengths = [len(question) + len(entry) for question, entry in pairs]
     order = sorted(range(len(pairs)), key=lengths.__getitem__)

@@ -295,6 +295,23 @@ class Interaction(nn.Module):
         return torch.stack(found, 1)
 
 
+class Members(nn.Module):
+    """Several nets that were fitted alike from other beginnings: their mean logit.
+
+    They err apart where they know little, so that the mean is both more often right and
+    less sure of itself.
+    """
+
+    def __init__(self, members: Sequence[Interaction]) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+
+    def forward(self, question: Side, entry: Side) -> torch.Tensor:
+        """Return logits of shape (pairs,)."""
+        said = torch.stack([member(question, entry) for member in self.members])
+        return said.mean(0)
+
+
 def _mean(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     total = (states * mask[:, :, None]).sum(1)
     return total / mask.sum(1, keepdim=True).clamp_min(1.0)

@@ -7,16 +7,17 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import torch
+from pydantic import Field
 from safetensors.torch import load_file, save_file
 
 from accounts.loaded_once import LoadedOnce
 from probes.cards import card_text, read_beside
 from probes.exceptions import VerifierFileError
 
-from .network import Interaction, Reader, Tokens, base_directory, side_of
+from .network import Interaction, Members, Reader, Tokens, base_directory, side_of
 
 BUNDLED: Final = Path(__file__).parent.parent / "shipped" / "verifier"
 WEIGHTS: Final = "model.safetensors"
@@ -47,10 +48,12 @@ class VerifierCard:
     Attributes:
         base_sha256: Digest of the weights of the embedder that it reads by.
         scale, offset: Its probability is that of scale * logit + offset.
+        members: How many nets say their mean.
         sources: What it was fitted on, with licences; counts are questions.
     """
 
     base_sha256: str
+    members: Annotated[int, Field(ge=1, le=16)]
     scale: float
     offset: float
     data_sha256: str
@@ -82,7 +85,7 @@ def damaged(directory: Path, why: str) -> VerifierFileError:
     )
 
 
-def save_verifier(directory: Path, network: Interaction, card: VerifierCard) -> None:
+def save_verifier(directory: Path, network: Members, card: VerifierCard) -> None:
     """Write weights in half precision, then the card: half a write is refused."""
     directory.mkdir(parents=True, exist_ok=True)
     (directory / CARD).unlink(missing_ok=True)
@@ -99,9 +102,7 @@ def save_verifier(directory: Path, network: Interaction, card: VerifierCard) -> 
 class Verifier:
     """Scores entries against a question; safe to use from several threads."""
 
-    def __init__(
-        self, reader: Reader, network: Interaction, card: VerifierCard
-    ) -> None:
+    def __init__(self, reader: Reader, network: Members, card: VerifierCard) -> None:
         self.card, self.fingerprint = card, card.fingerprint
         self._reader, self._network = reader, network.eval()
         self._kept: OrderedDict[bytes, list[Tokens]] = OrderedDict()
@@ -178,7 +179,9 @@ def _load(directory: Path) -> Verifier:
             f"it was fitted on the embedder {card.base_sha256[:12]}, and "
             f"{reader.sha256[:12]} is installed",
         )
-    network = Interaction(reader.width, reader.vocabulary)
+    network = Members(
+        [Interaction(reader.width, reader.vocabulary) for _ in range(card.members)]
+    )
     try:
         weights = load_file(directory / WEIGHTS)
         network.load_state_dict({name: each.float() for name, each in weights.items()})

@@ -3,7 +3,8 @@
 import hashlib
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +21,7 @@ from probes.verifier.fitting import (
     logits_of,
     set_weights,
 )
-from probes.verifier.network import Interaction, Reader, Tokens, base_directory
+from probes.verifier.network import Interaction, Members, Reader, Tokens, base_directory
 from probes.verifier.scoring import VerifierCard, place_of, save_verifier
 from qa.exceptions import TrainingDataError
 
@@ -53,6 +54,7 @@ class VerifierTraining:
         articles: Of SQuAD 2.0, those to learn from; the others stay unseen.
         held_out: Invented organisations that only the probability's scale and the
             metrics are taken from.
+        members: How many nets are fitted, each from another beginning.
         repeats: How often the questions about the others are counted.
     """
 
@@ -67,6 +69,7 @@ class VerifierTraining:
     )  # fmt: skip
     unanswerable: int = 4000
     repeats: int = 2
+    members: int = 3
     settings: VerifierSettings = field(default_factory=VerifierSettings)
 
 
@@ -91,16 +94,23 @@ def train_verifier(
         else:
             is_own = each.licence.startswith("written")
             examples += made * (training.repeats if is_own else 1)
-    network = Interaction(reader.width, reader.vocabulary)
     shown = {id(e): e for x in examples for e in (*x.positives, *x.negatives)}
-    set_weights(network, [*shown.values()])
-    fit_verifier(
-        network, examples, training.settings,
-        on_step=lambda done, total: on_progress("Fitting", done, total),
-    )  # fmt: skip
-    scale, offset, metrics = _measure(network, held)
+    members = []
+    for number in range(training.members):
+        network = Interaction(reader.width, reader.vocabulary)
+        set_weights(network, [*shown.values()])
+        fit_verifier(
+            network,
+            examples,
+            replace(training.settings, seed=seed + number),
+            on_step=partial(on_progress, f"Fitting net {number + 1}"),
+        )
+        members.append(network)
+    together = Members(members)
+    scale, offset, metrics = _measure(together, held)
     card = VerifierCard(
         base_sha256=reader.sha256,
+        members=training.members,
         scale=scale,
         offset=offset,
         data_sha256=_digest(sets),
@@ -116,7 +126,7 @@ def train_verifier(
         },
         metrics=metrics,
     )
-    save_verifier(output, network, card)
+    save_verifier(output, together, card)
     return card
 
 
@@ -231,7 +241,7 @@ def _plain(text: str) -> str:
 
 
 def _measure(
-    network: Interaction, held: Sequence[Example]
+    network: Members, held: Sequence[Example]
 ) -> tuple[float, float, dict[str, float]]:
     """Return the probability's scale and offset, and what is measured on the held out.
 

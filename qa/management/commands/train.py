@@ -304,7 +304,7 @@ def _add_verifier(parser: Parser) -> None:
         "--articles", nargs="+", required=True, metavar="TITLE",
         help="Of SQuAD 2.0, those to learn from; the others stay unseen.",
     )  # fmt: skip
-    add("--epochs", type=base.positive, default=4)
+    add("--epochs", type=base.positive, default=2)
     add("--learning-rate", type=float, default=1e-3)
     add("--seed", type=int, default=0, help="Of all that is drawn.")
 

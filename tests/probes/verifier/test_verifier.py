@@ -28,6 +28,7 @@ from probes.verifier.network import (
     QUESTION,
     TEXT,
     Interaction,
+    Members,
     Reader,
     Tokens,
     base_directory,
@@ -53,7 +54,8 @@ def reader() -> Reader:
 def saved(reader, tmp_path_factory):
     """A verifier that was not fitted, as files."""
     directory = tmp_path_factory.mktemp("verifier")
-    save_verifier(directory, new_network(reader), card(reader))
+    network = Members([new_network(reader), new_network(reader)])
+    save_verifier(directory, network, card(reader))
     return directory
 
 
@@ -65,6 +67,7 @@ def new_network(reader: Reader) -> Interaction:
 def card(reader: Reader, **changes: Any) -> VerifierCard:
     values: dict[str, Any] = {
         "base_sha256": reader.sha256,
+        "members": 2,
         "scale": 1.0,
         "offset": 0.0,
         "data_sha256": "d" * 64,
