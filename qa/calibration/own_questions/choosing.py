@@ -1,0 +1,239 @@
+"""The threshold at which a knowledge base's own questions are seldom answered wrongly.
+
+Angelopoulos et al., "Conformal Risk Control" (arXiv 2208.02814): the risk on n calibration
+points, with one more wrong one added, is held against the target. Here that is
+(wrong + 1) / (shown + 1) among the shown. What is unanswerable is made by leaving out: each
+question is asked once of everything and once of everything but its own entry.
+
+What is promised: on these questions, mixed as assumed, at most the target of the shown
+answers is wrong, with one to spare. What is not: a certificate. The paper's guarantee is for
+calibration points drawn like the questions that follow, and for a risk that cannot fall
+while more is shown. These questions are made by rule, easier than people's and several of
+one entry, and a share of the shown may fall; so it is a sensible beginning until labelled
+answers calibrate a version.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qa.evaluation.metrics.intervals import (
+    Interval,
+    Numbers,
+    Statistic,
+    bootstrap,
+    clusters_of,
+)
+from qa.exceptions import CalibrationError
+
+LEAST: Final = 0.5  # no entry answers that more likely doesn't
+NONE: Final = 1.01  # no entry answers by itself
+# Of thresholds that show fewer, wrong shares jump about and break no lower threshold.
+ENOUGH: Final = 40
+_PLACES: Final = 10_000  # thresholds have four decimal places
+_CURVE_POINTS: Final = 60
+
+Floats = NDArray[np.float64]
+
+
+class Kind(StrEnum):
+    """What is known of a question when it is asked.
+
+    OWN: an entry answers it. LEFT_OUT: that entry, and what says the same, is not there.
+    FOREIGN: it is of another trade.
+    """
+
+    OWN = "own"
+    LEFT_OUT = "left_out"
+    FOREIGN = "foreign"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One question, asked once.
+
+    Attributes:
+        group: What it depends on others by: its entry's document, or its trade.
+        probability: The verifier's, of the verified entry that would be shown; 0 for none.
+        is_right: Whether that entry is the question's own or says the same.
+    """
+
+    kind: Kind
+    group: str
+    probability: float
+    is_right: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A share in [0, 1] with its 95 % interval over resampled groups, if there is one."""
+
+    value: float
+    interval: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What a threshold does: the share of own questions answered, and of the shown wrong."""
+
+    threshold: float
+    answered: float
+    wrong: float
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The threshold chosen, `NONE` where the counts earn none, and what it does.
+
+    Attributes:
+        could_be_earned: Whether so many are shown at `LEAST` that none wrong among them
+            would have been enough; if not, there are too few questions to tell.
+        shown, wrong: Counts, not weighted.
+        wrong_share: Of the shown, weighted; None where nothing is shown.
+        answered_share: Of the answerable ones, rightly.
+    """
+
+    target: float
+    unanswerable: float
+    threshold: float
+    could_be_earned: bool
+    shown: int
+    wrong: int
+    wrong_share: Share | None
+    answered_share: Share
+    curve: tuple[Point, ...]
+
+    @property
+    def is_earned(self) -> bool:
+        return self.threshold < NONE
+
+
+def choose(
+    measured: Sequence[Measured], *, target: float, unanswerable: float = 0.5
+) -> Choice:
+    """Return the least threshold that keeps the share of wrong ones at the target.
+
+    At it (wrong + 1) / (shown + 1) is at most `target`, and at each higher one that shows
+    `ENOUGH`, wrong / shown. The one that is added stands for the next question; held
+    against higher thresholds too, it would break each of those that show next to nothing.
+    Counts are weighted so that the share `unanswerable` of all questions has no answer,
+    half of them left out and half foreign, and add up to the questions asked.
+
+    Raises:
+        CalibrationError: There is no answerable question, or the shares are none.
+    """
+    if not 0 < target < 1 or not 0 <= unanswerable < 1:
+        raise CalibrationError(
+            f"The target {target:g} and the share of unanswerable questions "
+            f"{unanswerable:g} must lie between 0 and 1."
+        )
+    table = _Table.of(measured, unanswerable)
+    thresholds = table.thresholds()
+    shown, wrong = table.counts(thresholds)
+    holds = (wrong + 1) / (shown + 1) <= target
+    breaks = (shown >= ENOUGH) & (wrong > target * shown)
+    # From the highest down: whether none so far is broken by its counts.
+    unbroken = np.logical_and.accumulate(~breaks[::-1])[::-1]
+    found = thresholds[holds & unbroken]
+    threshold = float(found[0]) if len(found) else NONE
+    wrong_share, answered_share = table.shares(threshold)
+    return Choice(
+        target=target,
+        unanswerable=unanswerable,
+        threshold=threshold,
+        could_be_earned=bool(1 / (shown[0] + 1) <= target),
+        shown=int((table.probability >= threshold).sum()),
+        wrong=int((table.is_wrong & (table.probability >= threshold)).sum()),
+        wrong_share=wrong_share,
+        answered_share=answered_share,
+        curve=tuple(table.curve(thresholds)),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Table:
+    probability: Floats
+    is_wrong: NDArray[np.bool_]
+    is_own: NDArray[np.bool_]
+    weight: Floats
+    clusters: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, measured: Sequence[Measured], unanswerable: float) -> "_Table":
+        kinds = np.array([each.kind.value for each in measured])
+        is_own = kinds == Kind.OWN.value
+        if not is_own.any():
+            raise CalibrationError(
+                "No question can be made from this knowledge base; verify some entries "
+                "first."
+            )
+        rows = [(str(place), each.group) for place, each in enumerate(measured)]
+        return cls(
+            probability=np.array([each.probability for each in measured]),
+            is_wrong=np.array([not each.is_right for each in measured]),
+            is_own=is_own,
+            weight=_weights(kinds, unanswerable),
+            clusters=clusters_of(rows),
+        )
+
+    def thresholds(self) -> Floats:
+        """Return every threshold that shows something else than the one before it."""
+        rounded = np.ceil(self.probability * _PLACES) / _PLACES
+        return np.unique(np.append(rounded[rounded >= LEAST], LEAST))
+
+    def counts(self, thresholds: Floats) -> tuple[Floats, Floats]:
+        """Return for each threshold how many are shown, and how many of them wrong."""
+        shown = (self.probability >= thresholds[:, None]) * self.weight
+        return shown.sum(axis=1), (shown * self.is_wrong).sum(axis=1)
+
+    def shares(self, threshold: float) -> tuple[Share | None, Share]:
+        is_shown = self.probability >= threshold
+        shown, own = self.weight * is_shown, self.weight * self.is_own
+        answered = shown * self.is_own * ~self.is_wrong
+        wrong_low_high, answered_low_high = bootstrap(
+            (_ratio(shown * self.is_wrong, shown), _ratio(answered, own)), self.clusters
+        )
+        wrong = None
+        if shown.any():
+            value = float((shown * self.is_wrong).sum() / shown.sum())
+            wrong = Share(value, wrong_low_high)
+        return wrong, Share(float(answered.sum() / own.sum()), answered_low_high)
+
+    def curve(self, thresholds: Floats) -> list[Point]:
+        """Return points from the highest threshold down, spread over all of them."""
+        spread = np.linspace(0, len(thresholds) - 1, _CURVE_POINTS).round()
+        chosen = thresholds[np.unique(spread.astype(int))][::-1]
+        shown, wrong = self.counts(chosen)
+        right = self.weight * self.is_own * ~self.is_wrong
+        answered = ((self.probability >= chosen[:, None]) * right).sum(axis=1)
+        whole = (self.weight * self.is_own).sum()
+        return [
+            Point(float(at), float(some / whole), float(bad / of))
+            for at, some, bad, of in zip(chosen, answered, wrong, shown, strict=True)
+            if of > 0
+        ]
+
+
+def _weights(kinds: NDArray[np.str_], unanswerable: float) -> Floats:
+    """Return what each row counts; where one sort is missing the other has its share."""
+    counts = {kind: int((kinds == kind.value).sum()) for kind in Kind}
+    without = [kind for kind in (Kind.LEFT_OUT, Kind.FOREIGN) if counts[kind]]
+    asked = counts[Kind.OWN] + counts[Kind.FOREIGN]
+    shares = {kind: unanswerable / len(without) for kind in without}
+    shares[Kind.OWN] = 1 - sum(shares.values())
+    weight = np.zeros(len(kinds))
+    for kind, share in shares.items():
+        weight[kinds == kind.value] = share * asked / counts[kind]
+    return weight
+
+
+def _ratio(part: Floats, whole: Floats) -> Statistic:
+    def of(draws: Numbers) -> Numbers:
+        among = draws @ whole
+        return np.where(among > 0, (draws @ part) / np.maximum(among, 1e-12), np.nan)
+
+    return of

@@ -1,0 +1,128 @@
+"""Questions to a knowledge base, made of its own verified entries, and foreign ones.
+
+What is drawn depends on the entries and the seed alone.
+"""
+
+import json
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from django.db.models import F, TextField, Value, Window
+from django.db.models.functions import MD5, Cast, Coalesce, Concat, RowNumber
+from django.utils import timezone
+
+from kb.documents.models import KnowledgeBase
+from kb.enrichment.forms import QUESTION_LIMIT, Form, Slot, Writer
+from kb.entries.models import Entry
+
+from .rewording import frequencies_in, key_words, mistype, telling_words
+
+LIMIT: Final = 300
+_FOREIGN: Final = Path(__file__).with_name("foreign.json")
+_WRITTEN_AT_ONCE: Final = 16
+
+ASKING: Final = Form(
+    name="asking",
+    instructions=(
+        "Write the question that a hurried customer would ask and that this fact answers. "
+        "Do not use the words of the fact where others are usual, and do not give the "
+        "answer away. Keep to the language of the fact."
+    ),
+    given=(("fact", "Fact"),),
+    slots=(
+        Slot(
+            "question", "Question", "The question, on one line.", limit=QUESTION_LIMIT
+        ),
+    ),
+    examples=(
+        ("Library books may be kept for four weeks.", "when do I have to bring a book back?"),
+        ("A whale can stay under water for up to two hours.", "How long can whales dive?"),
+        ("The ferry to Sark takes fifty-five minutes and runs twice a day.",
+         "Is there a boat to Sark, and is it quick?"),
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class OwnQuestion:
+    """A question to the knowledge base.
+
+    Attributes:
+        entry: What answers it; None for a foreign one.
+        group: The entry's document, or the trade.
+    """
+
+    text: str
+    entry: Entry | None
+    group: str
+
+
+def draw_questions(
+    knowledge_base: KnowledgeBase, *, seed: int, writer: Writer | None = None
+) -> tuple[OwnQuestion, ...]:
+    """Return at most `LIMIT` questions, the foreign ones last.
+
+    Of a question-and-answer entry its question, the key words of it, and it mistyped; of
+    a fact what `writer` asks, or a few of its rarest words.
+    """
+    foreign = tuple(_foreign(knowledge_base.language))
+    room = LIMIT - len(foreign)
+    entries = _entries(knowledge_base, seed, limit=room)
+    frequencies = frequencies_in(entry.text for entry in entries)
+    facts = [entry for entry in entries if not entry.question]
+    written = _written(writer, facts, seed) if writer else {}
+    found: list[OwnQuestion] = []
+    for entry in entries:
+        if entry.question:
+            texts = _reworded(entry, seed)
+        else:
+            texts = [written.get(entry.pk) or telling_words(entry.text, frequencies)]
+        group = f"document {entry.document_id}" if entry.document_id else f"{entry.pk}"
+        asked = dict.fromkeys(text for text in texts if text)
+        found += [OwnQuestion(text, entry, group) for text in asked]
+        if len(found) >= room:
+            break
+    return (*found[:room], *foreign)
+
+
+def _entries(knowledge_base: KnowledgeBase, seed: int, *, limit: int) -> list[Entry]:
+    """Return verified entries in seeded order, one of each document before a second."""
+    mixed = MD5(Concat(Cast("pk", TextField()), Value(f" {seed}")))
+    document = Coalesce("document_id", -F("pk"))
+    rows = Entry.objects.filter(
+        knowledge_base=knowledge_base, state=Entry.State.VERIFIED
+    ).current(timezone.now())
+    turn = Window(RowNumber(), partition_by=[document], order_by=["mixed"])
+    ordered = rows.alias(mixed=mixed).alias(turn=turn).order_by("turn", "mixed")
+    return list(ordered.defer("search_vector")[:limit])
+
+
+def _reworded(entry: Entry, seed: int) -> Sequence[str]:
+    # Nothing is kept secret by it.
+    chance = random.Random(f"{seed} {entry.pk}")  # noqa: S311
+    return (entry.question, key_words(entry.question), mistype(entry.question, chance))
+
+
+def _written(writer: Writer, entries: Sequence[Entry], seed: int) -> dict[int, str]:
+    """Return by entry what the writer asks; what can't be read is left out."""
+    found: dict[int, str] = {}
+    for start in range(0, len(entries), _WRITTEN_AT_ONCE):
+        part = entries[start : start + _WRITTEN_AT_ONCE]
+        given = [{"fact": entry.text} for entry in part]
+        filled = writer.fill_in(ASKING, given, temperature=0.0, seed=seed)
+        for entry, completion in zip(part, filled, strict=True):
+            if completion:
+                found[entry.pk] = completion.text("question")
+    return found
+
+
+def _foreign(language: str) -> Iterator[OwnQuestion]:
+    """Yield everyday questions of other trades, in English where there are no others."""
+    listed = json.loads(_FOREIGN.read_text(encoding="utf-8"))
+    trades = listed.get(language, listed[KnowledgeBase.Language.ENGLISH.value])
+    for trade, questions in trades.items():
+        for text in questions:
+            yield OwnQuestion(text, None, trade)

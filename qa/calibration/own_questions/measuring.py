@@ -1,0 +1,135 @@
+"""Ask a knowledge base its own questions, once with their entry and once without it.
+
+Search and verifier work as for a question that is asked, on behalf of the knowledge base
+itself: whatever anybody may see is there. Numbers come out of it, and never a text.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from django.utils import timezone
+
+from kb.audiences.models import Audience
+from kb.conflicts.duplicates import duplicates_among
+from kb.documents.models import KnowledgeBase
+from kb.embedding.services import embed_question
+from kb.entries.models import Entry
+from kb.search import search
+from kb.types import Evidence, Scope
+from qa.pipeline.entry_gate import Passage, Verifier
+from qa.pipeline.hard_gate import covers
+from qa.pipeline.policy import Policy, default
+
+from .choosing import Kind, Measured
+from .drawing import OwnQuestion
+
+OnProgress = Callable[[int, int], None]
+# What is left out must not make the rest shorter than a search for it alone would.
+_SPARE: Final = 12
+
+
+def measure(
+    questions: Sequence[OwnQuestion],
+    *,
+    knowledge_base: KnowledgeBase,
+    policy: Policy,
+    verifier: Verifier,
+    on_progress: OnProgress = lambda _done, _total: None,
+) -> tuple[tuple[Measured, ...], int]:
+    """Return what was measured, and how many trades turned out to be its own.
+
+    A trade of which most questions find an entry as near as an answer is not foreign to
+    this knowledge base, and is left out.
+    """
+    asking = _Asking(knowledge_base, policy, verifier)
+    found: list[Measured] = []
+    asked, near = Counter[str](), Counter[str]()
+    for done, question in enumerate(questions, start=1):
+        if question.entry:
+            found += asking.own(question, question.entry)
+        else:
+            measured, is_near = asking.foreign(question)
+            found.append(measured)
+            asked[question.group] += 1
+            near[question.group] += is_near
+        on_progress(done, len(questions))
+    own = {trade for trade, count in asked.items() if 2 * near[trade] > count}
+    kept = (m for m in found if m.kind is not Kind.FOREIGN or m.group not in own)
+    return tuple(kept), len(own)
+
+
+class _Asking:
+    def __init__(
+        self, knowledge_base: KnowledgeBase, policy: Policy, verifier: Verifier
+    ) -> None:
+        # The search that the verifier's gate gets, whether it is in shadow now or not.
+        self._policy = replace(policy, verification=True)
+        self._verifier = verifier
+        self._scope = Scope(
+            knowledge_base_id=knowledge_base.pk,
+            audience_ids=tuple(Audience.objects.values_list("pk", flat=True)),
+            unverified_floor=policy.unverified_floor,
+            enriched_floor=policy.min_enriched,
+            at=timezone.now(),
+        )
+
+    def own(self, question: OwnQuestion, entry: Entry) -> Iterator[Measured]:
+        """Yield what is measured of everything, and without the question's entry."""
+        found = self._search(question.text)
+        scores = self._scores(question.text, found)
+        ids = [piece.entry_id for piece in found]
+        right = {entry.pk} | duplicates_among(entry, ids)
+        best = self._best(found, scores)
+        yield Measured(
+            Kind.OWN,
+            question.group,
+            scores[best.entry_id] if best else 0.0,
+            best is not None and best.entry_id in right,
+        )
+        rest = [piece for piece in found if piece.entry_id not in right]
+        best = self._best(rest, scores)
+        yield Measured(
+            Kind.LEFT_OUT, question.group, scores[best.entry_id] if best else 0.0, False
+        )
+
+    def foreign(self, question: OwnQuestion) -> tuple[Measured, bool]:
+        """Return what is measured, and whether an entry is as near as an answer."""
+        found = self._search(question.text)
+        scores = self._scores(question.text, found)
+        best = self._best(found, scores)
+        chance = scores[best.entry_id] if best else 0.0
+        is_near = any(piece.distance < default("alpha") for piece in found)
+        return Measured(Kind.FOREIGN, question.group, chance, False), is_near
+
+    def _search(self, text: str) -> tuple[Evidence, ...]:
+        wide = self._policy.candidates + _SPARE
+        return search(embed_question(text), text, scope=self._scope, top_k=wide).hits
+
+    def _scores(self, text: str, found: Sequence[Evidence]) -> dict[int, float]:
+        pieces = [piece for piece in found if self._may_answer(piece)]
+        passages = [
+            Passage(piece.document_title, piece.section, piece.question, piece.text)
+            for piece in pieces
+        ]
+        scores = self._verifier.score(text, passages) if passages else ()
+        return {
+            piece.entry_id: score for piece, score in zip(pieces, scores, strict=True)
+        }
+
+    def _best(
+        self, found: Sequence[Evidence], scores: dict[int, float]
+    ) -> Evidence | None:
+        """Return the verified entry that would be shown, of the first candidates."""
+        first, limit = list(found), self._policy.candidates
+        if len(first) > limit:  # as search does: the nearest is always among them
+            nearest = min(first, key=lambda piece: piece.ratio)
+            first = first[:limit]
+            if nearest not in first:
+                first[-1] = nearest
+        able = [piece for piece in first if piece.entry_id in scores]
+        return max(able, key=lambda piece: scores[piece.entry_id], default=None)
+
+    def _may_answer(self, piece: Evidence) -> bool:
+        return piece.is_verified and covers(piece, self._policy)

@@ -1,0 +1,226 @@
+"""The threshold from own questions: what the counts allow, and no more."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qa.calibration.own_questions.choosing import (
+    ENOUGH,
+    LEAST,
+    NONE,
+    Kind,
+    Measured,
+    choose,
+)
+from qa.exceptions import CalibrationError
+
+PROBABILITIES = st.floats(0, 1).map(lambda value: round(value, 2))
+ROWS = st.lists(
+    st.tuples(st.sampled_from(Kind), st.integers(0, 5), PROBABILITIES, st.booleans()),
+    max_size=120,
+)
+TARGETS = st.sampled_from([0.01, 0.02, 0.05, 0.1, 0.3])
+
+
+def rows_of(drawn) -> list[Measured]:
+    """What was drawn; nothing but an own question can be answered rightly."""
+    first = Measured(Kind.OWN, "first", 0.9, is_right=True)
+    return [first] + [
+        Measured(kind, str(group), chance, is_right and kind is Kind.OWN)
+        for kind, group, chance, is_right in drawn
+    ]
+
+
+def weighted_counts(rows, threshold, unanswerable=0.5):
+    """Shown and wrong at a threshold, counted one by one."""
+    numbers = {kind: sum(row.kind is kind for row in rows) for kind in Kind}
+    asked = numbers[Kind.OWN] + numbers[Kind.FOREIGN]
+    without = [k for k in (Kind.LEFT_OUT, Kind.FOREIGN) if numbers[k]]
+    share = {k: unanswerable / len(without) for k in without}
+    share[Kind.OWN] = 1 - sum(share.values())
+    shown = wrong = 0.0
+    for row in rows:
+        weight = share[row.kind] * asked / numbers[row.kind]
+        if row.probability >= threshold:
+            shown += weight
+            wrong += weight * (not row.is_right)
+    return shown, wrong
+
+
+def many(right: int, left_out: list[float], foreign: int = 0) -> list[Measured]:
+    """Own questions answered at 0.9, the same ones left out, foreign ones at 0."""
+    return [
+        *[Measured(Kind.OWN, f"d{n}", 0.9, is_right=True) for n in range(right)],
+        *[Measured(Kind.LEFT_OUT, f"d{n}", p, is_right=False) for n, p in enumerate(left_out)],
+        *[Measured(Kind.FOREIGN, "t", 0.0, is_right=False) for _ in range(foreign)],
+    ]  # fmt: skip
+
+
+@settings(deadline=None, max_examples=40)
+@given(drawn=ROWS, target=TARGETS)
+def test_what_is_chosen_keeps_the_target_with_one_to_spare(drawn, target):
+    rows = rows_of(drawn)
+    threshold = choose(rows, target=target).threshold
+    assert LEAST <= threshold <= NONE
+    if threshold < NONE:
+        shown, wrong = weighted_counts(rows, threshold)
+        assert (wrong + 1) / (shown + 1) <= target + 1e-9
+
+
+@settings(deadline=None, max_examples=40)
+@given(drawn=ROWS, target=TARGETS)
+def test_it_is_never_below_a_threshold_that_the_counts_break(drawn, target):
+    rows = rows_of(drawn)
+    threshold = choose(rows, target=target).threshold
+    for higher in {row.probability for row in rows if row.probability >= threshold}:
+        shown, wrong = weighted_counts(rows, higher)
+        assert shown < ENOUGH + 1e-9 or wrong <= target * shown + 1e-9
+
+
+@settings(deadline=None, max_examples=40)
+@given(drawn=ROWS, one=TARGETS, other=TARGETS)
+def test_a_stricter_target_never_has_a_lower_threshold(drawn, one, other):
+    rows, (strict, lax) = rows_of(drawn), sorted((one, other))
+    assert choose(rows, target=strict).threshold >= choose(rows, target=lax).threshold
+
+
+@settings(deadline=None, max_examples=40)
+@given(drawn=ROWS, target=TARGETS)
+def test_no_lower_threshold_would_do(drawn, target):
+    rows = rows_of(drawn)
+    found = choose(rows, target=target)
+    lower = {row.probability for row in rows} | {LEAST}
+    for each in lower:
+        if LEAST <= each < found.threshold:
+            at_or_above = {r.probability for r in rows if r.probability >= each} | {
+                each
+            }
+            counts = {t: weighted_counts(rows, t) for t in at_or_above}
+            shown, wrong = counts[each]
+            is_spare = (wrong + 1) / (shown + 1) <= target - 1e-9
+            is_broken = any(
+                of >= ENOUGH - 1e-9 and bad > target * of - 1e-9
+                for of, bad in counts.values()
+            )
+            assert is_broken or not is_spare
+
+
+def test_where_nothing_is_wrong_the_least_is_chosen():
+    found = choose(many(60, [0.1] * 60, foreign=20), target=0.05)
+    assert (found.threshold, found.shown, found.wrong) == (LEAST, 60, 0)
+    assert found.is_earned
+    assert found.answered_share.value == 1.0
+
+
+def test_what_was_left_out_and_shown_raises_it_above_itself():
+    found = choose(many(60, [0.8] * 30 + [0.1] * 30), target=0.05)
+    assert 0.8 < found.threshold <= 0.9
+    assert found.wrong == 0
+
+
+def test_where_the_verifier_is_as_sure_of_wrong_ones_none_is_earned():
+    found = choose(many(60, [0.9] * 60), target=0.05)
+    assert (found.threshold, found.shown, found.wrong_share) == (NONE, 0, None)
+    assert found.could_be_earned
+    assert not found.is_earned
+
+
+def test_too_few_questions_earn_nothing_and_that_is_told_apart():
+    found = choose(many(10, [0.1] * 10), target=0.05)
+    assert found.threshold == NONE
+    assert not found.could_be_earned
+
+
+def test_more_unanswerable_questions_make_it_stricter():
+    rows = many(80, [0.8] * 4 + [0.1] * 76)
+    assert choose(rows, target=0.05, unanswerable=0.2).threshold == LEAST
+    assert choose(rows, target=0.05, unanswerable=0.8).threshold > 0.8
+
+
+def test_a_threshold_is_written_with_four_places_and_shows_what_it_says():
+    rows = [
+        Measured(kind, row.group, 0.900_049 if row.is_right else 0.85, row.is_right)
+        for row in many(60, [0.85] * 60)
+        for kind in [row.kind]
+    ]
+    found = choose(rows, target=0.05)
+    assert found.threshold == NONE or round(found.threshold, 4) == found.threshold
+
+
+def test_groups_are_resampled_whole():
+    spread = many(60, [0.9] + [0.1] * 59, foreign=10)
+    together = [
+        Measured(row.kind, str(n % 3), row.probability, row.is_right)
+        for n, row in enumerate(spread)
+    ]
+    apart = choose(spread, target=0.1).wrong_share
+    few = choose(together, target=0.1).wrong_share
+    assert apart is not None
+    assert few is not None
+    assert apart.interval
+    low, high = apart.interval
+    assert 0 <= low <= apart.value <= high
+
+
+def test_the_curve_goes_from_the_strictest_to_the_laxest():
+    points = choose(many(60, [0.7] * 30 + [0.1] * 30), target=0.05).curve
+    assert [point.threshold for point in points] == sorted(
+        (point.threshold for point in points), reverse=True
+    )
+    assert points[-1].answered == 1.0
+    assert points[-1].wrong > points[0].wrong
+
+
+def test_it_needs_an_answerable_question_and_sensible_shares():
+    with pytest.raises(CalibrationError, match="verify some entries"):
+        choose([Measured(Kind.FOREIGN, "t", 0.1, is_right=False)], target=0.05)
+    with pytest.raises(CalibrationError, match="between 0 and 1"):
+        choose(many(5, [0.1]), target=0.0)
+
+
+# Simulated: documents differ in how sure the verifier is of what they say.
+
+
+def draw(chance: np.random.Generator, documents: int, each: int = 4) -> list[Measured]:
+    rows = []
+    for document in range(documents):
+        shift = chance.normal(0, 0.7)
+        for _ in range(each):
+            own = chance.normal(2.2, 1.2) + shift
+            is_right = bool(chance.random() < 0.97)
+            out = chance.normal(-1.8, 1.2) + shift
+            group = f"d{document}"
+            rows.append(Measured(Kind.OWN, group, _chance(own), is_right))
+            rows.append(Measured(Kind.LEFT_OUT, group, _chance(out), is_right=False))
+    for trade in range(12):
+        shift = chance.normal(0, 0.5)
+        for _ in range(5):
+            logit = chance.normal(-4, 1) + shift
+            rows.append(Measured(Kind.FOREIGN, f"t{trade}", _chance(logit), False))
+    return rows
+
+
+def _chance(logit: float) -> float:
+    return float(1 / (1 + np.exp(-logit)))
+
+
+def test_on_clustered_questions_the_target_holds_on_average_and_the_interval_often():
+    chance = np.random.default_rng(11)
+    others = draw(chance, 4_000)
+    wrong_shares, inside, answered = [], [], []
+    for _ in range(60):
+        found = choose(draw(chance, 60), target=0.05)
+        if not found.is_earned:
+            continue
+        shown, wrong = weighted_counts(others, found.threshold)
+        wrong_shares.append(wrong / shown)
+        answered.append(found.answered_share.value)
+        assert found.wrong_share is not None
+        if found.wrong_share.interval:
+            low, high = found.wrong_share.interval
+            inside.append(low <= wrong / shown <= high)
+    assert len(wrong_shares) >= 45
+    assert np.mean(wrong_shares) <= 0.05
+    assert np.mean(answered) > 0.5
+    assert np.mean(inside) >= 0.7  # chosen on the same questions, so not quite 95 %
