@@ -2,7 +2,12 @@
 
 from qa.answers.models import Answer, AnswerEvidence, AnswerQuerySet
 from qa.answers.past_question_models import PastQuestion, PastQuestionQuerySet
-from qa.calibration.models import Certificate, DriftReading
+from qa.calibration.models import (
+    Certificate,
+    DriftReading,
+    SelfCalibration,
+    SelfCalibrationSettings,
+)
 from qa.dashboard.models import ChangedDay, CountedDay, DailyCount, DailyLatency
 from qa.evaluation.models import EvaluationResult, EvaluationRun
 from qa.gaps.escalation_models import Escalation, Notice
@@ -43,6 +48,8 @@ __all__ = [
     "ReviewQuerySet",
     "ReviewSample",
     "ReviewStratum",
+    "SelfCalibration",
+    "SelfCalibrationSettings",
     "UseCursor",
     "Vote",
     "VoteChange",

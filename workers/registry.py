@@ -2,16 +2,22 @@
 
 from functools import partial
 
-from jobs.run import Handler
+from jobs.run import Handler, JobRun
 from kb.archive.exports import export_in_background
 from kb.conflicts.background import find_conflicts
 from kb.embedding.switch import embed_and_switch, tidy_vectors
 from kb.enrichment.background import enrich_in_background
 from kb.entries.bulk import change_in_background
+from kb.imports.models import Import
 from kb.imports.services import import_in_background
 from kb.upkeep.reminders import remind_owners
 from kb.upkeep.services import keep_upkeep
 from qa.calibration.drift import watch_drift
+from qa.calibration.self_calibration_jobs import (
+    calibrate_in_background,
+    calibrate_where_due,
+    enqueue_check,
+)
 from qa.evaluation.runs import evaluate_in_background
 from qa.gaps.finding import find_gaps
 from qa.gaps.notices import mail_notice, post_notice
@@ -22,6 +28,18 @@ from qa.training.jobs import retrain_in_background, train_in_background
 from qa.training.past_questions import keep_past_questions
 from qa.votes.entry_confidence import weigh_votes
 
+
+def import_and_calibrate(run: JobRun) -> dict[str, object]:
+    """Import, and let a knowledge base that has changed enough calibrate itself.
+
+    Whether it has is a job of its own: an import that is done does not fail by it.
+    """
+    result = import_in_background(run)
+    if result["state"] == Import.State.APPLIED:
+        enqueue_check()
+    return result
+
+
 HANDLERS: dict[str, Handler] = {
     "kb.change_entries": change_in_background,
     "kb.embed": embed_and_switch,
@@ -30,10 +48,12 @@ HANDLERS: dict[str, Handler] = {
     "kb.find_conflicts": partial(find_conflicts, load_judge=configured_judge),
     "kb.keep_upkeep": keep_upkeep,
     "kb.remind_owners": remind_owners,
-    "kb.import": import_in_background,
+    "kb.import": import_and_calibrate,
     "kb.tidy_vectors": tidy_vectors,
     "probes.train": train_in_background,
     "qa.ask_again": ask_again,
+    "qa.calibrate_itself": partial(calibrate_in_background, load_writer=load_writer),
+    "qa.calibrate_where_due": calibrate_where_due,
     "qa.draw_reviews": draw_in_background,
     "qa.evaluate": evaluate_in_background,
     "qa.find_gaps": find_gaps,

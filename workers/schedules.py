@@ -26,6 +26,7 @@ def schedules() -> dict[str, dict[str, object]]:
         "keep_upkeep": (crontab(hour=2, minute=10), 6 * 3600),
         "remind_owners": (crontab(hour=6, minute=30), 6 * 3600),
         "draw_reviews": (crontab(hour=4, minute=20, day_of_week="mon"), 6 * 3600),
+        "calibrate_where_due": (crontab(hour="*/2", minute=5), 3600),
         "watch_drift": (crontab(hour=3, minute=20), 6 * 3600),
     }
     return {

@@ -60,6 +60,7 @@ def _enqueuing(kind: str) -> Task[[], None]:
     return enqueue_job
 
 
+calibrate_where_due = _enqueuing("qa.calibrate_where_due")
 find_conflicts = _enqueuing("kb.find_conflicts")
 find_gaps = _enqueuing("qa.find_gaps")
 keep_past_questions = _enqueuing("qa.keep_past_questions")

@@ -1,6 +1,7 @@
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
+from kb.documents.models import KnowledgeBase
 from qa.evaluation.models import EvaluationRun
 from qa.policies.models import Policy
 
@@ -92,3 +93,104 @@ class DriftReading(models.Model):
     @property
     def was_possible(self) -> bool:
         return bool(self.signals)
+
+
+class SelfCalibrationSettings(models.Model):
+    """What a knowledge base wants of its own calibration; without a row the defaults."""
+
+    class Wrong(models.IntegerChoices):
+        TEN = 10, "at most 1 in 10 shown answers wrong"
+        TWENTY = 20, "at most 1 in 20 shown answers wrong"
+        FIFTY = 50, "at most 1 in 50 shown answers wrong"
+        HUNDRED = 100, "at most 1 in 100 shown answers wrong"
+
+    class Mode(models.TextChoices):
+        OFF = "off", "never"
+        PROPOSE = "propose", "propose a version"
+        ACTIVATE = "activate", "let the version decide at once"
+
+    knowledge_base = models.OneToOneField(
+        KnowledgeBase,
+        on_delete=models.CASCADE,
+        primary_key=True,
+        related_name="self_calibration_settings",
+    )
+    wrong_share_target = models.PositiveSmallIntegerField(
+        "wrong answers",
+        choices=Wrong.choices,
+        default=Wrong.TWENTY,
+        help_text="Of its own questions; no promise of people's.",
+    )
+    calibrates_itself = models.CharField(
+        "when its knowledge has changed",
+        max_length=8,
+        choices=Mode.choices,
+        default=Mode.ACTIVATE,
+        help_text="A version whose thresholds a person set is never replaced by itself.",
+    )
+
+    def __str__(self) -> str:
+        return f"{self.knowledge_base}: {self.get_calibrates_itself_display()}"
+
+    @property
+    def target(self) -> float:
+        return 1 / self.wrong_share_target
+
+
+class SelfCalibration(models.Model):
+    """That a knowledge base's own questions chose thresholds: counts, and no text."""
+
+    knowledge_base = models.ForeignKey(
+        KnowledgeBase, on_delete=models.CASCADE, related_name="self_calibrations"
+    )
+    policy = models.ForeignKey(
+        Policy,
+        on_delete=models.PROTECT,
+        related_name="self_calibrations",
+        help_text="The version that it made, or that had its thresholds already.",
+    )
+    target = models.FloatField(
+        validators=_SHARE, help_text="Largest share of wrong ones among the shown."
+    )
+    unanswerable = models.FloatField(
+        validators=_SHARE,
+        help_text="Assumed share of questions without an answer, half of them foreign.",
+    )
+    min_entry_answer = models.FloatField(help_text="The threshold; 1.01: none earned.")
+    entries = models.PositiveIntegerField(help_text="Entries that questions are of.")
+    own = models.PositiveIntegerField(
+        help_text="Own questions, asked with their entry and without it."
+    )
+    foreign = models.PositiveIntegerField(help_text="Questions of other trades.")
+    shown = models.PositiveIntegerField(help_text="Shown at the threshold.")
+    wrong = models.PositiveIntegerField(help_text="Wrong ones among those shown.")
+    wrong_share = models.FloatField(null=True, validators=_SHARE)
+    wrong_low = models.FloatField(null=True, validators=_SHARE)
+    wrong_high = models.FloatField(null=True, validators=_SHARE)
+    answered_share = models.FloatField(
+        validators=_SHARE, help_text="Of the own questions, rightly."
+    )
+    answered_low = models.FloatField(null=True, validators=_SHARE)
+    answered_high = models.FloatField(null=True, validators=_SHARE)
+    curve = models.JSONField(
+        default=list, help_text="[threshold, share answered, share wrong], each a list."
+    )
+    notes = models.JSONField(default=list, help_text="One sentence each.")
+    not_activated = models.CharField(
+        max_length=200, blank=True, help_text="Why the version only was proposed."
+    )
+    seed = models.IntegerField(default=0)
+    verifier = models.CharField(max_length=64)
+    embedder = models.CharField(max_length=64)
+    retrieval = models.CharField(max_length=100)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-created_at", "-pk"]
+
+    def __str__(self) -> str:
+        return f"{self.policy}, from own questions"
+
+    @property
+    def is_earned(self) -> bool:
+        return self.min_entry_answer <= 1

@@ -28,7 +28,9 @@ from qa.exceptions import EvaluationDataError, KnowledgeBaseNotFoundError
 from qa.pipeline.values import clean_text
 
 USERNAME = "evaluation"
-EMPTY = "eval-empty"
+# How the slugs of knowledge bases begin that evaluations make.
+PREFIX = "eval-"
+EMPTY = f"{PREFIX}empty"
 _AUDIENCE = "evaluation"
 _ENTRIES_AT_ONCE = 256  # written in one transaction: what a kill loses at most
 

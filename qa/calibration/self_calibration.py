@@ -1,0 +1,243 @@
+"""A knowledge base calibrates itself: thresholds of the verifier from its own questions.
+
+How is said in `own_questions`, and when in `self_calibration_jobs`.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+
+from kb.documents.models import KnowledgeBase
+from kb.embedding.services import active_model
+from kb.enrichment.forms import Writer
+from kb.search import METHOD
+from qa.answers.sources import configured_verifier
+from qa.calibration.models import SelfCalibration, SelfCalibrationSettings
+from qa.exceptions import CalibrationError
+from qa.pipeline.gates import THRESHOLDED
+from qa.pipeline.policy import default
+from qa.policies.models import Policy
+from qa.policies.services import (
+    DEFAULT_NAME,
+    activate,
+    active_policy,
+    new_version,
+)
+
+from .own_questions.choosing import Choice, Kind, Measured, Share, choose
+from .own_questions.drawing import draw_questions
+from .own_questions.measuring import OnProgress, measure
+
+NAME: Final = "from own questions"
+UNANSWERABLE: Final = 0.5
+
+Mode = SelfCalibrationSettings.Mode
+logger = logging.getLogger(__name__)
+
+
+def settings_of(knowledge_base: KnowledgeBase) -> SelfCalibrationSettings:
+    found = SelfCalibrationSettings.objects.filter(knowledge_base=knowledge_base)
+    return found.first() or SelfCalibrationSettings(knowledge_base=knowledge_base)
+
+
+def set_settings(
+    knowledge_base: KnowledgeBase, *, wrong_share_target: int, calibrates_itself: str
+) -> SelfCalibrationSettings:
+    kept = SelfCalibrationSettings(
+        knowledge_base=knowledge_base,
+        wrong_share_target=wrong_share_target,
+        calibrates_itself=calibrates_itself,
+    )
+    kept.full_clean(validate_unique=False)
+    kept.save()
+    return kept
+
+
+def last_of(knowledge_base: KnowledgeBase) -> SelfCalibration | None:
+    rows = SelfCalibration.objects.filter(knowledge_base=knowledge_base)
+    return rows.select_related("policy").first()
+
+
+def calibrate_itself(
+    knowledge_base: KnowledgeBase,
+    *,
+    target: float | None = None,
+    unanswerable: float = UNANSWERABLE,
+    seed: int = 0,
+    mode: str | None = None,
+    by: AbstractBaseUser | None = None,
+    load_writer: Callable[[], Writer] | None = None,
+    on_progress: OnProgress = lambda _done, _total: None,
+) -> SelfCalibration:
+    """Make a version of the active policy with thresholds from its own questions.
+
+    Args:
+        target: Largest share of wrong ones among the shown; the knowledge base's if None.
+        unanswerable: Assumed share of questions that nothing answers, half of them foreign.
+        mode: `Mode.ACTIVATE` lets the version decide at once; the knowledge base's if None,
+            which then spares what a person set.
+        by: Who asked for it.
+        load_writer: Loads what asks for facts; they are asked for in key words if None.
+
+    Raises:
+        CalibrationError: There is no verifier, or nothing to ask of.
+    """
+    if settings.VERIFIER == "none":
+        raise CalibrationError(
+            "There is no verifier (NESCIO_VERIFIER is none), whose thresholds these are."
+        )
+    wanted = settings_of(knowledge_base)
+    base = active_policy(knowledge_base)
+    questions = draw_questions(
+        knowledge_base, seed=seed, writer=load_writer() if load_writer else None
+    )
+    verifier = configured_verifier()
+    measured, own_trades = measure(
+        questions,
+        knowledge_base=knowledge_base,
+        policy=base.as_value(),
+        verifier=verifier,
+        on_progress=on_progress,
+    )
+    choice = choose(
+        measured,
+        target=wanted.target if target is None else target,
+        unanswerable=unanswerable,
+    )
+    kept = _kept(choice, measured)
+    kept.knowledge_base, kept.seed = knowledge_base, seed
+    kept.entries = len({q.entry.pk for q in questions if q.entry})
+    kept.verifier, kept.embedder, kept.retrieval = running()
+    kept.notes = _notes(choice, own_trades)
+    kept.policy = base
+    _write(
+        kept, choice, mode=mode or wanted.calibrates_itself, is_asked=bool(mode), by=by
+    )
+    return kept
+
+
+def is_set_by_hand(policy: Policy) -> bool:
+    """Tell whether a person set a threshold: neither the default, labels nor this.
+
+    A version in which a person changed something else keeps its thresholds' origin.
+    """
+    if policy.is_calibrated or policy.self_calibrations.exists():
+        return False
+    if (policy.name, policy.version) == (DEFAULT_NAME, 1) and not policy.created_by_id:
+        return False
+    fields = [row.threshold for row in THRESHOLDED.values()]
+    own = [getattr(policy, field) for field in fields]
+    last = last_of(policy.knowledge_base)
+    made = [getattr(last.policy, field) for field in fields] if last else []
+    return own not in ([default(field) for field in fields], made)
+
+
+def running() -> tuple[str, str, str]:
+    """Return what measures now: verifier, embedder and way of searching."""
+    return configured_verifier().fingerprint, active_model().fingerprint, METHOD
+
+
+def _write(
+    kept: SelfCalibration,
+    choice: Choice,
+    *,
+    mode: str,
+    is_asked: bool,
+    by: AbstractBaseUser | None,
+) -> None:
+    """Make the version of the policy that was measured; activate it where it may be."""
+    with transaction.atomic():
+        # From here on nobody activates another one.
+        KnowledgeBase.objects.select_for_update(no_key=True).get(
+            pk=kept.knowledge_base_id
+        )
+        base = kept.policy
+        base.refresh_from_db(fields=["is_active"])
+        kept.not_activated = _why_not(base, choice, mode, is_asked=is_asked)
+        kept.policy = _version(base, choice, by)
+        kept.save(force_insert=True)
+        if not kept.not_activated:
+            activate(kept.policy, by=by)
+    if kept.not_activated:
+        logger.info("%s is made and waits: %s", kept.policy, kept.not_activated)
+
+
+def _version(base: Policy, choice: Choice, by: AbstractBaseUser | None) -> Policy:
+    """Return a version with the thresholds chosen; `base` where it came by them so."""
+    changes = {
+        "min_entry_answer": choice.threshold,
+        "min_answerability": min(base.min_answerability, choice.threshold),
+    }
+    is_same = all(getattr(base, field) == value for field, value in changes.items())
+    if is_same and base.self_calibrations.exists():
+        return base
+    return new_version(base, by=by, name=NAME, **changes)
+
+
+def _why_not(base: Policy, choice: Choice, mode: str, *, is_asked: bool) -> str:
+    """Return why the version is only proposed; "" where it may decide."""
+    if mode != Mode.ACTIVATE:
+        return "It was only to be proposed."
+    if not base.is_active:
+        return f"Another version was activated while {base} was measured."
+    if is_asked:
+        return ""
+    if base.is_calibrated:
+        return f"Labelled answers calibrated {base}, which decides."
+    if is_set_by_hand(base):
+        return f"A person set the thresholds of {base}, which decides."
+    if not choice.could_be_earned:
+        return "There are too few questions to tell."
+    return ""
+
+
+def _notes(choice: Choice, own_trades: int) -> list[str]:
+    notes = []
+    if not choice.could_be_earned:
+        notes.append(
+            "So few own questions are shown at any threshold that not even a single "
+            "wrong one among the next would keep the target: verify more entries, or "
+            "allow more wrong answers."
+        )
+    elif not choice.is_earned:
+        notes.append(
+            "No threshold earns the target, so no entry would answer by itself: what "
+            "the verifier is sure of was wrong too often."
+        )
+    if own_trades:  # how many, and not which: that would tell what is known
+        notes.append(
+            f"The questions of {own_trades} of the other trades are left out: this "
+            "knowledge base knows them too."
+        )
+    return notes
+
+
+def _kept(choice: Choice, measured: tuple[Measured, ...]) -> SelfCalibration:
+    wrong, answered = choice.wrong_share, choice.answered_share
+    kinds = [each.kind for each in measured]
+    return SelfCalibration(
+        target=choice.target,
+        unanswerable=choice.unanswerable,
+        min_entry_answer=choice.threshold,
+        own=kinds.count(Kind.OWN),
+        foreign=kinds.count(Kind.FOREIGN),
+        shown=choice.shown,
+        wrong=choice.wrong,
+        wrong_share=wrong.value if wrong else None,
+        wrong_low=_end(wrong, 0),
+        wrong_high=_end(wrong, 1),
+        answered_share=answered.value,
+        answered_low=_end(answered, 0),
+        answered_high=_end(answered, 1),
+        curve=[
+            [point.threshold, point.answered, point.wrong] for point in choice.curve
+        ],
+    )
+
+
+def _end(share: Share | None, which: int) -> float | None:
+    return share.interval[which] if share and share.interval else None

@@ -1,0 +1,135 @@
+"""When a knowledge base calibrates itself: after an import, and as its knowledge changes."""
+
+import time
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, User
+
+from jobs.models import Job
+from jobs.run import JobRun
+from jobs.services import enqueue
+from kb.documents.models import KnowledgeBase
+from kb.enrichment.forms import Writer
+from kb.entries.models import Entry
+from qa.calibration.models import SelfCalibration
+from qa.evaluation.knowledge import PREFIX
+from qa.exceptions import CalibrationError
+from qa.policies.services import active_policy
+
+from .own_questions.measuring import OnProgress
+from .self_calibration import Mode, calibrate_itself, last_of, running, settings_of
+
+KIND: Final = "qa.calibrate_itself"
+CHECK_KIND: Final = "qa.calibrate_where_due"
+# So many verified entries, or this share of all, have to change first.
+_LEAST_CHANGED: Final = 20
+_SHARE_CHANGED: Final = 0.1
+_STEP_SECONDS: Final = 1.0
+_WERE_VERIFIED = (Entry.State.VERIFIED, Entry.State.NEEDS_REVIEW, Entry.State.RETIRED)
+
+
+def is_due(knowledge_base: KnowledgeBase) -> bool:
+    """Tell whether enough has changed since it last calibrated itself.
+
+    Never where labelled answers calibrated what decides, where the verifier's thresholds
+    decide nothing, nor what evaluations made, whose figures it would change.
+    """
+    if settings.VERIFIER == "none" or knowledge_base.slug.startswith(PREFIX):
+        return False
+    if settings_of(knowledge_base).calibrates_itself == Mode.OFF:
+        return False
+    policy = active_policy(knowledge_base)
+    if policy.is_calibrated or not policy.verification:
+        return False
+    last = last_of(knowledge_base)
+    rows = Entry.objects.filter(knowledge_base=knowledge_base)
+    verified = rows.filter(state=Entry.State.VERIFIED).count()
+    if last and _measured_by(last) != running():
+        return verified > 0
+    changed = _changed(knowledge_base, last.created_at) if last else verified
+    return changed >= max(_LEAST_CHANGED, _SHARE_CHANGED * verified)
+
+
+def calibrate_where_due(_run: JobRun) -> dict[str, object]:
+    """Let each knowledge base calibrate itself that is due; the handler of `CHECK_KIND`."""
+    due = [each for each in KnowledgeBase.objects.order_by("pk") if is_due(each)]
+    for each in due:
+        enqueue_calibration(each)
+    return {"due": [each.slug for each in due]}
+
+
+def enqueue_check() -> Job:
+    return enqueue(CHECK_KIND, {}, idempotency_key=CHECK_KIND)
+
+
+def enqueue_calibration(
+    knowledge_base: KnowledgeBase, *, by: AbstractBaseUser | None = None
+) -> Job:
+    """Enqueue it, unless one of this knowledge base is waiting or at work."""
+    return enqueue(
+        KIND,
+        {"knowledge_base": knowledge_base.pk},
+        owner=by,
+        idempotency_key=f"{KIND} {knowledge_base.pk}",
+    )
+
+
+def calibrate_in_background(
+    run: JobRun, *, load_writer: Callable[[], Writer]
+) -> dict[str, object]:
+    """Let the knowledge base of that id calibrate itself; the handler of `KIND`.
+
+    It takes a minute and begins anew where it was broken off. What is not possible, such
+    as nothing verified, is its result and no failed job. A language server writes
+    questions for facts; the bundled model, whose questions are no better than key words,
+    is not asked.
+    """
+    number = run.parameters.get("knowledge_base") or 0
+    found = KnowledgeBase.objects.filter(pk=number).first()
+    if found is None:
+        return {"calibrated": False, "why": "The knowledge base is not there any more."}
+    owner = User.objects.filter(pk=run.owner_id).first() if run.owner_id else None
+    try:
+        kept = calibrate_itself(
+            found,
+            by=owner,
+            load_writer=load_writer if settings.LANGUAGE_SERVER_URL else None,
+            on_progress=_progress_of(run),
+        )
+    except CalibrationError as error:
+        return {"calibrated": False, "why": str(error)}
+    return {
+        "calibrated": True,
+        "policy": kept.policy_id,
+        "min_entry_answer": kept.min_entry_answer,
+        "is_active": kept.policy.is_active,
+        "why": kept.not_activated,
+    }
+
+
+def _measured_by(last: SelfCalibration) -> tuple[str, str, str]:
+    return last.verifier, last.embedder, last.retrieval
+
+
+def _progress_of(run: JobRun) -> OnProgress:
+    stored_at = time.monotonic()
+
+    def on_progress(done: int, total: int) -> None:
+        nonlocal stored_at
+        if time.monotonic() - stored_at < _STEP_SECONDS and done < total:
+            return
+        stored_at = time.monotonic()
+        with run.step() as step:
+            step.advance(done=done, total=total)
+
+    return on_progress
+
+
+def _changed(knowledge_base: KnowledgeBase, since: datetime) -> int:
+    rows = Entry.objects.filter(
+        knowledge_base=knowledge_base, state__in=_WERE_VERIFIED, updated_at__gt=since
+    )
+    return rows.count()
