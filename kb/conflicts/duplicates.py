@@ -5,7 +5,7 @@ from typing import Final
 
 from kb.embedding.services import active_model
 from kb.entries.models import Entry
-from kb.search.sql import execute
+from kb.search.sql import Parameters, execute
 from kb.text.terms import terms
 
 from .finding import MAX_DISTANCE, to_statement
@@ -34,7 +34,11 @@ def duplicates_among(entry: Entry, among: Collection[int]) -> frozenset[int]:
     contradicts it is none.
     """
     others = [other for other in among if other != entry.pk]
-    parameters = {"entry": entry.pk, "model": active_model().pk, "among": others}
+    parameters: Parameters = {
+        "entry": entry.pk,
+        "model": active_model().pk,
+        "among": others,
+    }
     distances: dict[int, float] = dict(execute(_DISTANCES, parameters))
     rows = Entry.objects.defer("search_vector").in_bulk(distances)
     return frozenset(

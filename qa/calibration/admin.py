@@ -31,12 +31,14 @@ from . import versions as version_words
 from . import wording as words
 from .figures import draw, figures
 from .forms import Desk, PromiseForm, author_of, chosen_of, read_desk
+from .self_pages import SelfCalibrationForm, find_drawn, follow, own_context
+from .self_words import CURVE, curve_svg
 
 if TYPE_CHECKING:
     from qa.policies.admin import PolicyAdmin
 
 _HISTORY = 20
-# A finished run and a version never change, so neither does what is drawn of them.
+# A finished run, a version and a self-calibration never change, nor what is drawn of them.
 _KEPT_SECONDS = 3_600
 View = Callable[..., HttpResponse]
 
@@ -53,6 +55,7 @@ class CalibrationPages:
             "try_on_traffic": ("calibration/<int:pk>/traffic", require_GET(self.try_on_traffic)),
             "save_tried": ("calibration/<int:pk>/save", require_POST(self.save)),
             "certify": ("calibration/<int:pk>/certify", require_POST(self.certify)),
+            "itself": ("calibration/<int:pk>/itself", require_POST(self.itself)),
             "curve": ("calibration/<int:pk>/curves/<slug:name>.svg", require_GET(self.curve)),
             "compare": ("calibration/<int:pk>/compare", require_GET(self.compare)),
         }  # fmt: skip
@@ -131,6 +134,16 @@ class CalibrationPages:
         messages.success(request, text)
         return self._to_comparison(desk, found)
 
+    def itself(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Keep what a knowledge base wants of its own calibration, and begin one."""
+        self._require_steer(request)
+        desk, form = self._desk(request, pk), SelfCalibrationForm(request.POST)
+        if not form.is_valid():
+            return self._calibration(request, desk, PromiseForm(), own_form=form)
+        said = follow(desk.knowledge_base, form, request)
+        messages.success(request, said)
+        return redirect("admin:qa_policy_calibrate", pk)
+
     def compare(self, request: HttpRequest, pk: int) -> HttpResponse:
         desk = self._desk(request, pk)
         new = chosen_of(desk.policies, request.GET.get("new", "")) or desk.policies[0]
@@ -158,14 +171,20 @@ class CalibrationPages:
 
     def curve(self, request: HttpRequest, pk: int, name: str) -> HttpResponse:
         desk = self._desk(request, pk)
+        own = find_drawn(request, desk.knowledge_base) if name == CURVE else None
         try:
-            drawn = draw(name, desk.answers, desk.base.as_value())
+            drawn = (
+                curve_svg(own)
+                if own
+                else draw(name, desk.answers, desk.base.as_value())
+            )
         except EvaluationDataError as error:
             raise Http404(str(error)) from error
         if drawn is None:
             raise Http404(f"There is no curve {name!r}.")
         response = HttpResponse(drawn, content_type="image/svg+xml")
-        if desk.run and desk.run.state == EvaluationRun.State.FINISHED:
+        is_finished = desk.run and desk.run.state == EvaluationRun.State.FINISHED
+        if "of" in request.GET if own else is_finished:
             patch_cache_control(response, private=True, max_age=_KEPT_SECONDS)
         else:
             add_never_cache_headers(response)
@@ -177,6 +196,7 @@ class CalibrationPages:
         desk: Desk,
         promise: PromiseForm,
         refusal: tuple[str, ...] = (),
+        own_form: SelfCalibrationForm | None = None,
     ) -> HttpResponse:
         own = desk.base.as_value()
         labelled = desk.labelled
@@ -196,6 +216,7 @@ class CalibrationPages:
             "history": PolicyActivation.objects.of(desk.knowledge_base)[:_HISTORY],
         }
         parts = self._on_labelled(desk) | self._on_traffic(desk)
+        parts |= own_context(desk.knowledge_base, own_form)
         frame = self._frame(request, desk)
         return self._page(request, "calibration", frame | parts | context)
 

@@ -11,7 +11,9 @@ from django.http import Http404, HttpRequest, QueryDict
 from django.shortcuts import get_object_or_404
 
 from kb.documents.models import KnowledgeBase
+from qa.calibration.models import SelfCalibration
 from qa.calibration.threshold_effects import Labelled, has_drifted, runs_of
+from qa.calibration.versions import is_from_own_questions
 from qa.evaluation.cases import LabelledAnswer
 from qa.evaluation.models import EvaluationRun
 from qa.evaluation.runs import labelled_of
@@ -126,7 +128,7 @@ def _initial(base: Policy) -> dict[str, Any]:
     return numbers | switches
 
 
-Row = TypeVar("Row", Policy, EvaluationRun)
+Row = TypeVar("Row", Policy, EvaluationRun, SelfCalibration)
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,9 @@ class Desk:
 def read_desk(request: HttpRequest, pk: int) -> Desk:
     knowledge_base = get_object_or_404(KnowledgeBase, pk=pk)
     chosen: QueryDict = request.POST if request.method == "POST" else request.GET
-    rows = knowledge_base.policies.annotate(has_drifted=has_drifted())
+    rows = knowledge_base.policies.annotate(
+        has_drifted=has_drifted(), is_from_own_questions=is_from_own_questions()
+    )
     rows = rows.select_related("certificate", "created_by")
     policies: tuple[Policy, ...] = tuple(rows.order_by("-created_at", "-pk"))
     if not policies:

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from django.db.models import Exists, OuterRef
+
 from kb.embedding.models import EmbeddingModel
 from kb.search import METHOD
 from qa.answers.models import Answer
-from qa.calibration.models import Certificate
+from qa.calibration.models import Certificate, SelfCalibration
 from qa.calibration.wording import FIELDS, Row, part, share
 from qa.pipeline.gates import CONFIDENCES, THRESHOLDED, switches
 from qa.pipeline.policy import DECLARED
@@ -143,7 +145,15 @@ def threshold_badge(policy: Policy, running: Running) -> Badge:
         return Badge("stale", "bad")
     if hasattr(policy, "certificate"):
         return Badge("certified", "good")
-    return Badge("calibrated" if policy.is_calibrated else "hand-set")
+    if policy.is_calibrated:
+        return Badge("calibrated")
+    is_own = getattr(policy, "is_from_own_questions", False)
+    return Badge("from own questions" if is_own else "hand-set")
+
+
+def is_from_own_questions() -> Exists:
+    """Return, for a query of policies, whether own questions chose the thresholds."""
+    return Exists(SelfCalibration.objects.filter(policy=OuterRef("pk")))
 
 
 def shadow_gates(policy: Policy) -> tuple[str, ...]:

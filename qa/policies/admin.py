@@ -122,7 +122,10 @@ class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
             for name, value in asdict(current_fingerprints()).items()
         }
         return rows.annotate(
-            answers_count=Count("answers"), has_drifted=has_drifted(), **running
+            answers_count=Count("answers"),
+            has_drifted=has_drifted(),
+            is_from_own_questions=words.is_from_own_questions(),
+            **running,
         )
 
     def get_fieldsets(
@@ -182,6 +185,7 @@ class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         label={
             "certified": "success",
             "calibrated": "success",
+            "from own questions": "info",
             "hand-set": "info",
             "stale": "danger",
             "drifted": "danger",

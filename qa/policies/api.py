@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from accounts.pagination import NewestFirstPagination
 from accounts.rest import BooleanFilter, StrictFilterSet
 from accounts.roles import IsAdmin, IsAgent
-from qa.calibration.models import Certificate, DriftReading
+from qa.calibration.models import Certificate, DriftReading, SelfCalibration
 from qa.calibration.versions import Running, calibration_state, current_fingerprints
 from qa.exceptions import PolicyNotFoundError
 from qa.pipeline.policy import DECLARED
@@ -45,6 +45,26 @@ class CertificateSerializer(serializers.ModelSerializer[Certificate]):
         read_only_fields = fields
 
 
+class SelfCalibrationSerializer(serializers.ModelSerializer[SelfCalibration]):
+    """What the knowledge base's own questions chose; no certificate."""
+
+    curve = serializers.ListField(
+        child=serializers.ListField(child=serializers.FloatField()),
+        help_text="[threshold, share answered, share wrong], the strictest first.",
+    )
+    notes = serializers.ListField(child=serializers.CharField())
+
+    class Meta:
+        model = SelfCalibration
+        fields = [
+            "target", "unanswerable", "min_entry_answer", "is_earned", "entries", "own",
+            "foreign", "shown", "wrong", "wrong_share", "wrong_low", "wrong_high",
+            "answered_share", "answered_low", "answered_high", "curve", "notes",
+            "not_activated", "seed", "verifier", "embedder", "retrieval", "created_at",
+        ]  # fmt: skip
+        read_only_fields = fields
+
+
 class PolicySerializer(serializers.ModelSerializer[Policy]):
     """A version of a knowledge base's thresholds; the context's `running` tells what runs."""
 
@@ -55,12 +75,15 @@ class PolicySerializer(serializers.ModelSerializer[Policy]):
     certificate = serializers.SerializerMethodField(
         help_text="null where no promise was earned."
     )
+    self_calibration = serializers.SerializerMethodField(
+        help_text="The latest; null where own questions did not choose the thresholds."
+    )
 
     class Meta:
         model = Policy
         fields = [
             "id", "knowledge_base", "name", "version", "is_active", *DECLARED,
-            "calibration", "certificate", "created_at",
+            "calibration", "certificate", "self_calibration", "created_at",
         ]  # fmt: skip
         read_only_fields = fields
 
@@ -73,6 +96,11 @@ class PolicySerializer(serializers.ModelSerializer[Policy]):
     def get_certificate(self, policy: Policy) -> dict[str, object] | None:
         found = getattr(policy, "certificate", None)
         return CertificateSerializer(found).data if found else None
+
+    @extend_schema_field(SelfCalibrationSerializer(allow_null=True))
+    def get_self_calibration(self, policy: Policy) -> dict[str, object] | None:
+        found = next(iter(policy.self_calibrations.all()), None)
+        return SelfCalibrationSerializer(found).data if found else None
 
 
 class DriftSerializer(serializers.Serializer[object]):
@@ -123,7 +151,8 @@ class _Policies(GenericAPIView[Policy]):
     serializer_class = PolicySerializer
 
     def get_queryset(self) -> QuerySet[Policy]:
-        return Policy.objects.select_related("knowledge_base", "certificate")
+        rows = Policy.objects.select_related("knowledge_base", "certificate")
+        return rows.prefetch_related("self_calibrations")
 
     def get_serializer_context(self) -> dict[str, Any]:
         """Look up what runs once for all that is shown; a schema shows nothing."""

@@ -26,7 +26,7 @@ from accounts.roles import Role
 from accounts.services import create_token
 from kb.entries.services import edit_entry
 from kb.models import Conflict, Document, Entry, Import, Proposal, Section
-from qa.models import Escalation, Gap, Review
+from qa.models import Escalation, Gap, Review, SelfCalibration
 from qa.policies.services import ensure_default_policy
 from tests.factories import (
     make_audience,
@@ -348,7 +348,12 @@ def routes_of(asked: Sequence[tuple[str, str, str, object]]) -> Mapping[Asked, s
 @pytest.fixture
 def world():
     """Make what everybody may see, so that lists are not empty."""
-    ensure_default_policy(make_knowledge_base())
+    policy = ensure_default_policy(make_knowledge_base())
+    SelfCalibration.objects.create(
+        knowledge_base=policy.knowledge_base, policy=policy, target=0.05,
+        unanswerable=0.5, min_entry_answer=0.8, entries=24, own=24, foreign=60,
+        shown=20, wrong=1, answered_share=0.8, curve=[[0.8, 0.8, 0.04]],
+    )  # fmt: skip
     make_entry("A replacement card costs 12 euros.", document=make_document())
     make_audience("vault", groups=["vault"])
 

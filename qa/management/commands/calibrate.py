@@ -21,7 +21,7 @@ from qa.exceptions import (
     PolicyNotFoundError,
     TrainingDataError,
 )
-from qa.management import base
+from qa.management import base, self_calibration
 from qa.management.progress import Bars
 from qa.policies.api import CertificateSerializer
 from qa.policies.models import Policy
@@ -339,6 +339,12 @@ KINDS: Final[dict[str, _Kind]] = {
         "The policy's thresholds that show most at a risk of at most epsilon, with "
         "confidence 1 - delta, from the labelled answers of an evaluation; kept as a new "
         "policy version with its certificate.",
+    ),
+    "itself": (
+        self_calibration.add_options,
+        self_calibration.calibrate,
+        "min_entry_answer from the knowledge base's own questions, each asked with its "
+        "entry and without it; kept as a new policy version. No certificate.",
     ),
     "monitor": (
         _add_monitor,

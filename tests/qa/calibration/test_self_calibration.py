@@ -1,0 +1,269 @@
+"""A knowledge base calibrates itself: what is made, when, and what is never replaced."""
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+from django.urls import reverse
+from rest_framework.test import APIClient
+
+from accounts.roles import Role
+from accounts.services import set_role
+from jobs.models import Job
+from jobs.run import run_job
+from kb.entries.models import Entry
+from qa.calibration import self_calibration_jobs as jobs
+from qa.calibration.self_calibration import (
+    NAME,
+    Mode,
+    calibrate_itself,
+    is_set_by_hand,
+    last_of,
+    running,
+    set_settings,
+)
+from qa.exceptions import CalibrationError
+from qa.models import Policy, SelfCalibration, SelfCalibrationSettings
+from qa.policies.services import activate, active_policy, new_version
+from tests.factories import make_entries, make_knowledge_base, make_user
+from tests.qa.calibration.own_questions.stand_in import save_stand_in
+from workers.registry import HANDLERS
+from workers.schedules import schedules
+
+pytestmark = pytest.mark.django_db
+
+FACTS = """\
+A replacement card costs twelve euros.
+Sailing times are posted at the pier each morning.
+The museum shop closes an hour before the galleries.
+Dogs must be kept on a lead in the orchard.
+Parcels above thirty kilograms travel as freight.
+The greenhouse tour begins at the southern gate.
+Umbrellas can be borrowed from the cloakroom.
+Concert tickets are refunded until noon of the day before.
+The archive keeps newspapers since the year of its founding.
+Bread is baked on weekdays only.
+The ferry carries bicycles for a small fee.
+Membership ends with the calendar year.
+Swimming lessons for children need a parent nearby.
+The observatory opens when the sky is clear.
+Broken skis are repaired in the cellar workshop.
+Choir rehearsals take place on Thursdays.
+The vineyard sells juice from last autumn.
+Locker keys are handed out against a deposit.
+The night bus stops on request.
+Beehives may be visited in protective clothing.
+Chess boards lie ready in the reading room.
+The tower has three hundred steps and no lift.
+Firewood is delivered by the stack.
+The bakery uses flour from the watermill.""".splitlines()
+
+
+@pytest.fixture(scope="module")
+def sure(tmp_path_factory):
+    """A verifier that is the surer the more question and entry are alike."""
+    return save_stand_in(tmp_path_factory.mktemp("sure"), scale=0.5, offset=-13.5)
+
+
+@pytest.fixture
+def base(settings, sure):
+    settings.VERIFIER = str(sure)
+    knowledge_base = make_knowledge_base()
+    make_entries(FACTS)
+    return knowledge_base
+
+
+@pytest.fixture
+def no_worker(monkeypatch):
+    monkeypatch.setattr("jobs.services.notify_worker", lambda job_id: True)
+
+
+@pytest.mark.slow
+def test_it_makes_a_version_with_what_it_was_measured_on_and_lets_it_decide(base):
+    before = active_policy(base)
+    kept = calibrate_itself(base, target=0.1)
+
+    assert kept == last_of(base)
+    assert (kept.entries, kept.own, kept.foreign) == (24, 24, 60)
+    assert kept.curve
+    assert len(kept.verifier) == len(kept.embedder) == 64
+    made = kept.policy
+    assert (made.name, made.is_calibrated) == (NAME, False)
+    assert made.min_entry_answer == kept.min_entry_answer
+    assert made.min_answerability == min(0.3, kept.min_entry_answer)
+    assert (made.alpha, made.top_k) == (before.alpha, before.top_k)
+    assert made.is_active is (kept.not_activated == "")
+    assert kept.is_earned
+    assert made.is_active
+    assert not is_set_by_hand(made)
+    # The same again is no new version.
+    assert calibrate_itself(base, target=0.1).policy == made
+
+
+@pytest.mark.slow
+def test_what_a_person_set_is_never_replaced_by_itself(base):
+    person = make_user(Role.ADMIN)
+    by_hand = activate(
+        new_version(active_policy(base), by=person, min_entry_answer=0.93)
+    )
+    assert is_set_by_hand(by_hand)
+
+    kept = calibrate_itself(base, target=0.1)
+
+    assert active_policy(base) == by_hand
+    assert "A person set the thresholds" in kept.not_activated
+    assert not kept.policy.is_active
+    assert calibrate_itself(base, target=0.1, mode=Mode.ACTIVATE).policy.is_active
+
+
+def test_a_version_that_keeps_the_thresholds_is_not_set_by_hand(base):
+    first = active_policy(base)
+    assert not is_set_by_hand(first)
+    switched = new_version(first, by=make_user(), reveal_not_entitled=True)
+    assert not is_set_by_hand(switched)
+    assert is_set_by_hand(new_version(first, by=None, alpha=0.7))
+
+
+@pytest.mark.slow
+def test_it_only_proposes_where_it_is_told_to_and_where_there_are_too_few(base):
+    set_settings(base, wrong_share_target=10, calibrates_itself=Mode.PROPOSE)
+    kept = calibrate_itself(base)
+    assert kept.target == 0.1
+    assert not kept.policy.is_active
+
+    set_settings(base, wrong_share_target=100, calibrates_itself=Mode.ACTIVATE)
+    few = calibrate_itself(base)
+    assert few.policy.min_entry_answer == 1.01
+    assert not few.policy.is_active
+    assert "too few" in few.not_activated
+
+
+def test_without_a_verifier_or_anything_verified_it_says_so(settings, base):
+    Entry.objects.all().delete()
+    with pytest.raises(CalibrationError, match="verify some entries"):
+        calibrate_itself(base)
+    settings.VERIFIER = "none"
+    with pytest.raises(CalibrationError, match="no verifier"):
+        calibrate_itself(base)
+
+
+def test_it_is_due_after_enough_verified_entries_changed(base):
+    assert jobs.is_due(base)
+    SelfCalibration.objects.create(
+        knowledge_base=base, policy=active_policy(base), target=0.05, unanswerable=0.5,
+        min_entry_answer=0.8, entries=1, own=1, foreign=1, shown=1, wrong=0,
+        answered_share=1.0, **dict(zip(
+            ("verifier", "embedder", "retrieval"), running(), strict=True)),
+    )  # fmt: skip
+    assert not jobs.is_due(base)
+    make_entries([f"{text} Since spring." for text in FACTS[:20]])
+    assert jobs.is_due(base)
+
+
+def test_it_is_due_again_when_another_verifier_runs(settings, base, tmp_path):
+    SelfCalibration.objects.create(
+        knowledge_base=base, policy=active_policy(base), target=0.05, unanswerable=0.5,
+        min_entry_answer=0.8, entries=1, own=1, foreign=1, shown=1, wrong=0,
+        answered_share=1.0, **dict(zip(
+            ("verifier", "embedder", "retrieval"), running(), strict=True)),
+    )  # fmt: skip
+    settings.VERIFIER = str(save_stand_in(tmp_path, scale=0.4))
+    assert jobs.is_due(base)
+
+
+@pytest.mark.parametrize("why", ["off", "calibrated", "shadow", "evaluation", "none"])
+def test_it_is_never_due(settings, base, why):
+    policy = active_policy(base)
+    match why:
+        case "off":
+            set_settings(base, wrong_share_target=20, calibrates_itself=Mode.OFF)
+        case "calibrated":
+            activate(new_version(policy, by=None, is_calibrated=True))
+        case "shadow":
+            activate(new_version(policy, by=None, verification=False))
+        case "evaluation":
+            base.slug = "eval-cards"
+        case "none":
+            settings.VERIFIER = "none"
+    assert not jobs.is_due(base)
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_what_is_due_is_enqueued_once_and_done_by_a_job(base, no_worker):
+    for _ in range(2):
+        run_job(jobs.enqueue_check().pk, HANDLERS)
+    job = Job.objects.get(kind=jobs.KIND)
+
+    run_job(job.pk, HANDLERS)
+
+    job.refresh_from_db()
+    assert job.state == Job.State.SUCCEEDED, job.error
+    assert job.result["calibrated"]
+    assert (job.done, job.total) == (84, 84)
+    assert job.result["policy"] == SelfCalibration.objects.get().policy.pk
+    assert "calibrate_where_due" in schedules()
+
+
+@pytest.mark.slow
+def test_the_command_prints_thresholds_counts_shares_and_that_they_are_synthetic(
+    base, capsys
+):
+    call_command("calibrate", "itself", knowledge_base="cards", target=0.1)
+    said = capsys.readouterr().out
+    assert "At most 10.0% of the shown answers wrong" in said
+    assert "min_entry_answer = " in said
+    assert "24 own questions of 24 entries" in said
+    assert "95 % interval" in said
+    assert "Questions made from the knowledge base itself chose this" in said
+    assert "waits to be activated" in said
+    assert not Policy.objects.get(name=NAME).is_active
+
+
+@pytest.mark.slow
+def test_the_page_and_rest_show_it(base, client: Client, no_worker):
+    admin = make_user(role=None)
+    set_role(admin, role=Role.ADMIN)
+    client.force_login(admin)
+    page = reverse("admin:qa_policy_calibrate", args=[base.pk])
+    assert "has not calibrated itself yet" in client.get(page).content.decode()
+    kept = calibrate_itself(base, target=0.1, mode=Mode.PROPOSE)
+
+    shown = client.get(page).content.decode()
+    curve = client.get(
+        reverse("admin:qa_policy_curve", args=[base.pk, "own-questions"]),
+        {"of": kept.pk},
+    )
+    answer = client.post(
+        reverse("admin:qa_policy_itself", args=[base.pk]),
+        {
+            "wrong_share_target": "50",
+            "calibrates_itself": "propose",
+            "then": "calibrate",
+        },
+    )
+
+    assert "At most 10.0% of the shown answers wrong" in shown
+    assert "Calibrate again" in shown
+    assert reverse("admin:qa_policy_activate_this", args=[kept.policy.pk]) in shown
+    assert not any(text in shown for text in FACTS)
+    assert b"<svg" in curve.content
+    assert answer.status_code == 302
+    assert SelfCalibrationSettings.objects.get().target == 0.02
+    assert Job.objects.filter(kind=jobs.KIND).exists()
+
+    api = APIClient()
+    api.force_authenticate(admin)
+    body = api.get(f"/api/v1/policies/{kept.policy.pk}").json()
+    assert body["self_calibration"]["own"] == 24
+    assert body["self_calibration"]["curve"]
+    plain = api.get(f"/api/v1/policies/{Policy.objects.earliest('pk').pk}").json()
+    assert plain["self_calibration"] is None
+
+
+def test_who_may_not_steer_changes_nothing(base, client: Client):
+    expert = make_user(role=None)
+    set_role(expert, role=Role.SME)
+    client.force_login(expert)
+    address = reverse("admin:qa_policy_itself", args=[base.pk])
+    assert client.post(address, {"calibrates_itself": "off"}).status_code == 403
+    assert client.get(address).status_code == 405
