@@ -27,6 +27,7 @@ from qa.evaluation.metrics.intervals import (
     Statistic,
     bootstrap,
     clusters_of,
+    wilson_interval,
 )
 from qa.exceptions import CalibrationError
 
@@ -191,17 +192,29 @@ class _Table:
         return shown.sum(axis=1), (shown * self.is_wrong).sum(axis=1)
 
     def shares(self, threshold: float) -> tuple[Share | None, Share]:
-        is_shown = self.probability >= threshold
-        shown, own = self.weight * is_shown, self.weight * self.is_own
-        answered = shown * self.is_own * ~self.is_wrong
-        wrong_low_high, answered_low_high = bootstrap(
-            (_ratio(shown * self.is_wrong, shown), _ratio(answered, own)), self.clusters
+        """Return the share of wrong ones among the shown, and of own ones answered."""
+        shown = self.weight * (self.probability >= threshold)
+        own = self.weight * self.is_own
+        pairs = (
+            (shown * self.is_wrong, shown),
+            (shown * self.is_own * ~self.is_wrong, own),
         )
-        wrong = None
-        if shown.any():
-            value = float((shown * self.is_wrong).sum() / shown.sum())
-            wrong = Share(value, wrong_low_high)
-        return wrong, Share(float(answered.sum() / own.sum()), answered_low_high)
+        intervals = bootstrap([_ratio(*pair) for pair in pairs], self.clusters)
+        wrong, answered = (
+            self._share(*pair, found)
+            for pair, found in zip(pairs, intervals, strict=True)
+        )
+        return wrong if shown.any() else None, answered
+
+    def _share(self, part: Floats, whole: Floats, found: Interval | None) -> Share:
+        """Return a share; none or all, which no draw changes, has Wilson's of groups."""
+        value = float(part.sum() / whole.sum()) if whole.any() else 0.0
+        groups = len(np.unique(self.clusters[whole > 0]))
+        if found is None and groups > 1 and not part[whole > 0].any():
+            found = wilson_interval(0, groups)
+        elif found is None and groups > 1 and np.array_equal(part, whole):
+            found = wilson_interval(groups, groups)
+        return Share(value, found)
 
     def curve(self, thresholds: Floats) -> list[Point]:
         """Return points from the highest threshold down, spread over all of them."""

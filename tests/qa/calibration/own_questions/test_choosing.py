@@ -111,6 +111,9 @@ def test_where_nothing_is_wrong_the_least_is_chosen():
     assert (found.threshold, found.shown, found.wrong) == (LEAST, 60, 0)
     assert found.is_earned
     assert found.answered_share.value == 1.0
+    # None wrong of 60 documents is no proof that none is.
+    assert found.wrong_share is not None
+    assert found.wrong_share.interval == pytest.approx((0, 0.06), abs=0.002)
 
 
 def test_what_was_left_out_and_shown_raises_it_above_itself():
