@@ -65,14 +65,12 @@ def verify(
 ) -> Verification:
     """Score all evidence at once; pass, refuse, or name the entry that answers.
 
-    Of what hard refusal would not let pass nothing answers by itself; see `_may_answer`.
+    Of what hard refusal would not let pass nothing answers by itself; see `may_answer`.
     """
     by = verifier()
-    scores = by.score(question.text, [_passage(piece) for piece in found.evidence])
+    scores = by.score(question.text, [passage_of(piece) for piece in found.evidence])
     ranked = sorted(zip(scores, found.evidence, strict=True), key=lambda pair: -pair[0])
-    own = next(
-        (pair for pair in ranked if _may_answer(question, pair[1], policy)), None
-    )
+    own = next((pair for pair in ranked if may_answer(question, pair[1], policy)), None)
     values = {
         "answerability": ranked[0][0] if ranked else None,
         "entry_answers": own[0] if own else None,
@@ -87,7 +85,7 @@ def verify(
     )
 
 
-def _may_answer(question: Question, piece: Evidence, policy: Policy) -> bool:
+def may_answer(question: Question, piece: Evidence, policy: Policy) -> bool:
     """Tell whether an entry may be the answer by itself, however likely it seems.
 
     One word ("PIN?") asks nothing definite, and "raise" is not answered by what says
@@ -106,5 +104,5 @@ def _kept(ranked: Sequence[Evidence], policy: Policy) -> tuple[Evidence, ...]:
     return tuple(ranked if policy.rerank else keep(ranked, policy))
 
 
-def _passage(piece: Evidence) -> Passage:
+def passage_of(piece: Evidence) -> Passage:
     return Passage(piece.document_title, piece.section, piece.question, piece.text)

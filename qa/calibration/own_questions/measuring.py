@@ -18,9 +18,9 @@ from kb.embedding.services import embed_question
 from kb.entries.models import Entry
 from kb.search import search
 from kb.types import Evidence, Scope
-from qa.pipeline.entry_gate import Passage, Verifier
-from qa.pipeline.hard_gate import covers
+from qa.pipeline.entry_gate import Verifier, may_answer, passage_of
 from qa.pipeline.policy import Policy, default
+from qa.pipeline.values import clean_question
 
 from .choosing import Kind, Measured
 from .drawing import OwnQuestion
@@ -67,6 +67,7 @@ class _Asking:
         # The search that the verifier's gate gets, whether it is in shadow now or not.
         self._policy = replace(policy, verification=True)
         self._verifier = verifier
+        self._language = knowledge_base.language
         self._scope = Scope(
             knowledge_base_id=knowledge_base.pk,
             audience_ids=tuple(Audience.objects.values_list("pk", flat=True)),
@@ -108,11 +109,9 @@ class _Asking:
         return search(embed_question(text), text, scope=self._scope, top_k=wide).hits
 
     def _scores(self, text: str, found: Sequence[Evidence]) -> dict[int, float]:
-        pieces = [piece for piece in found if self._may_answer(piece)]
-        passages = [
-            Passage(piece.document_title, piece.section, piece.question, piece.text)
-            for piece in pieces
-        ]
+        question = clean_question(text, self._language)
+        pieces = [p for p in found if may_answer(question, p, self._policy)]
+        passages = [passage_of(piece) for piece in pieces]
         scores = self._verifier.score(text, passages) if passages else ()
         return {
             piece.entry_id: score for piece, score in zip(pieces, scores, strict=True)
@@ -130,6 +129,3 @@ class _Asking:
                 first[-1] = nearest
         able = [piece for piece in first if piece.entry_id in scores]
         return max(able, key=lambda piece: scores[piece.entry_id], default=None)
-
-    def _may_answer(self, piece: Evidence) -> bool:
-        return piece.is_verified and covers(piece, self._policy)

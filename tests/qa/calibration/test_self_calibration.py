@@ -7,7 +7,6 @@ from django.urls import reverse
 from rest_framework.test import APIClient
 
 from accounts.roles import Role
-from accounts.services import set_role
 from jobs.models import Job
 from jobs.run import run_job
 from kb.entries.models import Entry
@@ -24,12 +23,11 @@ from qa.calibration.self_calibration import (
 from qa.exceptions import CalibrationError
 from qa.models import Policy, SelfCalibration, SelfCalibrationSettings
 from qa.policies.services import activate, active_policy, new_version
-from tests.factories import make_entries, make_knowledge_base, make_user
-from tests.qa.calibration.own_questions.stand_in import save_stand_in
+from tests.factories import make_entries, make_knowledge_base, make_user, set_role
 from workers.registry import HANDLERS
 from workers.schedules import schedules
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.verifier]
 
 FACTS = """\
 A replacement card costs twelve euros.
@@ -58,15 +56,8 @@ Firewood is delivered by the stack.
 The bakery uses flour from the watermill.""".splitlines()
 
 
-@pytest.fixture(scope="module")
-def sure(tmp_path_factory):
-    """A verifier that is the surer the more question and entry are alike."""
-    return save_stand_in(tmp_path_factory.mktemp("sure"), scale=0.5, offset=-13.5)
-
-
 @pytest.fixture
-def base(settings, sure):
-    settings.VERIFIER = str(sure)
+def base():
     knowledge_base = make_knowledge_base()
     make_entries(FACTS)
     return knowledge_base
@@ -159,14 +150,15 @@ def test_it_is_due_after_enough_verified_entries_changed(base):
     assert jobs.is_due(base)
 
 
-def test_it_is_due_again_when_another_verifier_runs(settings, base, tmp_path):
+def test_it_is_due_again_when_another_verifier_runs(base):
     SelfCalibration.objects.create(
         knowledge_base=base, policy=active_policy(base), target=0.05, unanswerable=0.5,
         min_entry_answer=0.8, entries=1, own=1, foreign=1, shown=1, wrong=0,
         answered_share=1.0, **dict(zip(
             ("verifier", "embedder", "retrieval"), running(), strict=True)),
     )  # fmt: skip
-    settings.VERIFIER = str(save_stand_in(tmp_path, scale=0.4))
+    assert not jobs.is_due(base)
+    SelfCalibration.objects.update(verifier="0" * 64)
     assert jobs.is_due(base)
 
 
