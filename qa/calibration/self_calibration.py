@@ -7,7 +7,6 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 
@@ -19,12 +18,12 @@ from qa.answers.sources import configured_verifier
 from qa.calibration.models import SelfCalibration, SelfCalibrationSettings
 from qa.exceptions import CalibrationError
 from qa.pipeline.gates import THRESHOLDED
-from qa.pipeline.policy import default
 from qa.policies.models import Policy
 from qa.policies.services import (
     DEFAULT_NAME,
     activate,
     active_policy,
+    has_verifier,
     new_version,
 )
 
@@ -86,9 +85,11 @@ def calibrate_itself(
     Raises:
         CalibrationError: There is no verifier, or nothing to ask of.
     """
-    if settings.VERIFIER == "none":
+    if not has_verifier(knowledge_base):
         raise CalibrationError(
-            "There is no verifier (NESCIO_VERIFIER is none), whose thresholds these are."
+            f"There is no verifier for {knowledge_base}, whose thresholds these are: "
+            "NESCIO_VERIFIER is none, or its language is not in "
+            "NESCIO_VERIFIER_LANGUAGES."
         )
     wanted = settings_of(knowledge_base)
     base = active_policy(knowledge_base)
@@ -127,13 +128,15 @@ def is_set_by_hand(policy: Policy) -> bool:
     """
     if policy.is_calibrated or policy.self_calibrations.exists():
         return False
-    if (policy.name, policy.version) == (DEFAULT_NAME, 1) and not policy.created_by_id:
-        return False
-    fields = [row.threshold for row in THRESHOLDED.values()]
-    own = [getattr(policy, field) for field in fields]
+    rows = Policy.objects.filter(knowledge_base=policy.knowledge_base_id)
+    first = rows.filter(name=DEFAULT_NAME, version=1, created_by=None).first()
     last = last_of(policy.knowledge_base)
-    made = [getattr(last.policy, field) for field in fields] if last else []
-    return own not in ([default(field) for field in fields], made)
+    origins = [each for each in (first, last and last.policy) if each]
+    fields = [row.threshold for row in THRESHOLDED.values()]
+    return not any(
+        all(getattr(policy, field) == getattr(origin, field) for field in fields)
+        for origin in origins
+    )
 
 
 def running() -> tuple[str, str, str]:

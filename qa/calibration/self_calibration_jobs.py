@@ -17,7 +17,7 @@ from kb.entries.models import Entry
 from qa.calibration.models import SelfCalibration
 from qa.evaluation.knowledge import PREFIX
 from qa.exceptions import CalibrationError
-from qa.policies.services import active_policy
+from qa.policies.services import active_policy, has_verifier
 
 from .own_questions.measuring import OnProgress
 from .self_calibration import Mode, calibrate_itself, last_of, running, settings_of
@@ -37,7 +37,7 @@ def is_due(knowledge_base: KnowledgeBase) -> bool:
     Never where labelled answers calibrated what decides, where the verifier's thresholds
     decide nothing, nor what evaluations made, whose figures it would change.
     """
-    if settings.VERIFIER == "none" or knowledge_base.slug.startswith(PREFIX):
+    if knowledge_base.slug.startswith(PREFIX) or not has_verifier(knowledge_base):
         return False
     if settings_of(knowledge_base).calibrates_itself == Mode.OFF:
         return False
