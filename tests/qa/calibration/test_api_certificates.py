@@ -74,7 +74,7 @@ def test_the_list_takes_as_many_queries_for_many_versions(
         new_version(certified, by=None, alpha=alpha)
 
     # The role, what runs (two) and the rows with their certificates.
-    with django_assert_num_queries(4):
+    with django_assert_num_queries(5):
         listed = client.get("/api/v1/policies").json()["results"]
 
     assert len(listed) == Policy.objects.count() == 6
