@@ -12,7 +12,7 @@ from .answer_gates import abstain, judge_agreement
 from .closed_book import ClosedBookModels, answer_closed_book
 from .conclude import conclude
 from .entry_gate import Verifier, verify
-from .hard_gate import judge_coverage
+from .hard_gate import judge_coverage, with_obstacle
 from .history import VerdictDebiaser
 from .language_model import Generation, LanguageModel, Probes
 from .policy import Policy, Scope
@@ -75,7 +75,7 @@ def look(text: str, sources: Sources, *, policy: Policy, language: str = "en") -
     yield hard
     trace = replace(trace, retrieval=found, verbatim=match, decisions=(hard,))
     if sources.verifier and not trace.is_decided:
-        trace = yield from _verify(trace, sources.verifier)
+        trace = yield from _verify(trace, sources.verifier, retriever)
     elif not policy.rerank:
         trace = replace(trace, retrieval=first_pieces(found, policy))
     if trace.match and not trace.refusal:
@@ -83,18 +83,26 @@ def look(text: str, sources: Sources, *, policy: Policy, language: str = "en") -
     return trace
 
 
-def _verify(trace: Trace, verifier: Callable[[], Verifier]) -> Steps:
+def _verify(
+    trace: Trace, verifier: Callable[[], Verifier], retriever: Retriever
+) -> Steps:
     by = trace.clock.time(
         "verify", verify, trace.question, trace.retrieval,
         verifier=verifier, policy=trace.policy,
     )  # fmt: skip
-    yield by.decision
+    decision = by.decision
+    if decision.refused:
+        decision = trace.clock.time(
+            "entry", with_obstacle, decision, trace.question, by.evidence,
+            retriever=retriever, policy=trace.policy,
+        )  # fmt: skip
+    yield decision
     return replace(
         trace,
         retrieval=replace(trace.retrieval, evidence=by.evidence),
         entry=by.match,
         verifier=by.verifier,
-        decisions=(*trace.decisions, by.decision),
+        decisions=(*trace.decisions, decision),
     )
 
 

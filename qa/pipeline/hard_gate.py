@@ -7,11 +7,12 @@ References:
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from kb.types import Evidence, Excluded, Exclusion
 
 from .gates import SIGNALS, Decision, Gate, Reason, Signal
-from .policy import Policy
+from .policy import Policy, default
 from .staleness import current_calibration
 from .values import Calibration, Question, Retrieval, Retriever
 
@@ -63,11 +64,7 @@ def judge_coverage(
     if in_shadow or passes(retrieval, policy):
         return Decision(Gate.HARD_REFUSAL, None, None, signals)
     withheld = tuple(retriever.withheld(question.text))
-    tellable = tuple(
-        piece
-        for piece in withheld
-        if policy.reveal_not_entitled or piece.cause is not Exclusion.NOT_ENTITLED
-    )
+    tellable = _tellable(withheld, policy)
     return Decision(
         Gate.HARD_REFUSAL,
         reason=_reason(retrieval.evidence, withheld, policy),
@@ -79,27 +76,71 @@ def judge_coverage(
 def _reason(
     evidence: Sequence[Evidence], withheld: Sequence[Excluded], policy: Policy
 ) -> Reason:
-    """Name the obstacle without which the question would have passed.
+    """Name the obstacle without which the question would have passed, if there is one."""
+    obstacle = _obstacle(evidence, withheld, within=policy.alpha)
+    if obstacle:
+        return obstacle
+    if any(piece.distance <= policy.horizon for piece in evidence):
+        return Reason.TOO_FAR
+    return Reason.NOTHING_KNOWN
+
+
+def _obstacle(
+    evidence: Sequence[Evidence], withheld: Sequence[Excluded], *, within: float
+) -> Reason | None:
+    """Name the obstacle without which an entry would have been within a ratio.
 
     Each candidate is the ratio that the gate would have measured had that one obstacle
     not stood: distance / confidence for an expired or foreign entry, the bare distance
-    for an unverified one (verified means confidence 1). The least below alpha decides.
+    for an unverified one (verified means confidence 1). The least decides.
     """
     obstacles = [
         (_without_obstacle(piece), _REASONS[piece.cause])
         for piece in withheld
-        if _without_obstacle(piece) < policy.alpha
+        if _without_obstacle(piece) < within
     ]
     obstacles += [
         (piece.distance, Reason.UNVERIFIED_ONLY)
         for piece in evidence
-        if not piece.is_verified and piece.distance < policy.alpha
+        if not piece.is_verified and piece.distance < within
     ]
-    if obstacles:
-        return min(obstacles, key=lambda o: (o[0], _PRECEDENCE.index(o[1])))[1]
-    if any(piece.distance <= policy.horizon for piece in evidence):
-        return Reason.TOO_FAR
-    return Reason.NOTHING_KNOWN
+    if not obstacles:
+        return None
+    return min(obstacles, key=lambda o: (o[0], _PRECEDENCE.index(o[1])))[1]
+
+
+def with_obstacle(
+    decision: Decision,
+    question: Question,
+    evidence: Sequence[Evidence],
+    *,
+    retriever: Retriever,
+    policy: Policy,
+) -> Decision:
+    """Say of a later refusal why, if what is near enough to answer may not be evidence.
+
+    A verifier reads only what may be evidence. What is withheld it never sees, so that
+    here the distance decides, by the limit that it has where it has the last word.
+    """
+    withheld = tuple(retriever.withheld(question.text))
+    tellable = _tellable(withheld, policy)
+    within = min(policy.alpha, float(default("alpha")))
+    reason = _obstacle(evidence, withheld, within=within)
+    shown = _obstacle(evidence, tellable, within=within)
+    return replace(
+        decision,
+        reason=reason or decision.reason,
+        shown_reason=shown or decision.shown_reason,
+        signals=(*decision.signals, *_signals_of_withheld(tellable, policy)),
+    )
+
+
+def _tellable(withheld: Sequence[Excluded], policy: Policy) -> tuple[Excluded, ...]:
+    return tuple(
+        piece
+        for piece in withheld
+        if policy.reveal_not_entitled or piece.cause is not Exclusion.NOT_ENTITLED
+    )
 
 
 def _without_obstacle(piece: Excluded) -> float:

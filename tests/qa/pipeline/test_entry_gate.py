@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kb.types import Excluded, Exclusion
 from qa.pipeline.entry_gate import Passage
 from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.language_model import NoProbes
@@ -90,6 +92,36 @@ def test_what_no_entry_answers_is_refused_before_a_model_is_asked():
     assert (outcome.gate, outcome.reason) == (Gate.ENTRY, Reason.NOT_ANSWERED)
     assert outcome.generation is None
     assert [piece.entry_id for piece in outcome.near_misses] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("cause", "reveals", "reason", "shown"),
+    [
+        (Exclusion.EXPIRED, False, Reason.EXPIRED_ONLY, Reason.EXPIRED_ONLY),
+        (Exclusion.NOT_ENTITLED, False, Reason.NOT_ENTITLED, Reason.NOT_ANSWERED),
+        (Exclusion.NOT_ENTITLED, True, Reason.NOT_ENTITLED, Reason.NOT_ENTITLED),
+    ],
+)
+def test_what_may_not_be_evidence_is_the_reason_where_it_is_near(
+    cause, reveals, reason, shown
+):
+    def refused(distance: float) -> Outcome:
+        *_, outcome = run_pipeline(
+            "How much is a new card?",
+            retriever=GivenRetriever(
+                make_retrieval(ONE), hidden=[Excluded(cause, distance, 1.0)]
+            ),
+            language_model=never_load,
+            probes=lambda _model: NoProbes(),
+            verifier=lambda: GivenVerifier([0.1]),
+            policy=make_policy(**POLICY, reveal_not_entitled=reveals),
+        )
+        assert isinstance(outcome, Outcome)
+        return outcome
+
+    near, far = refused(0.5), refused(1.0)
+    assert (near.gate, near.reason, near.shown_reason) == (Gate.ENTRY, reason, shown)
+    assert far.reason is far.shown_reason is Reason.NOT_ANSWERED
 
 
 def test_in_between_a_language_model_is_asked_with_the_likeliest_entry_first():
