@@ -17,8 +17,8 @@ CHROMIUM = os.environ.get("NESCIO_CHROMIUM", "/usr/bin/chromium")
 DESKTOP = {"width": 1200, "height": 900}
 WIDE = {"width": 1300, "height": 720}
 PHONE = {"width": 390, "height": 844}
-ANSWERED = "What does the Tarn Gold card cost per year?"
-REFUSED = "Do you offer mortgages for first-time buyers?"
+ANSWERED = "what does it cost me if I pay late"
+REFUSED = "Which documents does a dispute about a damaged parcel need?"
 VERBATIM = "How do I block a lost card?"
 LIMIT_BYTES = 200_000
 

@@ -69,7 +69,13 @@ def verify(
     """
     by = verifier()
     scores = by.score(question.text, [passage_of(piece) for piece in found.evidence])
-    ranked = sorted(zip(scores, found.evidence, strict=True), key=lambda pair: -pair[0])
+    ranked = sorted(
+        (
+            (0.0 if _is_opposite(question, piece) else score, piece)
+            for score, piece in zip(scores, found.evidence, strict=True)
+        ),
+        key=lambda pair: -pair[0],
+    )
     own = next((pair for pair in ranked if may_answer(question, pair[1], policy)), None)
     values = {
         "answerability": ranked[0][0] if ranked else None,
@@ -88,15 +94,22 @@ def verify(
 def may_answer(question: Question, piece: Evidence, policy: Policy) -> bool:
     """Tell whether an entry may be the answer by itself, however likely it seems.
 
-    One word ("PIN?") asks nothing definite, and "raise" is not answered by what says
-    "lower": a verifier that goes by meaning takes opposites for alike.
+    One word ("PIN?") asks nothing definite.
     """
     return (
         piece.is_verified
         and covers(piece, policy)
         and len(terms(question.text).words) >= _MIN_WORDS
-        and not is_reversed(question.text, f"{piece.question} {piece.text}")
+        and not _is_opposite(question, piece)
     )
+
+
+def _is_opposite(question: Question, piece: Evidence) -> bool:
+    """Tell whether it says "lower" alone where "raise" is asked for.
+
+    A verifier that goes by meaning takes opposites for alike.
+    """
+    return is_reversed(question.text, f"{piece.question} {piece.text}")
 
 
 def _kept(ranked: Sequence[Evidence], policy: Policy) -> tuple[Evidence, ...]:

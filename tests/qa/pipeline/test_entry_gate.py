@@ -149,13 +149,13 @@ def test_an_opposite_is_no_answer():
     *_, outcome = run_pipeline(
         "Can I raise my limit after noon?",
         retriever=GivenRetriever(make_retrieval(lower)),
-        language_model=lambda: GivenModel(make_generation()),
+        language_model=never_load,
         probes=lambda _model: NoProbes(),
         verifier=lambda: GivenVerifier([0.99]),
         policy=make_policy(**POLICY),
     )
     assert isinstance(outcome, Outcome)
-    assert outcome.gate is not Gate.ENTRY
+    assert outcome.reason is Reason.NOT_ANSWERED
 
 
 def test_a_single_word_asks_nothing_that_an_entry_answers_by_itself():
