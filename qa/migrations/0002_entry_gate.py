@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
             model_name="policy",
             name="min_entry_answer",
             field=models.FloatField(
-                default=0.9,
+                default=0.85,
                 help_text="Minimum probability, by the verifier, at which a verified entry is the answer, shown whole; above 1 none is.",
                 validators=[
                     django.core.validators.MinValueValidator(0.0),

@@ -22,7 +22,7 @@ def test_healthy_system_says_so_to_anyone(client):
     assert body["status"] == "ok", body
     assert set(body["checks"]) == {
         "database", "pgvector", "iterative_scan", "migrations", "queue", "embedder",
-        "language_model", "broker",
+        "verifier", "language_model", "broker",
     }  # fmt: skip
     assert "no-store" in response["Cache-Control"]
 

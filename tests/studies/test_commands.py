@@ -22,6 +22,7 @@ FILES = {
     "ctrla_steering": (DATA, ("--markdown",)),
     "dh_icl": (DATA, ("--markdown",)),
     "l2r": (DATA, ("--output",)),
+    "verifier": (DATA, ("--markdown",)),
 }
 
 

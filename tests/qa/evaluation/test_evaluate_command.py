@@ -44,11 +44,11 @@ def test_the_demonstration_shows_every_kind_of_outcome():
         (True, None),
         (True, Gate.VERBATIM),
         (False, Gate.HARD_REFUSAL),
-        (False, Gate.SOFT_REFUSAL),
+        (False, Gate.ENTRY),
     }
     assert {case.reason for case in cases} >= {
         Reason.NOTHING_KNOWN,
-        Reason.TOO_FAR,
+        Reason.NOT_ANSWERED,
         Reason.UNVERIFIED_ONLY,
         Reason.EXPIRED_ONLY,
         Reason.NOT_ENTITLED,
