@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -30,6 +31,7 @@ _CITATION_MARK = re.compile(r"\[\d{1,2}(?:\s*,\s*\d{1,2})*\]")
 _ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b")
 _MAY = re.compile(r"(?<=\d) (?:of )?may\b|\bmay(?= \d)")
 _GROUPED_BY_SPACE = re.compile(r"(?<=\d)[\u00a0\u202f\u2009 ](?=\d{3}(?!\d))")
+_Beginnings = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +47,30 @@ class Terms:
 
 def is_reversed(question: str, text: str) -> bool:
     """Tell whether a text speaks of the opposite alone of what a question asks for."""
-    asked, said = _tokens(question), _tokens(text)
-    return any(
-        (_has(asked, one) and not _has(asked, other))
-        and (_has(said, other) and not _has(said, one))
+    ends = _ends_asked_for(question)
+    read = _tokens(text) if ends else []
+    return any(_has_alone(read, other, one) for one, other in ends)
+
+
+@lru_cache(maxsize=64)  # one question is held against every text that was found
+def _ends_asked_for(question: str) -> tuple[tuple[_Beginnings, _Beginnings], ...]:
+    """Return each end of `REVERSALS` that is there alone, with its opposite."""
+    read = _tokens(question)
+    return tuple(
+        (one, other)
         for pair in REVERSALS
         for one, other in (pair, pair[::-1])
+        if _has_alone(read, one, other)
     )
 
 
-def _has(words: Sequence[str], beginnings: tuple[str, ...]) -> bool:
+def _has_alone(
+    words: Sequence[str], beginnings: _Beginnings, others: _Beginnings
+) -> bool:
+    return _has(words, beginnings) and not _has(words, others)
+
+
+def _has(words: Sequence[str], beginnings: _Beginnings) -> bool:
     return any(word.startswith(beginnings) for word in words)
 
 
