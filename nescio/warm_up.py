@@ -12,6 +12,7 @@ from django.db import InterfaceError, OperationalError, connection
 from accounts.exceptions import NescioError
 from kb.embedding.embedder import get_embedder
 from kb.embedding.services import active_model
+from qa.answers.sources import configured_verifier
 from qa.pipeline.entry_gate import Passage
 from qa.pipeline.policy import RetrievalTiming
 from qa.policies.models import Policy
@@ -50,14 +51,13 @@ def begin() -> None:
 def _load_all() -> None:
     # What a command that only wants the states should not pay for.
     from qa.inference.configured import load_language_model  # noqa: PLC0415
-    from qa.inference.entry_verifier import load_verifier  # noqa: PLC0415
 
     # The embedder first: it alone decides a hard refusal.
     _load("embedder", lambda: get_embedder(active_model()).encode_question("Ready?"))
     if settings.VERIFIER == "none":
         _states["verifier"] = State.ON_DEMAND
     else:
-        _load("verifier", lambda: load_verifier().score("Ready?", _READY))
+        _load("verifier", lambda: configured_verifier().score("Ready?", _READY))
     if settings.LANGUAGE_SERVER_URL:
         _states["language_model"] = State.ON_DEMAND
     else:

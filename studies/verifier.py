@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from kb.text.words import sentences
-from probes.verifier.scoring import EntryText, load_verifier, place_of
+from probes.verifier.scoring import load_verifier
 from qa.evaluation.metrics.intervals import bootstrap, clusters_of, share
 from qa.evaluation.report.tables import TextTable, percent
 from qa.management.base import positive
@@ -115,8 +115,7 @@ def ask(known: KnowledgeSet, count: int, seed: int) -> Iterator[Row]:
         shown = [at for at in places if not (is_left_out and at in answering)][:8]
         if not shown:
             continue
-        entries = [_as_read(known.entries[at]) for at in shown]
-        scores = verifier.score(row.text, entries)
+        scores = verifier.score(row.text, [known.entries[at] for at in shown])
         best = shown[int(np.argmax(scores))]
         is_answerable = bool(row.answered_by) and not is_left_out
         yield Row(
@@ -131,11 +130,6 @@ def ask(known: KnowledgeSet, count: int, seed: int) -> Iterator[Row]:
 def _holding(known: KnowledgeSet, words: str) -> Callable[[int], bool]:
     wanted = " ".join(words.lower().split())
     return lambda at: len(wanted) > 2 and wanted in known.entries[at].text.lower()
-
-
-def _as_read(entry: SourceEntry) -> EntryText:
-    place = place_of(entry.title, entry.section)
-    return EntryText(place, entry.question, entry.text)
 
 
 def _line(name: str, rows: Sequence[Row], threshold: float) -> tuple[str, ...]:

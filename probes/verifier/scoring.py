@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Protocol
 
 import torch
 from pydantic import Field
@@ -25,20 +25,20 @@ CARD: Final = "verifier.json"
 FORMAT: Final = 1
 # What the embedder made of entries is kept up to so much: some 2,500 short ones.
 _KEPT_BYTES: Final = 64 << 20
+_Placed = tuple[str, str, str]  # place, question and text
 
 
-@dataclass(frozen=True, slots=True)
-class EntryText:
-    """An entry as the verifier reads it: where it stands, what it was asked, what it says."""
-
-    place: str
-    question: str
-    text: str
+class EntryText(Protocol):
+    """An entry as the verifier reads it; any part but the text may be empty."""
 
     @property
-    def key(self) -> bytes:
-        said = "\0".join((self.place, self.question, self.text))
-        return hashlib.sha256(said.encode()).digest()
+    def title(self) -> str: ...
+    @property
+    def section(self) -> str: ...
+    @property
+    def question(self) -> str: ...
+    @property
+    def text(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Verifier:
     def __init__(self, reader: Reader, network: Members, card: VerifierCard) -> None:
         self.card, self.fingerprint = card, card.fingerprint
         self._reader, self._network = reader, network.eval()
-        self._kept: OrderedDict[bytes, list[Tokens]] = OrderedDict()
+        self._kept: OrderedDict[_Placed, list[Tokens]] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
 
@@ -131,23 +131,19 @@ class Verifier:
 
     def _windows(self, entries: Sequence[EntryText]) -> list[list[Tokens]]:
         """Return each entry's windows as read; what is not kept is read at once."""
-        keys = [entry.key for entry in entries]
+        keys = [(place_of(e.title, e.section), e.question, e.text) for e in entries]
         with self._lock:
             found = {key: self._kept[key] for key in keys if key in self._kept}
             for key in found:
                 self._kept.move_to_end(key)
-        new = {
-            key: self._reader.windows(entry.place, entry.question, entry.text)
-            for key, entry in zip(keys, entries, strict=True)
-            if key not in found
-        }
+        new = {key: self._reader.windows(*key) for key in keys if key not in found}
         read = iter(self._reader.read([row for rows in new.values() for row in rows]))
         for key, rows in new.items():
             found[key] = [next(read) for _ in rows]
         self._keep({key: found[key] for key in new})
         return [found[key] for key in keys]
 
-    def _keep(self, new: Mapping[bytes, list[Tokens]]) -> None:
+    def _keep(self, new: Mapping[_Placed, list[Tokens]]) -> None:
         with self._lock:
             for key, parts in new.items():
                 if key not in self._kept:
@@ -168,6 +164,10 @@ _loaded: Final = LoadedOnce[Path, Verifier]()
 def load_verifier(directory: Path = BUNDLED) -> Verifier:
     """Return the verifier of a directory, loaded once per process."""
     return _loaded.get(directory, lambda: _load(directory))
+
+
+def is_loaded(directory: Path) -> bool:
+    return _loaded.find(directory) is not None
 
 
 def _load(directory: Path) -> Verifier:

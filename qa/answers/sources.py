@@ -6,9 +6,11 @@ pays for it. None is loaded, nor waited for, while a connection of the database 
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Final
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import connection
 from django.utils import timezone
@@ -64,11 +66,14 @@ def configured_reranker() -> Reranker | None:
 
 
 def configured_verifier() -> Verifier:
-    """Return the verifier that the settings name."""
-    from qa.inference.entry_verifier import load_verifier  # noqa: PLC0415
+    """Return the verifier that the settings name; its files are read once per process."""
+    from probes.verifier.scoring import BUNDLED, is_loaded, load_verifier  # noqa: PLC0415
 
-    release_connection()
-    return load_verifier()
+    name = settings.VERIFIER
+    directory = BUNDLED if name == "bundled" else Path(name)
+    if not is_loaded(directory):
+        release_connection()
+    return load_verifier(directory)
 
 
 def verdict_debiaser(history: History) -> VerdictDebiaser:

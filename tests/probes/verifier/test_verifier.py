@@ -37,12 +37,12 @@ from probes.verifier.network import (
 from probes.verifier.scoring import (
     CARD,
     WEIGHTS,
-    EntryText,
     VerifierCard,
     load_verifier,
     place_of,
     save_verifier,
 )
+from qa.pipeline.entry_gate import Passage
 
 
 @pytest.fixture(scope="module")
@@ -187,8 +187,8 @@ def test_the_scale_is_that_of_a_logistic_regression():
 def test_saved_and_loaded_it_says_the_same(saved):
     verifier = load_verifier(saved)
     entries = [
-        EntryText("", "", "A card costs 12 euros."),
-        EntryText("Branches", "When is it open?", "The branch opens at nine. " * 40),
+        Passage("", "", "", "A card costs 12 euros."),
+        Passage("Branches", "", "When is it open?", "The branch opens at nine. " * 40),
     ]
     first = verifier.score("How much is a card?", entries)
     assert all(0 <= chance <= 1 for chance in first)
@@ -201,7 +201,7 @@ def test_saved_and_loaded_it_says_the_same(saved):
 def test_of_a_long_entry_its_best_part_counts(saved, reader):
     verifier = load_verifier(saved)
     long = " ".join(f"Sentence number {at} about the branch." for at in range(60))
-    whole = verifier.score("How much is a card?", [EntryText("", "", long)])[0]
+    whole = verifier.score("How much is a card?", [Passage("", "", "", long)])[0]
     asked = reader.question("How much is a card?")
     parts = reader.read(reader.windows("", "", long))
     network = verifier._network
