@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from django.conf import settings
@@ -75,6 +75,13 @@ class Embedder:
             else None
         )
         self.dimensions = int(self.encode_question("width").shape[0])
+
+    @property
+    def network(self) -> "torch.nn.Module":
+        """Its transformer, for what else reads by its last layer; not to be changed."""
+        first: Any = self._model[0]
+        network: torch.nn.Module = first.auto_model
+        return network
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Embed what entries say: float32 of shape (n, dimensions), every row of unit length.

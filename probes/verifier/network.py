@@ -92,18 +92,19 @@ def side_of(rows: Sequence[Tokens]) -> Side:
 class Reader:
     """The embedder: a text into the states of its tokens. Safe for several threads."""
 
-    def __init__(self, directory: Path, *, device: str = "cpu") -> None:
+    def __init__(self, directory: Path, model: nn.Module | None = None) -> None:
+        """`model` is what was already loaded of that directory; on any device."""
         self.sha256 = sha256_of(directory / "model.safetensors")
         self._tokenizer = AutoTokenizer.from_pretrained(str(directory))
-        model: Any = AutoModel.from_pretrained(
+        loaded: Any = model or AutoModel.from_pretrained(
             str(directory), use_safetensors=True, dtype=torch.float32
         )
-        self.vocabulary = int(model.config.vocab_size)
-        self.width = int(model.config.hidden_size)
+        self.vocabulary = int(loaded.config.vocab_size)
+        self.width = int(loaded.config.hidden_size)
         self._first = self._tokenizer.cls_token_id
         self._last = self._tokenizer.sep_token_id
-        self._model = model.eval().to(device)
-        self._device = device
+        self._model = loaded.eval()
+        self._device = loaded.device
         self._lock = threading.Lock()  # the tokenizer's padding state is one
 
     def question(self, text: str) -> Tokens:

@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
+from kb.embedding.embedder import load_embedder
 from kb.embedding.services import embed_question
 from kb.search import METHOD, contradictions_between, nearest_excluded, search
 from kb.types import Contradiction, Excluded, QuestionVector, Scope
@@ -66,14 +67,14 @@ def configured_reranker() -> Reranker | None:
 
 
 def configured_verifier() -> Verifier:
-    """Return the verifier that the settings name; its files are read once per process."""
+    """Return the verifier that the settings name; it reads by the bundled embedder."""
     from probes.verifier.scoring import BUNDLED, is_loaded, load_verifier  # noqa: PLC0415
 
     name = settings.VERIFIER
     directory = BUNDLED if name == "bundled" else Path(name)
     if not is_loaded(directory):
         release_connection()
-    return load_verifier(directory)
+    return load_verifier(directory, base=lambda: load_embedder("bundled").network)
 
 
 def verdict_debiaser(history: History) -> VerdictDebiaser:

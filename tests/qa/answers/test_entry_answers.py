@@ -1,10 +1,16 @@
 """The bundled verifier at work: a verified entry that answers is shown whole."""
 
+import shutil
+
 import pytest
 from django.urls import reverse
 
+from kb.embedding.embedder import load_embedder
+from probes.verifier.scoring import BUNDLED, load_verifier
 from qa.answers.asking import ask, decide, keep_question
+from qa.answers.sources import configured_verifier
 from qa.models import Answer
+from qa.pipeline.entry_gate import Passage
 from qa.policies.services import activate, active_policy, new_version
 from tests.factories import (
     make_audience,
@@ -115,3 +121,16 @@ def test_the_playground_names_the_entry(client):
     ).json()
     assert found["entry"] == entry.pk
     assert {signal["name"] for signal in found["signals"]} >= {"answerability"}
+
+
+def test_the_verifier_reads_by_the_embedder_that_is_loaded(settings, tmp_path):
+    directory = shutil.copytree(BUNDLED, tmp_path / "verifier")
+    settings.VERIFIER = str(directory)
+    configured_verifier()
+    verifier = load_verifier(directory)
+    assert verifier._reader._model is load_embedder("bundled").network
+    passages = [Passage("Fees", "", "", text) for text in (PAY, FEE, STUDENT)]
+    expected = load_verifier(shutil.copytree(BUNDLED, tmp_path / "alone"))
+    assert verifier.score("what does paying late cost", passages) == pytest.approx(
+        expected.score("what does paying late cost", passages), abs=2e-3
+    )
