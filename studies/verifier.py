@@ -139,7 +139,7 @@ def _line(name: str, rows: Sequence[Row], threshold: float) -> tuple[str, ...]:
     similar = np.array([row.similar_is_right for row in rows])
     groups = clusters_of([(str(at), row.group) for at, row in enumerate(rows)])
 
-    def said(counted: np.ndarray, among: np.ndarray) -> str:
+    def measured(counted: np.ndarray, among: np.ndarray) -> str:
         value = float(counted[among].mean()) if among.any() else None
         interval = bootstrap([share(counted, among)], groups)[0]
         low_high = (
@@ -151,12 +151,12 @@ def _line(name: str, rows: Sequence[Row], threshold: float) -> tuple[str, ...]:
     return (
         name,
         f"{len(rows):,}",
-        said(similar, due),
-        said(right, due),
+        measured(similar, due),
+        measured(right, due),
         f"{roc_auc_score(right, scores):.3f}",
-        said(~shown, due),
-        said(shown, ~due),
-        said(~right, shown),
+        measured(~shown, due),
+        measured(shown, ~due),
+        measured(~right, shown),
         " / ".join(percent(_coverage(scores, right, most)) for most in _COVERAGES),
     )
 
@@ -196,9 +196,9 @@ def read_clinc(data: Path) -> KnowledgeSet:
     """Read intents as question-and-answer entries, and utterances that ask the same."""
     found = KnowledgeSet("clinc150", "CC BY 3.0")
     rows = json.loads(find(data, "data_full.json").read_text("utf-8"))
-    asked: dict[str, list[str]] = {}
+    by_intent: dict[str, list[str]] = {}
     for text, intent in rows["train"]:
-        asked.setdefault(intent, []).append(text)
+        by_intent.setdefault(intent, []).append(text)
     places = {
         intent: [
             found.place(
@@ -206,7 +206,7 @@ def read_clinc(data: Path) -> KnowledgeSet:
             )
             for text in texts[:_ENTRIES_AN_INTENT]
         ]
-        for intent, texts in asked.items()
+        for intent, texts in by_intent.items()
     }
     for text, intent in rows["test"]:
         found.ask(text, places[intent], group=intent)

@@ -22,7 +22,7 @@ _PAIR_WEIGHT: Final = 1.5
 _POOLED: Final = 32  # batches that are cut from questions of like length
 _LEAST_RATE: Final = 0.02
 _CHUNK: Final = 48  # pairs
-_TELLING: Final = 1.3  # of a token that no entry holds
+_MAX_WEIGHT: Final = 1.3  # of a token that no entry contains
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,12 +153,12 @@ def logits_of(network: nn.Module, pairs: Sequence[Pair]) -> torch.Tensor:
 
 
 def set_weights(network: Interaction, entries: Sequence[Tokens]) -> None:
-    """Set how telling each token is, by how many of these entries hold it."""
+    """Set each token's weight: its inverse document frequency among these entries."""
     counts = np.zeros(len(network.weights))
     for tokens in entries:
         counts[np.unique(tokens.ids)] += 1
-    telling = np.log(len(entries) / (1 + counts)) / np.log(len(entries))
-    network.weights.copy_(torch.from_numpy(_TELLING * telling))
+    idf = np.log(len(entries) / (1 + counts)) / np.log(len(entries))
+    network.weights.copy_(torch.from_numpy(_MAX_WEIGHT * idf))
 
 
 def _drawn(
@@ -186,8 +186,8 @@ def fit_scale(logits: Sequence[float], answers: Sequence[bool]) -> tuple[float, 
     target = np.where(labels, (yes + 1) / (yes + 2), 1 / (no + 2))
 
     def loss(at: np.ndarray) -> float:
-        said = at[0] * values + at[1]
-        return float(np.mean(np.logaddexp(0, said) - target * said))
+        scaled = at[0] * values + at[1]
+        return float(np.mean(np.logaddexp(0, scaled) - target * scaled))
 
     scale, offset = minimize(loss, np.array([1.0, 0.0]), method="BFGS").x
     return float(scale), float(offset)

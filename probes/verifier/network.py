@@ -1,4 +1,4 @@
-"""The verifier's network: the tokens of a question held against those of an entry.
+"""The verifier's network: the tokens of a question compared with those of an entry.
 
 Both texts are read by the bundled sentence embedder, which stays as it came, so that what
 it makes of an entry can be kept. A small net then aligns every token of the one side with
@@ -127,8 +127,8 @@ class Reader:
         heads = [(PLACE, f"{place}.") if place else (PLACE, ""), (QUESTION, question)]
         head: list[int] = []
         parts: list[int] = []
-        for part, said in heads:
-            ids = self._ids(said) if said else []
+        for part, heading in heads:
+            ids = self._ids(heading) if heading else []
             head += ids
             parts += [part] * len(ids)
         head, parts = head[: MAX_WINDOW // 2], parts[: MAX_WINDOW // 2]
@@ -136,9 +136,9 @@ class Reader:
         room = MAX_WINDOW - 2 - len(head)
         found = []
         for start in range(0, max(1, len(body) - OVERLAP), max(1, room - OVERLAP)):
-            said_here = body[start : start + room]
-            ids = [self._first, *head, *said_here, self._last]
-            found.append((ids, [TEXT, *parts, *[TEXT] * (len(said_here) + 1)]))
+            chunk = body[start : start + room]
+            ids = [self._first, *head, *chunk, self._last]
+            found.append((ids, [TEXT, *parts, *[TEXT] * (len(chunk) + 1)]))
         return found
 
     def read(self, rows: Sequence[tuple[list[int], list[int]]]) -> list[Tokens]:
@@ -275,7 +275,7 @@ class Interaction(nn.Module):
         exact: torch.Tensor,
         best_back: torch.Tensor,
     ) -> torch.Tensor:
-        """Return what is told of the whole pair: (pairs, _FACTS)."""
+        """Return features of the whole pair: (pairs, _FACTS)."""
         telling = self.weights[question.ids] * question.mask
         weight = telling.sum(1).clamp_min(1e-6)
         mean = _mean(question.states, question.mask)
@@ -297,10 +297,10 @@ class Interaction(nn.Module):
 
 
 class Members(nn.Module):
-    """Several nets that were fitted alike from other beginnings: their mean logit.
+    """An ensemble: the mean logit of nets that differ only in their random seed.
 
-    They err apart where they know little, so that the mean is both more often right and
-    less sure of itself.
+    Where the data decides little they disagree, so that the mean is both more often right
+    and less sure of itself.
     """
 
     def __init__(self, members: Sequence[Interaction]) -> None:
@@ -309,8 +309,8 @@ class Members(nn.Module):
 
     def forward(self, question: Side, entry: Side) -> torch.Tensor:
         """Return logits of shape (pairs,)."""
-        said = torch.stack([member(question, entry) for member in self.members])
-        return said.mean(0)
+        logits = torch.stack([member(question, entry) for member in self.members])
+        return logits.mean(0)
 
 
 def _mean(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

@@ -24,7 +24,7 @@ BUNDLED: Final = Path(__file__).parent.parent / "shipped" / "verifier"
 WEIGHTS: Final = "model.safetensors"
 CARD: Final = "verifier.json"
 FORMAT: Final = 1
-# What the embedder made of entries is kept up to so much: some 2,500 short ones.
+# Cache of the token states of entries: about 2,500 short ones.
 _KEPT_BYTES: Final = 64 << 20
 _Placed = tuple[str, str, str]  # place, question and text
 
@@ -44,12 +44,12 @@ class EntryText(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class VerifierCard:
-    """What a verifier's files say of it, beside its weights.
+    """The metadata of a verifier, kept beside its weights.
 
     Attributes:
-        base_sha256: Digest of the weights of the embedder that it reads by.
+        base_sha256: Digest of the embedder's weights, whose token states are its input.
         scale, offset: Its probability is that of scale * logit + offset.
-        members: How many nets say their mean.
+        members: Nets in the ensemble.
         sources: What it was fitted on, with licences; counts are questions.
     """
 
@@ -65,8 +65,8 @@ class VerifierCard:
 
     @property
     def fingerprint(self) -> str:
-        said = json.dumps(asdict(self), sort_keys=True)
-        return hashlib.sha256(said.encode()).hexdigest()
+        text = json.dumps(asdict(self), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
 
 
 def read_card(directory: Path) -> VerifierCard:
@@ -96,8 +96,8 @@ def save_verifier(directory: Path, network: Members, card: VerifierCard) -> None
     }
     save_file(weights, directory / WEIGHTS)
     digest = hashlib.sha256((directory / WEIGHTS).read_bytes()).hexdigest()
-    said = {**asdict(card), "weights_sha256": digest}
-    (directory / CARD).write_bytes(card_text(said, FORMAT))
+    described = {**asdict(card), "weights_sha256": digest}
+    (directory / CARD).write_bytes(card_text(described, FORMAT))
 
 
 class Verifier:
@@ -117,11 +117,11 @@ class Verifier:
         """
         if not entries:
             return []
-        asked = self._reader.question(question)
+        tokens = self._reader.question(question)
         windows = self._windows(entries)
-        parts = [tokens for each in windows for tokens in each]
+        parts = [window for each in windows for window in each]
         with torch.inference_mode():
-            logits = self._network(side_of([asked] * len(parts)), side_of(parts))
+            logits = self._network(side_of([tokens] * len(parts)), side_of(parts))
         found, at = [], 0
         for each in windows:
             found.append(float(logits[at : at + len(each)].max()))
@@ -167,8 +167,8 @@ def load_verifier(
 ) -> Verifier:
     """Return the verifier of a directory, loaded once per process.
 
-    `base` returns the embedder that it reads by where the process has one anyhow, which
-    saves its 90 MB; it is only asked where the verifier is not loaded yet.
+    `base` returns the embedder where the process has it loaded, which saves a second copy;
+    it is called only where the verifier is not loaded yet.
     """
     return _loaded.get(directory, lambda: _load(directory, base and base()))
 

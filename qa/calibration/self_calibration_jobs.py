@@ -82,7 +82,7 @@ def calibrate_in_background(
 ) -> dict[str, object]:
     """Let the knowledge base of that id calibrate itself; the handler of `KIND`.
 
-    It takes a minute and begins anew where it was broken off. What is not possible, such
+    It takes a minute and starts again where it was interrupted. What is not possible, such
     as nothing verified, is its result and no failed job. A language server writes
     questions for facts; the bundled model, whose questions are no better than key words,
     is not asked.

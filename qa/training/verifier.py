@@ -54,8 +54,8 @@ class VerifierTraining:
         articles: Of SQuAD 2.0, those to learn from; the others stay unseen.
         held_out: Invented organisations that only the probability's scale and the
             metrics are taken from.
-        members: How many nets are fitted, each from another beginning.
-        repeats: How often the questions about the others are counted.
+        members: Nets in the ensemble, each fitted from a random seed of its own.
+        repeats: How often a question about the other organisations is fitted on.
     """
 
     data: Path
@@ -182,7 +182,7 @@ def _examples(
     states = dict(zip(needed, reader.read(windows), strict=True))
     examples = []
     questions = reader.questions([row.text for row in rows])
-    for row, places, asked in zip(rows, found, questions, strict=True):
+    for row, places, tokens in zip(rows, found, questions, strict=True):
         wanted = f" {_plain(row.words)} " if len(row.words) > 2 else ""
         others = [
             states[at]
@@ -192,7 +192,7 @@ def _examples(
         ]
         if others:
             answering = tuple(states[at] for at in sorted(row.answered_by))
-            examples.append(Example(asked, answering, tuple(others)))
+            examples.append(Example(tokens, answering, tuple(others)))
     return examples
 
 
@@ -209,18 +209,20 @@ def retrieve(known: KnowledgeSet, questions: Sequence[str]) -> list[list[int]]:
     By nearness to the entry's text or question and by words, each standardised.
     """
     embedder = load_embedder("bundled")
-    said = [f"{e.question} {e.text}".strip() for e in known.entries]
-    vectors = embedder.encode(said)
-    asked = vectors.copy()
+    texts = [f"{e.question} {e.text}".strip() for e in known.entries]
+    vectors = embedder.encode(texts)
+    by_question = vectors.copy()
     if paired := [at for at, each in enumerate(known.entries) if each.question]:
-        asked[paired] = embedder.encode([known.entries[at].question for at in paired])
+        by_question[paired] = embedder.encode(
+            [known.entries[at].question for at in paired]
+        )
     wanted = embedder.encode(list(questions))
-    words = TfidfVectorizer(sublinear_tf=True, stop_words="english").fit(said)
-    entry_words, question_words = words.transform(said), words.transform(questions)
+    words = TfidfVectorizer(sublinear_tf=True, stop_words="english").fit(texts)
+    entry_words, question_words = words.transform(texts), words.transform(questions)
     found: list[list[int]] = []
     for start in range(0, len(questions), _CHUNK):
         part = slice(start, start + _CHUNK)
-        near = np.maximum(wanted[part] @ vectors.T, wanted[part] @ asked.T)
+        near = np.maximum(wanted[part] @ vectors.T, wanted[part] @ by_question.T)
         shared = (question_words[part] @ entry_words.T).toarray()
         score = _standard(near) + _WORDS_WEIGHT * _standard(shared)
         best = np.argsort(-score, axis=1)[:, :_CANDIDATES]

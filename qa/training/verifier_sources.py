@@ -8,7 +8,7 @@ import gzip
 import json
 import random
 import zipfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import TextIOWrapper
 from pathlib import Path
@@ -20,7 +20,8 @@ from qa.exceptions import TrainingDataError
 SUPPORT_DESKS: Final = Path(__file__).parent / "support_desks"
 _CR_MEMBER: Final = "rationales/word_att_gold_train.tsv"
 _CR_REASONS: Final = "causes/reason_gold_train.tsv"
-_QUESTIONS_A_SENTENCE: Final = 3
+# Questions with one answer: the first is the entry's own, the others are asked of it.
+_PARAPHRASES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +74,8 @@ def _support_desk(file: Path) -> KnowledgeSet:
     found = KnowledgeSet(file.stem, "written for this project")
     for line in file.read_text("utf-8").splitlines():
         row = json.loads(line)
-        said = {name: row[name] for name in ("text", "title", "section", "question")}
-        place = found.place(SourceEntry(**said))
+        entry = {name: row[name] for name in ("text", "title", "section", "question")}
+        place = found.place(SourceEntry(**entry))
         for text in row["answered_by_this"]:
             found.ask(text, [place])
         for text in row["near_misses"]:
@@ -92,27 +93,27 @@ def read_squad(
             continue
         for paragraph in article["paragraphs"]:
             title = article["title"].replace("_", " ")
-            said = [
+            entries = [
                 SourceEntry(text, title) for text in _sentences(paragraph["context"])
             ]
             for question in paragraph["qas"]:
-                _ask_marked(found, said, question, article["title"])
+                _ask_marked(found, entries, question, article["title"])
     return found
 
 
 def _ask_marked(
     found: KnowledgeSet,
-    said: Sequence[SourceEntry],
+    entries: Sequence[SourceEntry],
     question: Mapping[str, Any],
     group: str,
 ) -> None:
-    places = [found.place(entry) for entry in said]
+    places = [found.place(entry) for entry in entries]
     if question.get("is_impossible", False):
         found.ask(question["question"], [], group=group)
         return
     marked = [" ".join(answer["text"].split()) for answer in question["answers"]]
     holding = {
-        next((p for p, e in zip(places, said, strict=True) if words in e.text), None)
+        next((p for p, e in zip(places, entries, strict=True) if words in e.text), None)
         for words in marked
     } - {None}
     if holding:
@@ -130,10 +131,10 @@ def read_squad_train(
     """
     found = KnowledgeSet("squad_train", "CC BY-SA 4.0")
     for row in _json(contexts):
-        said = [SourceEntry(text) for text in _sentences(row["context"])]
+        entries = [SourceEntry(text) for text in _sentences(row["context"])]
         for question in row["qas"]:
             answers = [{"text": question["answer"]}]
-            _ask_marked(found, said, {**question, "answers": answers}, "")
+            _ask_marked(found, entries, {**question, "answers": answers}, "")
     rows = _json(pairs)
     for text, sentence in zip(rows["questions"], rows["answers"], strict=True):
         place = found.place(SourceEntry(" ".join(sentence.split())))
@@ -188,26 +189,26 @@ def read_qamr(
     chance = random.Random(seed)  # noqa: S311  # a sample, nothing secret
     with _open(sentence_file) as stream:
         rows = [line.rstrip("\n").partition("\t") for line in stream]
-    said = {key: text for key, _, text in rows}
-    asked: dict[str, dict[tuple[int, ...], list[str]]] = {}
+    sentence_of = {key: text for key, _, text in rows}
+    by_sentence: dict[str, dict[tuple[int, ...], list[str]]] = {}
     for file in question_files:
         with _open(file) as stream:
             for line in stream:
                 cells = line.split("\t")
-                if cells[0] in said:
+                if cells[0] in sentence_of:
                     marked = tuple(int(at) for at in cells[6].split())
-                    alike = asked.setdefault(cells[0], {}).setdefault(marked, [])
+                    alike = by_sentence.setdefault(cells[0], {}).setdefault(marked, [])
                     alike.append(cells[5])
-    for key, by_words in asked.items():
-        tokens = said[key].split()
-        fact = facts.place(SourceEntry(_joined(said[key])))
+    for key, by_words in by_sentence.items():
+        tokens = sentence_of[key].split()
+        fact = facts.place(SourceEntry(_joined(sentence_of[key])))
         for marked, questions in by_words.items():
             words = _joined(" ".join(tokens[at] for at in marked))
             alike = sorted(set(questions))
             chance.shuffle(alike)
             entry = SourceEntry(f"{words[:1].upper()}{words[1:]}.", question=alike[0])
             place = pairs.place(entry)
-            for text in alike[1:_QUESTIONS_A_SENTENCE]:
+            for text in alike[1:_PARAPHRASES]:
                 pairs.ask(text, [place], group=key)
             facts.ask(alike[0], [fact], words, key)
     return facts, pairs
@@ -232,9 +233,6 @@ def _open(file: Path) -> TextIO:
     return file.open(encoding="utf-8")
 
 
-Reader = Callable[[Path], list[KnowledgeSet]]
-
-
 def find(directory: Path, name: str) -> Path:
     """Return the file `name` below a directory, plain or gzipped."""
     for wanted in (name, f"{name}.gz"):
@@ -242,6 +240,6 @@ def find(directory: Path, name: str) -> Path:
         if found:
             return found[0]
     raise TrainingDataError(
-        f"There is no {name} below {directory}. Name the directory that holds the "
-        "public data, or leave the source out with --without."
+        f"There is no {name} below {directory}. Give --data the directory that "
+        "holds the public data; docs/explanation/verifier.md lists the files."
     )

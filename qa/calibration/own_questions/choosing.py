@@ -1,7 +1,7 @@
 """The threshold at which a knowledge base's own questions are seldom answered wrongly.
 
 Angelopoulos et al., "Conformal Risk Control" (arXiv 2208.02814): the risk on n calibration
-points, with one more wrong one added, is held against the target. Here that is
+points, with one more wrong one added, is compared with the target. Here that is
 (wrong + 1) / (shown + 1) among the shown. What is unanswerable is made by leaving out: each
 question is asked once of everything and once of everything but its own entry.
 
@@ -9,7 +9,7 @@ What is promised: on these questions, mixed as assumed, at most the target of th
 answers is wrong, with one to spare. What is not: a certificate. The paper's guarantee is for
 calibration points drawn like the questions that follow, and for a risk that cannot fall
 while more is shown. These questions are made by rule, easier than people's and several of
-one entry, and a share of the shown may fall; so it is a sensible beginning until labelled
+one entry, and a share of the shown may fall; so it is a sensible default until labelled
 answers calibrate a version.
 """
 

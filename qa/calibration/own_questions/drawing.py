@@ -81,8 +81,8 @@ def draw_questions(
         else:
             texts = [written.get(entry.pk) or telling_words(entry.text, frequencies)]
         group = f"document {entry.document_id}" if entry.document_id else f"{entry.pk}"
-        asked = dict.fromkeys(text for text in texts if text)
-        found += [OwnQuestion(text, entry, group) for text in asked]
+        unique = dict.fromkeys(text for text in texts if text)
+        found += [OwnQuestion(text, entry, group) for text in unique]
         if len(found) >= room:
             break
     return (*found[:room], *foreign)

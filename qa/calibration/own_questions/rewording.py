@@ -30,7 +30,7 @@ def telling_words(text: str, frequencies: Counter[str]) -> str:
 
 
 def frequencies_in(texts: Iterable[str]) -> Counter[str]:
-    """Return in how many of the texts each content word stands."""
+    """Return how many of the texts contain each content word."""
     return Counter(word for text in texts for word in set(_content(text)))
 
 
@@ -46,8 +46,8 @@ def mistype(question: str, chance: random.Random) -> str:
     at = chance.randrange(word.start() + 1, word.end() - 1)
     one, other = question[at], question[at + 1]
     written = [other + one, other, one + one + other]
-    said = chance.choice([each for each in written if each != one + other])
-    return question[:at] + said + question[at + 2 :]
+    typo = chance.choice([each for each in written if each != one + other])
+    return question[:at] + typo + question[at + 2 :]
 
 
 def _content(text: str) -> Sequence[str]:

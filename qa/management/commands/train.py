@@ -385,9 +385,9 @@ KINDS: Final[dict[str, _Kind]] = {
     "verifier": (
         _add_verifier,
         _train_verifier,
-        "The verifier, which tells whether an entry answers a question: two layers of the "
-        "bundled embedder, fitted on public questions and on ours about invented "
-        "organisations; NESCIO_VERIFIER names its directory afterwards.",
+        "The verifier, which tells whether an entry answers a question: nets "
+        "on the bundled embedder's token states, fitted on public questions and on ours "
+        "about invented organisations; NESCIO_VERIFIER names its directory afterwards.",
     ),
     "reranker": (
         _add_reranker,
