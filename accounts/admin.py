@@ -13,10 +13,14 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
-from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
+from unfold.widgets import (
+    UnfoldAdminCheckboxSelectMultipleWidget,
+    UnfoldBooleanSwitchWidget,
+)
 
 from accounts.models import ApiToken
 from accounts.roles import Role, has_role
+from accounts.services import revocable_tokens
 
 admin.site.unregister(User)
 admin.site.unregister(Group)
@@ -26,11 +30,30 @@ def _is_superuser(request: HttpRequest) -> bool:
     return isinstance(request.user, User) and request.user.is_superuser
 
 
+class PasswordForm(AdminPasswordChangeForm):  # type: ignore[misc]  # unfold has no types
+    """A new password for a user; who has it to hand may have a token to hand too."""
+
+    revoke_tokens = forms.BooleanField(
+        label="Revoke their API tokens",
+        required=False,
+        initial=True,
+        widget=UnfoldBooleanSwitchWidget,
+        help_text="A token works without the password and would outlive the change.",
+    )
+
+    def save(self, commit: bool = True) -> User:
+        user: User = super().save(commit)
+        if self.cleaned_data["revoke_tokens"]:
+            ApiToken.objects.owned_by(user).delete()
+        return user
+
+
 @admin.register(User)
 class AccountAdmin(UserAdmin, ModelAdmin):  # type: ignore[type-arg, misc]  # unfold has no types
     form = UserChangeForm
     add_form = UserCreationForm
-    change_password_form = AdminPasswordChangeForm
+    change_password_form = PasswordForm
+    change_user_password_template = "admin/change_password.html"  # noqa: S105  # a path
     list_display = ["username", "email", "roles", "is_active", "last_login"]
     list_filter = ["is_active", "groups"]
     actions = ["revoke_tokens"]
@@ -103,9 +126,7 @@ class AccountAdmin(UserAdmin, ModelAdmin):  # type: ignore[type-arg, misc]  # un
 
     @admin.action(description="Revoke all tokens", permissions=["change"])
     def revoke_tokens(self, request: HttpRequest, users: QuerySet[User]) -> None:
-        if not _is_superuser(request):
-            users = users.filter(is_superuser=False)
-        count, _ = ApiToken.objects.filter(user__in=users).delete()
+        count, _ = revocable_tokens(request.user).filter(user__in=users).delete()
         self.message_user(request, f"{count} tokens revoked.", messages.SUCCESS)
 
 
@@ -131,7 +152,11 @@ class RoleAdmin(GroupAdmin, ModelAdmin):  # type: ignore[misc]  # unfold has no 
 
 @admin.register(ApiToken)
 class ApiTokenAdmin(ModelAdmin):  # type: ignore[misc]  # unfold has no types
-    """Tokens: seen and revoked here, made by their owners or by `create_token`."""
+    """Tokens: seen and revoked here, made by their owners or by `create_token`.
+
+    A superuser's is revoked by superusers and its owner alone; Django asks this of each
+    row, also of many that are deleted at once.
+    """
 
     list_display = ["name", "token_key", "user", "created", "expiry"]
     list_filter = [("expiry", admin.EmptyFieldListFilter)]
@@ -147,3 +172,11 @@ class ApiTokenAdmin(ModelAdmin):  # type: ignore[misc]  # unfold has no types
         self, request: HttpRequest, obj: ApiToken | None = None
     ) -> bool:
         return False
+
+    def has_delete_permission(
+        self, request: HttpRequest, obj: ApiToken | None = None
+    ) -> bool:
+        allowed: bool = super().has_delete_permission(request, obj)
+        return allowed and (
+            obj is None or revocable_tokens(request.user).filter(pk=obj.pk).exists()
+        )

@@ -1,4 +1,6 @@
+from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -14,7 +16,12 @@ from rest_framework.response import Response
 from accounts.models import ApiToken
 from accounts.pagination import NewestFirstPagination
 from accounts.roles import Role, has_role
-from accounts.services import revoke_token, sign_in_for_token
+from accounts.services import (
+    MAX_TOKEN_DAYS,
+    Lifetime,
+    revoke_token,
+    sign_in_for_token,
+)
 from accounts.throttles import login_wait
 
 
@@ -38,7 +45,8 @@ class IssuedTokenSerializer(TokenSerializer):
 
     token = serializers.CharField(
         read_only=True,
-        help_text="Send it as `Authorization: Token ...`; it can't be shown again.",
+        help_text="Send it as `Authorization: Bearer ...` (or `Token ...`); it can't be "
+        "shown again.",
     )
 
     class Meta(TokenSerializer.Meta):
@@ -58,11 +66,18 @@ class CredentialsSerializer(serializers.Serializer[None]):
     )
     expires_in_days = serializers.IntegerField(
         min_value=1,
-        max_value=3650,
+        max_value=MAX_TOKEN_DAYS,
         allow_null=True,
-        default=None,
-        help_text="null never expires.",
+        required=False,
+        help_text="null never expires; left out, it is what NESCIO_TOKEN_DAYS says.",
     )
+
+
+def _lifetime(given: Mapping[str, Any]) -> Lifetime:
+    if "expires_in_days" not in given:
+        return "default"
+    days = given["expires_in_days"]
+    return None if days is None else timedelta(days=days)
 
 
 class TokenPagination(NewestFirstPagination):
@@ -119,19 +134,17 @@ class TokenListView(ListAPIView[ApiToken]):
         wait = login_wait(request, given["username"], counted=False)
         if wait is not None:
             raise Throttled(wait)
-        days = given["expires_in_days"]
         issued = sign_in_for_token(
             request._request,
             username=given["username"],
             password=given["password"],
             name=given["name"],
-            expires_in=None if days is None else timedelta(days=days),
+            expires_in=_lifetime(given),
         )
         issued.row.token = issued.secret
         return Response(
             IssuedTokenSerializer(issued.row).data,
             status=status.HTTP_201_CREATED,
-            headers={"Cache-Control": "no-store"},
         )
 
 
@@ -143,6 +156,6 @@ class TokenView(GenericAPIView[ApiToken]):
 
     @extend_schema(operation_id="tokens_revoke", request=None, responses={204: None})
     def delete(self, request: Request, token_id: UUID) -> Response:
-        """Revoke a token at once: one's own, or as an admin anybody's."""
+        """Revoke a token at once: one's own, or as an admin anybody's but a superuser's."""
         revoke_token(token_id=token_id, by=request.user)
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -11,7 +11,9 @@ from django.db.models import OuterRef
 from django.http import HttpRequest
 from knox.auth import TokenAuthentication
 from knox.crypto import hash_token
+from rest_framework.authentication import get_authorization_header
 from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.request import Request
 
 from accounts.models import ApiToken
 from accounts.prepared import WrittenQuery, field_names, instance
@@ -29,7 +31,7 @@ def remembered_groups(user: User) -> frozenset[str] | None:
     return names
 
 
-# Who is asking: a token in `Authorization: Token ...`.
+# Who is asking: a token in `Authorization: Bearer ...` or `Authorization: Token ...`.
 
 
 _TOKEN = field_names(ApiToken)
@@ -42,6 +44,14 @@ class ApiTokenAuthentication(TokenAuthentication):  # type: ignore[misc]  # knox
     Knox looks up all tokens that share a prefix, then deletes the user's expired ones,
     and fails on bytes that are not UTF-8.
     """
+
+    def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
+        """Take RFC 6750's `Bearer` beside knox's own word."""
+        words = get_authorization_header(request).split()
+        if len(words) == 2 and words[0].lower() == b"bearer":
+            return self.authenticate_credentials(words[1])
+        found: tuple[User, ApiToken] | None = super().authenticate(request)
+        return found
 
     def authenticate_credentials(self, token: bytes) -> tuple[User, ApiToken]:
         row = _live_token(hash_token(token.decode("utf-8", "replace"))).first()

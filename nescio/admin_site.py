@@ -75,6 +75,7 @@ UNFOLD: dict[str, Any] = {
             "title": "My questions",
             "link": _lazy_reverse("answers"),
         },
+        {"icon": "key", "title": "My API tokens", "link": _lazy_reverse("own-tokens")},
     ],
     "SHOW_VIEW_ON_SITE": True,
     "SHOW_BACK_BUTTON": True,

@@ -61,7 +61,7 @@ class ApiTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped
             "type": "apiKey",
             "in": "header",
             "name": "Authorization",
-            "description": "`Token nsc_...`, the word included.",
+            "description": "`Bearer nsc_...` or `Token nsc_...`, the word included.",
         }
 
 

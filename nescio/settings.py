@@ -351,9 +351,10 @@ KNOX_TOKEN_MODEL = "accounts.ApiToken"  # noqa: S105  # names a model
 # The library's migrations make its own table too, which nothing uses and which forbids
 # to empty the users' table.
 MIGRATION_MODULES = {"knox": None}
+TOKEN_DAYS = env.int("NESCIO_TOKEN_DAYS", default=90)  # 0: until revoked
 REST_KNOX = {
     "TOKEN_MODEL": KNOX_TOKEN_MODEL,
-    "TOKEN_TTL": None,  # revocable at any time; an expiry is set per token
+    "TOKEN_TTL": timedelta(days=TOKEN_DAYS) if TOKEN_DAYS else None,
     "AUTH_HEADER_PREFIX": "Token",
     "TOKEN_PREFIX": "nsc_",
 }

@@ -2,6 +2,7 @@ from django.contrib import admin
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import URLPattern, URLResolver, include, path
 
+from accounts import pages
 from nescio import health
 from qa.dashboard.admin import dashboard_page
 
@@ -25,6 +26,8 @@ urlpatterns = [
     path("healthz/live", health.live, name="healthz-live"),
     path("login", LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("logout", LogoutView.as_view(), name="logout"),
+    path("tokens", pages.tokens, name="own-tokens"),
+    path("tokens/<uuid:token_id>/revoke", pages.revoke, name="own-token-revoke"),
     path("", include("qa.desk.urls")),
 ]
 

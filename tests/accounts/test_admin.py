@@ -125,6 +125,49 @@ def test_tokens_are_seen_and_revoked_and_their_secret_is_nowhere(admin_page):
     assert not ApiToken.objects.exists()
 
 
+def test_an_admin_revokes_no_superusers_token_here_either(admin_page):
+    root = User.objects.create_superuser("root")
+    issued = create_token(user=root)
+    other = create_token(user=make_user())
+
+    shown = admin_page.post(
+        reverse("admin:accounts_apitoken_delete", args=[issued.row.pk]),
+        {"post": "yes"},
+    )
+    admin_page.post(
+        reverse("admin:accounts_apitoken_changelist"),
+        {
+            "action": "delete_selected",
+            "_selected_action": [issued.row.pk, other.row.pk],
+            "post": "yes",
+        },
+    )
+
+    assert shown.status_code == 403
+    assert ApiToken.objects.filter(pk=issued.row.pk).exists()
+
+
+@pytest.mark.parametrize("revokes", [True, False])
+def test_a_password_reset_offers_to_revoke_tokens(admin_page, revokes):
+    user = make_user()
+    create_token(user=user)
+    address = reverse("admin:auth_user_password_change", args=[user.pk])
+
+    page = admin_page.get(address).content.decode()
+    done = admin_page.post(
+        address,
+        {
+            "password1": "a correct horse battery",
+            "password2": "a correct horse battery",
+            **({"revoke_tokens": "on"} if revokes else {}),
+        },
+    )
+
+    assert 'name="revoke_tokens"' in page
+    assert done.status_code == 302
+    assert ApiToken.objects.filter(user=user).exists() is not revokes
+
+
 def test_all_tokens_of_chosen_users_are_revoked_at_once(admin_page):
     user, other = make_user(), make_user()
     root = User.objects.create_superuser("root")

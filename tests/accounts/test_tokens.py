@@ -1,4 +1,4 @@
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from django.contrib.auth.models import User
@@ -41,10 +41,34 @@ def test_signing_in_returns_a_token_that_works(agent):
     assert response.status_code == 201
     made = response.json()
     assert made["name"] == "help desk"
-    assert made["expires_at"] is None
+    left = datetime.fromisoformat(made["expires_at"]) - timezone.now()
+    assert timedelta(days=89) < left <= timedelta(days=90)
     listed = with_token(made["token"]).get("/api/v1/tokens").json()["results"]
     assert [token["id"] for token in listed] == [made["id"]]
     assert "token" not in listed[0]
+
+
+def test_a_token_that_never_expires_is_asked_for_by_name(agent):
+    assert sign_in(expires_in_days=None).json()["expires_at"] is None
+
+
+def test_how_long_tokens_work_is_a_setting(agent, settings):
+    settings.REST_KNOX = {**settings.REST_KNOX, "TOKEN_TTL": timedelta(days=7)}
+
+    row = create_token(user=agent).row
+
+    assert timedelta(days=6) < row.expiry - timezone.now() <= timedelta(days=7)
+
+
+def test_bearer_is_accepted_as_token_is(agent):
+    secret = create_token(user=agent).secret
+
+    statuses = [
+        APIClient().get("/api/v1/tokens", HTTP_AUTHORIZATION=header).status_code
+        for header in (f"Bearer {secret}", f"bearer {secret}", f"Bearer {secret}0")
+    ]
+
+    assert statuses == [200, 200, 401]
 
 
 def test_the_database_holds_nothing_that_authenticates(agent):
@@ -168,7 +192,8 @@ def test_the_token_of_an_inactive_user_is_401(agent):
 
 
 @pytest.mark.parametrize(
-    "header", ["Token", "Token a b", "Token \xff\xfe", "Token ünknown", "Token nsc_0"]
+    "header",
+    ["Token", "Token a b", "Token \xff\xfe", "Token ünknown", "Token nsc_0", "Bearer"],
 )
 def test_a_malformed_header_is_401(db, header):
     client = APIClient()
@@ -200,6 +225,17 @@ def test_an_admin_sees_and_revokes_everybodys_tokens(agent):
     assert not ApiToken.objects.filter(pk=other.row.pk).exists()
 
 
+def test_an_admin_revokes_no_superusers_token(agent):
+    root = create_token(user=User.objects.create_superuser("root"))
+    client = with_token(create_token(user=make_user(Role.ADMIN)).secret)
+
+    refused = client.delete(f"/api/v1/tokens/{root.row.pk}")
+    by_root = with_token(root.secret).delete(f"/api/v1/tokens/{root.row.pk}")
+
+    assert refused.status_code == 404
+    assert by_root.status_code == 204
+
+
 def test_authentication_is_one_query(agent, django_assert_num_queries):
     client = with_token(create_token(user=agent).secret)
 
@@ -224,6 +260,14 @@ def test_the_command_prints_a_token_alone(agent, capsys):
     row = ApiToken.objects.get()
     assert row.name == "cron"
     assert timedelta(days=29) < row.expiry - timezone.now() <= timedelta(days=30)
+
+
+def test_the_command_makes_a_token_that_never_expires_only_when_told(agent):
+    call_command("create_token", "agnes", "--never-expires")
+    call_command("create_token", "agnes", "--name", "default")
+
+    assert ApiToken.objects.get(name="").expiry is None
+    assert ApiToken.objects.get(name="default").expiry is not None
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from datetime import timedelta
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.services import create_token
+from accounts.services import MAX_TOKEN_DAYS, Lifetime, create_token
 
 
 class Command(BaseCommand):
@@ -13,13 +13,25 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("user", help="The user's name.")
         parser.add_argument("--name", default="", help="What the token is for.")
-        parser.add_argument(
-            "--days", type=int, help="Days until it expires; without it, never."
+        ends = parser.add_mutually_exclusive_group()
+        ends.add_argument(
+            "--days",
+            type=int,
+            help="Days until it expires; without it, NESCIO_TOKEN_DAYS.",
         )
+        ends.add_argument("--never-expires", action="store_true")
 
-    def handle(self, *, user: str, name: str, days: int | None, **_: object) -> None:
-        if days is not None and not 1 <= days <= 3650:
-            raise CommandError(f"--days is {days}; give 1 to 3650.")
+    def handle(
+        self,
+        *,
+        user: str,
+        name: str,
+        days: int | None,
+        never_expires: bool,
+        **_: object,
+    ) -> None:
+        if days is not None and not 1 <= days <= MAX_TOKEN_DAYS:
+            raise CommandError(f"--days is {days}; give 1 to {MAX_TOKEN_DAYS}.")
         owner = User.objects.filter(username=user).first()
         if owner is None:
             raise CommandError(
@@ -29,6 +41,8 @@ class Command(BaseCommand):
             raise CommandError(
                 f"User {user!r} is not active, so a token would not work."
             )
-        expires_in = None if days is None else timedelta(days=days)
+        expires_in: Lifetime = None if never_expires else "default"
+        if days is not None:
+            expires_in = timedelta(days=days)
         issued = create_token(user=owner, name=name, expires_in=expires_in)
         self.stdout.write(issued.secret)

@@ -1,0 +1,70 @@
+"""The page of one's own API tokens."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from accounts.models import ApiToken
+from accounts.services import create_token
+from tests.factories import make_user
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def user(client):
+    user = make_user(username="agnes")
+    client.force_login(user)
+    return user
+
+
+def test_a_token_is_made_shown_once_and_works(client, user):
+    made = client.post("/tokens", {"name": "help desk", "days": "30"})
+    (secret,) = re.findall(r"nsc_\w{20,}", made.content.decode())
+    again = client.get("/tokens").content.decode()
+
+    row = ApiToken.objects.get(user=user)
+    assert row.name == "help desk"
+    assert timedelta(days=29) < row.expiry - timezone.now() <= timedelta(days=30)
+    assert "no-store" in made["Cache-Control"]
+    assert "help desk" in again
+    assert secret not in again
+    program = APIClient()
+    program.credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
+    assert program.get("/api/v1/tokens").status_code == 200
+
+
+def test_the_days_that_tokens_work_by_default_are_filled_in(client, user, settings):
+    settings.TOKEN_DAYS = 45
+
+    assert 'value="45"' in client.get("/tokens").content.decode()
+
+
+@pytest.mark.parametrize("days", ["0", "4000", "", "x"])
+def test_what_is_no_number_of_days_is_refused_with_the_reason(client, user, days):
+    refused = client.post("/tokens", {"name": "help desk", "days": days})
+
+    assert refused.status_code == 400
+    assert 'role="alert"' in refused.content.decode()
+    assert not ApiToken.objects.exists()
+
+
+def test_ones_own_token_is_revoked_and_nobody_elses(client, user):
+    own = create_token(user=user).row
+    others = create_token(user=make_user()).row
+
+    for row in (own, others, own):
+        response = client.post(f"/tokens/{row.pk}/revoke")
+        assert response.status_code == 302
+
+    assert ApiToken.objects.get() == others
+
+
+def test_a_link_revokes_nothing(client, user):
+    row = create_token(user=user).row
+
+    assert client.get(f"/tokens/{row.pk}/revoke").status_code == 405
+    assert ApiToken.objects.exists()
