@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from qa.answers.models import Answer
-from qa.pipeline.gates import CONFIDENCES, GATES, SIGNALS, Gate, find_row, switches
+from qa.pipeline.gates import CONFIDENCES, SIGNALS, Gate, find_row, switches
 from qa.pipeline.policy import Policy
 from qa.pipeline.replay import flat, replay
 from qa.pipeline.rules import Kind
@@ -112,7 +112,7 @@ def waterfall(answer: Answer) -> tuple[Step, ...]:
     steps: list[Step] = []
     start = 0.0
     shadow = in_shadow(answer)
-    for gate, words in GATES.items():
+    for gate, words in wording.GATES.items():
         if gate is Gate.VERBATIM:  # the first that looks at what was found
             steps.append(_search(answer, start, total))
             start += _spent(answer, _SEARCH_STAGES)
@@ -173,9 +173,9 @@ def _has_probes(answer: Answer) -> bool:
 
 def _gate_stages(gate: Gate, answer: Answer) -> tuple[str, ...]:
     if "soft_refusal" in answer.milliseconds or "abstention" not in answer.milliseconds:
-        return GATES[gate].stages
+        return wording.GATES[gate].stages
     late = {Gate.SOFT_REFUSAL: (), Gate.ABSTENTION: _STAGES_OF_ENDING}
-    return late.get(gate, GATES[gate].stages)
+    return late.get(gate, wording.GATES[gate].stages)
 
 
 def _spent(answer: Answer, stages: tuple[str, ...]) -> float:
@@ -194,7 +194,7 @@ def _gate_state(gate: Gate, answer: Answer, measured: bool) -> tuple[str, str]:
         return "answered", "Answered here"
     if not measured:
         return "skipped", "Not reached"
-    if GATES[gate].answers:
+    if wording.GATES[gate].answers:
         is_first = gate is Gate.BOUNDARY
         return "none", f"{'Not known' if is_first else 'No exact answer'}, continued"
     if gate is Gate.ABSTENTION and not _has_least(answer):

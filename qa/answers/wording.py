@@ -1,8 +1,93 @@
 """What gates, signals, reasons and numbers are called where people read them."""
 
-from qa.pipeline.gates import GATES, Gate
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from qa.pipeline.gates import Gate
 from qa.pipeline.policy import Policy
 from qa.pipeline.rules import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class GateWords:
+    """What pages call a gate.
+
+    Attributes:
+        stages: Whose time it takes: what it waits for and its own.
+        answers: Whether it answers, or lets the question go on.
+        is_optional: Whether it is shown only where it measured something.
+    """
+
+    name: str
+    question: str
+    doing: str
+    done: str
+    stages: tuple[str, ...]
+    answers: bool = False
+    is_optional: bool = False
+
+    @property
+    def stage_words(self) -> tuple[str, str]:
+        return (self.doing, self.done)
+
+
+GATES: Mapping[Gate, GateWords] = {
+    Gate.BOUNDARY: GateWords(
+        "Own knowledge",
+        "Does the language model know the answer without searching?",
+        "Checking what the model knows itself",
+        "Own knowledge checked",
+        ("boundary_load", "boundary", "recall", "monitored"),
+        answers=True,
+        is_optional=True,
+    ),
+    Gate.VERBATIM: GateWords(
+        "Word for word",
+        "Has an expert already answered exactly this question?",
+        "Looking for an exact answer",
+        "Exact answers compared",
+        ("verbatim",),
+        answers=True,
+    ),
+    Gate.HARD_REFUSAL: GateWords(
+        "Hard refusal",
+        "Is any entry close enough to the question?",
+        "Checking how close the evidence is",
+        "Distance checked",
+        ("hard_refusal",),
+    ),
+    Gate.ENTRY: GateWords(
+        "Entry",
+        "Does an entry answer the question by itself?",
+        "Reading the entries found",
+        "Entries read",
+        ("verify", "entry"),
+        answers=True,
+        is_optional=True,
+    ),
+    Gate.SOFT_REFUSAL: GateWords(
+        "Soft refusal",
+        "Does the evidence really answer the question?",
+        "Checking the draft",
+        "Draft checked",
+        ("rerank", "load", "generate", "debias", "support", "soft_refusal"),
+    ),
+    Gate.ABSTENTION: GateWords(
+        "Abstention",
+        "Is the answer reliable enough?",
+        "Checking the confidence",
+        "Confidence checked",
+        ("abstention",),
+    ),
+    Gate.AGREEMENT: GateWords(
+        "Agreement",
+        "Do the sources agree with each other?",
+        "Comparing the sources",
+        "Sources compared",
+        ("agreement",),
+        is_optional=True,
+    ),
+}
 
 # stage -> what is being done while it runs, and its name once done
 STAGES = {

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from qa.answers.wording import time_in_words
+from qa.answers.wording import GATES, time_in_words
 from qa.dashboard.services import SignalDrift
 from qa.dashboard.traffic import Decided, Step, Traffic
-from qa.pipeline.gates import GATES, Gate, Reason
+from qa.pipeline.gates import Gate, Reason
 from qa.policies.wording import REASONS
 from qa.reviews.sample_plan import Estimate
 

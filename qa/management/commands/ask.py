@@ -21,8 +21,9 @@ from qa.answers.models import Answer, fetch_evidence
 from qa.answers.serializers import as_json
 from qa.answers.view import ShownPiece, shown_pieces
 from qa.answers.waterfall import in_shadow
+from qa.answers.wording import GATES
 from qa.management.base import find_asker
-from qa.pipeline.gates import GATES, Gate, find_row
+from qa.pipeline.gates import Gate, find_row
 
 ANSWERED, REFUSED, BAD_INPUT, UNAVAILABLE = range(4)
 _VERDICTS = {True: "pass", False: "stop", None: "recorded"}

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from qa.answers import wording
 from qa.answers.presentation import _answer_pieces, _emphasised, _quoted, present
+from qa.answers.wording import GATES
 from qa.desk.ask_pages import _event
-from qa.pipeline.gates import GATES, Gate, Reason, Signal
+from qa.pipeline.gates import Gate, Reason, Signal
 from qa.pipeline.values import stage_name
 from qa.policies.wording import REASONS
 from tests.factories import make_entry, make_user
