@@ -38,6 +38,7 @@ class UnavailableError(NescioError):
 
     code = "unavailable"
     status = 503
+    retry_seconds = 5
 
 
 class InvalidCredentialsError(NescioError):

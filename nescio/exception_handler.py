@@ -19,7 +19,6 @@ from nescio.middleware import current_request_id
 from nescio.rest import BodyTooLargeError
 
 API_PREFIX = "/api/"
-RETRY_SECONDS = 5
 
 _SAID_BY_STATUS = {
     400: ("bad_request", "The request could not be read."),
@@ -55,7 +54,7 @@ def _from_nescio(error: NescioError) -> Response:
     body = error_envelope(error.code, str(error), error.detail)
     response = Response(body, status=error.status)
     if isinstance(error, UnavailableError):
-        response["Retry-After"] = str(RETRY_SECONDS)
+        response["Retry-After"] = str(error.retry_seconds)
     if error.status == 401:
         response["WWW-Authenticate"] = "Token"
     return response

@@ -254,6 +254,10 @@ TORCH_THREADS = env.int(
 # entries of the bundled model.
 PASSAGE_CACHE_MIB = env.int("NESCIO_PASSAGE_CACHE_MIB", default=64)
 
+# Questions that one process has in its language model or waiting for it; one more is
+# answered 503 at once. What needs no model never waits behind them.
+LANGUAGE_QUEUE = env.int("NESCIO_LANGUAGE_QUEUE", default=8)
+
 # Where the admin finds data sets to evaluate; empty offers those that come along.
 EVALUATION_DATA = env.str("NESCIO_EVALUATION_DATA", default="")
 

@@ -12,6 +12,13 @@ class LanguageModelUnavailableError(UnavailableError):
     code = "language_model_unavailable"
 
 
+class LanguageModelBusyError(LanguageModelUnavailableError):
+    """As many questions wait for the language model as may."""
+
+    code = "language_model_busy"
+    retry_seconds = 15
+
+
 class AnswerNotFoundError(NotFoundError):
     code = "answer_not_found"
 

@@ -94,7 +94,8 @@ _RESPONSES: dict[Any, Any] = {
         "with pieces of the text, `end` with the whole answer; or `error`.",
     ),
     503: OpenApiResponse(
-        description="A model is down. The question is kept; `detail` has its `id`, by "
+        description="A model is down, or too many questions wait for it. The question is "
+        "kept; `detail` has its `id`, by "
         "which it can be decided again (`POST /api/v1/answers/{id}/retry`)."
     ),
 }

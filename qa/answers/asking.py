@@ -3,6 +3,7 @@
 import logging
 import re
 from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack
 from datetime import timedelta
 from functools import partial
 from uuid import UUID
@@ -37,6 +38,7 @@ from .recording import record_failure, record_outcome
 from .sources import (
     KnowledgeRetriever,
     PastExamples,
+    before_the_model,
     closed_book_models_for,
     configured_model,
     configured_reranker,
@@ -115,12 +117,15 @@ def decide(
     sources = sources_for(answer, frozen, language_model, probes)
     failure = "It was interrupted; ask again."
     try:
-        if frozen.scope is Scope.ADAPTIVE:
-            _keep(answer)  # a model is asked before anything is looked for
-        trace = yield from look(answer, sources, frozen)
-        if not trace.is_decided:
-            _keep(answer)
-        trace = yield from pipeline.write(trace, sources)
+        with ExitStack() as place:
+            if frozen.scope is Scope.ADAPTIVE:
+                _keep(answer)  # a model is asked before anything is looked for
+                place.enter_context(before_the_model.take())
+            trace = yield from look(answer, sources, frozen)
+            if not trace.is_decided and frozen.scope is not Scope.ADAPTIVE:
+                _keep(answer)
+                place.enter_context(before_the_model.take())
+            trace = yield from pipeline.write(trace, sources)
         outcome = pipeline.conclude(trace)
         record_outcome(answer, outcome, policy)
         failure = ""

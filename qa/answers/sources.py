@@ -4,7 +4,9 @@ Each pulls in torch, which takes 400 MiB and seconds: a process that only refuse
 pays for it. None is loaded, nor waited for, while a connection of the database is held.
 """
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -23,6 +25,7 @@ from kb.search import METHOD, contradictions_between, nearest_excluded, search
 from kb.types import Contradiction, Excluded, QuestionVector, Scope
 from qa.answers.models import AnswerEvidence
 from qa.answers.past_question_models import PastQuestion
+from qa.exceptions import LanguageModelBusyError
 from qa.pipeline.closed_book import ClosedBookModels
 from qa.pipeline.entry_gate import Verifier
 from qa.pipeline.history import History, JudgedQuestion, KnownQuestion, VerdictDebiaser
@@ -49,6 +52,40 @@ def configured_model() -> LanguageModel:
     from qa.inference.configured import load_language_model  # noqa: PLC0415
 
     return load_language_model()
+
+
+class _Places:
+    """Counts who holds a place, in this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._taken = 0
+
+    @contextmanager
+    def take(self) -> Iterator[None]:
+        """Hold a place among the questions that a language model answers or will.
+
+        Who waits for it holds a thread of the web server: a bound on them leaves
+        threads for those who need no model.
+
+        Raises:
+            LanguageModelBusyError: All places are taken.
+        """
+        with self._lock:
+            if self._taken >= settings.LANGUAGE_QUEUE:
+                raise LanguageModelBusyError(
+                    f"{self._taken} questions wait for the language model, as many as "
+                    "may (NESCIO_LANGUAGE_QUEUE). Yours is kept; try it again in a moment."
+                )
+            self._taken += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._taken -= 1
+
+
+before_the_model: Final = _Places()
 
 
 def closed_book_models_for(

@@ -21,11 +21,17 @@ from qa.exceptions import (
     AnswerDecidedError,
     InvalidQuestionError,
     KnowledgeBaseNotFoundError,
+    LanguageModelBusyError,
     LanguageModelUnavailableError,
 )
 from qa.models import Answer, RefusalWording
 from qa.pipeline.gates import Reason
-from qa.pipeline.language_model import NO_CAPTURE, Confidence, KeptActivations
+from qa.pipeline.language_model import (
+    NO_CAPTURE,
+    Confidence,
+    Generation,
+    KeptActivations,
+)
 from qa.pipeline.values import Outcome, VerbatimMatch, stage_name
 from qa.policies.services import activate, active_policy, new_version
 from qa.policies.wording import refusal_text
@@ -367,6 +373,35 @@ def test_a_caller_who_hangs_up_leaves_no_question_pending():
     stages.close()
 
     assert Answer.objects.get(pk=answer.pk).outcome == "failed"
+
+
+def test_beyond_the_queue_before_the_model_only_who_needs_it_is_sent_away(settings):
+    settings.LANGUAGE_QUEUE = 1
+    make_entry(FEE)
+    waiting = keep_question("How much does a replacement card cost?", asker=make_user(), channel="api")  # fmt: skip
+    stages = decide(waiting, language_model=lambda: GivenModel(make_generation("12 euros.")))  # fmt: skip
+    while not isinstance(next(stages), Generation):
+        pass
+
+    with pytest.raises(LanguageModelBusyError, match="1 questions wait"):
+        decided("What does a replacement card cost?")
+
+    refused = Answer.objects.exclude(pk=waiting.pk).get()
+    assert (refused.outcome, "NESCIO_LANGUAGE_QUEUE" in refused.error) == ("failed", True)  # fmt: skip
+    assert decided("Who won the cup in 1974?").outcome == "refused"
+    list(stages)
+    list(decide(refused, language_model=lambda: GivenModel(make_generation("12 euros."))))  # fmt: skip
+    assert Answer.objects.filter(outcome="answered").count() == 2
+
+
+def test_a_model_that_breaks_gives_its_place_back(settings):
+    settings.LANGUAGE_QUEUE = 1
+    make_entry(FEE)
+
+    for _ in range(2):
+        with pytest.raises(LanguageModelUnavailableError) as raised:
+            decided("How much does a replacement card cost?", model=lambda: DownModel(make_generation()))  # fmt: skip
+        assert raised.type is LanguageModelUnavailableError
 
 
 def test_ask_keeps_the_question_before_the_model_is_asked(settings):
