@@ -1,4 +1,4 @@
-"""The web application: `granian --interface wsgi nescio.wsgi:application`."""
+"""The web application: `python -m nescio.web_server`."""
 
 import os
 

@@ -1,11 +1,6 @@
 """The processes of a running system: web server, worker, scheduler.
 
-The web server is granian, one process with threads: the models are loaded once, and
-their work runs outside the interpreter's lock. Against gunicorn's threaded worker (two
-cores, eight threads, a view with one query): the same p50 (0.6 ms) for one client, 27 %
-and 74 % more requests a second for 8 and 32 clients, with a third less p99. Both send a
-stream's pieces as they are made, close the generator of a reader who has gone, and let
-open requests end on SIGTERM.
+The web server is `nescio.web_server`.
 """
 
 import os
@@ -43,14 +38,8 @@ def children(address: Address) -> tuple[Child, ...]:
         Child(
             "web server",
             (
-                sys.executable, "-m", "granian", "nescio.wsgi:application",
-                "--interface", "wsgi",
+                sys.executable, "-m", "nescio.web_server", "nescio.wsgi:application",
                 "--host", address.host, "--port", str(address.port),
-                "--workers", "1",
-                "--blocking-threads", str(settings.WEB_THREADS),
-                "--respawn-failed-workers",
-                "--workers-kill-timeout", "20",
-                "--log-level", "warning",
             ),
             logs / "web.log",
         ),

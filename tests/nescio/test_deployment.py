@@ -61,10 +61,19 @@ def services():
 
 def test_every_service_tells_its_health_or_says_that_it_has_none(services):
     assert set(services) == {
-        "database", "broker", "prepare", "web", "worker", "scheduler",
+        "database", "broker", "prepare", "web", "proxy", "worker", "scheduler",
     }  # fmt: skip
     without = {name for name, each in services.items() if "healthcheck" not in each}
     assert without == {"prepare"}
+
+
+def test_clients_reach_the_web_server_through_a_proxy_that_buffers_alone(services):
+    assert [name for name, each in services.items() if "ports" in each] == ["proxy"]
+    proxy = yaml.safe_load(COMPOSE.read_text())["configs"]["proxy"]["content"]
+    for line in ("proxy_request_buffering on;", "client_body_timeout", "limit_conn "):
+        assert line in proxy
+    trusted = services["web"]["environment"]["NESCIO_PROXIES"]
+    assert trusted == "${NESCIO_PROXIES:-1}"
 
 
 def test_no_secret_stands_in_the_compose_file(services):

@@ -104,7 +104,7 @@ def test_run_after_sigkill_clears_away_what_is_left_and_loses_nothing(run, var):
     system.send(signal.SIGKILL)
     system.wait()
     left = _processes(var)
-    assert any("granian" in command for command in left)
+    assert any("web_server" in command for command in left)
     assert any("celery" in command for command in left)
 
     again = run(port=int(system.url.rpartition(":")[2])).wait_until_ready()
@@ -127,7 +127,7 @@ def test_a_process_that_is_killed_is_started_again_until_make_stop(run, var):
     system = run().wait_until_ready()
     places = Places(var)
 
-    web = next(p for p in orphans.find(var) if "granian" in " ".join(p.cmdline()))
+    web = next(p for p in orphans.find(var) if "web_server" in " ".join(p.cmdline()))
     psutil.Process(os.getpgid(web.pid)).kill()
     system.wait_for_health(lambda status, _: status != 200)
     system.wait_for_health(lambda status, _: status == 200)

@@ -1,0 +1,247 @@
+"""The web server: waitress, with deadlines for requests and a thread for health checks.
+
+    python -m nescio.web_server [nescio.wsgi:application] [--host HOST] [--port PORT]
+
+One process with threads: the models are loaded once, and their work runs outside the
+interpreter's lock. Waitress takes a request from its socket in one loop for all
+connections, and a thread gets it only when its body has come in whole, so that a client
+who sends slowly holds a connection and no thread. What it lacks is here: an end to such a
+request, a bound on them, and a drain at the end.
+"""
+
+import argparse
+import errno
+import os
+import pkgutil
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.conf import settings
+from waitress import wasyncore
+from waitress.adjustments import Adjustments
+from waitress.channel import HTTPChannel
+from waitress.server import TcpWSGIServer
+from waitress.task import ThreadedTaskDispatcher
+from waitress.utilities import Error
+
+HEALTH_PATHS: Final = frozenset({"/healthz", "/healthz/live"})
+_HEALTH_THREADS: Final = 2
+_MEBIBYTE: Final = 1024**2
+
+WSGI = Callable[..., Iterable[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a client may take; a request that is whole counts in none of it.
+
+    Attributes:
+        headers_seconds: From the first byte of a request to the end of its headers.
+        body_seconds: From there to the end of its body, if none of it comes; what has
+            come gives the time that it takes at `body_bytes_a_second`.
+        idle_seconds: A connection without a request, or whose client reads nothing.
+        connections: Open ones; more wait in the kernel. Below the usual limit of files.
+        unfinished: Requests that have begun and are not whole.
+        unfinished_of_one: Those of one address.
+        large: Those with more than a mebibyte, which are kept on the disk.
+        body_bytes: The largest body.
+        drain_seconds: For requests that run when the server is told to end.
+    """
+
+    headers_seconds: float = 10.0
+    body_seconds: float = 20.0
+    body_bytes_a_second: int = 64 * 1024
+    idle_seconds: float = 75.0
+    connections: int = 800
+    unfinished: int = 256
+    unfinished_of_one: int = 64
+    large: int = 8
+    body_bytes: int = 101 * _MEBIBYTE
+    drain_seconds: float = 20.0
+
+
+class _RequestTimeoutError(Error):  # type: ignore[misc]  # ships no types
+    code = 408
+    reason = "Request Timeout"
+
+
+class _UnavailableError(Error):  # type: ignore[misc]  # ships no types
+    code = 503
+    reason = "Service Unavailable"
+
+    def to_response(self, ident: str | None = None) -> tuple[str, list[Any], str]:
+        status, headers, body = super().to_response(ident)
+        return status, [*headers, ("Retry-After", "10")], body
+
+
+class _Channel(HTTPChannel):  # type: ignore[misc]  # ships no types
+    """One connection; knows when its present request began."""
+
+    server: "WebServer"
+    request: Any = None  # the one that is arriving
+    began = 0.0
+    is_large = False
+
+    def received(self, data: bytes) -> bool:
+        before = self.request
+        try:
+            went_on = bool(super().received(data))
+        except OSError as error:  # a large body goes to a file
+            if error.errno != errno.ENOSPC:
+                raise
+            self.refuse(_UnavailableError("The disk is full."))
+            return False
+        request = self.request
+        if request is None:
+            return went_on
+        if request is not before:
+            self.began, self.is_large = time.monotonic(), False
+        was_large = self.is_large
+        size = max(request.content_length, request.body_bytes_received)
+        self.is_large = size > _MEBIBYTE
+        is_new = request is not before or self.is_large is not was_large
+        if is_new and self.server.is_beyond_bounds(self):
+            self.refuse(_UnavailableError("Too many requests arrive at once."))
+        return went_on
+
+    def due_at(self, limits: Limits) -> float:
+        """Return when the unfinished request has to be whole."""
+        due = self.began + limits.headers_seconds
+        if self.request is not None and self.request.headers_finished:
+            due += limits.body_seconds
+            due += self.request.body_bytes_received / limits.body_bytes_a_second
+        return due
+
+    def refuse(self, error: Error) -> None:
+        """Answer the unfinished request with `error`, and close."""
+        with self.requests_lock:
+            request, self.request = self.request, None
+            if request is None:
+                return
+            if not request.headers_finished:
+                request.parse_header(b"GET / HTTP/1.0\r\n")  # as waitress's own errors
+            if self.requests:  # the answer before it must come first
+                self.close_when_flushed = True
+                request.close()
+                return
+            request.error, request.completed = error, True
+            self.requests.append(request)
+            self.server.add_task(self)
+
+
+class WebServer(TcpWSGIServer):  # type: ignore[misc]  # ships no types
+    """Waitress with deadlines, and with threads of their own for health checks."""
+
+    channel_class = _Channel
+
+    def __init__(self, application: WSGI, adj: Adjustments, limits: Limits) -> None:
+        self._limits = limits
+        self._health = ThreadedTaskDispatcher()
+        self._health.set_thread_count(_HEALTH_THREADS)
+        workers = ThreadedTaskDispatcher()
+        workers.queue_logger.disabled = True  # a line for each request that waits
+        workers.set_thread_count(adj.threads)
+        super().__init__(
+            application, map={}, dispatcher=workers, adj=adj, sockinfo=adj.listen[0]
+        )
+
+    def add_task(self, task: _Channel) -> None:
+        is_health = getattr(task.requests[0], "path", "") in HEALTH_PATHS
+        (self._health if is_health else self.task_dispatcher).add_task(task)
+
+    def is_beyond_bounds(self, channel: _Channel) -> bool:
+        unfinished = [
+            each for each in self.active_channels.values() if each.request is not None
+        ]
+        by_address = Counter(each.addr[0] for each in unfinished)
+        large = sum(each.is_large for each in unfinished)
+        return (
+            len(unfinished) > self._limits.unfinished
+            or by_address[channel.addr[0]] > self._limits.unfinished_of_one
+            or (channel.is_large and large > self._limits.large)
+        )
+
+    def maintenance(self, now: float) -> None:
+        """End what is overdue; called by the loop, every second."""
+        clock, limits = time.monotonic(), self._limits
+        for channel in [*self.active_channels.values()]:
+            is_silent = channel.last_activity < now - limits.idle_seconds
+            if channel.request is not None:
+                if channel.due_at(limits) < clock:
+                    channel.refuse(_RequestTimeoutError("It took too long to arrive."))
+            elif is_silent and (not channel.requests or channel.total_outbufs_len):
+                channel.handle_close()
+
+    def serve(self, end: threading.Event) -> None:
+        """Serve until `end`, then let the requests that run end."""
+        while not end.is_set():
+            self._turn()
+        wasyncore.dispatcher.del_channel(self)
+        self.socket.close()
+        give_up_at = time.monotonic() + self._limits.drain_seconds
+        while self._is_busy() and time.monotonic() < give_up_at:
+            self._turn()
+        wasyncore.close_all(self._map)
+
+    def _turn(self) -> None:
+        wasyncore.loop(timeout=0.5, use_poll=True, map=self._map, count=1)
+
+    def _is_busy(self) -> bool:
+        return any(
+            each.requests or each.writable() for each in self.active_channels.values()
+        )
+
+
+def make_server(
+    application: WSGI,
+    *,
+    host: str,
+    port: int,
+    threads: int,
+    limits: Limits = Limits(),
+) -> WebServer:
+    adjustments = Adjustments(
+        listen=f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
+        threads=threads,
+        ident=None,
+        connection_limit=limits.connections,
+        cleanup_interval=1,
+        recv_bytes=65_536,
+        max_request_header_size=64 * 1024,
+        max_request_body_size=limits.body_bytes,
+        # Django reads those of as many proxies as the settings say.
+        clear_untrusted_proxy_headers=False,
+        log_socket_errors=False,
+    )
+    return WebServer(application, adjustments, limits)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "nescio.settings")
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("application", nargs="?", default="nescio.wsgi:application")
+    parser.add_argument("--host", default=settings.HOST)
+    parser.add_argument("--port", type=int, default=settings.PORT)
+    options = parser.parse_args(arguments)
+    # Twice what an import may have: the form's own answer says what the limit is.
+    body_bytes = (2 * settings.IMPORT_MAX_MIB + 1) * _MEBIBYTE
+    server = make_server(
+        pkgutil.resolve_name(options.application),
+        host=options.host,
+        port=options.port,
+        threads=settings.WEB_THREADS,
+        limits=Limits(body_bytes=body_bytes),
+    )
+    end = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: end.set())
+    server.serve(end)
+
+
+if __name__ == "__main__":
+    main()
