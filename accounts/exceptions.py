@@ -1,5 +1,12 @@
 """The one base of all errors that a caller can cause or must know about."""
 
+import errno
+from typing import Final
+
+from django.db import InterfaceError, OperationalError
+
+_DISK_FULL: Final = "53100"  # PostgreSQL's code
+
 
 class NescioError(Exception):
     """An error with a stable code, turned into HTTP in one place.
@@ -39,6 +46,24 @@ class UnavailableError(NescioError):
     code = "unavailable"
     status = 503
     retry_seconds = 5
+
+
+class DiskFullError(UnavailableError):
+    """There is no space to store anything; nothing was stored."""
+
+    code = "disk_full"
+    retry_seconds = 30
+
+
+def as_unavailable(error: BaseException | None) -> UnavailableError | None:
+    """Return what a caller is told of an error of database or disk that may pass."""
+    state = getattr(getattr(error, "__cause__", None), "sqlstate", None)
+    number = error.errno if isinstance(error, OSError) else None
+    if state == _DISK_FULL or number in {errno.ENOSPC, errno.EDQUOT}:
+        return DiskFullError("The disk is full; nothing was stored. Try again later.")
+    if isinstance(error, OperationalError | InterfaceError):
+        return UnavailableError("The database can not be used now. Try again later.")
+    return None
 
 
 class InvalidCredentialsError(NescioError):

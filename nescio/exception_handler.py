@@ -3,7 +3,9 @@
 What broke inside is logged with the request's id; its text never reaches the caller.
 """
 
+import logging
 import math
+import sys
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
@@ -14,9 +16,18 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
-from accounts.exceptions import NescioError, UnavailableError, error_envelope
+from accounts.exceptions import (
+    DiskFullError,
+    NescioError,
+    UnavailableError,
+    as_unavailable,
+    error_envelope,
+)
+from nescio import disk
 from nescio.middleware import current_request_id
 from nescio.rest import BodyTooLargeError
+
+logger = logging.getLogger(__name__)
 
 API_PREFIX = "/api/"
 
@@ -30,6 +41,9 @@ _SAID_BY_STATUS = {
 
 def exception_handler(exception: Exception, context: dict[str, Any]) -> Response | None:
     """Turn an exception into its response; None for one that Django logs."""
+    if passing := _as_unavailable(exception):
+        logger.error("The request could not be answered.", exc_info=exception)
+        exception = passing
     if isinstance(exception, NescioError):
         response = _from_nescio(exception)
     else:
@@ -48,6 +62,13 @@ def exception_handler(exception: Exception, context: dict[str, Any]) -> Response
         request.accepted_renderer = JSONRenderer()
         request.accepted_media_type = JSONRenderer.media_type
     return response
+
+
+def _as_unavailable(error: BaseException | None) -> UnavailableError | None:
+    found = as_unavailable(error)
+    if isinstance(found, DiskFullError):
+        disk.note_refusal()
+    return found
 
 
 def _from_nescio(error: NescioError) -> Response:
@@ -116,5 +137,19 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     return _plain_error(request, 404) or defaults.page_not_found(request, exception)
 
 
+def unavailable(request: HttpRequest, error: UnavailableError) -> HttpResponse:
+    """Answer 503 outside the REST framework's views: plain text, JSON for its paths."""
+    response: HttpResponse = (
+        JsonResponse(error_envelope(error.code, str(error), error.detail))
+        if request.path_info.startswith(API_PREFIX)
+        else HttpResponse(str(error), content_type="text/plain; charset=utf-8")
+    )
+    response.status_code = error.status
+    response["Retry-After"] = str(error.retry_seconds)
+    return response
+
+
 def server_error(request: HttpRequest) -> HttpResponse:
+    if error := _as_unavailable(sys.exception()):
+        return unavailable(request, error)
     return _plain_error(request, 500) or defaults.server_error(request)

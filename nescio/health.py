@@ -23,7 +23,7 @@ from django.views.decorators.http import require_safe
 from kombu.exceptions import OperationalError
 
 from jobs.models import Job
-from nescio import fitness, warm_up
+from nescio import disk, fitness, warm_up
 
 _BROKER_SECONDS = 2
 _LANGUAGE_SERVER_SECONDS = 2
@@ -42,7 +42,7 @@ class Finding:
 
 
 def look() -> tuple[Finding, ...]:
-    return (*_database(), *_models(), _broker())
+    return (_disk(), *_database(), *_models(), _broker())
 
 
 @never_cache
@@ -67,6 +67,11 @@ def ready(request: HttpRequest) -> JsonResponse:
 @require_safe
 def live(request: HttpRequest) -> JsonResponse:
     return JsonResponse({"status": "ok"})
+
+
+def _disk() -> Finding:
+    problem = disk.problem()
+    return Finding("disk", problem is None, problem or "has room")
 
 
 def _database() -> Iterator[Finding]:

@@ -10,9 +10,13 @@ from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
 from csp.middleware import CSPMiddleware, PolicyParts
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
+from accounts.exceptions import DiskFullError
+from nescio import disk
+
 HEADER = "X-Request-ID"
 
 _current: ContextVar[str] = ContextVar("request_id", default="-")
+_READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _PLAIN = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -42,6 +46,21 @@ class RequestIdFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         record.request_id = current_request_id()
         return True
+
+
+class RoomMiddleware:
+    """Answers 503 to what would write while there is no room on the disk."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if request.method not in _READING and (problem := disk.problem()):
+            # It imports the REST framework, whose settings name this module's.
+            from nescio.exception_handler import unavailable  # noqa: PLC0415
+
+            return unavailable(request, DiskFullError(problem))
+        return self._get_response(request)
 
 
 # Content-Security-Policy: strict for our pages, looser by path for what needs more.

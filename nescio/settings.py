@@ -95,6 +95,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "nescio.middleware.ContentSecurityMiddleware",
+    "nescio.middleware.RoomMiddleware",
 ]
 ROOT_URLCONF = "nescio.urls"
 WSGI_APPLICATION = "nescio.wsgi.application"
@@ -313,6 +314,9 @@ STORAGES = {
         "OPTIONS": {"location": IMPORT_DIR, "base_url": None},
     },
 }
+
+# Below it nothing is written any more: PostgreSQL that can't extend its log stops.
+DISK_RESERVE_MIB = env.int("NESCIO_DISK_RESERVE_MIB", default=256)
 
 # --- Processes -----------------------------------------------------------------------
 HOST = env.str("NESCIO_HOST", default="127.0.0.1")

@@ -18,7 +18,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.db import connections
 from rest_framework.renderers import JSONRenderer
 
-from accounts.exceptions import NescioError, error_envelope
+from accounts.exceptions import NescioError, as_unavailable, error_envelope
 from qa.answers import asking
 from qa.answers import sources as loading
 from qa.answers.models import Answer, fetch_evidence
@@ -74,8 +74,12 @@ def events(answer: Answer) -> Iterator[Event]:
         return
     except Exception as error:
         logger.exception("Question %s could not be decided", answer.pk)
-        message = "Something went wrong; it is logged, and the question is saved."
-        yield "error", error_envelope("internal_error", message, {"id": str(answer.pk)})
+        passing = as_unavailable(error)
+        code = passing.code if passing else "internal_error"
+        message = str(
+            passing or "Something went wrong; it is logged, and the question is saved."
+        )
+        yield "error", error_envelope(code, message, {"id": str(answer.pk)})
         # Last: it fails too where it is the database that broke.
         record_failure(answer, error)
         return

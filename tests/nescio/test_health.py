@@ -21,7 +21,7 @@ def test_healthy_system_says_so_to_anyone(client):
     body = response.json()
     assert body["status"] == "ok", body
     assert set(body["checks"]) == {
-        "database", "pgvector", "iterative_scan", "migrations", "queue", "embedder",
+        "disk", "database", "pgvector", "iterative_scan", "migrations", "queue", "embedder",
         "verifier", "language_model", "broker",
     }  # fmt: skip
     assert "no-store" in response["Cache-Control"]
