@@ -169,6 +169,12 @@ def card_bytes(card: ProbeCard, weights: bytes) -> bytes:
     return card_text({**asdict(card), "weights_sha256": digest}, FORMAT)
 
 
+def fingerprint_of(card: "DataclassInstance") -> str:
+    """Return the digest of everything that a card says."""
+    text = json.dumps(asdict(card), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def card_text(said: Mapping[str, object], version: int) -> bytes:
     row = {"format": version, **said}
     text = json.dumps(row, indent=2, sort_keys=True, allow_nan=False)

@@ -1,7 +1,5 @@
 """A reranker in use: its card, and many texts scored against a question at once."""
 
-import hashlib
-import json
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,7 +12,7 @@ from pydantic import Field
 from sentence_transformers import CrossEncoder
 
 from accounts.loaded_once import LoadedOnce
-from probes.cards import card_text, read_beside
+from probes.cards import card_text, fingerprint_of, read_beside
 from probes.exceptions import ModelLoadError, RerankerFileError
 from probes.language_model.loading import choose_device
 
@@ -47,8 +45,7 @@ class RerankerCard:
 
     @property
     def fingerprint(self) -> str:
-        said = json.dumps(asdict(self), sort_keys=True)
-        return hashlib.sha256(said.encode()).hexdigest()
+        return fingerprint_of(self)
 
 
 def write_card(directory: Path, card: RerankerCard) -> None:

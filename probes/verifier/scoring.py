@@ -1,11 +1,9 @@
 """A verifier in use: its card, and the entries that were found scored against a question."""
 
-import hashlib
-import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Protocol
 
@@ -15,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from accounts.loaded_once import LoadedOnce
-from probes.cards import card_text, read_beside
+from probes.cards import card_text, fingerprint_of, read_beside, sha256_of
 from probes.exceptions import VerifierFileError
 
 from .network import Interaction, Members, Reader, Tokens, base_directory, side_of
@@ -65,8 +63,7 @@ class VerifierCard:
 
     @property
     def fingerprint(self) -> str:
-        text = json.dumps(asdict(self), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return fingerprint_of(self)
 
 
 def read_card(directory: Path) -> VerifierCard:
@@ -95,9 +92,8 @@ def save_verifier(directory: Path, network: Members, card: VerifierCard) -> None
         for name, value in network.state_dict().items()
     }
     save_file(weights, directory / WEIGHTS)
-    digest = hashlib.sha256((directory / WEIGHTS).read_bytes()).hexdigest()
-    described = {**asdict(card), "weights_sha256": digest}
-    (directory / CARD).write_bytes(card_text(described, FORMAT))
+    written = replace(card, weights_sha256=sha256_of(directory / WEIGHTS))
+    (directory / CARD).write_bytes(card_text(asdict(written), FORMAT))
 
 
 class Verifier:
