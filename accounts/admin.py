@@ -1,4 +1,4 @@
-"""Users, groups and tokens in the admin.
+"""Users, groups, tokens, and who changed them, in the admin.
 
 Superusers, their flags and single permissions are a superuser's business alone.
 """
@@ -11,6 +11,7 @@ from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.widgets import (
@@ -18,7 +19,8 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
-from accounts.models import ApiToken
+from accounts.admin_parts import ReadOnlyAdmin, table
+from accounts.models import ApiToken, AuditEntry
 from accounts.roles import Role, has_role
 from accounts.services import revocable_tokens
 
@@ -179,4 +181,34 @@ class ApiTokenAdmin(ModelAdmin):  # type: ignore[misc]  # unfold has no types
         allowed: bool = super().has_delete_permission(request, obj)
         return allowed and (
             obj is None or revocable_tokens(request.user).filter(pk=obj.pk).exists()
+        )
+
+
+@admin.register(AuditEntry)
+class AuditEntryAdmin(ReadOnlyAdmin):
+    """Who changed whose access: users, groups, audiences, policies, tokens."""
+
+    list_display = ["at", "by", "kind", "action", "subject", "what"]
+    list_filter = ["kind", "action"]
+    search_fields = ["actor", "subject"]
+    fieldsets: ClassVar = [
+        (
+            None,
+            {"fields": ["at", "by", "reader", "kind", "action", "subject", "values"]},
+        )
+    ]
+
+    @admin.display(description="by", ordering="actor")
+    def by(self, entry: AuditEntry) -> str:
+        return entry.actor or "no user: a job or a command"
+
+    @admin.display(description="fields")
+    def what(self, entry: AuditEntry) -> str:
+        return ", ".join(sorted(entry.changes))[:100]
+
+    @admin.display(description="values")
+    def values(self, entry: AuditEntry) -> SafeString:
+        return table(
+            ("field", "before", "after"),
+            ((name, *pair) for name, pair in sorted(entry.changes.items())),
         )

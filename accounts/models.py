@@ -42,6 +42,37 @@ class ApiToken(AbstractAuthToken):  # type: ignore[misc]  # knox ships no types
         return self.name or f"{self.token_key}…"
 
 
+class AuditEntry(models.Model):
+    """One change of what somebody may see or do, written by the database alone.
+
+    Users, groups, permissions and tokens are watched here, audiences and policies in their
+    own apps' migrations; `accounts/migrations/audit.sql` says how. It outlives its user and
+    its subject, so both are names.
+    """
+
+    class Action(models.TextChoices):
+        INSERT = "insert", "added"
+        UPDATE = "update", "changed"
+        DELETE = "delete", "removed"
+
+    at = models.DateTimeField()
+    actor = models.CharField(
+        max_length=150, blank=True, help_text="Empty: no user's request."
+    )
+    reader = models.TextField(help_text="For whom the statement was run.")
+    kind = models.CharField(max_length=20)
+    action = models.CharField(max_length=10, choices=Action)
+    subject = models.CharField(max_length=500)
+    changes = models.JSONField(help_text="Before and after, by field; no secrets.")
+
+    class Meta:
+        verbose_name_plural = "audit entries"
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.subject} {self.get_action_display()}"
+
+
 def optional_user(
     related_name: str, help_text: str = "", *, blank: bool = False
 ) -> "models.ForeignKey[User | None, User | None]":

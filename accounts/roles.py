@@ -128,7 +128,7 @@ _ADDED: Mapping[Role, Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         "qa": {"confidencemove": _READ, "reviewsample": ("view", "add")},
     },
     Role.ADMIN: {
-        "accounts": {"apitoken": ("view", "delete")},
+        "accounts": {"apitoken": ("view", "delete"), "auditentry": _READ},
         "admin": {"logentry": _READ},
         "auth": {"user": _WRITE, "group": _WRITE},
         "jobs": {"job": ("view", "change")},

@@ -163,6 +163,7 @@ UNFOLD: dict[str, Any] = {
                 _item("Users", "person", "auth_user"),
                 _item("Roles", "shield_person", "auth_group"),
                 _item("API tokens", "key", "accounts_apitoken"),
+                _item("Audit", "history", "accounts_auditentry"),
             ),
         ],
     },
