@@ -1,7 +1,7 @@
 """The verifier's gate: a verified entry that answers is shown whole, what none answers is refused."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,14 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kb.types import Excluded, Exclusion
-from qa.pipeline.entry_gate import Passage
 from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.language_model import NoProbes
 from qa.pipeline.replay import Played, flat, replay
 from qa.pipeline.values import Outcome
 from tests.qa.pipeline.values import (
+    SCORER,
     GivenModel,
     GivenRetriever,
+    GivenScorer,
     make_evidence,
     make_generation,
     make_policy,
@@ -25,24 +26,7 @@ from tests.qa.pipeline.values import (
     run_pipeline,
 )
 
-VERIFIER = "v" * 64
 POLICY = {"min_entry_answer": 0.8, "min_answerability": 0.3, "alpha": 1.2}
-
-
-@dataclass
-class GivenVerifier:
-    """Gives the probabilities that it was given, and keeps what it was asked."""
-
-    scores: Sequence[float]
-    asked: list[tuple[str, Sequence[Passage]]] = field(default_factory=list)
-
-    @property
-    def fingerprint(self) -> str:
-        return VERIFIER
-
-    def score(self, question: str, passages: Sequence[Passage]) -> Sequence[float]:
-        self.asked.append((question, passages))
-        return self.scores
 
 
 def outcome_of(scores: Sequence[float], *pieces: Any, **changes: Any) -> Outcome:
@@ -52,7 +36,7 @@ def outcome_of(scores: Sequence[float], *pieces: Any, **changes: Any) -> Outcome
         retriever=GivenRetriever(make_retrieval(*pieces)),
         language_model=lambda: GivenModel(make_generation()),
         probes=lambda _model: NoProbes(),
-        verifier=lambda: GivenVerifier(scores),
+        verifier=lambda: GivenScorer(scores),
         policy=make_policy(**POLICY | changes),
     )
     assert isinstance(outcome, Outcome)
@@ -71,7 +55,7 @@ def test_a_verified_entry_that_answers_is_the_answer_word_for_word():
     assert outcome.answer == ONE.text
     assert [citation.entry_id for citation in outcome.citations] == [1]
     assert outcome.generation is None
-    assert outcome.probes == VERIFIER
+    assert outcome.probes == SCORER
 
 
 def test_no_language_model_is_loaded_for_it():
@@ -80,7 +64,7 @@ def test_no_language_model_is_loaded_for_it():
         retriever=GivenRetriever(make_retrieval(ONE)),
         language_model=never_load,
         probes=lambda _model: NoProbes(),
-        verifier=lambda: GivenVerifier([0.95]),
+        verifier=lambda: GivenScorer([0.95]),
         policy=make_policy(**POLICY),
     )
     assert isinstance(outcome, Outcome)
@@ -113,7 +97,7 @@ def test_what_may_not_be_evidence_is_the_reason_where_it_is_near(
             ),
             language_model=never_load,
             probes=lambda _model: NoProbes(),
-            verifier=lambda: GivenVerifier([0.1]),
+            verifier=lambda: GivenScorer([0.1]),
             policy=make_policy(**POLICY, reveal_not_entitled=reveals),
         )
         assert isinstance(outcome, Outcome)
@@ -151,7 +135,7 @@ def test_an_opposite_is_no_answer():
         retriever=GivenRetriever(make_retrieval(lower)),
         language_model=never_load,
         probes=lambda _model: NoProbes(),
-        verifier=lambda: GivenVerifier([0.99]),
+        verifier=lambda: GivenScorer([0.99]),
         policy=make_policy(**POLICY),
     )
     assert isinstance(outcome, Outcome)
@@ -164,7 +148,7 @@ def test_a_single_word_asks_nothing_that_an_entry_answers_by_itself():
         retriever=GivenRetriever(make_retrieval(ONE)),
         language_model=lambda: GivenModel(make_generation()),
         probes=lambda _model: NoProbes(),
-        verifier=lambda: GivenVerifier([0.99]),
+        verifier=lambda: GivenScorer([0.99]),
         policy=make_policy(**POLICY),
     )
     assert isinstance(outcome, Outcome)

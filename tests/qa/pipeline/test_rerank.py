@@ -1,7 +1,6 @@
 """What was found, in the order in which it helps, and never without what covers it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import given
@@ -11,32 +10,16 @@ from qa.pipeline.language_model import NoProbes
 from qa.pipeline.retrieve import rerank
 from qa.pipeline.values import Outcome, Question
 from tests.qa.pipeline.values import (
+    SCORER,
     GivenModel,
     GivenRetriever,
+    GivenScorer,
     make_evidence,
     make_generation,
     make_policy,
     make_retrieval,
     run_pipeline,
 )
-
-RERANKER = "r" * 64
-
-
-@dataclass
-class GivenReranker:
-    """Gives the scores that it was given, and keeps what it was asked."""
-
-    scores: Sequence[float]
-    asked: list[tuple[str, Sequence[str]]] = field(default_factory=list)
-
-    @property
-    def fingerprint(self) -> str:
-        return RERANKER
-
-    def score(self, question: str, texts: Sequence[str]) -> Sequence[float]:
-        self.asked.append((question, texts))
-        return self.scores
 
 
 def pieces(*distances: float):
@@ -51,7 +34,7 @@ def ids(scores: Sequence[float], *distances: float, top_k: int = 2) -> list[int]
     ranked, _ = rerank(
         Question("What?"),
         found,
-        reranker=lambda: GivenReranker(scores),
+        reranker=lambda: GivenScorer(scores),
         policy=make_policy(top_k=top_k, rerank=True),
     )
     return [piece.entry_id for piece in ranked.evidence]
@@ -95,7 +78,7 @@ def test_without_a_reranker_the_order_stays(reranker):
 
 def test_coverage_is_judged_by_all_that_was_found_and_the_reranker_is_on_record():
     model = GivenModel(make_generation("Entry 1."))
-    given_reranker = GivenReranker([0.0, 0.7, 0.8, 0.9])
+    given_reranker = GivenScorer([0.0, 0.7, 0.8, 0.9])
 
     values = list(
         run_pipeline(
@@ -111,5 +94,5 @@ def test_coverage_is_judged_by_all_that_was_found_and_the_reranker_is_on_record(
     outcome = values[-1]
     assert isinstance(outcome, Outcome)
     assert [piece.entry_id for piece in model.prompts[0].evidence] == [4, 1]
-    assert outcome.probes == RERANKER
+    assert outcome.probes == SCORER
     assert given_reranker.asked[0][0] == "What does it cost?"

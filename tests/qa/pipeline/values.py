@@ -22,6 +22,7 @@ from qa.pipeline.values import Retrieval, StageValue
 
 EMBEDDER = "e" * 64
 MODEL = "m" * 64
+SCORER = "s" * 64
 PROBES = f"{'a' * 64} {'b' * 64}"
 INSIDE: Activations = np.zeros(4, np.float32)
 
@@ -148,6 +149,19 @@ class GivenRetriever:
 
     def contradictions(self, entry_ids: Sequence[int]) -> Sequence[Contradiction]:
         return self.opposed
+
+
+@dataclass
+class GivenScorer:
+    """A verifier or a reranker: gives the scores that it was given, and keeps its input."""
+
+    scores: Sequence[float]
+    asked: list[tuple[str, Sequence[object]]] = field(default_factory=list)
+    fingerprint: str = SCORER
+
+    def score(self, question: str, texts: Sequence[object]) -> Sequence[float]:
+        self.asked.append((question, texts))
+        return self.scores
 
 
 @dataclass
