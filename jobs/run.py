@@ -29,7 +29,7 @@ from jobs.exceptions import (
     RetryableJobError,
 )
 from jobs.lease import Heartbeat, Lease, claim, displayable, finish, give_back
-from jobs.models import Job
+from jobs.models import Job, JobQuerySet
 
 logger = logging.getLogger(__name__)
 
@@ -97,9 +97,7 @@ class JobRun:
         is broken off.
         """
         if self._is_stopping():
-            raise JobInterruptedError(
-                f"Job {self.job_id} stops after {self.done} for the worker shuts down."
-            )
+            raise self._interrupted()
         step = Step(self.done, self.total, self.cursor)
         with transaction.atomic(durable=True):
             self._lock()
@@ -107,13 +105,27 @@ class JobRun:
             self._store(step)
         self.done, self.total, self.cursor = step.done, step.total, step.cursor
 
+    def check(self) -> None:
+        """Raise what the next step would: for long work between two steps."""
+        if self._is_stopping():
+            raise self._interrupted()
+        self._require(self.lease.held())
+
+    def _interrupted(self) -> JobInterruptedError:
+        return JobInterruptedError(
+            f"Job {self.job_id} stops after {self.done} for the worker shuts down."
+        )
+
     def _lock(self) -> None:
         with connection.cursor() as sql:
             sql.execute(
                 "SELECT set_config('idle_in_transaction_session_timeout', %s, true)",
                 [str(_SILENCE_IN_STEP_MILLISECONDS)],
             )
-        row = self.lease.held().select_for_update(no_key=True)
+        self._require(self.lease.held().select_for_update(no_key=True))
+
+    def _require(self, row: JobQuerySet) -> None:
+        """Raise where the job is another run's by now, or cancelled."""
         cancel_requested = row.values_list("cancel_requested", flat=True).first()
         if cancel_requested is None:
             raise self.lease.lost()

@@ -299,6 +299,10 @@ if WEBHOOK_URL and not WEBHOOK_SECRET:
 IMPORT_MAX_MIB = env.int("NESCIO_IMPORT_MAX_MIB", default=50)
 # A DOCX is a packed archive, a PDF holds packed streams: what they may unpack to.
 IMPORT_MAX_UNPACKED_MIB = env.int("NESCIO_IMPORT_MAX_UNPACKED_MIB", default=200)
+# A file is read in a process of its own, which ends when it needs more than this.
+IMPORT_MAX_MEMORY_MIB = env.int("NESCIO_IMPORT_MAX_MEMORY_MIB", default=1024)
+IMPORT_MAX_SECONDS = env.int("NESCIO_IMPORT_MAX_SECONDS", default=600)
+IMPORT_MAX_PARAGRAPHS = env.int("NESCIO_IMPORT_MAX_PARAGRAPHS", default=100_000)
 # Web server and workers must both reach it.
 IMPORT_DIR = env.str("NESCIO_IMPORT_DIR", default=str(PLACES.imports))
 FILE_UPLOAD_HANDLERS = [
@@ -383,7 +387,7 @@ SPECTACULAR_SETTINGS = {
         "ReviewState": "qa.models.Review.State",
         "EscalationState": "qa.models.Escalation.State",
         "ImportState": "kb.models.Import.State",
-        "ImportFormat": "kb.models.Import.Format",
+        "ImportFormat": "kb.imports.readers.formats.Format",
         "WritableEntryState": "kb.entries.serializers.WRITABLE_STATES",
         "Thumb": [("up", "up"), ("down", "down")],
     },

@@ -15,10 +15,8 @@ from kb.entries.bulk import BATCH, Action, BulkChange, change_entries
 from kb.entries.models import Entry
 from kb.entries.revisions import record
 from kb.exceptions import DocumentNotFoundError, InvalidKnowledgeError
-from kb.text.cleaning import clean_line
+from kb.text.cleaning import SOURCE_LIMIT, TITLE_LIMIT, clean_line
 
-TITLE_LIMIT = 300
-SOURCE_LIMIT = 500
 HEADING_LIMIT = 300
 SECTIONS_LIMIT = 2000
 DEPTH_LIMIT = 8

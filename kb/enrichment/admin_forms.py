@@ -16,8 +16,9 @@ from kb.enrichment.background import make_plan
 from kb.enrichment.models import Proposal
 from kb.enrichment.proposals import Plan, decide
 from kb.enrichment.services import MAX_PER_SEED, MAX_PROPOSALS
-from kb.entries.values import REASON_LIMIT, TEXT_LIMIT, clean_reason, clean_said
+from kb.entries.values import REASON_LIMIT, clean_reason
 from kb.exceptions import InvalidKnowledgeError
+from kb.text.cleaning import TEXT_LIMIT, clean_said
 
 _KEPT = "enrichment_seeds"
 

@@ -30,9 +30,10 @@ from kb.enrichment.models import Proposal, ProposalQuerySet
 from kb.enrichment.proposals import decide
 from kb.enrichment.services import MAX_PER_SEED, MAX_PROPOSALS, MAX_SAMPLES, MAX_SEEDS
 from kb.entries.models import Entry
-from kb.entries.values import REASON_LIMIT, TEXT_LIMIT
+from kb.entries.values import REASON_LIMIT
 from kb.exceptions import ProposalNotFoundError
 from kb.interface.api import AudienceField, KnowledgeBaseField, KnowledgeBaseFilter
+from kb.text.cleaning import TEXT_LIMIT
 
 DECISIONS = ("approve", "verify", "reject")
 _MAX_AT_ONCE = 100

@@ -13,8 +13,9 @@ from kb.entries.models import Entry
 from kb.entries.revisions import lock_all
 from kb.entries.services import create_entry, edit_entry
 from kb.entries.states import restore_entry, retire_entry, verify_entry
-from kb.entries.values import EDITABLE, REASON_LIMIT, TEXT_LIMIT, UNVERIFIED_CONFIDENCE
+from kb.entries.values import EDITABLE, REASON_LIMIT, UNVERIFIED_CONFIDENCE
 from kb.interface.admin import ServiceForm
+from kb.text.cleaning import TEXT_LIMIT
 
 
 class EntryForm(ServiceForm):

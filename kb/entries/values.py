@@ -17,10 +17,8 @@ from kb.documents.models import MAX_REVIEW_INTERVAL, Document, KnowledgeBase, Se
 from kb.entries.models import Entry, Revision
 from kb.exceptions import InvalidKnowledgeError
 from kb.tags.models import Tag
-from kb.text.cleaning import clean_line, clean_text
+from kb.text.cleaning import clean_line, clean_said
 
-TEXT_LIMIT = 8000
-QUESTION_LIMIT = 1000
 REASON_LIMIT = 300
 UNVERIFIED_CONFIDENCE = 0.8  # what a hand-written entry gets until a person verified it
 
@@ -87,12 +85,6 @@ class NewEntry(_EntryValues, total=False):
     origin: str
     verify: bool
     reason: str
-
-
-def clean_said(name: str, value: str) -> str:
-    if name == "question":
-        return clean_line(value, field=name, limit=QUESTION_LIMIT, required=False)
-    return clean_text(value, field=name, limit=TEXT_LIMIT)
 
 
 def clean_reason(value: str) -> str:

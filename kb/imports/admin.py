@@ -20,11 +20,11 @@ from accounts.roles import caller
 from jobs.models import Job
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
-from kb.documents.services import SOURCE_LIMIT, TITLE_LIMIT
 from kb.imports.models import Import
 from kb.imports.readers.formats import SUFFIXES
 from kb.imports.services import Upload, enqueue_import, start_import
 from kb.tags.models import Tag
+from kb.text.cleaning import SOURCE_LIMIT, TITLE_LIMIT
 
 _COLOURS = {
     Import.State.UPLOADED: "info",

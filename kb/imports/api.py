@@ -11,7 +11,6 @@ from rest_framework.response import Response
 
 from accounts.rest import ResourceViewSet
 from accounts.roles import IsCurator, caller
-from kb.documents.services import SOURCE_LIMIT, TITLE_LIMIT
 from kb.exceptions import ImportNotFoundError
 from kb.imports.models import Import, ImportQuerySet
 from kb.imports.services import Upload, enqueue_import, start_import
@@ -23,6 +22,7 @@ from kb.interface.api import (
     find_knowledge_base,
 )
 from kb.tags.models import Tag
+from kb.text.cleaning import SOURCE_LIMIT, TITLE_LIMIT
 
 
 class ExampleSerializer(serializers.Serializer[dict[str, str]]):

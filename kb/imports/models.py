@@ -8,6 +8,7 @@ from django.db import models
 from accounts.models import optional_user
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
+from kb.imports.readers.formats import Format
 from kb.tags.models import Tag, tag_of
 
 
@@ -40,16 +41,6 @@ class Import(models.Model):
         APPLYING = "applying", "applying"
         APPLIED = "applied", "applied"
         FAILED = "failed", "failed"
-
-    class Format(models.TextChoices):
-        CSV = "csv", "CSV"
-        TSV = "tsv", "TSV"
-        JSON_LINES = "jsonl", "JSON Lines"
-        MARKDOWN = "markdown", "Markdown"
-        HTML = "html", "HTML"
-        TEXT = "text", "plain text"
-        PDF = "pdf", "PDF"
-        DOCX = "docx", "DOCX"
 
     knowledge_base = models.ForeignKey(
         KnowledgeBase, on_delete=models.PROTECT, related_name="imports"

@@ -1,7 +1,8 @@
 """A file taken apart: its facts, with their document and the entries they reword."""
 
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from itertools import islice
 from pathlib import PurePath
 from typing import IO
@@ -15,7 +16,8 @@ from kb.documents.services import SECTIONS_LIMIT
 from kb.entries.models import Entry
 from kb.exceptions import AudienceNotFoundError, InvalidKnowledgeError
 from kb.imports.models import Import
-from kb.imports.readers import BadRow, Fact, Limits, SourceDocument, read
+from kb.imports.readers import BadRow, Fact, Limits, SourceDocument
+from kb.imports.readers.child import read_in_child
 
 from .decisions import Piece, Source, visible_audiences
 from .writing import find_document
@@ -75,20 +77,29 @@ def pair(old: Mapping[int, str], new: Mapping[str, str]) -> dict[str, int]:
     return pairs
 
 
-def pieces(of: Import, stream: IO[bytes]) -> Generator[Piece | BadRow]:
-    """Yield every fact of the file with its document; the same ones each time."""
+def pieces(
+    of: Import, stream: IO[bytes], check: Callable[[], None] = lambda: None
+) -> Generator[Piece | BadRow]:
+    """Yield every fact of the file with its document; the same ones each time.
+
+    `check` is called about twice a second while the file is read, and ends that by what
+    it raises.
+    """
     title = of.document_title or PurePath(of.file_name).stem
     rows = Source(name=of.source, title=title, headings=None, pairs={})
     met: set[str] = set()
-    for item in read(
-        stream, of.format, language=of.knowledge_base.language, limits=limits()
-    ):
-        if isinstance(item, Fact):
-            yield Piece(rows, item)
-        elif isinstance(item, SourceDocument):
-            yield from _of_document(of, item, rows, met)
-        else:
-            yield item
+    language = of.knowledge_base.language
+    found = read_in_child(
+        stream, of.format, language=language, limits=limits(), check=check
+    )
+    with closing(found):
+        for item in found:
+            if isinstance(item, Fact):
+                yield Piece(rows, item)
+            elif isinstance(item, SourceDocument):
+                yield from _of_document(of, item, rows, met)
+            else:
+                yield item
 
 
 def _of_document(
@@ -140,6 +151,9 @@ def limits() -> Limits:
     return Limits(
         file_bytes=settings.IMPORT_MAX_MIB * _MIB,
         unpacked_bytes=settings.IMPORT_MAX_UNPACKED_MIB * _MIB,
+        paragraphs=settings.IMPORT_MAX_PARAGRAPHS,
+        memory_bytes=settings.IMPORT_MAX_MEMORY_MIB * _MIB,
+        seconds=settings.IMPORT_MAX_SECONDS,
     )
 
 

@@ -55,13 +55,21 @@ class _Step:
     audiences: frozenset[int] | None
     model: EmbeddingModel | None
     writing: Writing
+    check: Callable[[], None]
     total: int | None
 
 
-def run_import(import_id: int, *, apply: bool, writing: Writing) -> Import:
+def run_import(
+    import_id: int,
+    *,
+    apply: bool,
+    writing: Writing,
+    check: Callable[[], None] = lambda: None,
+) -> Import:
     """Plan or apply an import from where it was left, and return its row.
 
-    `writing` makes a transaction for each batch.
+    `writing` makes a transaction for each batch; `check` raises what is to end the
+    reading between two of them.
     """
     row = Import.objects.select_related("created_by").get(pk=import_id)
     total = row.counts.get("read") if row.state == Import.State.PLANNED else None
@@ -74,6 +82,7 @@ def run_import(import_id: int, *, apply: bool, writing: Writing) -> Import:
         audiences=visible_audiences(row.created_by),
         model=active_model() if apply else None,
         writing=writing,
+        check=check,
         total=total,
     )
     try:
@@ -129,7 +138,7 @@ def _go_over(row: Import, step: _Step) -> int:
     taken: int = row.cursor["taken"]
     with (
         row.file.open("rb") as stream,
-        closing(pieces(row, stream)) as found,
+        closing(pieces(row, stream, step.check)) as found,
         _short_turns(),
         ThreadPoolExecutor(max_workers=1, thread_name_prefix="embed") as pool,
     ):

@@ -19,13 +19,12 @@ from jobs.run import JobRun
 from jobs.services import enqueue
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
-from kb.documents.services import SOURCE_LIMIT, TITLE_LIMIT
 from kb.entries.values import check_tag
 from kb.exceptions import InvalidKnowledgeError
 from kb.imports.models import Import
 from kb.imports.readers import detect_format
 from kb.tags.models import Tag
-from kb.text.cleaning import clean_line
+from kb.text.cleaning import SOURCE_LIMIT, TITLE_LIMIT, clean_line
 
 from .pieces import check_audience, limits
 from .running import run_import
@@ -162,7 +161,6 @@ def import_in_background(run: JobRun) -> dict[str, object]:
             # A run that goes on says nothing of what was done before it.
             step.advance(done=max(done, step.done), total=total)
 
-    row = run_import(
-        row.pk, apply=run.parameters.get("dry_run") is not True, writing=writing
-    )
+    applies = run.parameters.get("dry_run") is not True
+    row = run_import(row.pk, apply=applies, writing=writing, check=run.check)
     return {"import": row.pk, "state": row.state, **row.counts}

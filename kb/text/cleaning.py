@@ -7,6 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kb.exceptions import InvalidKnowledgeError
 
+TEXT_LIMIT = 8000  # of an entry's text; all in characters
+QUESTION_LIMIT = 1000
+TITLE_LIMIT = 300
+SOURCE_LIMIT = 500
+
 # C0 and C1 control characters but tab and line feed, and halves of surrogate pairs:
 # PostgreSQL refuses the first and the last of them, prompts and pages should.
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -46,6 +51,13 @@ def clean_line(value: str, *, field: str, limit: int, required: bool = True) -> 
             field, f"{field} has more than one line; write it on one."
         )
     return cleaned
+
+
+def clean_said(name: str, value: str) -> str:
+    """Return an entry's question or text as it may be kept."""
+    if name == "question":
+        return clean_line(value, field=name, limit=QUESTION_LIMIT, required=False)
+    return clean_text(value, field=name, limit=TEXT_LIMIT)
 
 
 def _too_long(field: str, length: int, limit: int) -> InvalidKnowledgeError:

@@ -17,12 +17,8 @@ from kb.documents.models import Document, KnowledgeBase, Section
 from kb.documents.services import SectionNode, create_document
 from kb.entries.models import Entry, Revision
 from kb.entries.services import create_entries
-from kb.entries.values import (
-    QUESTION_LIMIT,
-    TEXT_LIMIT,
-    UNVERIFIED_CONFIDENCE,
-    NewEntry,
-)
+from kb.entries.values import UNVERIFIED_CONFIDENCE, NewEntry
+from kb.text.cleaning import QUESTION_LIMIT, TEXT_LIMIT
 from qa.answers.asking import find_knowledge_base
 from qa.exceptions import EvaluationDataError, KnowledgeBaseNotFoundError
 from qa.pipeline.values import clean_text

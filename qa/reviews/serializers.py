@@ -14,8 +14,8 @@ from accounts.rest import (
     optional_text,
     username_field,
 )
-from kb.entries.values import TEXT_LIMIT
 from kb.interface.api import AudienceField, KnowledgeBaseField
+from kb.text.cleaning import TEXT_LIMIT
 from qa.answers.models import AnswerEvidence
 from qa.reviews.judgements import GRADES, IDEAL_LIMIT, NOTE_LIMIT
 from qa.reviews.models import Review

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 @pytest.fixture(autouse=True)
 def _no_notification(monkeypatch):
     for place in ("jobs.services.notify_worker", "jobs.services.notify_worker"):
-        monkeypatch.setattr(place, lambda job_id: True)
+        monkeypatch.setattr(place, lambda *_: True)
 
 
 def count_to_three(run: JobRun) -> dict[str, object]:
@@ -221,6 +221,16 @@ def test_a_cancelled_job_stops_before_its_next_step():
 
     assert (job.state, job.done) == ("cancelled", 1)
     assert job.finished_at is not None
+
+
+def test_long_work_between_two_steps_sees_that_it_is_cancelled():
+    def compute(run: JobRun) -> dict[str, object]:
+        run.check()
+        Job.objects.filter(pk=run.job_id).update(cancel_requested=True)
+        run.check()
+        return never(run)
+
+    assert run_with(compute).state == "cancelled"
 
 
 def test_a_job_cancelled_while_nobody_held_it_is_not_begun():

@@ -32,7 +32,7 @@ def test_no_link_of_the_admin_changes_anything_when_it_is_followed():
     register(activation_files())
     Import.objects.create(
         knowledge_base=make_knowledge_base(), audience=make_audience(), file="a.csv",
-        file_name="a.csv", format=Import.Format.CSV, source="a.csv",
+        file_name="a.csv", format="csv", source="a.csv",
         created_by=user, state=Import.State.PLANNED,
     )  # fmt: skip
     Retraining.objects.create(kind="early", reviewed=400, state="waiting")

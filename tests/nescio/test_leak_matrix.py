@@ -220,7 +220,7 @@ def make_secret() -> Secret:
         file=f"{MARK}.csv",
         file_name=f"{MARK}.csv",
         file_sha256="0" * 64,
-        format=Import.Format.CSV,
+        format="csv",
         source=f"{MARK}.csv",
         created_by=entry.verified_by,
         examples={"new": [f"The {MARK} limit is 900 euros."]},

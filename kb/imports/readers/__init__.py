@@ -15,6 +15,7 @@ from .formats import (
     ImportFileError,
     Limits,
     SourceDocument,
+    check_paragraphs,
     detect_format,
 )
 from .html import read_html
@@ -35,8 +36,18 @@ def read(
     """Read a seekable file into facts, the same ones in the same order each time.
 
     Tables and JSON Lines are read row by row; every other format is one document, which
-    is held as a whole. `language` is "xx" for any without two letters of its own.
+    is held as a whole. `language` is "xx" for any without two letters of its own. A file
+    of others' is read by `child.read_in_child`, which bounds time and memory.
     """
+    for item in _items(stream, file_format, language, limits):
+        if isinstance(item, SourceDocument):
+            check_paragraphs(len(item.facts), limits)
+        yield item
+
+
+def _items(
+    stream: IO[bytes], file_format: str, language: str, limits: Limits
+) -> Iterator[FileItem]:
     if file_format == Format.CSV:
         yield from read_csv(stream)
     elif file_format == Format.TSV:

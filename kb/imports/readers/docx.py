@@ -13,7 +13,13 @@ from docx.text.paragraph import Paragraph
 from lxml.etree import LxmlError
 
 from .blocks import Block, Kind, as_document, bullet, table_row
-from .formats import ImportFileError, Limits, SourceDocument, check_archive
+from .formats import (
+    ImportFileError,
+    Limits,
+    SourceDocument,
+    check_archive,
+    check_paragraphs,
+)
 
 _HEADING = re.compile(r"(?:heading|überschrift) (\d)", re.IGNORECASE)
 _BROKEN = (OpcError, LxmlError, BadZipFile, KeyError, ValueError, AttributeError,
@@ -25,10 +31,14 @@ def read_docx(stream: IO[bytes], language: str, limits: Limits) -> SourceDocumen
     check_archive(stream, limits)
     try:
         opened = docx.Document(stream)
+        # Counted before any of them is looked at: the library makes an object of each.
+        check_paragraphs(len(opened.element.body), limits)
         blocks = list(_blocks(opened))
         title = opened.core_properties.title or ""
     # The library lets every layer of a damaged file speak for itself.
     except _BROKEN as error:
+        if isinstance(error, ImportFileError):
+            raise
         raise ImportFileError(f"The DOCX can not be read: {error}.") from error
     return as_document(blocks, language=language, title=" ".join(title.split())[:300])
 

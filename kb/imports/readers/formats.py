@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import IO
 
+from django.db import models
+
 from kb.exceptions import InvalidKnowledgeError
-from kb.imports.models import Import
 
 
 class ImportFileError(InvalidKnowledgeError):
@@ -23,6 +24,11 @@ class ImportFileError(InvalidKnowledgeError):
 class Limits:
     file_bytes: int
     unpacked_bytes: int
+    paragraphs: int = 100_000  # of one document
+    memory_bytes: int = 1024**3  # of the process that reads
+    seconds: int = (
+        600  # of reading, without the time in which nobody takes what is read
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +80,16 @@ def _sha256(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-Format = Import.Format
+class Format(models.TextChoices):
+    CSV = "csv", "CSV"
+    TSV = "tsv", "TSV"
+    JSON_LINES = "jsonl", "JSON Lines"
+    MARKDOWN = "markdown", "Markdown"
+    HTML = "html", "HTML"
+    TEXT = "text", "plain text"
+    PDF = "pdf", "PDF"
+    DOCX = "docx", "DOCX"
+
 
 HEAD_BYTES = 4096
 _MAX_MEMBERS = 10_000
@@ -153,6 +168,14 @@ def check_archive(stream: IO[bytes], limits: Limits) -> None:
         )
     if "word/document.xml" not in {member.filename for member in members}:
         raise ImportFileError("The file is an archive, but no DOCX.")
+
+
+def check_paragraphs(count: int, limits: Limits) -> None:
+    if count > limits.paragraphs:
+        raise ImportFileError(
+            f"The document has {count:,} paragraphs and may have {limits.paragraphs:,}; "
+            "split it, or raise NESCIO_IMPORT_MAX_PARAGRAPHS."
+        )
 
 
 def _check_size(stream: IO[bytes], limits: Limits) -> None:

@@ -7,13 +7,18 @@ A line of JSON is a fact, or a whole document with a `title`, its `text` in the 
 import csv
 import io
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import IO
 
-from kb.documents.services import SOURCE_LIMIT, TITLE_LIMIT
-from kb.entries.values import clean_said
 from kb.exceptions import InvalidKnowledgeError
-from kb.text.cleaning import clean_line, original
+from kb.text.cleaning import (
+    SOURCE_LIMIT,
+    TITLE_LIMIT,
+    clean_line,
+    clean_said,
+    original,
+)
 
 from .formats import BadRow, Fact, FileItem, ImportFileError, SourceDocument
 from .html import read_html
@@ -23,6 +28,7 @@ from .plain_text import open_text, read_text
 COLUMNS = ("id", "key", "question", "answer", "text")
 """What is read of a row; `key` is another name for `id`."""
 
+MAX_COLUMNS = 500
 _ID_LIMIT = 200
 
 
@@ -101,10 +107,17 @@ def _header(reader: Iterator[list[str]]) -> list[str]:
         header = [name.strip().lower() for name in next(reader, [])]
     except csv.Error as error:
         raise ImportFileError(f"The header can not be read: {error}.") from error
+    if len(header) > MAX_COLUMNS:
+        raise ImportFileError(
+            f"The header has {len(header):,} columns and may have {MAX_COLUMNS}; only "
+            f"{', '.join(COLUMNS)} are read."
+        )
     named = [name for name in header if name]
-    twice = {name for name in named if named.count(name) > 1}
+    twice = sorted(name for name, count in Counter(named).items() if count > 1)
     if twice:
-        raise ImportFileError(f"The columns {sorted(twice)} stand twice in the header.")
+        raise ImportFileError(
+            f"The columns {', '.join(twice)[:300]} stand twice in the header."
+        )
     check_columns(dict.fromkeys(named, ""))
     return header
 

@@ -2,11 +2,13 @@
 
 import io
 import json
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import psutil
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
@@ -357,6 +359,29 @@ def test_who_is_no_curator_any_more_imports_nothing():
 
     job.refresh_from_db()
     assert (job.state, said()) == (Job.State.FAILED, {})
+
+
+@pytest.mark.django_db(transaction=True)
+def test_cancelling_ends_an_import_while_its_file_is_read():
+    job = enqueue_import(planned("text\n" + "\n" * 40_000_000), apply=True, by=None)
+    us = psutil.Process()
+    readers: list[psutil.Process] = []
+
+    def cancel() -> None:
+        while not readers and Job.objects.get(pk=job.pk).state != "succeeded":
+            readers.extend(us.children())
+        Job.objects.filter(pk=job.pk).update(cancel_requested=True)
+        connection.close()
+
+    canceller = threading.Thread(target=cancel)
+    canceller.start()
+    run_job(job.pk, {job.kind: import_in_background})
+    canceller.join()
+
+    job.refresh_from_db()
+    assert (job.state, job.done) == ("cancelled", 0)
+    assert readers
+    assert not any(reader.is_running() for reader in readers)
 
 
 def test_a_document_that_can_not_be_read_costs_only_its_line():

@@ -145,3 +145,19 @@ def test_no_fact_of_a_text_is_empty_or_unfit(text):
             assert all(
                 fact.headings in item.headings for fact in item.facts if fact.headings
             )
+
+
+def test_a_header_of_many_columns_is_refused():
+    header = ",".join(["a"] * 60_000).encode()
+
+    with pytest.raises(ImportFileError, match="60,000 columns and may have 500"):
+        items("a.csv", header + b"\n")
+
+
+def test_columns_that_stand_twice_are_named_in_short():
+    header = ",".join(f"{'long' * 50}{number}" for number in range(200))
+
+    with pytest.raises(ImportFileError, match="stand twice") as raised:
+        items("a.csv", f"{header},{header}\n".encode())
+
+    assert len(str(raised.value)) < 400

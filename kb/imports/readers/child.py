@@ -1,0 +1,137 @@
+"""A file read in a process of its own, which its maker can't drag down with it.
+
+Parsers of others' files need any amount of time and memory where somebody means it, and
+can't be broken off from outside. The child has neither database nor secrets of ours: it
+gets the open file and writes each item as a line of JSON.
+"""
+
+import json
+import os
+import resource
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO
+
+from pydantic import TypeAdapter
+
+from . import read
+from .formats import BadRow, Fact, FileItem, ImportFileError, Limits, SourceDocument
+
+_ROOT = Path(__file__).resolve().parents[3]
+_CHECK_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    failure: str
+
+
+_LINE: TypeAdapter[FileItem | _Failure] = TypeAdapter(
+    Fact | SourceDocument | BadRow | _Failure
+)
+
+
+def read_in_child(
+    stream: IO[bytes],
+    file_format: str,
+    *,
+    language: str,
+    limits: Limits,
+    check: Callable[[], None],
+) -> Generator[FileItem]:
+    """Read like `read`, within the limits of time and memory; `stream` is a real file.
+
+    `check` is called about twice a second while the child works; what it raises ends
+    the child, as closing the generator does.
+
+    Raises:
+        ImportFileError: The file can not be read, or not within the limits.
+    """
+    how = json.dumps([file_format, language, asdict(limits)])
+    with subprocess.Popen(  # noqa: S603  # our own command
+        [sys.executable, "-m", __name__, how],
+        cwd=_ROOT,
+        env={},
+        stdin=stream.fileno(),
+        stdout=subprocess.PIPE,
+    ) as child:
+        try:
+            for line in _lines(child, limits, check):
+                item = _LINE.validate_json(line)
+                if isinstance(item, _Failure):
+                    raise ImportFileError(item.failure)
+                yield item
+        finally:
+            child.kill()  # it has nothing to lose: it only reads
+    if status := child.returncode:
+        raise _too_much(limits, f"its process ended with status {status}")
+
+
+def _lines(
+    child: subprocess.Popen[bytes], limits: Limits, check: Callable[[], None]
+) -> Iterator[bytes]:
+    assert child.stdout  # noqa: S101  # it is a pipe
+    output = child.stdout.fileno()
+    waited, checked = 0.0, time.monotonic()
+    parts: list[bytes] = []
+    while True:
+        began = time.monotonic()
+        ready, _, _ = select.select([output], [], [], _CHECK_SECONDS)
+        now = time.monotonic()
+        waited += now - began
+        if now - checked >= _CHECK_SECONDS:
+            check()
+            checked = now
+        if waited > limits.seconds:
+            raise _too_much(limits, "it was not done in time")
+        if not ready:
+            continue
+        chunk = os.read(output, 1 << 20)
+        if not chunk:
+            child.wait()
+            return
+        first, *rest = chunk.split(b"\n")
+        parts.append(first)
+        for part in rest:
+            yield b"".join(parts)
+            parts = [part]
+
+
+def _too_much(limits: Limits, what: str) -> ImportFileError:
+    return ImportFileError(
+        f"The file could not be read within {limits.seconds} s and "
+        f"{limits.memory_bytes / 1024**2:,.0f} MiB of memory: {what}. Split it, or raise "
+        "NESCIO_IMPORT_MAX_SECONDS or NESCIO_IMPORT_MAX_MEMORY_MIB."
+    )
+
+
+def _main(how: str) -> None:
+    file_format, language, given = json.loads(how)
+    limits = Limits(**given)
+    with suppress(ValueError, OSError):  # macOS bounds no memory
+        resource.setrlimit(resource.RLIMIT_AS, (limits.memory_bytes,) * 2)
+    # For a child whose parent was killed; a living one has ended it before.
+    resource.setrlimit(resource.RLIMIT_CPU, (limits.seconds + 1,) * 2)
+    with open(0, "rb", closefd=False) as stream:  # a descriptor
+        stream.seek(0)
+        try:
+            for item in read(stream, file_format, language=language, limits=limits):
+                _say(asdict(item))
+        except ImportFileError as error:
+            _say({"failure": str(error)})
+        except MemoryError:
+            _say({"failure": str(_too_much(limits, "memory ran out"))})
+
+
+def _say(values: dict[str, object]) -> None:
+    sys.stdout.write(f"{json.dumps(values)}\n")
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1])
