@@ -194,9 +194,9 @@ def _work(job: Job, run: JobRun, handler: Handler) -> None:
     except JobCancelledError:
         _settle(lambda: finish(lease, Job.State.CANCELLED))
     except JobInterruptedError:
-        _hand_over(lease)
+        _hand_over(job, lease)
     except SystemExit:  # SIGTERM to this process, or a cold shutdown
-        _hand_over(lease)
+        _hand_over(job, lease)
         raise
     except RETRYABLE as error:
         reason = _describe(error)
@@ -209,9 +209,9 @@ def _work(job: Job, run: JobRun, handler: Handler) -> None:
         logger.info("Job %s (%s) succeeded.", job.pk, job.kind)
 
 
-def _hand_over(lease: Lease) -> None:
+def _hand_over(job: Job, lease: Lease) -> None:
     _settle(lambda: give_back(lease, counts=False))
-    notify.notify_worker(lease.job_id)
+    notify.notify_worker(job.pk, job.kind)
     logger.info("Job %s is given back: this worker shuts down.", lease.job_id)
 
 

@@ -28,9 +28,13 @@ RUN_TASK = "workers.run_job"
 _RETRY = {"max_retries": 1, "interval_start": 0, "interval_max": 0.2}
 
 
-def notify_worker(job_id: UUID) -> bool:
+def notify_worker(job_id: UUID, kind: str) -> bool:
+    """Notify a worker of the queue of this kind; False where the broker is away."""
+    queue = settings.JOB_QUEUES.get(kind, settings.CELERY_TASK_DEFAULT_QUEUE)
     try:
-        current_app.send_task(RUN_TASK, args=[str(job_id)], retry_policy=_RETRY)
+        current_app.send_task(
+            RUN_TASK, args=[str(job_id)], queue=queue, retry_policy=_RETRY
+        )
     except (KombuError, OSError):
         logger.warning(
             "Job %s: the broker is unavailable; the next sweep notifies again.",
@@ -57,10 +61,11 @@ def sweep() -> int:
     with transaction.atomic():
         due = Job.objects.due().filter(lost).order_by("created_at")
         locked = due.select_for_update(skip_locked=True, no_key=True)
-        ids = list(locked.values_list("pk", flat=True)[:MAX_NOTIFIED_AT_ONCE])
-        Job.objects.filter(pk__in=ids).update(notified_at=Now())
+        found = dict(locked.values_list("pk", "kind")[:MAX_NOTIFIED_AT_ONCE])
+        Job.objects.filter(pk__in=found).update(notified_at=Now())
+    ids = list(found)
     for count, job_id in enumerate(ids):
-        if not notify_worker(job_id):
+        if not notify_worker(job_id, found[job_id]):
             # The broker is away: the rest would wait for it one by one.
             Job.objects.filter(pk__in=ids[count:]).update(notified_at=None)
             return count
@@ -93,7 +98,7 @@ def enqueue(
     else:
         job, is_new = _get_or_create(idempotency_key, values)
     if is_new:
-        transaction.on_commit(lambda: notify_worker(job.pk), robust=True)
+        transaction.on_commit(lambda: notify_worker(job.pk, job.kind), robust=True)
     return job
 
 
@@ -136,7 +141,7 @@ def retry(job_id: UUID, *, by: AbstractBaseUser | AnonymousUser) -> Job:
             raise ConflictError(
                 f"Another unfinished job has the key {job.idempotency_key!r}; wait for it or cancel it."
             ) from error
-        transaction.on_commit(lambda: notify_worker(job.pk), robust=True)
+        transaction.on_commit(lambda: notify_worker(job.pk, job.kind), robust=True)
     return job
 
 

@@ -12,10 +12,12 @@ from urllib.parse import unquote
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
+from kombu import Exchange, Queue
 
 from nescio.admin_site import UNFOLD  # noqa: F401  # a setting
 from nescio.embedded.places import Places, local_secret_key
 from nescio.middleware import STRICT
+from workers.queues import INTERACTIVE, JOB_QUEUES, QUEUES  # noqa: F401  # a setting
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -207,6 +209,10 @@ CELERY_TASK_IGNORE_RESULT = True  # the Job row is the result
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_TASK_DEFAULT_QUEUE = INTERACTIVE
+CELERY_TASK_QUEUES = [  # of a worker without --queues
+    Queue(name, Exchange(name), routing_key=name) for name in QUEUES
+]
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
 # Files carry no broadcast: `celery inspect` and its like need a real broker.
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = not BROKER_IS_EMBEDDED

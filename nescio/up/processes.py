@@ -1,4 +1,4 @@
-"""The processes of a running system: web server, worker, scheduler.
+"""The processes of a running system: web server, a worker for each queue, scheduler.
 
 The web server is `nescio.web_server`.
 """
@@ -18,6 +18,7 @@ from django.conf import settings
 
 from nescio.embedded.places import log_tail, rotate_log
 from nescio.up.place import Address
+from workers.queues import INTERACTIVE, QUEUES
 
 # Stands in the environment of everything `up` starts and of what that starts in turn,
 # so that the rest of a killed run can be recognized.
@@ -43,15 +44,21 @@ def children(address: Address) -> tuple[Child, ...]:
             ),
             logs / "web.log",
         ),
-        Child(
-            "worker",
-            (
-                *celery, "worker",
-                "--concurrency", str(settings.WORKER_PROCESSES),
-                "--loglevel", "INFO",
-                "--without-gossip", "--without-mingle",
-            ),
-            logs / "worker.log",
+        *(
+            Child(
+                f"{queue} worker",
+                (
+                    # What takes hours lets what somebody waits for go first.
+                    *(() if queue == INTERACTIVE else ("nice", "-n", "10")),
+                    *celery, "worker",
+                    "--queues", queue, "--hostname", f"{queue}@%h",
+                    "--concurrency", str(settings.WORKER_PROCESSES),
+                    "--loglevel", "INFO",
+                    "--without-gossip", "--without-mingle",
+                ),
+                logs / f"worker_{queue}.log",
+            )
+            for queue in QUEUES
         ),
         Child(
             "scheduler",

@@ -85,7 +85,7 @@ def wait_until_ready(
     """Return once the health check says so; else say what was lacking."""
     give_up_at = time.monotonic() + _READY_SECONDS
     lacking = "the web server"
-    with console.status("Starting web server, worker and scheduler") as status:
+    with console.status("Starting web server, workers and scheduler") as status:
         while True:
             is_ready, said = health(address)
             if is_ready:

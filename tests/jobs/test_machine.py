@@ -160,7 +160,7 @@ class Jobs(RuleBasedStateMachine):
 
 
 def test_no_order_of_events_loses_or_repeats_a_step(monkeypatch):
-    monkeypatch.setattr("jobs.services.notify_worker", lambda job_id: True)
+    monkeypatch.setattr("jobs.services.notify_worker", lambda *_: True)
 
     run_state_machine_as_test(
         Jobs,

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def notified(monkeypatch) -> list[uuid.UUID]:
     ids: list[uuid.UUID] = []
 
-    def notify_worker(job_id: uuid.UUID) -> bool:
+    def notify_worker(job_id: uuid.UUID, kind: str) -> bool:
         ids.append(job_id)
         return True
 
@@ -99,7 +99,7 @@ def test_two_sweeps_at_once_ring_once_for_each_job(notified):
 def test_a_broker_that_is_away_is_asked_once_and_the_jobs_stay_due(monkeypatch):
     asked = []
 
-    def notify_worker(job_id: uuid.UUID) -> bool:
+    def notify_worker(job_id: uuid.UUID, kind: str) -> bool:
         asked.append(job_id)
         return False
 

@@ -13,6 +13,7 @@ from jobs.exceptions import JobNotFoundError, JobStateError
 from jobs.models import Job
 from jobs.services import enqueue, prune_finished, request_cancel, retry
 from tests.factories import make_user
+from workers.queues import JOB_QUEUES
 
 pytestmark = pytest.mark.django_db
 
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.django_db
 def notified(monkeypatch) -> list[uuid.UUID]:
     """The jobs that were notified for, instead of a message to nobody."""
     ids: list[uuid.UUID] = []
-    monkeypatch.setattr("jobs.services.notify_worker", ids.append)
+    monkeypatch.setattr("jobs.services.notify_worker", lambda pk, kind: ids.append(pk))
     return ids
 
 
@@ -191,8 +192,28 @@ def test_a_broker_that_is_told_is_noted_on_the_row(celery_broker, tmp_path):
 
     job.refresh_from_db()
     assert job.notified_at is not None
-    assert notify.notify_worker(job.pk)
-    assert len(list((tmp_path / "queues/celery").iterdir())) == 2
+    assert notify.notify_worker(job.pk, job.kind)
+    assert len(list((tmp_path / "queues/interactive").iterdir())) == 2
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("kind", [*JOB_QUEUES, "qa.draw_reviews"])
+def test_long_work_waits_in_a_queue_of_its_own(celery_broker, tmp_path, kind):
+    celery_broker("filesystem://", data_folder=str(tmp_path))
+
+    job = enqueue(kind, {})
+    Job.objects.update(notified_at=None)
+    notify.sweep()
+
+    expected = JOB_QUEUES.get(kind, "interactive")
+    found = {
+        file.parent.name: file.read_text()
+        for file in (tmp_path / "queues").rglob("*")
+        if file.is_file()
+    }
+    assert set(found) == {expected}
+    assert len(list((tmp_path / "queues" / expected).iterdir())) == 2
+    assert Job.objects.get(pk=job.pk).notified_at
 
 
 def _running(job: Job, lease: timedelta = timedelta(seconds=30)) -> Job:

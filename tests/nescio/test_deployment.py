@@ -8,6 +8,8 @@ import pytest
 import yaml
 from django.conf import settings
 
+from workers.queues import QUEUES
+
 COMPOSE = settings.BASE_DIR / "docker-compose.yml"
 PRODUCTION = {
     "DATABASE_URL": "postgresql://nescio:password@database.example:5432/nescio",
@@ -61,7 +63,8 @@ def services():
 
 def test_every_service_tells_its_health_or_says_that_it_has_none(services):
     assert set(services) == {
-        "database", "broker", "prepare", "web", "proxy", "worker", "scheduler",
+        "database", "broker", "prepare", "web", "proxy", "worker", "worker-imports",
+        "worker-training", "worker-evaluation", "scheduler",
     }  # fmt: skip
     without = {name for name, each in services.items() if "healthcheck" not in each}
     assert without == {"prepare"}
@@ -76,6 +79,16 @@ def test_clients_reach_the_web_server_through_a_proxy_that_buffers_alone(service
     assert trusted == "${NESCIO_PROXIES:-1}"
 
 
+def test_each_queue_has_a_worker_of_its_own(services):
+    queues = [
+        each["command"][each["command"].index("--queues") + 1]
+        for name, each in services.items()
+        if name.startswith("worker")
+    ]
+
+    assert sorted(queues) == sorted(QUEUES)
+
+
 def test_no_secret_stands_in_the_compose_file(services):
     environment = services["web"]["environment"]
 
@@ -86,15 +99,18 @@ def test_no_secret_stands_in_the_compose_file(services):
 
 
 def test_all_processes_of_nescio_share_image_and_settings(services):
-    ours = [services[name] for name in ("prepare", "web", "worker", "scheduler")]
+    ours = [each for each in services.values() if "build" in each]
 
+    assert len(ours) == 7
     assert len({each["image"] for each in ours}) == 1
     assert all(each["environment"] == ours[0]["environment"] for each in ours)
 
 
 def test_nothing_serves_before_the_tables_and_models_are_ready(services):
-    for name in ("web", "worker", "scheduler"):
-        condition = services[name]["depends_on"]["prepare"]["condition"]
+    for each in services.values():
+        if "build" not in each or each is services["prepare"]:
+            continue
+        condition = each["depends_on"]["prepare"]["condition"]
         assert condition == "service_completed_successfully"
 
 

@@ -10,7 +10,9 @@ import psutil
 import pytest
 
 from nescio.embedded.places import log_tail
-from nescio.up.processes import Child, Supervisor, end
+from nescio.up.place import Address
+from nescio.up.processes import Child, Supervisor, children, end
+from workers.queues import QUEUES
 
 pytestmark = pytest.mark.slow
 
@@ -28,6 +30,17 @@ signal.signal(signal.SIGTERM, signal.SIG_IGN)
 open(sys.argv[1], "a").write("deaf\\n")
 time.sleep(300)
 """
+
+
+def test_each_queue_has_a_worker_of_its_own():
+    workers = [
+        child.command
+        for child in children(Address("127.0.0.1", 1))
+        if "worker" in child.command
+    ]
+
+    assert [each[each.index("--queues") + 1] for each in workers] == list(QUEUES)
+    assert ["nice" in each for each in workers] == [False, True, True, True]
 
 
 @pytest.fixture

@@ -38,6 +38,21 @@ def test_a_worker_runs_a_job_soon_after_it_is_enqueued(system: System, effects):
     assert waited < 2
 
 
+def test_a_worker_of_one_queue_leaves_the_others_to_theirs(system: System, effects):
+    import_job = enqueue("kb.import", {"import": 0})
+    job = count(3)
+    system.start((*WORKER, "--queues", "interactive"))
+
+    wait_until(lambda: is_done(job), 30)
+    assert job.state == "succeeded"
+    import_job.refresh_from_db()
+    assert import_job.attempts == 0
+
+    system.start((*WORKER, "--queues", "imports", "--hostname", "imports@%h"))
+    wait_until(lambda: is_done(import_job), 30)
+    assert "There is no import 0" in import_job.error
+
+
 def test_a_job_is_done_once_whatever_is_killed_meanwhile(system: System, effects):
     chance = random.Random(2)
     job = count(200)

@@ -10,7 +10,7 @@ from rich.console import Console
 
 class Command(BaseCommand):
     help = (
-        "Start database, web server, worker and scheduler, ask the demonstration "
+        "Start database, web server, workers and scheduler, ask the demonstration "
         "questions, and serve until Ctrl-C."
     )
     # There may be no database yet; it is checked once it runs.

@@ -25,7 +25,7 @@ ROWS = "id,text\n1,A card costs 12 euros.\n2,A card lasts four years.\n3,\n"
 
 @pytest.fixture(autouse=True)
 def _no_notification(import_directory, monkeypatch):
-    monkeypatch.setattr("jobs.services.notify_worker", lambda job_id: True)
+    monkeypatch.setattr("jobs.services.notify_worker", lambda *_: True)
 
 
 def client_of(user) -> APIClient:

@@ -217,7 +217,7 @@ def test_only_the_newest_answers_count(certified):
 
 @pytest.mark.django_db(transaction=True)
 def test_the_job_checks_each_active_certificate_once(certified, monkeypatch):
-    monkeypatch.setattr("jobs.services.notify_worker", lambda job_id: True)
+    monkeypatch.setattr("jobs.services.notify_worker", lambda *_: True)
     store_live(certified, 300, shift=0.5)
     job = enqueue("qa.watch_drift", {})
 
@@ -232,7 +232,7 @@ def test_the_job_checks_each_active_certificate_once(certified, monkeypatch):
 
 @pytest.mark.django_db(transaction=True)
 def test_an_inactive_certificate_is_not_checked(certified, monkeypatch):
-    monkeypatch.setattr("jobs.services.notify_worker", lambda job_id: True)
+    monkeypatch.setattr("jobs.services.notify_worker", lambda *_: True)
     activate(Policy.objects.exclude(pk=certified.pk).earliest("pk"))
     job = enqueue("qa.watch_drift", {})
 
@@ -248,7 +248,7 @@ def test_beat_rings_for_it_every_night_and_one_check_at_a_time_waits(monkeypatch
     from jobs.models import Job
     from workers.tasks import watch_drift
 
-    monkeypatch.setattr("jobs.services.notify_worker", lambda job_id: True)
+    monkeypatch.setattr("jobs.services.notify_worker", lambda *_: True)
     watch_drift()
     watch_drift()
 

@@ -65,7 +65,7 @@ def base():
 
 @pytest.fixture
 def no_worker(monkeypatch):
-    monkeypatch.setattr("jobs.services.notify_worker", lambda job_id: True)
+    monkeypatch.setattr("jobs.services.notify_worker", lambda *_: True)
 
 
 @pytest.mark.slow
