@@ -246,10 +246,10 @@ CONFLICT_JUDGE = env.bool("NESCIO_CONFLICT_JUDGE", default=False)
 SURROGATE_MODEL = env.str("NESCIO_SURROGATE_MODEL", default="bundled")
 # What the model answers with when it is asked whether it knows, after past questions.
 HISTORY_LABELS = env.str("NESCIO_HISTORY_LABELS", default="true/false")
-# A directory that train reranker wrote; empty is none.
 # "bundled", "none", or a directory that train verifier wrote.
 VERIFIER = env.str("NESCIO_VERIFIER", default="bundled")
 VERIFIER_LANGUAGES = env.list("NESCIO_VERIFIER_LANGUAGES", default=["en"])
+# A directory that train reranker wrote; empty is none.
 RERANKER = env.str("NESCIO_RERANKER", default="")
 MODEL_DEVICE = env.str("NESCIO_MODEL_DEVICE", default="auto")
 # Two torch threads on a busy two-core machine are 70 times slower than one: cores

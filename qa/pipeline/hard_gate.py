@@ -90,8 +90,8 @@ def _obstacle(
 ) -> Reason | None:
     """Name the obstacle without which an entry would have been within a ratio.
 
-    Each candidate is the ratio that the gate would have measured had that one obstacle
-    not stood: distance / confidence for an expired or foreign entry, the bare distance
+    Each candidate is the ratio that the gate would have measured without that one
+    obstacle: distance / confidence for an expired or foreign entry, the bare distance
     for an unverified one (verified means confidence 1). The least decides.
     """
     obstacles = [
@@ -117,10 +117,10 @@ def with_obstacle(
     retriever: Retriever,
     policy: Policy,
 ) -> Decision:
-    """Say of a later refusal why, if what is near enough to answer may not be evidence.
+    """Return a later refusal with the obstacle that explains it, if there is one.
 
-    A verifier reads only what may be evidence. What is withheld it never sees, so that
-    here the distance decides, by the limit that it has where it has the last word.
+    A verifier reads only what may be evidence, so that distance alone judges what was
+    withheld, by no wider a limit than the default of knowledge bases without a verifier.
     """
     withheld = tuple(retriever.withheld(question.text))
     tellable = _tellable(withheld, policy)

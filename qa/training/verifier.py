@@ -78,10 +78,11 @@ def train_verifier(
 ) -> VerifierCard:
     """Fit a verifier and write its files."""
     seed = training.settings.seed
-    sets = [*_read(training), *read_support_desks()]
-    names = {each.name for each in sets}
+    desks = read_support_desks()
+    sets = [*_read(training), *desks]
+    own = {each.name for each in desks}
     for name in training.held_out:
-        if name not in names:
+        if name not in own:
             raise TrainingDataError(f"There is no organisation {name!r} to hold out.")
     reader = Reader(base_directory())
     examples: list[Example] = []
@@ -92,8 +93,7 @@ def train_verifier(
         if each.name in training.held_out:
             held += made
         else:
-            is_own = each.licence.startswith("written")
-            examples += made * (training.repeats if is_own else 1)
+            examples += made * (training.repeats if each.name in own else 1)
     shown = {id(e): e for x in examples for e in (*x.positives, *x.negatives)}
     members = []
     for number in range(training.members):
