@@ -108,6 +108,7 @@ class EffectiveSerializer(serializers.Serializer[Answer]):
     min_entry_answer = serializers.FloatField(source="policy.min_entry_answer")
     min_answerability = serializers.FloatField(source="policy.min_answerability")
     unverified_floor = serializers.FloatField(source="policy.unverified_floor")
+    min_sentence_support = serializers.FloatField(source="policy.min_sentence_support")
     min_verdict = serializers.FloatField(source="policy.min_verdict")
     abstention = serializers.BooleanField(source="policy.abstention")
     min_confidence = serializers.FloatField(source="policy.min_confidence")

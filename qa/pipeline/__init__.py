@@ -124,7 +124,7 @@ def write(trace: Trace, sources: Sources) -> Steps:
     generation = yield from _generate(trace, model, probes, sources)
     trace = replace(trace, generation=generation)
     if not generation.is_stopped:  # else nothing was written that could be judged
-        trace = yield from _judge_draft(trace, generation)
+        trace = yield from _judge_draft(trace, generation, sources)
         if trace.refusal:
             return trace
     confidence, trusted = trace.clock.time("abstention", abstain, trace, probes=probes)
@@ -155,9 +155,12 @@ def _generate(
     return generation
 
 
-def _judge_draft(trace: Trace, generation: Generation) -> Steps:
+def _judge_draft(trace: Trace, generation: Generation, sources: Sources) -> Steps:
     clock, found = trace.clock, trace.retrieval
-    support = clock.time("support", verify_support, trace.question, found, generation)
+    support = clock.time(
+        "support", verify_support, trace.question, found, generation,
+        verifier=sources.verifier,
+    )  # fmt: skip
     yield support
     soft = clock.time(
         "soft_refusal", judge_generation, found, generation, support,

@@ -215,6 +215,11 @@ SIGNALS: Mapping[str, SignalRow] = {
         comparison=_AT_MOST, limit=0.0, switch="support_check",
         reason=Reason.UNSUPPORTED,
     ),
+    "sentence_support": SignalRow(
+        Gate.SOFT_REFUSAL, "Probability that a cited entry carries each sentence",
+        comparison=_AT_LEAST, threshold="min_sentence_support", switch="support_check",
+        reason=Reason.UNSUPPORTED, trust=Trust.HIGH,
+    ),
     "answer_in_evidence": SignalRow(
         Gate.SOFT_REFUSAL, "Share of the answer's words found in the evidence",
         trust=Trust.HIGH,

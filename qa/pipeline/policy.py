@@ -184,6 +184,11 @@ class Policy:
         True, Section.SOFT_REFUSAL, "support check",
         "Refuse answers that their evidence does not support. Off: measure only.",
     )  # fmt: skip
+    min_sentence_support: float = _field(
+        0.3, Section.SOFT_REFUSAL, "minimum support of a sentence",
+        "Minimum probability, by the verifier, that a cited entry carries each sentence of an answer; one that stands there word for word always passes.",
+        limits=_SHARE,
+    )  # fmt: skip
     abstention: bool = _field(
         False, Section.ABSTENTION, "abstention",
         "Refuse by low confidence. Off: measure only (shadow).",

@@ -2,13 +2,14 @@
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from kb.text.terms import Terms, is_month, terms
 from kb.text.words import sentences
 from kb.types import Evidence
 
+from .entry_gate import Verifier, passage_of
 from .gates import Decision, Gate, Reason, judge
 from .history import VerdictDebiaser
 from .language_model import Citation, Generation, LanguageModel, Probes, Prompt
@@ -27,7 +28,11 @@ _LEADING_WORD = re.compile(
 
 
 def verify_support(
-    question: Question, retrieval: Retrieval, generation: Generation
+    question: Question,
+    retrieval: Retrieval,
+    generation: Generation,
+    *,
+    verifier: Callable[[], Verifier] | None = None,
 ) -> Support:
     """Keep the citations that hold and list what no cited entry says."""
     citations, dropped = _citations(retrieval.evidence, generation)
@@ -39,6 +44,7 @@ def verify_support(
         unsupported=unsupported_facts(question.text, generation.answer, cited),
         answer_overlap=_overlap(generation.answer, cited),
         question_overlap=_overlap(question.text, cited),
+        sentence_support=_sentence_support(generation.answer, cited, verifier),
     )
 
 
@@ -115,6 +121,34 @@ def unsupported_facts(
     return (*facts, *turned)
 
 
+def _sentence_support(
+    answer: str, cited: Sequence[Evidence], verifier: Callable[[], Verifier] | None
+) -> float | None:
+    """Return as `Support.sentence_support` how well the worst sentence is carried.
+
+    A sentence that stands in an entry word for word needs no verifier; a bare "yes" or
+    "no" says nothing that could be looked up.
+    """
+    if not cited:
+        return None
+    texts = [f"{piece.question}\n{piece.text}" for piece in cited]
+    passages = [passage_of(piece) for piece in cited]
+    worst = None
+    for sentence in sentences(answer):
+        lead = _LEADING_WORD.match(sentence)
+        claim = sentence[lead.end() :] if lead else sentence
+        if lead and not terms(claim).words:
+            continue
+        if any(stands_in(claim, text) for text in texts):
+            best = 1.0
+        elif verifier is None:
+            continue
+        else:
+            best = max(verifier().score(claim, passages))
+        worst = best if worst is None else min(worst, best)
+    return worst
+
+
 def _is_turned(sentence: str, question: str, clauses: Sequence[Terms]) -> bool:
     """Tell whether a sentence affirms what the evidence denies, or the other way round.
 
@@ -187,6 +221,7 @@ def judge_generation(
         "citations_verified": float(len(support.citations)),
         "citations_dropped": float(support.dropped),
         "unsupported_facts": float(len(support.unsupported)),
+        "sentence_support": support.sentence_support,
         "answer_in_evidence": support.answer_overlap,
         "question_in_evidence": support.question_overlap,
         "log_probability": generation.log_probability,

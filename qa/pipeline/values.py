@@ -131,6 +131,8 @@ class Support:
         dropped: How many claimed citations failed that.
         unsupported: What the answer says and no cited entry does: numbers, dates, a
             negation that was added or lost.
+        sentence_support: Least probability in [0, 1], over the answer's sentences, that
+            a cited entry carries it; None where nothing could tell.
         answer_overlap: Share of the answer's content words in [0, 1] that stand in the
             cited entries; None where it has none.
         question_overlap: The same of the question's.
@@ -141,6 +143,7 @@ class Support:
     unsupported: tuple[str, ...]
     answer_overlap: float | None
     question_overlap: float | None
+    sentence_support: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

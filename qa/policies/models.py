@@ -52,6 +52,7 @@ class Policy(models.Model):
     hard_refusal = models.BooleanField(**_declared("hard_refusal"))
     soft_refusal = models.BooleanField(**_declared("soft_refusal"))
     support_check = models.BooleanField(**_declared("support_check"))
+    min_sentence_support = models.FloatField(**_declared("min_sentence_support"))
     min_verdict = models.FloatField(**_declared("min_verdict"))
     abstention = models.BooleanField(**_declared("abstention"))
     min_confidence = models.FloatField(**_declared("min_confidence"))

@@ -127,7 +127,7 @@ def test_votes_are_listed_and_never_edited(enter):
 def version_of(policy: Policy, **changes) -> dict[str, object]:
     names = (
         "name", "alpha", "alpha_unverified", "horizon", "top_k", "verbatim_distance", "unverified_floor",
-        "verification", "min_entry_answer", "min_answerability",
+        "verification", "min_entry_answer", "min_answerability", "min_sentence_support",
         "enriched_floor", "scope", "retrieval_timing", "min_known", "steering",
         "min_token_confidence",
         "min_verdict", "min_confidence", "min_early_confidence", "min_joint_confidence",

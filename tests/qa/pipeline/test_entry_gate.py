@@ -26,7 +26,10 @@ from tests.qa.pipeline.values import (
     run_pipeline,
 )
 
-POLICY = {"min_entry_answer": 0.8, "min_answerability": 0.3, "alpha": 1.2}
+POLICY = {
+    "min_entry_answer": 0.8, "min_answerability": 0.3, "alpha": 1.2,
+    "min_sentence_support": 0.0,  # the scorer knows questions only
+}  # fmt: skip
 
 
 def outcome_of(scores: Sequence[float], *pieces: Any, **changes: Any) -> Outcome:

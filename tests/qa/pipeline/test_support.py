@@ -4,7 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qa.pipeline.soft_gate import stands_in, verify_support
+from qa.answers.sources import configured_verifier
+from qa.pipeline.gates import Reason
+from qa.pipeline.policy import Policy
+from qa.pipeline.soft_gate import judge_generation, stands_in, verify_support
 from qa.pipeline.values import Question
 from tests.qa.pipeline.values import make_evidence, make_generation, make_retrieval
 
@@ -160,3 +163,59 @@ def test_an_answer_copied_from_the_evidence_is_supported(sentence):
 
     assert (kept.unsupported, kept.dropped) == ((), 0)
     assert kept.answer_overlap == 1.0
+
+
+def sentence_support(answer, *evidence):
+    generation = make_generation(answer)
+    return verify_support(
+        Question("What does it cost?"),
+        make_retrieval(*(evidence or (FEE,))),
+        generation,
+        verifier=configured_verifier,
+    ).sentence_support
+
+
+@pytest.mark.verifier
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "It is so.",
+        "That is correct, you can.",
+        "A replacement card costs 12 euros. You can collect it at any branch.",
+    ],
+)
+def test_a_sentence_that_no_cited_entry_carries_is_unsupported(answer):
+    generation, retrieval = make_generation(answer), make_retrieval(FEE)
+    found = verify_support(
+        Question("What does it cost?"),
+        retrieval,
+        generation,
+        verifier=configured_verifier,
+    )
+    decision = judge_generation(
+        retrieval, generation, found, policy=Policy(), language_model=""
+    )
+    assert found.sentence_support < Policy().min_sentence_support
+    assert decision.reason is Reason.UNSUPPORTED
+
+
+@pytest.mark.verifier
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "You have to pay 12 euros for a replacement card.",
+        "It takes 5 working days until it is delivered.",
+        "Yes, a replacement card costs 12 euros.",
+    ],
+)
+def test_a_sentence_in_other_words_than_the_entry_s_is_carried(answer):
+    assert sentence_support(answer) >= Policy().min_sentence_support
+
+
+def test_words_of_the_entry_need_no_verifier_and_a_bare_yes_says_nothing():
+    def found(answer):
+        return support(answer).sentence_support
+
+    assert found("Delivery takes 5 working days.") == 1
+    assert found("Yes.") is None
+    assert found("It is so.") is None  # nothing that could tell
