@@ -195,7 +195,7 @@ def test_a_sentence_that_no_cited_entry_carries_is_unsupported(answer):
     decision = judge_generation(
         retrieval, generation, found, policy=Policy(), language_model=""
     )
-    assert found.sentence_support < Policy().min_sentence_support
+    assert (found.sentence_support or 0.0) < Policy().min_sentence_support
     assert decision.reason is Reason.UNSUPPORTED
 
 
