@@ -11,16 +11,22 @@ request, a bound on them, and a drain at the end.
 
 import argparse
 import errno
+import importlib
+import logging
 import os
 import pkgutil
 import signal
+import socket
+import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any, Final
 
+import django
 from django.conf import settings
 from waitress import wasyncore
 from waitress.adjustments import Adjustments
@@ -29,8 +35,11 @@ from waitress.server import TcpWSGIServer
 from waitress.task import ThreadedTaskDispatcher
 from waitress.utilities import Error
 
+logger = logging.getLogger("nescio.web_server")
+
 HEALTH_PATHS: Final = frozenset({"/healthz", "/healthz/live"})
 _HEALTH_THREADS: Final = 2
+_BACKLOG: Final = 1024
 _MEBIBYTE: Final = 1024**2
 
 WSGI = Callable[..., Iterable[bytes]]
@@ -146,8 +155,15 @@ class WebServer(TcpWSGIServer):  # type: ignore[misc]  # ships no types
         workers = ThreadedTaskDispatcher()
         workers.queue_logger.disabled = True  # a line for each request that waits
         workers.set_thread_count(adj.threads)
+        (listener,) = adj.sockets
         super().__init__(
-            application, map={}, dispatcher=workers, adj=adj, sockinfo=adj.listen[0]
+            application,
+            map={},
+            _sock=listener,
+            dispatcher=workers,
+            adj=adj,
+            sockinfo=(listener.family, listener.type, 0, listener.getsockname()),
+            bind_socket=False,
         )
 
     def add_task(self, task: _Channel) -> None:
@@ -199,14 +215,15 @@ class WebServer(TcpWSGIServer):  # type: ignore[misc]  # ships no types
 
 def make_server(
     application: WSGI,
+    listener: socket.socket,
     *,
-    host: str,
-    port: int,
     threads: int,
     limits: Limits = Limits(),
 ) -> WebServer:
+    """Make a server for connections to `listener`, which it closes at its end."""
     adjustments = Adjustments(
-        listen=f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
+        sockets=[listener],
+        backlog=_BACKLOG,
         threads=threads,
         ident=None,
         connection_limit=limits.connections,
@@ -221,7 +238,57 @@ def make_server(
     return WebServer(application, adjustments, limits)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+# A process that has imported everything, holds the port, and forks the one that serves: a
+# server that is killed is back as soon as its models are loaded, and whoever connects
+# meanwhile waits in the kernel instead of being refused. Imports take most of a start.
+
+_AGAIN_SECONDS = 1.0
+
+
+def _import_all() -> None:
+    django.setup()
+    for name in (
+        settings.ROOT_URLCONF,
+        "sentence_transformers",
+        "qa.inference.grounded",
+        "nescio.warm_up",
+    ):
+        importlib.import_module(name)
+
+
+def keep_serving(serve: Callable[[], None]) -> int:
+    """Run `serve` in a child, again whenever a signal has killed it; return its status.
+
+    One that ends by itself, as with settings that are wrong, is not started again.
+    """
+    end = threading.Event()
+    child = 0
+
+    def pass_on(number: int, _: FrameType | None) -> None:
+        end.set()
+        if child:
+            os.kill(child, signal.SIGTERM)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, pass_on)
+    while True:
+        child = os.fork()
+        if not child:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, signal.SIG_DFL)
+            serve()
+            return 0
+        if end.is_set():
+            os.kill(child, signal.SIGTERM)
+        _, status = os.waitpid(child, 0)
+        if end.is_set() or os.WIFEXITED(status):
+            return max(0, os.waitstatus_to_exitcode(status))
+        name = signal.Signals(os.WTERMSIG(status)).name
+        logger.error("The server (process %d) was ended by %s.", child, name)
+        time.sleep(_AGAIN_SECONDS)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "nescio.settings")
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("application", nargs="?", default="nescio.wsgi:application")
@@ -230,18 +297,30 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     # Twice what an import may have: the form's own answer says what the limit is.
     body_bytes = (2 * settings.IMPORT_MAX_MIB + 1) * _MEBIBYTE
-    server = make_server(
-        pkgutil.resolve_name(options.application),
-        host=options.host,
-        port=options.port,
-        threads=settings.WEB_THREADS,
-        limits=Limits(body_bytes=body_bytes),
+    listener = socket.create_server(
+        (options.host, options.port),
+        family=socket.AF_INET6 if ":" in options.host else socket.AF_INET,
+        backlog=_BACKLOG,
     )
-    end = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: end.set())
-    server.serve(end)
+
+    def serve() -> None:
+        end = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: end.set())
+        server = make_server(
+            pkgutil.resolve_name(options.application),
+            listener,
+            threads=settings.WEB_THREADS,
+            limits=Limits(body_bytes=body_bytes),
+        )
+        server.serve(end)
+
+    if sys.platform != "linux":  # a fork of loaded libraries is safe there alone
+        serve()
+        return 0
+    _import_all()
+    return keep_serving(serve)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -100,9 +100,9 @@ def environment(threads: int) -> Mapping[str, str]:
 
 
 _FIRST_DELAY_SECONDS = 1.0
-_MAX_DELAY_SECONDS = 30.0
+_MAX_DELAY_SECONDS = 8.0
 # A process that ran this long was healthy: its next fault is a new one.
-_HEALTHY_SECONDS = 60.0
+_HEALTHY_SECONDS = 15.0
 _POLL_SECONDS = 0.25
 
 

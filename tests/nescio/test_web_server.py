@@ -1,11 +1,17 @@
 """The web server with real connections, and a small application in the product's place."""
 
+import os
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager
 
+import psutil
 import pytest
+from django.conf import settings
 
 from nescio.web_server import Limits, make_server
 
@@ -54,8 +60,7 @@ def serve(application):
     def start(*, threads=2, **limits):
         server = make_server(
             application,
-            host="127.0.0.1",
-            port=0,
+            socket.create_server(("127.0.0.1", 0)),
             threads=threads,
             limits=Limits(**limits),
         )
@@ -248,3 +253,50 @@ def test_what_runs_is_ended_when_the_server_is_told_to_end(serve, application):
         assert read(open_).endswith("/slow 0")
     place.thread.join(_WAIT_SECONDS)
     assert not place.thread.is_alive()
+
+
+_KEPT = """
+import os, sys, time
+from nescio.web_server import keep_serving
+
+def serve():
+    print(os.getpid(), flush=True)
+    line = sys.stdin.readline()
+    if line == "end\\n":
+        sys.exit(3)
+
+sys.exit(keep_serving(serve))
+"""
+
+
+def test_a_server_that_is_killed_is_forked_again_until_it_ends_by_itself():
+    with subprocess.Popen(
+        [sys.executable, "-c", _KEPT],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=settings.BASE_DIR,
+    ) as parent:
+        first = int(parent.stdout.readline())
+        os.kill(first, signal.SIGKILL)
+        second = int(parent.stdout.readline())
+        parent.stdin.write("end\n")
+        parent.stdin.flush()
+
+        assert parent.wait(_WAIT_SECONDS) == 3
+    assert len({parent.pid, first, second}) == 3
+
+
+def test_the_end_is_passed_on_to_the_server_that_is_forked():
+    with subprocess.Popen(
+        [sys.executable, "-c", _KEPT],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=settings.BASE_DIR,
+    ) as parent:
+        child = int(parent.stdout.readline())
+        parent.terminate()
+
+        assert parent.wait(_WAIT_SECONDS) == 0
+    assert not psutil.pid_exists(child)
