@@ -55,8 +55,8 @@ class RunningSystem:
     def told(self):
         return json.loads((self.var / "up.json").read_text())
 
-    def wait_until_ready(self):
-        give_up_at = time.monotonic() + _READY_SECONDS
+    def wait_until_ready(self, seconds=_READY_SECONDS):
+        give_up_at = time.monotonic() + seconds
         while not self._has_told():
             assert self.process.poll() is None, self.output
             assert time.monotonic() < give_up_at, self.output

@@ -1,0 +1,237 @@
+"""A whole system under load: clients that ask, vote and import, and know what they wrote.
+
+Every write has a text of its own and is never sent twice: in the end each one that was
+acknowledged must be there, and none more than once.
+"""
+
+import os
+import random
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import requests
+
+from nescio.embedded.places import Places
+from tests.nescio.running import RunningSystem, free_port, give_models
+
+_READY_SECONDS = 900  # on a machine that is busy otherwise
+_ROWS = 3
+_THINK_SECONDS = 0.2
+_TIMEOUT_SECONDS = 90
+_NEVER_SLOWED = {
+    "NESCIO_THROTTLE_ASK": "1000000/minute",
+    "NESCIO_THROTTLE_USER": "1000000/minute",
+}
+_SUBJECTS = ("moons", "rivers", "symphonies", "volcanoes", "penguins", "castles")
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One request: when it began, how long it took, and its status (0: none came)."""
+
+    kind: str
+    began: float
+    seconds: float
+    status: int
+
+    @property
+    def is_error(self) -> bool:
+        """Whether it failed otherwise than by saying when to come again."""
+        return self.status not in {200, 202, 503}
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What all clients did, and the texts whose writing was acknowledged, by kind."""
+
+    exchanges: list[Exchange] = field(default_factory=list)
+    acknowledged: dict[str, list[str]] = field(
+        default_factory=lambda: {"ask": [], "vote": [], "import": []}
+    )
+
+
+@dataclass(slots=True)
+class Client:
+    """One user of the interface; the `ledger` may be shared by several."""
+
+    url: str
+    token: str
+    ledger: Ledger
+    session: requests.Session = field(default_factory=requests.Session)
+
+    def send(self, kind: str, method: str, path: str, **body: Any) -> Any:  # noqa: ANN401  # JSON
+        """Send a request and return its JSON; None where it was not acknowledged."""
+        began, clock, status, said = time.time(), time.perf_counter(), 0, None
+        headers = {"Authorization": f"Token {self.token}"}
+        try:
+            response = self.session.request(
+                method,
+                f"{self.url}/api/v1/{path}",
+                headers=headers,
+                timeout=_TIMEOUT_SECONDS,
+                **body,
+            )
+            status = response.status_code
+            said = response.json() if response.ok else None
+        except requests.RequestException:
+            self.session.close()
+        seconds = time.perf_counter() - clock
+        self.ledger.exchanges.append(Exchange(kind, began, seconds, status))
+        return said
+
+    def ask(self, question: str = "", kind: str = "ask") -> Any:  # noqa: ANN401  # JSON
+        """Ask `question`, or one of its own that nothing answers."""
+        key = uuid.uuid4().hex
+        own = f"How many {random.choice(_SUBJECTS)} were described under {key}?"
+        said = self.send(kind, "POST", "ask", json={"question": question or own})
+        if said and not question:
+            self.ledger.acknowledged["ask"].append(own)
+        return said
+
+    def vote(self, answer_id: str) -> None:
+        """Vote once on an answer that nobody has voted on."""
+        comment = f"vote {uuid.uuid4().hex}"
+        body = {"rating": "down", "reasons": ["other"], "comment": comment}
+        if self.send("vote", "PUT", f"answers/{answer_id}/vote", json=body):
+            self.ledger.acknowledged["vote"].append(comment)
+
+    def load(self, audience: str) -> list[str]:
+        """Import a small file; return its texts, or none if it was not accepted."""
+        name = uuid.uuid4().hex
+        texts = [f"Rule {name} {n}: a card costs {n} euros." for n in range(_ROWS)]
+        content = "\n".join(["text", *texts])
+        said = self.send(
+            "import",
+            "POST",
+            "imports",
+            files={"file": (f"{name}.csv", content)},
+            data={"audience": audience},
+        )
+        if not said:
+            return []
+        self.ledger.acknowledged["import"] += texts
+        return texts
+
+
+@dataclass(slots=True)
+class System:
+    """A running `manage.py up` with a client for probes."""
+
+    running: RunningSystem
+    var: Path
+    audience: str = ""
+
+    @property
+    def token(self) -> str:
+        return str(self.running.told["token"])
+
+    def client(self, ledger: Ledger | None = None) -> Client:
+        return Client(self.running.url, self.token, ledger or Ledger())
+
+    def rows(self, statement: str) -> list[tuple[Any, ...]]:
+        """Return what the database says, past its row-level security."""
+        sockets = str(Places(self.var).postgres_socket_directory)
+        with psycopg.connect(host=sockets, user="nescio", dbname="nescio") as database:
+            return database.execute(statement).fetchall()
+
+
+@contextmanager
+def system(var: Path, models: Path) -> Iterator[System]:
+    """Run `manage.py up` on `var` with the prepared `models` until the block ends."""
+    os.environ.update(_NEVER_SLOWED)
+    if models.stat().st_dev == var.parent.stat().st_dev:
+        give_models(models, var)
+    else:
+        var.mkdir(parents=True)
+        (var / "models").symlink_to(models)
+    started = System(RunningSystem(var, free_port()), var)
+    try:
+        started.running.wait_until_ready(_READY_SECONDS)
+        found = started.client().send("audiences", "GET", "audiences")
+        started.audience = next(
+            row["slug"] for row in found["results"] if row.get("everyone", True)
+        )
+        yield started
+    finally:
+        started.running.stop()
+
+
+@contextmanager
+def load(
+    of: System, ledger: Ledger, clients: int, questions: Sequence[str] = ()
+) -> Iterator[None]:
+    """Let `clients` ask, vote and import until the block ends.
+
+    One question in five is one of `questions`, if there are any.
+    """
+    end = threading.Event()
+
+    def work(number: int) -> None:
+        chance = random.Random(number)
+        client = of.client(ledger)
+        while not end.wait(_THINK_SECONDS * chance.random()):
+            if questions and chance.random() < 0.2:
+                client.ask(chance.choice(questions), kind="known")
+            elif chance.random() < 0.02:
+                client.load(of.audience)
+            elif (said := client.ask()) and chance.random() < 0.5:
+                client.vote(said["id"])
+
+    threads = [threading.Thread(target=work, args=(each,)) for each in range(clients)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        end.set()
+        for thread in threads:
+            thread.join()
+
+
+_WRITTEN = {
+    "ask": "SELECT question FROM qa_answer",
+    "vote": "SELECT comment FROM qa_vote",
+    "import": "SELECT text FROM kb_entry",
+}
+_AT_WORK = "SELECT 1 FROM jobs_job WHERE kind LIKE '%import%' AND state IN ('queued', 'running')"  # fmt: skip
+
+
+def compare(of: System, ledger: Ledger) -> tuple[Counter[str], Counter[str]]:
+    """Return how many acknowledged writes are lost, and how many are there twice."""
+    wait_until(lambda: not of.rows(_AT_WORK), 600)
+    lost, doubled = Counter[str](), Counter[str]()
+    for kind, statement in _WRITTEN.items():
+        there = Counter(text for (text,) in of.rows(statement))
+        ours = ledger.acknowledged[kind]
+        lost[kind] = sum(not there[text] for text in ours)
+        own = (text for text in there if "Rule " in text or kind != "import")
+        doubled[kind] = sum(there[text] > 1 for text in own if _is_ours(text))
+    return lost, doubled
+
+
+def _is_ours(text: str) -> bool:
+    """Tell whether the text has a key of ours: 32 hex digits."""
+    words = (word.strip("?:.") for word in text.split())
+    return any(len(word) == 32 and word.isalnum() for word in words)
+
+
+def wait_until(is_so: Callable[[], object], seconds: float) -> float:
+    """Return how long it took until `is_so`; infinity where it never was."""
+    began = time.monotonic()
+    while (waited := time.monotonic() - began) < seconds:
+        if is_so():
+            return waited
+        time.sleep(0.05)
+    return float("inf")
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    return sorted(values)[int(share * (len(values) - 1))] if values else float("nan")

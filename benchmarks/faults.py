@@ -1,0 +1,307 @@
+"""Kill every part, fill the disk, send slowly, while clients ask, vote and import.
+
+    python -m benchmarks.faults [--kills 200] [--seed 1]
+
+Brings up a system of its own with `manage.py up`, and eight clients. Each of the web
+server, the process that forks it, worker, scheduler, one of the database's server processes
+and the postmaster is killed with SIGKILL, in random order, again and again; then 128
+connections send a body slowly; then the disk is full. It prints for each how long it took
+until the system served again (the worker: until a new import is done; the scheduler: until
+it runs), and in the end how many acknowledged writes are lost and how many are there twice.
+The exit status is 1 where one is, or where a time is over 15 s.
+
+The disk is a small one of its own, which root alone can mount; without it that part is
+left out and said to be.
+"""
+
+import argparse
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+from benchmarks.clients import (
+    Client,
+    Ledger,
+    System,
+    compare,
+    load,
+    quantile,
+    system,
+    wait_until,
+)
+
+LIMIT_SECONDS = 15.0
+_GIVE_UP_SECONDS = 180.0
+_CLIENTS = 8
+_SLOW = 64
+_SLOW_SECONDS = 15.0
+_MEBIBYTE = 1024**2
+_MOUNTED = "NESCIO_FAULTS_DISK"
+
+
+def main() -> int:
+    """Run on a disk of its own where that is possible; return the exit status."""
+    options = _options()
+    if os.geteuid() == 0 and _MOUNTED not in os.environ and shutil.which("unshare"):
+        # A mount name space of its own: the disk is gone with the last process.
+        script = f'mount -t tmpfs -o size={options.disk}m none $0 && exec "$@"'
+        with tempfile.TemporaryDirectory(prefix="nescio-faults-") as place:
+            command = [sys.executable, "-m", "benchmarks.faults", *sys.argv[1:]]
+            done = subprocess.run(
+                ["unshare", "--mount", "sh", "-c", script, place, *command],
+                env={**os.environ, _MOUNTED: place},
+                check=False,
+            )
+        return done.returncode
+    with tempfile.TemporaryDirectory(prefix="nescio-faults-") as place:
+        return _run(options, Path(os.environ.get(_MOUNTED, place)))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--disk", type=int, default=2_048, help="MiB")
+    return parser.parse_args()
+
+
+def _run(options: argparse.Namespace, place: Path) -> int:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "nescio.settings")
+    from django.conf import settings
+
+    from probes import bundled
+
+    bundled.prepare(settings.PLACES.models)
+    place.chmod(0o755)
+    ledger = Ledger()
+    with system(place / "var", settings.PLACES.models) as running:
+        with load(running, ledger, _CLIENTS):
+            times = _kill_all(running, options)
+            _report_times(times)
+            slow_is_good = _send_slowly(running)
+            full_is_good = _fill(running, place)
+        lost, doubled = compare(running, ledger)
+    written = {kind: len(texts) for kind, texts in ledger.acknowledged.items()}
+    print(f"\nacknowledged writes: {written}")
+    print(f"lost: {lost.total()} {dict(lost)}; there twice: {doubled.total()} {dict(doubled)}")  # fmt: skip
+    longest = max((each for some in times.values() for each in some), default=0.0)
+    is_good = not lost.total() and not doubled.total() and longest <= LIMIT_SECONDS
+    return 0 if is_good and slow_is_good and full_is_good else 1
+
+
+# --- SIGKILL ---------------------------------------------------------------------------
+
+
+class Targets:
+    """The processes of a running system, as they are now."""
+
+    def __init__(self, running: System, chance: random.Random) -> None:
+        self._running = running
+        self._chance = chance
+
+    def _child(self, *words: str) -> psutil.Process | None:
+        head = psutil.Process(self._running.running.process.pid)
+        for process in head.children():
+            try:
+                command = process.cmdline()
+            except psutil.NoSuchProcess:
+                continue
+            if all(word in command for word in words):
+                return process
+        return None
+
+    def web_parent(self) -> psutil.Process | None:
+        return self._child("nescio.web_server")
+
+    def web_child(self) -> psutil.Process | None:
+        parent = self.web_parent()
+        return next(iter(parent.children()), None) if parent else None
+
+    def worker(self) -> psutil.Process | None:
+        return self._child("celery", "worker")
+
+    def scheduler(self) -> psutil.Process | None:
+        return self._child("celery", "beat")
+
+    def postmaster(self) -> psutil.Process | None:
+        from nescio.embedded import postgres
+        from nescio.embedded.places import Places
+
+        found = postgres.running(Places(self._running.var))
+        return psutil.Process(found.pid) if found else None
+
+    def backend(self) -> psutil.Process | None:
+        head = self.postmaster()
+        clients = [
+            each
+            for each in (head.children() if head else [])
+            if any("nescio nescio" in word for word in each.cmdline())
+        ]
+        return self._chance.choice(clients) if clients else None
+
+
+def _kill_all(running: System, options: argparse.Namespace) -> dict[str, list[float]]:
+    chance = random.Random(options.seed)
+    targets = Targets(running, chance)
+    finds: dict[str, Callable[[], psutil.Process | None]] = {
+        "web child": targets.web_child,
+        "web server": targets.web_parent,
+        "worker": targets.worker,
+        "scheduler": targets.scheduler,
+        "database backend": targets.backend,
+        "postmaster": targets.postmaster,
+    }
+    times: dict[str, list[float]] = defaultdict(list)
+    kinds: list[str] = []
+    for number in range(1, options.kills + 1):
+        kinds = kinds or chance.sample([*finds], len(finds))
+        kind = kinds.pop()
+        time.sleep(2 * chance.random())
+        victim = _found(finds[kind])
+        began = time.monotonic()
+        victim.send_signal(signal.SIGKILL)
+        if kind == "scheduler":
+            wait_until(lambda: _is_other(targets.scheduler(), victim), _GIVE_UP_SECONDS)  # noqa: B023
+        elif kind == "worker":
+            _until_imported(running)
+        else:
+            _until_answered(running)
+        times[kind].append(time.monotonic() - began)
+        print(f"kill {number:3}: {kind:16} {times[kind][-1]:6.1f} s", flush=True)
+    return times
+
+
+def _found(find: Callable[[], psutil.Process | None]) -> psutil.Process:
+    found: list[psutil.Process] = []
+
+    def look() -> bool:
+        try:
+            process = find()
+        except psutil.NoSuchProcess:
+            return False
+        found.extend([process] if process else [])
+        return bool(found)
+
+    if wait_until(look, _GIVE_UP_SECONDS) == float("inf"):
+        raise RuntimeError("A process that should run was not started again.")
+    return found[-1]
+
+
+def _is_other(process: psutil.Process | None, than: psutil.Process) -> bool:
+    return process is not None and process != than
+
+
+def _until_answered(running: System) -> float:
+    probe = running.client()
+    return wait_until(probe.ask, _GIVE_UP_SECONDS)
+
+
+def _until_imported(running: System) -> None:
+    client, texts = running.client(), list[str]()
+    while not texts:
+        texts = client.load(running.audience)
+    wait_until(
+        lambda: running.rows(f"SELECT 1 FROM kb_entry WHERE text = '{texts[-1]}'"),
+        _GIVE_UP_SECONDS,
+    )
+
+
+def _report_times(times: dict[str, list[float]]) -> None:
+    print(f"\n{'SIGKILL of':18}{'times':>6}{'p50, s':>9}{'max, s':>9}   limit")
+    for kind, seconds in times.items():
+        print(
+            f"{kind:18}{len(seconds):>6}{quantile(seconds, 0.5):>9.1f}"
+            f"{max(seconds):>9.1f}   {LIMIT_SECONDS:.0f} "
+            f"{'ok' if max(seconds) <= LIMIT_SECONDS else 'OVER'}",
+            flush=True,
+        )
+
+
+# --- Slow clients and a full disk ------------------------------------------------------
+
+
+def _send_slowly(running: System) -> bool:
+    """Let connections, half of them signed in, send a body slowly while others ask."""
+    host, _, port = running.running.url.removeprefix("http://").partition(":")
+    head = "POST /api/v1/ask HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n"
+    signed = f"Authorization: Token {running.token}\r\n"
+    probe, ledger = Client(running.running.url, running.token, Ledger()), Ledger()
+    probe.ledger = ledger
+    opened = []
+    for number in range(2 * _SLOW):
+        opened.append(socket.create_connection((host, int(port)), timeout=5))
+        opened[-1].sendall(f"{head}{signed if number % 2 else ''}\r\n".encode())
+    end = time.monotonic() + _SLOW_SECONDS
+    health = []
+    while time.monotonic() < end:
+        for each in opened:
+            try:
+                each.sendall(b"x")
+            except OSError:  # the server has ended it
+                continue
+        probe.ask()
+        began = time.monotonic()
+        health.append((running.running.request("GET", "/healthz")[0], began))
+    for each in opened:
+        each.close()
+    failed = sum(each.status != 200 for each in ledger.exchanges)
+    slowest = max(each.seconds for each in ledger.exchanges)
+    unwell = sum(status != 200 for status, _ in health)
+    print(
+        f"\n{2 * _SLOW} slow connections: {len(ledger.exchanges)} questions, {failed} "
+        f"failed, the slowest {slowest:.1f} s; {len(health)} health checks, {unwell} failed"
+    )
+    return not failed and not unwell
+
+
+def _fill(running: System, place: Path) -> bool:
+    """Fill the disk, look what is said, make room, and look again."""
+    if _MOUNTED not in os.environ:
+        print("full disk: left out; only root can mount a small one")
+        return True
+    filler = place / "filler"
+    reserve_is_good = _answers_when_full(running, filler, leave=200)
+    all_is_good = _answers_when_full(running, filler, leave=0)
+    filler.unlink()
+    seconds = _until_answered(running)
+    print(f"with room again it answered after {seconds:.1f} s")
+    return reserve_is_good and all_is_good and seconds <= LIMIT_SECONDS
+
+
+def _answers_when_full(running: System, filler: Path, *, leave: int) -> bool:
+    with filler.open("ab") as stream:
+        while (free := shutil.disk_usage(filler).free // _MEBIBYTE) > leave:
+            try:
+                stream.write(bytes(min(16, free - leave) * _MEBIBYTE))
+                stream.flush()
+            except OSError:
+                break
+    client = running.client()
+    client.ask()
+    client.load(running.audience)
+    client.send(
+        "entry",
+        "POST",
+        "entries",
+        json={"text": "It costs 12 euros.", "audience": running.audience},
+    )
+    health = running.running.request("GET", "/healthz")
+    said = {each.kind: each.status for each in client.ledger.exchanges}
+    detail = health[1]["checks"]["disk"]["detail"]
+    print(f"disk with {free} MiB left: {said}, health {health[0]}: {detail}")
+    return set(said.values()) == {503} and health[0] == 503
+
+
+if __name__ == "__main__":
+    sys.exit(main())
