@@ -66,6 +66,7 @@ class Client:
     token: str
     ledger: Ledger
     session: requests.Session = field(default_factory=requests.Session)
+    retry_after: float = 0.0
 
     def send(self, kind: str, method: str, path: str, **body: Any) -> Any:  # noqa: ANN401  # JSON
         """Send a request and return its JSON; None where it was not acknowledged."""
@@ -81,6 +82,7 @@ class Client:
             )
             status = response.status_code
             said = response.json() if response.ok else None
+            self.retry_after = float(response.headers.get("Retry-After", 0))
         except requests.RequestException:
             self.session.close()
         seconds = time.perf_counter() - clock
@@ -144,9 +146,9 @@ class System:
 
 
 @contextmanager
-def system(var: Path, models: Path) -> Iterator[System]:
+def system(var: Path, models: Path, **variables: str) -> Iterator[System]:
     """Run `manage.py up` on `var` with the prepared `models` until the block ends."""
-    os.environ.update(_NEVER_SLOWED)
+    os.environ.update(_NEVER_SLOWED, **variables)
     if models.stat().st_dev == var.parent.stat().st_dev:
         give_models(models, var)
     else:

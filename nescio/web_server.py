@@ -10,6 +10,7 @@ request, a bound on them, and a drain at the end.
 """
 
 import argparse
+import ctypes
 import errno
 import importlib
 import logging
@@ -243,6 +244,7 @@ def make_server(
 # meanwhile waits in the kernel instead of being refused. Imports take most of a start.
 
 _AGAIN_SECONDS = 1.0
+_PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 
 
 def _import_all() -> None:
@@ -257,7 +259,7 @@ def _import_all() -> None:
 
 
 def keep_serving(serve: Callable[[], None]) -> int:
-    """Run `serve` in a child, again whenever a signal has killed it; return its status.
+    """Run `serve` in a child of this process (on Linux), again whenever a signal has killed it; return its status.
 
     One that ends by itself, as with settings that are wrong, is not started again.
     """
@@ -276,6 +278,8 @@ def keep_serving(serve: Callable[[], None]) -> int:
         if not child:
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, signal.SIG_DFL)
+            # Without its parent it would hold the port against the next one.
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
             serve()
             return 0
         if end.is_set():

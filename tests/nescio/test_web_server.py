@@ -269,14 +269,18 @@ sys.exit(keep_serving(serve))
 """
 
 
-def test_a_server_that_is_killed_is_forked_again_until_it_ends_by_itself():
-    with subprocess.Popen(
+def kept():
+    return subprocess.Popen(
         [sys.executable, "-c", _KEPT],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         cwd=settings.BASE_DIR,
-    ) as parent:
+    )
+
+
+def test_a_server_that_is_killed_is_forked_again_until_it_ends_by_itself():
+    with kept() as parent:
         first = int(parent.stdout.readline())
         os.kill(first, signal.SIGKILL)
         second = int(parent.stdout.readline())
@@ -288,15 +292,17 @@ def test_a_server_that_is_killed_is_forked_again_until_it_ends_by_itself():
 
 
 def test_the_end_is_passed_on_to_the_server_that_is_forked():
-    with subprocess.Popen(
-        [sys.executable, "-c", _KEPT],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=settings.BASE_DIR,
-    ) as parent:
+    with kept() as parent:
         child = int(parent.stdout.readline())
         parent.terminate()
 
         assert parent.wait(_WAIT_SECONDS) == 0
     assert not psutil.pid_exists(child)
+
+
+def test_the_server_that_is_forked_ends_with_its_parent():
+    with kept() as parent:
+        child = psutil.Process(int(parent.stdout.readline()))
+        parent.kill()
+
+        child.wait(_WAIT_SECONDS)
