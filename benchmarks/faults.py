@@ -129,7 +129,7 @@ class Targets:
         return next(iter(parent.children()), None) if parent else None
 
     def worker(self) -> psutil.Process | None:
-        return self._child("celery", "worker")
+        return self._child("celery", "worker", "imports")
 
     def scheduler(self) -> psutil.Process | None:
         return self._child("celery", "beat")
