@@ -89,6 +89,11 @@ def vote(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
         return HttpResponse(
             f"vote is “{thumb[:20]}”: send up, down or none", status=400
         )
+    entry = request.POST.get("answering_entry", "")
+    if entry and not (entry.isascii() and entry.isdigit() and len(entry) < 19):
+        return HttpResponse(
+            f"answering_entry is “{entry[:20]}”: send an id", status=400
+        )
     error = ""
     try:
         set_vote(
@@ -98,6 +103,7 @@ def vote(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
             reasons=request.POST.getlist("reasons"),
             comment=request.POST.get("comment", ""),
             expected_answer=request.POST.get("expected_answer", ""),
+            answering_entry_id=int(entry) if entry else None,
         )
     except NescioError as refused:
         error = str(refused)

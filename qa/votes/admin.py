@@ -72,8 +72,8 @@ class VoteAdmin(AnswerColumns, ReadOnlyAdmin):
             None,
             {
                 "fields": [
-                    "thumb", "reasons_said", "says", "expects", "user", "created_at",
-                    "updated_at", "state",
+                    "thumb", "reasons_said", "answers_it", "says", "expects", "user",
+                    "created_at", "updated_at", "state",
                 ]
             },
         ),
@@ -151,6 +151,11 @@ class VoteAdmin(AnswerColumns, ReadOnlyAdmin):
             return "open", "open"
         by = f" by {vote.handled_by.get_username()}" if vote.handled_by else ""
         return "handled", f"dealt with{by}"
+
+    @admin.display(description="answered by")
+    def answers_it(self, vote: Vote) -> SafeString | str:
+        entry = vote.shown_answering_entry
+        return link_to_entry(entry, f"entry {entry}") if entry else "-"
 
 
 @admin.register(ConfidenceMove)

@@ -61,6 +61,16 @@ class VoteSerializer(StrictSerializer):
         help_text="Of a thumb down: what should have been said.",
     )
 
+    answering_entry = serializers.IntegerField(
+        source="answering_entry_id",
+        min_value=1,
+        max_value=2**63 - 1,
+        default=None,
+        allow_null=True,
+        help_text="Of a thumb down on a refusal: the id of the entry among its near "
+        "misses that answers the question.",
+    )
+
 
 class VotedAnswerSerializer(serializers.Serializer[Answer]):
     """What was voted on."""
@@ -89,6 +99,9 @@ class VoteSummarySerializer(serializers.Serializer[Vote]):
     comment = serializers.CharField(source="shown_comment", read_only=True)
     expected_answer = serializers.CharField(
         source="shown_expected_answer", read_only=True
+    )
+    answering_entry = serializers.IntegerField(
+        source="shown_answering_entry", allow_null=True, read_only=True
     )
     withheld = serializers.BooleanField(
         source="is_withheld",

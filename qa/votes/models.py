@@ -4,9 +4,11 @@ from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, Subquery
+from django.utils import timezone
 
 from accounts.models import optional_user
+from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry
 from qa.answers.models import Answer, withholds
 
@@ -16,14 +18,27 @@ class VoteQuerySet(models.QuerySet["Vote"]):
         """Votes on answers that `user` may look up, with `is_withheld` as theirs is.
 
         Where it is set, neither the answer nor what was said of it may be shown.
+        `shown_answering_entry` is the id of the entry named, if `user` may see it.
         """
         answers = Answer.objects.visible_to(user).filter(pk=OuterRef("answer_id"))
         withheld = withholds(user, "answer_id")
-        return self.filter(Exists(answers)).annotate(is_withheld=withheld)
+        named = Entry.objects.visible_to(user).filter(pk=OuterRef("answering_entry"))
+        return self.filter(Exists(answers)).annotate(
+            is_withheld=withheld, shown_answering_entry=Subquery(named.values("pk"))
+        )
 
     def open(self) -> Self:
         """Votes that nobody has dealt with yet."""
         return self.filter(handled_at__isnull=True)
+
+    def naming_an_entry(self, knowledge_base: KnowledgeBase) -> Self:
+        """Votes that say which of its verified entries answers what was refused."""
+        entries = Entry.objects.filter(state=Entry.State.VERIFIED)
+        named = self.filter(
+            answering_entry__in=entries.current(timezone.now()),
+            answer__knowledge_base=knowledge_base,
+        )
+        return named.select_related("answer", "answering_entry")
 
 
 class Vote(models.Model):
@@ -60,6 +75,14 @@ class Vote(models.Model):
         max_length=4000,
         help_text="The expected answer; only with a thumbs down.",
     )
+    answering_entry = models.ForeignKey(
+        Entry,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="Of the entries beside a refusal, the one that answers the question.",
+    )
     handled_at = models.DateTimeField(
         null=True, blank=True, help_text="When it was marked as handled."
     )
@@ -69,7 +92,9 @@ class Vote(models.Model):
 
     objects = VoteQuerySet.as_manager()
 
-    is_withheld: bool  # from `visible_to`, without which nothing is shown
+    # From `visible_to`, without which nothing is shown.
+    is_withheld: bool
+    shown_answering_entry: int | None
 
     class Meta:
         ordering = ["-updated_at", "-pk"]

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from accounts.roles import Role, has_role
 from kb.text import cleaning as spreadsheet_cells
-from qa.answers.models import Answer
+from qa.answers.models import Answer, AnswerEvidence
 from qa.answers.submitted_text import checked_text
 from qa.exceptions import AnswerNotFoundError, AnswerPendingError, InvalidVoteError
 from qa.votes.models import Vote, reasons_against
@@ -30,15 +30,19 @@ def vote(
     reasons: Sequence[str] = (),
     comment: str = "",
     expected_answer: str = "",
+    answering_entry_id: int | None = None,
 ) -> Vote | None:
     """Set, change or (with None) take back `user`'s thumb on an answer.
 
     The asker may vote, and so may reviewers. A vote that is changed is open again.
 
+    Args:
+        answering_entry_id: Id of the entry beside a refusal that answers the question.
+
     Raises:
         AnswerNotFoundError: There is no such answer, or it is not theirs to see.
         AnswerPendingError: It is not decided yet.
-        InvalidVoteError: A text or a reason does not fit.
+        InvalidVoteError: A text, a reason or an entry does not fit.
     """
     answer = Answer.objects.filter(pk=answer_id).first()
     if answer is None or not (answer.asker_id == user.pk or has_role(user, Role.SME)):
@@ -50,9 +54,13 @@ def vote(
     if is_up is None:
         Vote.objects.filter(answer=answer, user=user).delete()
         return None
+    if answering_entry_id is not None:
+        _check_answering(answer, answering_entry_id, user, is_up=is_up)
+        reasons = [*reasons, Vote.Reason.ENTRY_EXISTS]
     said = {
         "is_up": is_up,
         "reasons": _reasons(answer, is_up=is_up, given=reasons),
+        "answering_entry_id": answering_entry_id,
         "comment": checked_text("comment", comment, COMMENT_LIMIT, InvalidVoteError),
         "expected_answer": checked_text(
             "expected answer", expected_answer, EXPECTED_LIMIT, InvalidVoteError
@@ -87,6 +95,21 @@ def reopen_votes(votes: QuerySet[Vote]) -> int:
     )
 
 
+def _check_answering(answer: Answer, entry: int, user: User, *, is_up: bool) -> None:
+    """Refuse an entry that was not shown to the user beside a refusal."""
+    if is_up or answer.outcome != Answer.Outcome.REFUSED:
+        raise InvalidVoteError(
+            "An entry that answers goes with a thumb down on a refusal; leave it out."
+        )
+    shown = AnswerEvidence.objects.seen_by(user).filter(answer=answer)
+    known = [piece.entry_id for piece in shown if not piece.is_withheld]
+    if entry not in known:
+        said = ", ".join(map(str, known)) or "none"
+        raise InvalidVoteError(
+            f"Entry {entry} was not shown beside this refusal; shown: {said}."
+        )
+
+
 def _reasons(answer: Answer, *, is_up: bool, given: Sequence[str]) -> list[str]:
     """Return the reasons, each once, in their own order."""
     known = () if is_up else reasons_against(answer)
@@ -101,7 +124,7 @@ def _reasons(answer: Answer, *, is_up: bool, given: Sequence[str]) -> list[str]:
 
 # Votes as a table for a spreadsheet.
 COLUMNS = (
-    "vote", "reasons", "comment", "expected_answer", "voter", "voted_at", "handled_at",
+    "vote", "reasons", "comment", "expected_answer", "answering_entry", "voter", "voted_at", "handled_at",
     "handled_by", "answer", "question", "outcome", "gate", "reason", "text", "asked_at",
 )  # fmt: skip
 _AT_ONCE = 500
@@ -140,6 +163,7 @@ def _cells(vote: Vote) -> tuple[str, ...]:
         " ".join(vote.reasons),
         says,
         should,
+        str(vote.shown_answering_entry or ""),
         vote.user.get_username(),
         vote.updated_at.isoformat(),
         vote.handled_at.isoformat() if vote.handled_at else "",

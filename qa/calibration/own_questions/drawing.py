@@ -17,6 +17,7 @@ from django.utils import timezone
 from kb.documents.models import KnowledgeBase
 from kb.enrichment.forms import QUESTION_LIMIT, Form, Slot, Writer
 from kb.entries.models import Entry
+from qa.votes.models import Vote
 
 from .rewording import frequencies_in, key_words, mistype, telling_words
 
@@ -65,27 +66,39 @@ def draw_questions(
 ) -> tuple[OwnQuestion, ...]:
     """Return at most `LIMIT` questions, the foreign ones last.
 
-    Of a question-and-answer entry its question, the key words of it, and it mistyped; of
+    Up to half are refused questions whose answer a voter pointed out. Of a
+    question-and-answer entry its question, the key words of it, and it mistyped; of
     a fact what `writer` asks, or a few of its rarest words.
     """
     foreign = tuple(_foreign(knowledge_base.language))
     room = LIMIT - len(foreign)
     entries = _entries(knowledge_base, seed, limit=room)
     frequencies = frequencies_in(entry.text for entry in entries)
+    asked = _named(knowledge_base)
     facts = [entry for entry in entries if not entry.question]
     written = _written(writer, facts, seed) if writer else {}
-    found: list[OwnQuestion] = []
+    found = [*asked][: room // 2]
     for entry in entries:
         if entry.question:
             texts = _reworded(entry, seed)
         else:
             texts = [written.get(entry.pk) or telling_words(entry.text, frequencies)]
-        group = f"document {entry.document_id}" if entry.document_id else f"{entry.pk}"
         unique = dict.fromkeys(text for text in texts if text)
-        found += [OwnQuestion(text, entry, group) for text in unique]
+        found += [OwnQuestion(text, entry, _group(entry)) for text in unique]
         if len(found) >= room:
             break
     return (*found[:room], *foreign)
+
+
+def _named(knowledge_base: KnowledgeBase) -> list[OwnQuestion]:
+    """Return refused questions whose answering entry a voter named, newest first."""
+    votes = Vote.objects.naming_an_entry(knowledge_base)[:LIMIT]
+    named = {v.answer.question: v.answering_entry for v in votes if v.answering_entry}
+    return [OwnQuestion(text, entry, _group(entry)) for text, entry in named.items()]
+
+
+def _group(entry: Entry) -> str:
+    return f"document {entry.document_id}" if entry.document_id else f"{entry.pk}"
 
 
 def _entries(knowledge_base: KnowledgeBase, seed: int, *, limit: int) -> list[Entry]:

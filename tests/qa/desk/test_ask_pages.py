@@ -253,6 +253,24 @@ def test_vote_is_set_changed_and_taken_back(page, user):
     assert not Vote.objects.exists()
 
 
+def test_one_click_says_which_entry_answers_a_refused_question(page, user):
+    near = make_entry()
+    answer = make_answer(user, near_misses=(near,), distance=0.9)
+    path, shown = (
+        reverse("answer-vote", args=[answer.pk]),
+        reverse("answer", args=[answer.pk]),
+    )
+    assert "This answers it" in page.get(shown).content.decode()
+
+    page.post(path, {"vote": "down", "answering_entry": str(near.pk)})
+    assert Vote.objects.get().answering_entry == near
+    assert "You said that this answers it" in page.get(shown).content.decode()
+
+    page.post(path, {"vote": "down"})
+    assert Vote.objects.get().answering_entry is None
+    assert page.post(path, {"vote": "down", "answering_entry": "x"}).status_code == 400
+
+
 def test_vote_by_a_plain_form_comes_back_to_the_answer(page, user):
     answer = make_answer(user)
 
@@ -303,7 +321,7 @@ def test_refusal_shows_related_entries_apart_and_no_citation(page, user):
 
     body = page.get(reverse("answer", args=[answer.pk])).content.decode()
 
-    assert "Related, but not enough" in body
+    assert "Related entries" in body
     assert 'class="citation"' not in body
     assert 'id="near-1"' in body
 
@@ -322,7 +340,7 @@ def test_rejected_draft_is_nowhere_on_the_page(page, user):
     body = page.get(reverse("answer", args=[answer.pk])).content.decode()
 
     assert "REJECTED-DRAFT" not in body
-    assert "Related, but not enough" in body
+    assert "Related entries" in body
 
 
 def test_stale_limits_are_said(page, user):

@@ -60,6 +60,7 @@ def test_a_vote_is_read_with_what_it_is_on(voted, asker):
         "reasons": ["should_be_known"],
         "comment": "",
         "expected_answer": "Anna.",
+        "answering_entry": None,
         "withheld": False,
         "voter": asker.username,
         "answer": {

@@ -130,3 +130,42 @@ def test_a_comment_that_is_no_text_is_refused(answer, asker, comment):
         vote(answer.pk, user=asker, is_up=True, comment=comment)
 
     assert not Vote.objects.exists()
+
+
+def test_a_thumb_down_names_the_entry_beside_a_refusal_that_answers(asker):
+    near = make_entry()
+    refused = make_answer(asker, near_misses=(near,), distance=0.9)
+
+    kept = vote(refused.pk, user=asker, is_up=False, answering_entry_id=near.pk)
+
+    assert kept is not None
+    assert (kept.answering_entry_id, kept.reasons) == (near.pk, ["entry_exists"])
+    assert Vote.objects.visible_to(asker).get().shown_answering_entry == near.pk
+    assert list(Vote.objects.naming_an_entry(near.knowledge_base)) == [kept]
+
+
+def test_only_an_entry_that_was_shown_beside_a_refusal_can_be_named(asker):
+    hidden = make_entry(audience=make_audience("staff", groups=["staff"]))
+    near, other = make_entry("It is free."), make_entry("It is blue.")
+    refused = make_answer(asker, near_misses=(near, hidden), distance=0.9)
+    reviewer = make_user(Role.SME)
+    for user, entry, is_up in (
+        (reviewer, hidden, False),
+        (asker, other, False),
+        (asker, near, True),
+    ):
+        with pytest.raises(InvalidVoteError):
+            vote(refused.pk, user=user, is_up=is_up, answering_entry_id=entry.pk)
+    assert not Vote.objects.exists()
+
+
+def test_an_entry_that_the_reader_may_not_see_is_not_named_to_them(asker):
+    near = make_entry()
+    refused = make_answer(asker, near_misses=(near,), distance=0.9)
+    vote(refused.pk, user=asker, is_up=False, answering_entry_id=near.pk)
+    type(near).objects.filter(pk=near.pk).update(
+        audience=make_audience("staff", groups=["staff"])
+    )
+
+    reviewer = make_user(Role.SME)
+    assert Vote.objects.visible_to(reviewer).get().shown_answering_entry is None

@@ -10,7 +10,15 @@ from django.utils import timezone
 from kb.conflicts.duplicates import duplicates_among
 from kb.enrichment.forms import Completion
 from qa.calibration.own_questions.drawing import LIMIT, OwnQuestion, draw_questions
-from tests.factories import make_document, make_entries, make_entry, make_knowledge_base
+from qa.votes.services import vote
+from tests.factories import (
+    make_document,
+    make_entries,
+    make_entry,
+    make_knowledge_base,
+    make_user,
+)
+from tests.qa.answer_rows import make_answer
 
 pytestmark = pytest.mark.django_db
 
@@ -66,6 +74,19 @@ def test_only_what_may_answer_is_asked_for():
     assert own(found) == []
     assert len(found) == 60
     assert len({each.group for each in found}) == 12
+
+
+def test_a_refused_question_whose_entry_a_voter_named_is_asked_as_it_was():
+    entry, asker = make_entry("Call the hotline.", question=ASKED), make_user()
+    refused = make_answer(
+        asker, question="somebody nicked my card!!", near_misses=(entry,), distance=0.9
+    )
+    vote(refused.pk, user=asker, is_up=False, answering_entry_id=entry.pk)
+
+    found = own(draw_questions(entry.knowledge_base, seed=0))
+
+    assert (found[0].text, found[0].entry) == ("somebody nicked my card!!", entry)
+    assert len(found) == 4
 
 
 def test_foreign_questions_are_in_its_language():
