@@ -131,7 +131,7 @@ def _throughput(rows: int, rounds: int) -> int:
         for who in ("bare", "import") if number % 2 else ("import", "bare"):
             began = time.perf_counter()
             if who == "bare":
-                embedder.encode(texts)
+                embedder.encode(_embedded(texts, f"rules-{number}"))
                 bare = rows / (time.perf_counter() - began)
             else:
                 _bring(texts, f"rules-{number}.csv", knowledge_base, audience)
@@ -142,7 +142,7 @@ def _throughput(rows: int, rounds: int) -> int:
             f"ratio {imported / bare:.3f}",
             flush=True,
         )
-    written = EntryEmbedding.objects.count()
+    written = EntryEmbedding.objects.filter(part=1).count()
     ratio = statistics.median(ratios)
     is_good = ratio >= LEAST_RATIO and written == rows * rounds
     print(
@@ -150,6 +150,13 @@ def _throughput(rows: int, rounds: int) -> int:
         f"(limit {LEAST_RATIO}): {'good' if is_good else 'WRONG'}"
     )
     return 0 if is_good else 1
+
+
+def _embedded(texts: list[str], title: str) -> list[str]:
+    from kb.embedding.parts import Embedded
+
+    said = [Embedded(title, "", "", text) for text in texts]
+    return [part for each in said for part in each.parts.values()]
 
 
 def _bring(

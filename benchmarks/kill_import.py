@@ -107,7 +107,9 @@ def _report(job: "Job", rows: int, killed: int) -> bool:
     from kb.models import Entry, EntryEmbedding
 
     entries = Counter(Entry.objects.values_list("place", flat=True))
-    embedded = Counter(EntryEmbedding.objects.values_list("entry_id", flat=True))
+    embedded = Counter(
+        EntryEmbedding.objects.filter(part=1).values_list("entry_id", flat=True)
+    )
     is_good = (
         job.state == "succeeded"
         and entries == Counter(f"line {n + 2}" for n in range(rows))

@@ -215,7 +215,9 @@ def _report(job: "Job", model: str, *, killed: int) -> bool:
     row = EmbeddingModel.objects.get(name=model)
     entries = set(Entry.objects.values_list("pk", flat=True))
     embedded = list(
-        EntryEmbedding.objects.filter(model=row).values_list("entry_id", flat=True)
+        EntryEmbedding.objects.filter(model=row, part=1).values_list(
+            "entry_id", flat=True
+        )
     )
     is_good = (
         job.state == "succeeded"

@@ -56,8 +56,10 @@ class Evidence:
 
     Attributes:
         distance: Euclidean L2 between the unit-length full-precision vectors of
-            question and entry, in [0, 2]; lower is nearer.
-        vector_rank: 1-based rank by distance; None if it is not among the nearest.
+            question and entry, in [0, 2]; lower is nearer. The least of all vectors of
+            what the entry says.
+        vector_rank: 1-based rank by the least distance of all vectors, that of its place
+            among them; None if it is not among the nearest.
         text_rank: 1-based rank by full text; None if only the vector matched.
         score: Nearness and words, each in standard deviations from the mean of what was
             fused, in a weighted sum; orders within one search, never decides.

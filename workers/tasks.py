@@ -20,6 +20,7 @@ from jobs.services import sweep as notify_overdue
 from kb.archive.exports import prune_exports
 from kb.embedding import vector_index
 from kb.embedding.services import active_model
+from kb.embedding.switch import enqueue_where_stale
 from kb.upkeep import reminders
 from kb.upkeep import services as upkeep
 from qa.answers.asking import fail_abandoned
@@ -94,6 +95,7 @@ def prune() -> None:
 @shared_task(name="workers.keep_vector_index")
 def keep_vector_index() -> None:
     vector_index.build_where_it_pays(active_model())
+    enqueue_where_stale()
 
 
 @shared_task(name="workers.fail_abandoned_questions")

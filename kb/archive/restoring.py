@@ -208,7 +208,7 @@ def _write(
     entry_ids = ids.numbers[ENTRIES.name]
     for start in range(0, len(entry_ids), _EMBEDDED_AT_ONCE):
         chosen = entry_ids[start : start + _EMBEDDED_AT_ONCE]
-        rows = Entry.objects.filter(pk__in=chosen).only("question", "text")
+        rows = Entry.objects.filter(pk__in=chosen).defer("search_vector")
         write_vectors(list(rows), model=model)
         progress("embedding entries", start + len(chosen), len(entry_ids))
 

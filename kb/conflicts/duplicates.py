@@ -16,14 +16,12 @@ from .values import Kind
 # the same.
 _SAME_WORDS: Final = 0.2
 
-# Of an entry with several vectors the nearest counts.
 _DISTANCES = """
-SELECT other.entry_id, min(own.vector <-> other.vector)
+SELECT other.entry_id, own.vector <-> other.vector
 FROM kb_entryembedding own
-JOIN kb_entryembedding other ON other.model_id = own.model_id
-WHERE own.entry_id = %(entry)s AND own.model_id = %(model)s
+JOIN kb_entryembedding other ON other.model_id = own.model_id AND other.part = own.part
+WHERE own.entry_id = %(entry)s AND own.model_id = %(model)s AND own.part = 1
       AND other.entry_id = ANY(%(among)s)
-GROUP BY other.entry_id
 """
 
 

@@ -37,12 +37,12 @@ _STEP_ENTRIES = 50
 _NEIGHBOURS = """
 WITH own AS MATERIALIZED (
     SELECT v.vector FROM kb_entryembedding v
-    WHERE v.entry_id = %(entry)s AND v.model_id = %(model)s
+    WHERE v.entry_id = %(entry)s AND v.model_id = %(model)s AND v.part = 1
 ),
 near AS MATERIALIZED (
     SELECT v.entry_id, v.vector <-> (SELECT vector FROM own) AS distance
     FROM kb_entryembedding v JOIN kb_entry e ON e.id = v.entry_id
-    WHERE v.model_id = %(model)s AND e.knowledge_base_id = %(knowledge_base)s
+    WHERE v.model_id = %(model)s AND v.part = 1 AND e.knowledge_base_id = %(knowledge_base)s
       AND e.state <> 'draft' AND e.state <> 'retired' AND e.id <> %(entry)s
       AND (SELECT vector FROM own) IS NOT NULL
     ORDER BY v.vector::vector({dimensions}) <-> (SELECT vector FROM own)::vector({dimensions})
@@ -52,7 +52,7 @@ SELECT entry_id, distance FROM near WHERE distance <= {farthest}
 UNION
 SELECT v.entry_id, v.vector <-> (SELECT vector FROM own)
 FROM kb_entryembedding v JOIN kb_entry e ON e.id = v.entry_id
-WHERE v.model_id = %(model)s AND v.entry_id = ANY(%(known)s)
+WHERE v.model_id = %(model)s AND v.part = 1 AND v.entry_id = ANY(%(known)s)
   AND e.state <> 'draft' AND e.state <> 'retired'
   AND (SELECT vector FROM own) IS NOT NULL
 """

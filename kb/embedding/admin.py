@@ -26,7 +26,9 @@ class EmbeddingModelAdmin(ReadOnlyAdmin):
         models: QuerySet[EmbeddingModel] = super().get_queryset(request)
         visible = Audience.objects.visible_to(request.user)
         embedded = Count(
-            "embeddings", filter=Q(embeddings__entry__audience__in=visible)
+            "embeddings__entry",
+            filter=Q(embeddings__entry__audience__in=visible),
+            distinct=True,
         )
         return models.annotate(entry_count=embedded).order_by("-created_at")
 

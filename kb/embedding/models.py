@@ -43,7 +43,17 @@ class EmbeddingModel(models.Model):
 
 
 class EntryEmbedding(models.Model):
-    """The vector of one entry under one embedding model: unit length, full precision."""
+    """One of an entry's vectors under one embedding model: unit length, full precision.
+
+    The least distance of what an entry says decides. Its place (title and heading, with
+    all that it says) only puts evidence in order: what stands near a question is not yet
+    what answers it.
+    """
+
+    class Part(models.IntegerChoices):
+        PLACE = 0, "title, heading and all that it says"
+        FIRST = 1, "its question, or else its text"
+        # Behind the first stands its text, piece by piece.
 
     entry = models.ForeignKey(
         Entry, on_delete=models.CASCADE, related_name="embeddings"
@@ -51,23 +61,24 @@ class EntryEmbedding(models.Model):
     model = models.ForeignKey(
         EmbeddingModel, on_delete=models.CASCADE, related_name="embeddings"
     )
+    part = models.PositiveSmallIntegerField(default=Part.FIRST, db_default=Part.FIRST)
     vector = (
         VectorField()
     )  # every model has its own width; see kb/embedding/vector_index.py
     text_sha256 = models.CharField(
         max_length=64,
-        help_text="Digest of the embedded text, to detect a stale vector.",
+        help_text="Digest of all that is embedded of the entry, to detect a stale vector.",
     )
 
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["entry", "model"], name="entry_embedding_unique"
+                fields=["entry", "model", "part"], name="entry_embedding_unique"
             )
         ]
 
     def __str__(self) -> str:
-        return f"embedding of entry {self.entry_id} by model {self.model_id}"
+        return f"part {self.part} of entry {self.entry_id} by model {self.model_id}"
 
 
 class HalfVector(models.Model):

@@ -1,6 +1,5 @@
 """Which model embeds, and what: one is active for questions and entries alike."""
 
-import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,22 +12,11 @@ from django.utils import timezone
 
 from kb.embedding.embedder import EmbedderUnavailableError, get_embedder, load_embedder
 from kb.embedding.models import EmbeddingModel, EntryEmbedding
+from kb.embedding.parts import embedded
 from kb.entries.models import Entry
 from kb.types import QuestionVector
 
 _last_active: dict[Literal["model"], EmbeddingModel] = {}
-
-
-def embedding_text(entry: Entry) -> str:
-    """Return what of an entry is embedded: the question it answers, or what it states.
-
-    `kb.embedding.switch.EMBEDDED_TEXT_SQL` says the same in SQL.
-    """
-    return entry.question or entry.text
-
-
-def text_sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def active_model(*, for_share: bool = False) -> EmbeddingModel:
@@ -117,33 +105,47 @@ class PreparedVectors:
     by_text: Mapping[str, np.ndarray]
 
 
+def prepare_vectors(texts: Sequence[str], model: EmbeddingModel) -> PreparedVectors:
+    distinct = list(dict.fromkeys(texts))
+    made = get_embedder(model).encode(distinct) if distinct else ()
+    return PreparedVectors(model.fingerprint, dict(zip(distinct, made, strict=True)))
+
+
 def write_vectors(
     entries: Sequence[Entry],
     *,
     model: EmbeddingModel,
     prepared: PreparedVectors | None = None,
 ) -> None:
-    """Embed `entries` under `model`.
+    """Embed all parts of `entries` under `model`, and drop parts that are no longer.
 
     What other models made of an older text stays; its digest tells that it is stale.
     """
-    texts = [embedding_text(entry) for entry in entries]
+    said = embedded(entries)
+    texts = [text for each in said for text in each.parts.values()]
     vectors = _get_vectors(texts, model, prepared)
+    rows = [
+        EntryEmbedding(
+            entry=entry,
+            model=model,
+            part=part,
+            vector=vectors[text],
+            text_sha256=each.digest,
+        )
+        for entry, each in zip(entries, said, strict=True)
+        for part, text in each.parts.items()
+    ]
     EntryEmbedding.objects.bulk_create(
-        [
-            EntryEmbedding(
-                entry=entry,
-                model=model,
-                vector=vectors[text],
-                text_sha256=text_sha256(text),
-            )
-            for entry, text in zip(entries, texts, strict=True)
-        ],
+        rows,
         batch_size=500,
         update_conflicts=True,
-        unique_fields=["entry", "model"],
+        unique_fields=["entry", "model", "part"],
         update_fields=["vector", "text_sha256"],
     )
+    kept = [row.pk for row in rows]
+    EntryEmbedding.objects.filter(entry__in=entries, model=model).exclude(
+        pk__in=kept
+    ).delete()
 
 
 def _get_vectors(
@@ -154,8 +156,5 @@ def _get_vectors(
         if prepared is not None and prepared.fingerprint == model.fingerprint
         else {}
     )
-    missing = list(dict.fromkeys(text for text in texts if text not in known))
-    if not missing:
-        return known
-    made = get_embedder(model).encode(missing)
-    return {**known, **dict(zip(missing, made, strict=True))}
+    missing = [text for text in texts if text not in known]
+    return {**known, **prepare_vectors(missing, model).by_text} if missing else known

@@ -7,36 +7,37 @@ writers out: they hold the active model's row for share.
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
-import numpy as np
 from django.db import connection
 from django.db.models import Q
 from django.utils import timezone
 
+from accounts.acting import unrestricted
 from jobs.run import JobRun
+from jobs.services import enqueue
 from kb.embedding import vector_index
-from kb.embedding.embedder import Embedder, get_embedder, load_embedder
+from kb.embedding.embedder import get_embedder, load_embedder
 from kb.embedding.models import EmbeddingModel, EntryEmbedding
-from kb.embedding.services import text_sha256
+from kb.embedding.parts import DIGEST_SQL, PLACE_SQL, embedded
+from kb.embedding.services import (
+    PreparedVectors,
+    active_model,
+    prepare_vectors,
+    write_vectors,
+)
 from kb.entries.models import Entry
 from kb.exceptions import InvalidKnowledgeError
 
 KIND = "kb.embed"
 TIDY_KIND = "kb.tidy_vectors"
-# `kb.embedding.services.embedding_text` in SQL, for an entry `e`.
-EMBEDDED_TEXT_SQL = "CASE WHEN e.question <> '' THEN e.question ELSE e.text END"
-
 _STEP_ENTRIES = 64  # a fifth of a second on one core: what a killed worker does again
 _TIDY_ROWS = 2_000
 
 _BATCH = f"""
-SELECT e.id, {EMBEDDED_TEXT_SQL}
-FROM kb_entry e
-LEFT JOIN kb_entryembedding v ON v.entry_id = e.id AND v.model_id = %(model)s
-WHERE e.id > %(after)s AND (
-    %(everything)s OR v.id IS NULL
-    OR v.text_sha256 <>
-        encode(sha256(convert_to({EMBEDDED_TEXT_SQL}, 'UTF8')), 'hex')
-)
+SELECT e.id FROM kb_entry e {PLACE_SQL}
+WHERE e.id > %(after)s AND (%(everything)s OR NOT EXISTS (
+    SELECT FROM kb_entryembedding v
+    WHERE v.entry_id = e.id AND v.model_id = %(model)s AND v.text_sha256 = {DIGEST_SQL}
+))
 ORDER BY e.id LIMIT %(limit)s
 """  # noqa: S608  # own constants
 
@@ -51,9 +52,6 @@ class _Cursor:
     found: bool = False  # whether this pass found any; the last finds none
 
 
-_Texts = Sequence[tuple[int, str]]  # ids of entries with what is embedded of each
-
-
 def embed_and_switch(run: JobRun) -> dict[str, object]:
     """Embed every entry with the model `name` and let it answer from then on.
 
@@ -64,19 +62,33 @@ def embed_and_switch(run: JobRun) -> dict[str, object]:
     name = run.parameters.get("name")
     if not isinstance(name, str) or not name:
         raise InvalidKnowledgeError("name", f"{name!r} names no embedding model.")
-    embedder, model = _candidate(run, name)
+    model = _candidate(run, name)
     while True:
-        _embed_pending(run, embedder, model)
+        _embed_pending(run, model)
         vector_index.build_where_it_pays(model)
-        switched = _switch(run, embedder, model)
+        switched = _switch(run, model)
         if switched is not None:
             break
     return {
         "model": model.name,
         "fingerprint": model.fingerprint,
-        "entries": EntryEmbedding.objects.filter(model=model).count(),
+        "entries": model.embeddings.values("entry").distinct().count(),
         "switched": switched,
     }
+
+
+def enqueue_where_stale() -> None:
+    """Embed anew, in the background, entries whose title, heading or parts have changed.
+
+    What an edit of the entry itself changes was embedded with it.
+    """
+    model = active_model()
+    with unrestricted("outdated vectors"):
+        if not _pending(model, after=0, everything=False):
+            return
+    get_embedder(model)  # by its name others may be found now, to which nobody switched
+    key = f"{KIND}:{model.fingerprint}"
+    enqueue(KIND, {"name": model.name}, idempotency_key=key)
 
 
 def tidy_vectors(run: JobRun) -> dict[str, object]:
@@ -104,10 +116,9 @@ def tidy_vectors(run: JobRun) -> dict[str, object]:
     return {"deleted": deleted}
 
 
-def _candidate(run: JobRun, name: str) -> tuple[Embedder, EmbeddingModel]:
+def _candidate(run: JobRun, name: str) -> EmbeddingModel:
     if "model" in run.cursor:
-        model = EmbeddingModel.objects.get(pk=_cursor(run).model)
-        return get_embedder(model), model
+        return EmbeddingModel.objects.get(pk=_cursor(run).model)
     embedder = load_embedder(name, reload=True)
     with run.step() as step:
         model, is_new = EmbeddingModel.objects.select_for_update(
@@ -127,32 +138,33 @@ def _candidate(run: JobRun, name: str) -> tuple[Embedder, EmbeddingModel]:
             total=Entry.objects.count() if again else _count_pending(model),
             cursor=asdict(_Cursor(model.pk, everything=again)),
         )
-    return embedder, model
+    return model
 
 
-def _embed_pending(run: JobRun, embedder: Embedder, model: EmbeddingModel) -> None:
+def _embed_pending(run: JobRun, model: EmbeddingModel) -> None:
     """Go over the entries until a whole pass finds none that wants embedding."""
     while True:
         at = _cursor(run)
-        texts = _pending(model, after=at.after, everything=at.everything)
-        if not texts:
+        ids = _pending(model, after=at.after, everything=at.everything)
+        if not ids:
             if not at.found:
                 return
             with run.step() as step:
                 step.advance(cursor=asdict(_Cursor(model.pk)))
             continue
-        vectors = embedder.encode([text for _, text in texts])
+        said = embedded(_entries(ids))
+        texts = [text for each in said for text in each.parts.values()]
+        prepared = prepare_vectors(texts, model)
         with run.step() as step:
-            written = _write(texts, vectors, model=model)
-            done = step.done + written
+            done = step.done + _write(ids, prepared, model=model)
             step.advance(
                 done=done,
                 total=max(step.total or 0, done),
-                cursor=asdict(replace(at, after=texts[-1][0], found=True)),
+                cursor=asdict(replace(at, after=ids[-1], found=True)),
             )
 
 
-def _switch(run: JobRun, embedder: Embedder, model: EmbeddingModel) -> bool | None:
+def _switch(run: JobRun, model: EmbeddingModel) -> bool | None:
     """Let `model` answer, if nothing is left to embed while writers are kept out.
 
     Returns whether it was another one before; None if too much was written meanwhile.
@@ -161,13 +173,12 @@ def _switch(run: JobRun, embedder: Embedder, model: EmbeddingModel) -> bool | No
         locked = EmbeddingModel.objects.select_for_update(no_key=True).order_by("pk")
         is_active = Q(state=EmbeddingModel.State.ACTIVE)
         rows = {row.pk: row for row in locked.filter(is_active | Q(pk=model.pk))}
-        texts = _pending(model, after=0, everything=False)
-        if len(texts) >= _STEP_ENTRIES:
+        ids = _pending(model, after=0, everything=False)
+        if len(ids) >= _STEP_ENTRIES:
             step.advance(cursor=asdict(_Cursor(model.pk)))
             return None
-        if texts:
-            vectors = embedder.encode([text for _, text in texts])
-            done = step.done + _write(texts, vectors, model=model)
+        if ids:
+            done = step.done + _write(ids, None, model=model)
             step.advance(done=done, total=max(step.total or 0, done))
         if rows[model.pk].state == EmbeddingModel.State.ACTIVE:
             return False
@@ -180,12 +191,11 @@ def _switch(run: JobRun, embedder: Embedder, model: EmbeddingModel) -> bool | No
     return True
 
 
-def _pending(model: EmbeddingModel, *, after: int, everything: bool) -> _Texts:
+def _pending(model: EmbeddingModel, *, after: int, everything: bool) -> list[int]:
     parameters = {"model": model.pk, "after": after, "everything": everything}
     with connection.cursor() as cursor:
         cursor.execute(_BATCH, {**parameters, "limit": _STEP_ENTRIES})
-        rows: _Texts = cursor.fetchall()
-    return rows
+        return [pk for (pk,) in cursor.fetchall()]
 
 
 def _count_pending(model: EmbeddingModel) -> int:
@@ -197,7 +207,13 @@ def _count_pending(model: EmbeddingModel) -> int:
         return int(cursor.fetchone()[0])
 
 
-def _write(texts: _Texts, vectors: np.ndarray, *, model: EmbeddingModel) -> int:
+def _entries(ids: Sequence[int]) -> list[Entry]:
+    return list(Entry.objects.filter(pk__in=ids).defer("search_vector"))
+
+
+def _write(
+    ids: Sequence[int], prepared: PreparedVectors | None, *, model: EmbeddingModel
+) -> int:
     """Write the vectors of those entries that still say what was embedded.
 
     The entries are locked against edits until the step commits; one that changed since
@@ -205,25 +221,16 @@ def _write(texts: _Texts, vectors: np.ndarray, *, model: EmbeddingModel) -> int:
     """
     with connection.cursor() as cursor:
         cursor.execute(
-            f"SELECT e.id, {EMBEDDED_TEXT_SQL} FROM kb_entry e"  # noqa: S608  # own constants
-            " WHERE e.id = ANY(%s) ORDER BY e.id FOR SHARE",
-            [[entry_id for entry_id, _ in texts]],
+            "SELECT id FROM kb_entry WHERE id = ANY(%s) ORDER BY id FOR SHARE",
+            [list(ids)],
         )
-        current = dict(cursor.fetchall())
-    rows = [
-        EntryEmbedding(
-            entry_id=entry_id, model=model, vector=vector, text_sha256=text_sha256(text)
-        )
-        for (entry_id, text), vector in zip(texts, vectors, strict=True)
-        if current.get(entry_id) == text
-    ]
-    EntryEmbedding.objects.bulk_create(
-        rows,
-        update_conflicts=True,
-        unique_fields=["entry", "model"],
-        update_fields=["vector", "text_sha256"],
-    )
-    return len(rows)
+    entries = _entries(ids)
+    if prepared is not None:
+        known = prepared.by_text.keys()
+        said = zip(entries, embedded(entries), strict=True)
+        entries = [entry for entry, each in said if known >= {*each.parts.values()}]
+    write_vectors(entries, model=model, prepared=prepared)
+    return len(entries)
 
 
 def _cursor(run: JobRun) -> _Cursor:

@@ -218,6 +218,7 @@ def _nearest(
     rows = (
         EntryEmbedding.objects.filter(
             model_id=model_id,
+            part=EntryEmbedding.Part.FIRST,
             entry__knowledge_base=plan.knowledge_base,
             entry__audience__in=seen,
         )

@@ -95,8 +95,9 @@ def edit_entry(
         author=author,
         reason=clean_reason(reason) or f"Changed {', '.join(sorted(changed))}.",
     )
-    if changed & {"text", "question"}:
+    if changed & {"text", "question", "document", "section", "audience"}:
         write_vectors([entry], model=model, prepared=prepared)
+    if changed & {"text", "question"}:
         refresh_conflicts(entry.pk)
     return entry
 

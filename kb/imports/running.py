@@ -16,9 +16,9 @@ from django.utils import timezone
 
 from accounts.exceptions import ConflictError
 from kb.documents.models import Document
-from kb.embedding.embedder import get_embedder
 from kb.embedding.models import EmbeddingModel
-from kb.embedding.services import PreparedVectors, active_model
+from kb.embedding.parts import Embedded
+from kb.embedding.services import PreparedVectors, active_model, prepare_vectors
 from kb.entries.models import Entry
 from kb.entries.states import retire_entry
 from kb.exceptions import InvalidKnowledgeError
@@ -174,16 +174,23 @@ def _texts(row: Import, batch: Sequence[Piece | BadRow], step: _Step) -> list[st
     if not step.applies:
         return []
     decided, _ = _decide(row, batch, step)
-    facts = (each.fact for each in decided if each.action in _WRITTEN)
-    return list(dict.fromkeys(fact.question or fact.text for fact in facts))
+    said = (
+        Embedded(
+            each.source.title,
+            (each.fact.headings or ("",))[-1],
+            each.fact.question,
+            each.fact.text,
+        )
+        for each in decided
+        if each.action in _WRITTEN
+    )
+    return list({text: None for each in said for text in each.parts.values()})
 
 
 def _embed(texts: Sequence[str], model: EmbeddingModel | None) -> PreparedVectors:
     if model is None or not texts:
         return PreparedVectors("", {})
-    embedder = get_embedder(model)
-    vectors = embedder.encode(texts)
-    return PreparedVectors(embedder.fingerprint, dict(zip(texts, vectors, strict=True)))
+    return prepare_vectors(texts, model)
 
 
 def _decide(

@@ -11,7 +11,7 @@ from .related import contradictions_between, nearest_excluded
 
 # The metric, the fusion and what decides, by which thresholds are held to be current. A
 # change that moves distances or the evidence that is found gets a new number.
-METHOD = "euclidean/z-sum-0.5/idf/1"
+METHOD = "euclidean/parts-place-0.7/z-sum-0.5/idf/1"
 
 __all__ = [
     "METHOD",

@@ -23,7 +23,11 @@ from .sql import (
     FEW,
     INDEXED,
     LOOKED_UP,
+    MEASURED_ONE,
+    QUOTED,
+    RESPELT,
     VISIBLE,
+    WORD_MATCHES_LIMIT,
     Parameter,
     execute,
     scope_parameters,
@@ -84,6 +88,8 @@ def _read_common_words() -> tuple[str, ...]:
 
 # What a standard deviation of words counts beside one of nearness.
 _WORDS_WEIGHT = 0.5
+# How much of nearness, in the order, is that of the place, where an entry has one.
+_PLACE_WEIGHT = 0.7
 _ALIKE = (
     1e-6  # a lesser standard deviation is none: what rounding leaves of equal values
 )
@@ -93,12 +99,11 @@ _DEEP_POOL = 100  # nearest entries among which the deeper look finds the least 
 _DEEP_SCAN_TUPLES = 200_000  # pgvector gives up after 20,000 that the filters discard
 _DEEP_SCAN_MEMORY = 8  # times work_mem, for the scan's memory of what it has visited
 _POOL = 20  # ranks of each kind that are fused, at least
+_VECTORS_OF_ONE = 4  # that are read from the index for each entry of the pool
 # A word that more of the visible entries contain tells nothing, and an entry found by
-# such words alone would take a place from one that is near. Matches are not counted
-# further than the largest number, which bounds the statement's cost.
+# such words alone would take a place from one that is near.
 _WORD_SHARE = 0.1
 _WORD_MATCHES_ALWAYS = 3
-_WORD_MATCHES_LIMIT = 200
 _UNBOUNDED = 2**31 - 1
 _TEXT_CANDIDATES = 100  # that get their distance measured
 
@@ -106,59 +111,62 @@ _LOOK = f"""
 WITH question AS MATERIALIZED (SELECT %(vector)s::vector AS vector),
 {{rows}},
 by_vector AS (
-    SELECT id, confidence, distance,
-           row_number() OVER (ORDER BY distance, id) AS rank
-    FROM (SELECT * FROM near ORDER BY distance, id LIMIT %(pool)s) nearest
+    SELECT id, confidence, distance, place,
+           row_number() OVER (ORDER BY least(distance, place), id) AS rank
+    FROM (
+        SELECT * FROM near ORDER BY least(distance, place), id LIMIT %(pool)s
+    ) nearest
 ),
 deciding AS (
-    SELECT id, confidence, distance FROM near
+    SELECT id, confidence, distance, place FROM near
     ORDER BY distance / confidence, id LIMIT 1
 ),
+language AS MATERIALIZED (
+    SELECT CASE language
+        WHEN 'en' THEN 'english'::regconfig
+        WHEN 'de' THEN 'german'::regconfig
+        ELSE 'simple'::regconfig
+    END AS config
+    FROM kb_knowledgebase WHERE id = %(knowledge_base)s
+),
 word AS MATERIALIZED (
-    SELECT lexeme,
-           ('''' || replace(replace(lexeme, '\\', '\\\\'), '''', '''''') || '''')::tsquery
-           AS query
-    FROM unnest(to_tsvector(
-        CASE (SELECT language FROM kb_knowledgebase WHERE id = %(knowledge_base)s)
-            WHEN 'en' THEN 'english'::regconfig
-            WHEN 'de' THEN 'german'::regconfig
-            ELSE 'simple'::regconfig
-        END, %(text)s))
+    SELECT lexeme, {QUOTED}::tsquery AS query
+    FROM unnest(to_tsvector((SELECT config FROM language), %(text)s))
     WHERE (SELECT is_within FROM head) AND lexeme <> ALL (%(common)s)
 ),
-match AS (
-    SELECT found.id, found.confidence,
+match AS MATERIALIZED (
+    SELECT found.id, found.confidence, word.lexeme,
            count(*) OVER (PARTITION BY word.lexeme) AS matches
     FROM word CROSS JOIN LATERAL (
         SELECT e.id, e.confidence FROM kb_entrywords e
         WHERE e.search_vector @@ word.query AND {VISIBLE}
-        LIMIT {_WORD_MATCHES_LIMIT} + 1
+        LIMIT {WORD_MATCHES_LIMIT} + 1
     ) found
 ),
+{RESPELT},
 weighed AS MATERIALIZED (
     SELECT id, confidence,
            sum(ln(1 + (SELECT visible FROM head)::float8 / matches)) AS weight
-    FROM match
+    FROM (SELECT * FROM match UNION SELECT * FROM respelt) matched
     WHERE matches <= (
-        SELECT least({_WORD_MATCHES_LIMIT},
+        SELECT least({WORD_MATCHES_LIMIT},
                      greatest({_WORD_MATCHES_ALWAYS}, {_WORD_SHARE} * visible))
         FROM head
     )
     GROUP BY id, confidence
 ),
 by_text AS (
-    SELECT m.id, m.confidence, v.distance,
+    SELECT m.id, m.confidence, v.distance, v.place,
            row_number() OVER (ORDER BY m.weight DESC, v.distance, m.id) AS rank
     FROM (
         SELECT * FROM weighed ORDER BY weight DESC, id LIMIT %(text_candidates)s
-    ) m CROSS JOIN LATERAL (
-        SELECT v.vector <-> (SELECT vector FROM question) AS distance FROM kb_entryembedding v
-        WHERE v.entry_id = m.id AND v.model_id = %(model)s OFFSET 0
-    ) v
+    ) m CROSS JOIN LATERAL ({MEASURED_ONE} m.id) v
+    WHERE v.distance IS NOT NULL
 ),
 candidate AS (
     SELECT id,
            coalesce(a.distance, b.distance, d.distance) AS distance,
+           coalesce(a.place, b.place, d.place) AS place,
            coalesce(a.confidence, b.confidence, d.confidence) AS confidence,
            coalesce(w.weight, 0) AS weight,
            a.rank AS vector_rank, b.rank AS text_rank
@@ -167,15 +175,18 @@ candidate AS (
     FULL JOIN deciding d USING (id)
     LEFT JOIN weighed w USING (id)
 ),
--- Both numbers of every candidate, in standard deviations from their mean among all of
+-- Both numbers of every candidate, nearness and words, in standard deviations from their mean among all of
 -- them. Where they are all alike, as of one alone, the number tells nothing and counts 0.
 scored AS (
     SELECT *,
-           (avg(distance) OVER pool - distance)
-           / greatest(stddev_pop(distance) OVER pool, {_ALIKE})
+           (avg(farness) OVER pool - farness)
+           / greatest(stddev_pop(farness) OVER pool, {_ALIKE})
            + {_WORDS_WEIGHT} * (weight - avg(weight) OVER pool)
            / greatest(stddev_pop(weight) OVER pool, {_ALIKE}) AS score
-    FROM candidate
+    FROM (
+        SELECT *, distance + {_PLACE_WEIGHT} * coalesce(place - distance, 0) AS farness
+        FROM candidate
+    ) candidate
     -- In one order, so that two ways to the same rows come to the same last bit.
     WINDOW pool AS (
         ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
@@ -255,10 +266,10 @@ def search(
             near = INDEXED.format(dimensions=len(vector.values))
             with transaction.atomic():
                 prepare_index_scan(deep=deep)
-                indexed = max(_DEEP_POOL, top_k) if deep else parameters["pool"]
-                rows = execute(
-                    _LOOK.format(rows=near), {**parameters, "indexed": indexed}
-                )
+                if deep:
+                    pool = max(_DEEP_POOL, top_k)
+                    parameters["indexed"] = pool * _VECTORS_OF_ONE
+                rows = execute(_LOOK.format(rows=near), parameters)
         else:  # slower, and complete
             rows = execute(_COMPARING_LOOK, {**parameters, "bound": _UNBOUNDED})
     if not rows:  # not even a head: another model became active meanwhile
@@ -317,7 +328,7 @@ def look_parameters(
         "looked_up": LOOKED_UP,
         "few": FEW * max(_POOL, top_k),
         "crowd": CROWD * max(_POOL, top_k),
-        "indexed": max(_POOL, top_k),
+        "indexed": max(_POOL, top_k) * _VECTORS_OF_ONE,
         "text_candidates": _TEXT_CANDIDATES,
     }
 

@@ -13,6 +13,8 @@ from .sql import (
     ENTITLED,
     IN_KNOWLEDGE_BASE,
     LOOKED_UP,
+    MEASURED,
+    MEASURED_ONE,
     SERVABLE,
     TRUSTED,
     scope_parameters,
@@ -81,19 +83,15 @@ excluded AS MATERIALIZED (
 head AS MATERIALIZED (SELECT count(*) <= {LOOKED_UP} AS is_few FROM excluded),
 measured AS (
     SELECT x.cause, x.confidence, v.distance
-    FROM excluded x CROSS JOIN LATERAL (
-        SELECT v.vector <-> (SELECT vector FROM question) AS distance FROM kb_entryembedding v
-        WHERE v.entry_id = x.id AND v.model_id = %(model)s OFFSET 0
-    ) v
-    WHERE (SELECT is_few FROM head)
+    FROM excluded x CROSS JOIN LATERAL ({MEASURED_ONE} x.id) v
+    WHERE (SELECT is_few FROM head) AND v.distance IS NOT NULL
     UNION ALL
     SELECT x.cause, x.confidence, v.distance
     FROM excluded x JOIN (
-        -- OFFSET keeps the join from carrying vectors about instead of distances.
-        SELECT v.entry_id, v.vector <-> (SELECT vector FROM question) AS distance
-        FROM kb_entryembedding v WHERE v.model_id = %(model)s OFFSET 0
+        SELECT v.entry_id, {MEASURED} FROM kb_entryembedding v
+        WHERE v.model_id = %(model)s GROUP BY v.entry_id
     ) v ON v.entry_id = x.id
-    WHERE (SELECT NOT is_few FROM head)
+    WHERE (SELECT NOT is_few FROM head) AND v.distance IS NOT NULL
 )
 SELECT DISTINCT ON (cause) cause, distance, confidence
 FROM measured ORDER BY cause,

@@ -54,6 +54,16 @@ def execute(sql: str, parameters: Parameters) -> Sequence[tuple[Any, ...]]:
 
 # How near the entries inside a scope are: the parts `head` and `near` of a look.
 
+# An entry's distances, over the rows `v` of its vectors: the least of what it says, which
+# decides, and that of its place (kb.embedding.models.EntryEmbedding), if it has one.
+MEASURED = """
+    min(v.vector <-> (SELECT vector FROM question)) FILTER (WHERE v.part > 0) AS distance,
+    min(v.vector <-> (SELECT vector FROM question)) FILTER (WHERE v.part = 0) AS place
+"""
+MEASURED_ONE = f"""
+    SELECT {MEASURED} FROM kb_entryembedding v
+    WHERE v.model_id = %(model)s AND v.entry_id =
+"""  # noqa: S608  # own constants; the caller says whose
 
 # So many vectors are fetched one by one; for more, reading all of the model's is faster.
 LOOKED_UP = 4_000
@@ -67,10 +77,13 @@ _CROWD_SHARE = 0.2
 # likewise, so a distance by less than 0.001; twice that leaves room for the sums.
 _ROUNDING = 0.002
 
-_TOTAL = """
+_VECTORS = """
     (SELECT reltuples FROM pg_class WHERE oid = 'kb_halfvector'::regclass)
 """
-_IN_CROWD = f"is_within AND visible > %(few)s AND visible >= {_CROWD_SHARE} * {_TOTAL}"
+_ENTRIES = "(SELECT reltuples FROM pg_class WHERE oid = 'kb_entry'::regclass)"
+_IN_CROWD = (
+    f"is_within AND visible > %(few)s AND visible >= {_CROWD_SHARE} * {_ENTRIES}"
+)
 
 # Every visible entry is compared, though not every one measured to the last bit: none
 # outside the crowd is nearer than the farthest inside, give or take the rounding, nor is
@@ -86,27 +99,24 @@ head AS MATERIALIZED (
     FROM (SELECT e.confidence FROM kb_entry e WHERE {VISIBLE} LIMIT %(bound)s) seen
 ),
 crowd AS MATERIALIZED (
-    SELECT h.embedding_id, h.entry_id,
-           h.half <-> (SELECT vector::halfvec FROM question) AS about
+    SELECT h.entry_id, h.half <-> (SELECT vector::halfvec FROM question) AS about
     FROM kb_halfvector h
     WHERE h.model_id = %(model)s AND (SELECT {_IN_CROWD} FROM head)
     ORDER BY about
-    LIMIT (SELECT ceil(%(crowd)s * greatest(1, {_TOTAL} / greatest(1, visible))) FROM head)
+    LIMIT (SELECT ceil(%(crowd)s * greatest(1, {_VECTORS} / greatest(1, visible))) FROM head)
 ),
 close AS MATERIALIZED (
-    SELECT e.id, e.confidence, v.distance
-    FROM crowd
+    SELECT e.id, e.confidence, v.distance, v.place
+    FROM (SELECT DISTINCT entry_id FROM crowd) near
     CROSS JOIN LATERAL (
         SELECT e.id, e.confidence FROM kb_entry e
-        WHERE e.id = crowd.entry_id AND {VISIBLE} OFFSET 0
+        WHERE e.id = near.entry_id AND {VISIBLE} OFFSET 0
     ) e
-    CROSS JOIN LATERAL (
-        SELECT v.vector <-> (SELECT vector FROM question) AS distance
-        FROM kb_entryembedding v WHERE v.id = crowd.embedding_id OFFSET 0
-    ) v
+    CROSS JOIN LATERAL ({MEASURED_ONE} e.id) v
+    WHERE v.distance IS NOT NULL
 ),
 settled AS MATERIALIZED (
-    SELECT count(*) FILTER (WHERE distance < beyond) >= %(pool)s
+    SELECT count(*) FILTER (WHERE least(distance, place) < beyond) >= %(pool)s
            AND min(distance / confidence) < beyond / (SELECT surest FROM head)
            AS is_settled
     FROM close, (SELECT max(about) - {_ROUNDING} AS beyond FROM crowd) edge
@@ -116,35 +126,97 @@ visible AS MATERIALIZED (
     SELECT e.id, e.confidence FROM kb_entry e WHERE {VISIBLE} LIMIT %(bound)s
 ),
 near AS MATERIALIZED (
-    SELECT id, confidence, distance FROM close WHERE (SELECT is_settled FROM settled)
+    SELECT id, confidence, distance, place FROM close
+    WHERE (SELECT is_settled FROM settled)
     UNION ALL
-    SELECT visible.id, visible.confidence, v.distance
-    FROM visible CROSS JOIN LATERAL (
-        SELECT v.vector <-> (SELECT vector FROM question) AS distance FROM kb_entryembedding v
-        WHERE v.entry_id = visible.id AND v.model_id = %(model)s OFFSET 0
-    ) v
+    SELECT visible.id, visible.confidence, v.distance, v.place
+    FROM visible CROSS JOIN LATERAL ({MEASURED_ONE} visible.id) v
     WHERE (SELECT visible <= %(looked_up)s FROM head)
-          AND (SELECT is_settled FROM settled) IS NOT TRUE
+          AND (SELECT is_settled FROM settled) IS NOT TRUE AND v.distance IS NOT NULL
     UNION ALL
-    SELECT visible.id, visible.confidence, v.distance
+    SELECT visible.id, visible.confidence, v.distance, v.place
     FROM visible JOIN (
-        -- OFFSET keeps the join from carrying vectors about instead of distances.
-        SELECT v.entry_id, v.vector <-> (SELECT vector FROM question) AS distance
-        FROM kb_entryembedding v WHERE v.model_id = %(model)s OFFSET 0
+        SELECT v.entry_id, {MEASURED} FROM kb_entryembedding v
+        WHERE v.model_id = %(model)s GROUP BY v.entry_id
     ) v ON v.entry_id = visible.id
     WHERE (SELECT visible > %(looked_up)s AND is_within FROM head)
-          AND (SELECT is_settled FROM settled) IS NOT TRUE
+          AND (SELECT is_settled FROM settled) IS NOT TRUE AND v.distance IS NOT NULL
 )
 """  # noqa: S608  # own constants
 
 INDEXED = f"""
 head AS MATERIALIZED (SELECT %(exact_limit)s AS visible, true AS is_within),
-near AS MATERIALIZED (
-    SELECT e.id, e.confidence, v.vector <-> (SELECT vector FROM question) AS distance
+found AS MATERIALIZED (
+    SELECT e.id, e.confidence
     FROM kb_entryembedding v
     JOIN kb_entry e ON e.id = v.entry_id
     WHERE v.model_id = %(model)s AND {VISIBLE}
     ORDER BY v.vector::vector({{dimensions}}) <-> (SELECT vector FROM question)::vector({{dimensions}})
     LIMIT %(indexed)s
+),
+near AS MATERIALIZED (
+    SELECT e.id, e.confidence, v.distance, v.place
+    FROM (SELECT DISTINCT id, confidence FROM found) e
+    CROSS JOIN LATERAL ({MEASURED_ONE} e.id) v
+    WHERE v.distance IS NOT NULL
+)
+"""  # noqa: S608  # own constants
+
+
+# Words with a slip of the pen: the part `respelt` of a look.
+
+
+# Matches of a word are not counted further, which bounds the statement's cost.
+WORD_MATCHES_LIMIT = 200
+QUOTED = """('''' || replace(replace(lexeme, '\\', '\\\\'), '''', '''''') || '''')"""
+_SLIP_LENGTH = 5  # shorter words are one letter from too many others
+_LETTERS = "abcdefghijklmnopqrstuvwxyzäöüß"
+
+# For a word of the question that no visible entry has, all words that are one letter
+# changed, lost, added or swapped away from it are looked up at once. The first letter is
+# taken as right.
+RESPELT = f"""
+slip AS MATERIALIZED (
+    SELECT DISTINCT said.word
+    FROM regexp_matches(lower(%(text)s), '[[:alpha:]]+', 'g') letters,
+         LATERAL (SELECT letters[1] AS word) said,
+         LATERAL (SELECT to_tsvector((SELECT config FROM language), said.word) AS is) stem
+    WHERE (SELECT is_within FROM head) AND length(said.word) >= {_SLIP_LENGTH}
+      AND stem.is <> '' AND NOT tsvector_to_array(stem.is) && %(common)s::text[]
+      AND NOT EXISTS (
+          SELECT FROM match WHERE match.lexeme = ANY (tsvector_to_array(stem.is))
+      )
+),
+variant AS MATERIALIZED (
+    SELECT slip.word, string_agg(made.variant, ' ') AS variants
+    FROM slip
+    CROSS JOIN LATERAL generate_series(1, length(slip.word)) AS at
+    CROSS JOIN LATERAL (
+        SELECT left(slip.word, at) AS before, substr(slip.word, at + 1) AS after
+    ) cut
+    CROSS JOIN LATERAL (
+        SELECT before || substr(after, 2) AS variant
+        UNION ALL SELECT before || substr(after, 2, 1) || left(after, 1) || substr(after, 3)
+        UNION ALL SELECT before || letter || rest
+        FROM unnest(string_to_array('{_LETTERS}', NULL)) letter,
+             unnest(ARRAY[after, substr(after, 2)]) rest
+    ) made
+    GROUP BY slip.word
+),
+respelt AS (
+    SELECT found.id, found.confidence, own.lexeme,
+           count(*) OVER (PARTITION BY own.lexeme) AS matches
+    FROM variant
+    CROSS JOIN LATERAL (
+        SELECT array_agg(lexeme) AS lexemes, string_agg({QUOTED}, '|')::tsquery AS query
+        FROM unnest(to_tsvector((SELECT config FROM language), variants))
+    ) near_words
+    CROSS JOIN LATERAL (
+        SELECT e.id, e.confidence, e.search_vector FROM kb_entrywords e
+        WHERE e.search_vector @@ near_words.query AND {VISIBLE}
+        LIMIT {WORD_MATCHES_LIMIT} + 1
+    ) found
+    CROSS JOIN LATERAL unnest(tsvector_to_array(found.search_vector)) own (lexeme)
+    WHERE own.lexeme = ANY (lexemes)
 )
 """  # noqa: S608  # own constants

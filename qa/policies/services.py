@@ -30,7 +30,7 @@ DEFAULTS_SET_FOR_LANGUAGE_MODEL = (
     "8fa8a545b5815c404d6ed16fae20b8c7394cc646a5a324e652b897829833d1d2"
     " 4e21df71b35fff4a551b93df550b73e8b5206d33f527b26ecec333520b82555b"
 )
-DEFAULTS_SET_FOR_RETRIEVAL = "euclidean/z-sum-0.5/idf/1"
+DEFAULTS_SET_FOR_RETRIEVAL = "euclidean/parts-place-0.7/z-sum-0.5/idf/1"
 DEFAULT_NAME = "default"
 SCOPE_REMEDY = (
     "knowledge_base always retrieves; adaptive needs boundary, history, log_probability "

@@ -1,4 +1,3 @@
-import hashlib
 import shutil
 import threading
 from pathlib import Path
@@ -10,15 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kb.embedding.embedder import EmbedderUnavailableError, get_embedder, load_embedder
-from kb.embedding.services import (
-    active_model,
-    embed_question,
-    embedding_text,
-    text_sha256,
-)
-from kb.embedding.switch import EMBEDDED_TEXT_SQL
-from kb.models import EmbeddingModel, Entry
-from tests.factories import make_entry
+from kb.embedding.parts import DIGEST_SQL, PLACE_SQL, embedded
+from kb.embedding.services import active_model, embed_question
+from kb.models import EmbeddingModel, Entry, Section
+from tests.factories import make_document, make_entry
 from tests.kb.embedding.tiny_embedder import DIMENSIONS, save_tiny_embedder
 
 QUESTION = "What does it cost to use my card abroad?"
@@ -200,15 +194,22 @@ def test_vectors_of_changed_files_are_not_mixed_with_stored_ones(tiny: Path):
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("question", ["", "Was kostet eine Ersatzkarte, ¿o no?"])
-def test_sql_and_python_embed_the_same_text(question: str):
-    entry = make_entry("Die Ersatzkarte kostet 12 € '\\ \U0001f4b3.", question=question)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT {EMBEDDED_TEXT_SQL},"
-            f" encode(sha256(convert_to({EMBEDDED_TEXT_SQL}, 'UTF8')), 'hex')"
-            " FROM kb_entry e"
+@pytest.mark.parametrize("is_placed", [False, True])
+def test_sql_and_python_make_the_same_digest(question: str, is_placed: bool):
+    text = "Die Ersatzkarte kostet 12 € '\\ \U0001f4b3."
+    entry = make_entry(text, question=question)
+    if is_placed:
+        document = make_document("Preise & 'mehr'")
+        section = Section.objects.create(
+            document=document, heading="Karten \\n", position=0
         )
-        text, digest = cursor.fetchone()
+        Entry.objects.filter(pk=entry.pk).update(document=document, section=section)
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {DIGEST_SQL} FROM kb_entry e {PLACE_SQL}")
+        (digest,) = cursor.fetchone()
 
-    assert text == embedding_text(Entry.objects.get(pk=entry.pk))
-    assert digest == text_sha256(text) == hashlib.sha256(text.encode()).hexdigest()
+    (said,) = embedded([Entry.objects.get(pk=entry.pk)])
+
+    assert (said.question, said.text) == (question, text)
+    assert said.title == ("Preise & 'mehr'" if is_placed else "")
+    assert digest == said.digest

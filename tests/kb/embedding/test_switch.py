@@ -20,7 +20,8 @@ from jobs.services import enqueue, request_cancel, retry
 from kb.embedding import switch as embedding
 from kb.embedding import vector_index
 from kb.embedding.embedder import load_embedder
-from kb.embedding.services import active_model, embedding_text, text_sha256
+from kb.embedding.parts import embedded
+from kb.embedding.services import active_model
 from kb.entries.services import edit_entry
 from kb.models import EmbeddingModel, Entry, EntryEmbedding
 from kb.search import embed_question, search
@@ -67,14 +68,19 @@ def everyone_scope() -> Scope:
 
 
 def assert_complete(name: str) -> None:
-    """Every entry has exactly one vector under the model, made of its present text."""
+    """Every entry has a vector of each part under the model, made of what it says now."""
     model = EmbeddingModel.objects.get(name=name)
     embedder = load_embedder(name)
     entries = list(Entry.objects.order_by("pk"))
-    rows = EntryEmbedding.objects.filter(model=model).order_by("entry_id")
-    assert [row.entry_id for row in rows] == [entry.pk for entry in entries]
-    texts = [embedding_text(entry) for entry in entries]
-    assert [row.text_sha256 for row in rows] == [text_sha256(text) for text in texts]
+    rows = EntryEmbedding.objects.filter(model=model).order_by("entry_id", "part")
+    said = {
+        (entry.pk, part): (text, each.digest)
+        for entry, each in zip(entries, embedded(entries), strict=True)
+        for part, text in sorted(each.parts.items())
+    }
+    assert [(row.entry_id, row.part) for row in rows] == list(said)
+    assert [row.text_sha256 for row in rows] == [digest for _, digest in said.values()]
+    texts = [text for text, _ in said.values()]
     stored = np.array([row.vector for row in rows], dtype=np.float32)
     assert np.allclose(stored, embedder.encode(texts), atol=1e-5)
 

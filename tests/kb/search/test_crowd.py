@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 
 from kb.models import Entry, EntryEmbedding
 from kb.search.evidence import _LOOK, look_parameters
-from kb.search.sql import COMPARED, VISIBLE, execute
+from kb.search.sql import COMPARED, MEASURED, VISIBLE, execute
 from tests.kb.search.test_reference import (  # noqa: F401  # a fixture
     ENTRIES,
     Asker,
     Row,
+    add_parts,
     askers,
+    distances,
     entries,
     question_vector,
     rows,
@@ -30,9 +32,9 @@ head AS MATERIALIZED (
     SELECT count(*) AS visible, true AS is_within FROM kb_entry e WHERE {VISIBLE}
 ),
 near AS MATERIALIZED (
-    SELECT e.id, e.confidence, v.vector <-> (SELECT vector FROM question) AS distance
+    SELECT e.id, e.confidence, {MEASURED}
     FROM kb_entry e JOIN kb_entryembedding v ON v.entry_id = e.id
-    WHERE v.model_id = %(model)s AND {VISIBLE}
+    WHERE v.model_id = %(model)s AND {VISIBLE} GROUP BY e.id
 )
 """
 SETTLED = f"""
@@ -77,14 +79,18 @@ def visible_row(confidence: float) -> Row:
     seed=st.integers(0, 2**32 - 1),
     words=st.sampled_from(["", "rule cards", "number 7 13 21"]),
 )
+@pytest.mark.parametrize("has_places", [False, True])
 def test_the_crowd_first_finds_what_joining_all_finds(
     entries: list[Entry],  # noqa: F811  # the fixture
     shape: list[Row],
     asker: Asker,
     seed: int,
     words: str,
+    has_places: bool,
 ):
     set_up(entries, shape)
+    if has_places and not EntryEmbedding.objects.filter(part=0).exists():
+        add_parts(entries[::2], 0, np.random.default_rng(6))
     parameters = crowd_parameters(asker, seed, words)
 
     found = execute(_LOOK.format(rows=COMPARED), parameters)
@@ -107,10 +113,7 @@ def test_a_sure_entry_outside_an_unsure_crowd_is_not_missed(
 ):
     parameters = crowd_parameters(EVERYBODY, 1)
     question = question_vector(1).values
-    vectors = dict(EntryEmbedding.objects.values_list("entry_id", "vector"))
-    far = max(
-        entries, key=lambda entry: float(np.linalg.norm(vectors[entry.pk] - question))
-    )
+    far = entries[int(distances(entries, question).argmax())]
     set_up(entries, [visible_row(1.0 if e == far else 0.1) for e in entries])
 
     found = execute(_LOOK.format(rows=COMPARED), parameters)

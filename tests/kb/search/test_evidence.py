@@ -263,6 +263,87 @@ def test_german_words_are_stemmed_in_a_german_knowledge_base():
     assert found.hits[0].text_rank == 1
 
 
+def test_a_question_and_answer_entry_is_found_by_its_answer():
+    answer = "Students pay nothing for the Basic account until they are 27."
+    make_entry(answer, question="Are there discounts?")
+    make_entry("The Gold account costs 9 euros a month.")
+
+    hit = ask("Is an account free of charge for students?").hits[0]
+
+    assert hit.text == answer
+    alone = active_embedder_vectors(
+        "Is an account free of charge for students?", answer
+    )
+    assert hit.distance == pytest.approx(alone, abs=1e-5)
+
+
+def test_a_long_entry_is_found_by_its_last_sentence():
+    # Far behind the 256 tokens that the embedder reads of one text.
+    rules = [f"Rule {at} is about cheques of the kind {at}." for at in range(60)]
+    last = "Lost luggage is paid for up to 800 euros."
+    make_entry(" ".join([*rules, last]))
+    make_entry("The branch in Bonn is closed.")
+
+    hit = ask("What is paid for a suitcase that went missing?").hits[0]
+
+    assert hit.text.endswith(last)
+    assert hit.distance < 1
+
+
+def test_what_stands_in_a_place_orders_and_its_distance_is_that_of_its_words():
+    texts_by_title = {
+        "Silver card": "It costs 30 euros.",
+        "Gold card": "It costs 90 euros.",
+    }
+    for title, text in texts_by_title.items():
+        make_entry(text, document=make_document(title))
+
+    for title, text in texts_by_title.items():
+        question = f"What is the price of the {title}?"
+        hit = ask(question).hits[0]
+        assert hit.text == text
+        alone = active_embedder_vectors(question, text)
+        assert hit.distance == pytest.approx(alone, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("question", "kind"),
+    [
+        ("addresss", "twice"),
+        ("adress", "lost"),
+        ("addrass", "other"),
+        ("adderss", "swapped"),
+    ],
+)
+def test_a_word_with_a_slip_of_the_pen_is_found(question: str, kind: str):
+    make_entries([f"Fee number {at} is {at} euros." for at in range(30)])
+    make_entry("The address is on the bill.")
+
+    hit = ask(question).hits[0]
+
+    assert (hit.text, hit.text_rank) == ("The address is on the bill.", 1)
+
+
+def test_a_word_that_is_there_is_not_respelt():
+    make_entries([f"Fee number {at} is {at} euros." for at in range(30)])
+    make_entry("The limits apply to all.")
+    make_entry("The limes are green.")
+
+    found = {hit.text: hit.text_rank for hit in ask("limit", top_k=8).hits}
+
+    assert found["The limits apply to all."] == 1
+    assert found.get("The limes are green.") is None
+
+
+def test_words_of_entries_that_one_may_not_see_respell_nothing():
+    make_entry("The merger is called Falcon.", audience=make_audience("board"))
+    make_entry("The bakery opens at 9.")
+
+    found = ask("falcin", within=scope(make_audience()))
+
+    assert [hit.text_rank for hit in found.hits] == [None]
+
+
 def test_an_edit_changes_what_is_found_at_once():
     entry = make_entry(REPLACEMENT)
     edit_entry(
@@ -365,7 +446,7 @@ def test_the_plans_are_those_that_were_measured():
     assert f"Index Scan using {vector_index.index_name(model.pk)}" not in exact
     assert f"Index Scan using {vector_index.index_name(model.pk)}" in indexed
     assert "Order By" in indexed
-    near = indexed[indexed.index("CTE near") : indexed.index("CTE word")]
+    near = indexed[indexed.index("CTE found") : indexed.index("CTE word")]
     assert "Sort" not in near
     assert "Seq Scan" not in near
 

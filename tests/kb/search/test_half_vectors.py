@@ -43,7 +43,8 @@ def assert_kept() -> None:
 def test_they_follow_whatever_is_written(
     entries: list[Entry],  # noqa: F811  # the fixture
 ):
-    assert HalfVector.objects.count() == ENTRIES
+    count = HalfVector.objects.count()
+    assert count > ENTRIES
     assert_kept()
     some = list(EntryEmbedding.objects.order_by("pk")[:3])
 
@@ -54,7 +55,7 @@ def test_they_follow_whatever_is_written(
     EntryEmbedding.objects.bulk_create(
         some[1:2],
         update_conflicts=True,
-        unique_fields=["entry", "model"],
+        unique_fields=["entry", "model", "part"],
         update_fields=["vector"],
     )
     assert_kept()
@@ -63,7 +64,7 @@ def test_they_follow_whatever_is_written(
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM kb_entryembedding WHERE id = %s", [some[1].pk])
     assert_kept()
-    assert HalfVector.objects.count() == ENTRIES - 2
+    assert HalfVector.objects.count() == count - 2
 
 
 @settings(max_examples=300, deadline=None)

@@ -4,7 +4,7 @@ Secrecy: nothing outside the scope is ever returned. Completeness: nothing insid
 is nearer is ever missing. Held on both routes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -80,8 +80,18 @@ def entries(transactional_db) -> list[Entry]:
         EntryEmbedding.objects.filter(entry=entry).update(
             vector=vector / np.linalg.norm(vector)
         )
+    add_parts(made[::3], 2, rng)
     vector_index.build(active_model())
     return list(made)
+
+
+def add_parts(some: Sequence[Entry], part: int, rng: np.random.Generator) -> None:
+    vectors = rng.standard_normal((len(some), 384))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    EntryEmbedding.objects.bulk_create(
+        EntryEmbedding(entry=entry, model=active_model(), part=part, vector=vector)
+        for entry, vector in zip(some, vectors, strict=True)
+    )
 
 
 def set_up(entries: list[Entry], shape: list[Row]) -> None:
@@ -140,13 +150,12 @@ def confidence_of(row: Row) -> float:
 
 
 def distances(entries: list[Entry], question: np.ndarray) -> np.ndarray:
-    stored = dict(
-        EntryEmbedding.objects.filter(entry__in=entries).values_list(
-            "entry_id", "vector"
-        )
-    )
-    matrix = np.array([stored[entry.pk] for entry in entries], dtype=np.float32)
-    return np.asarray(np.linalg.norm(matrix - question, axis=1))
+    """Return the least distance of what each entry says."""
+    rows = EntryEmbedding.objects.filter(entry__in=entries, part__gt=0)
+    least = dict.fromkeys((entry.pk for entry in entries), np.inf)
+    for pk, vector in rows.values_list("entry_id", "vector"):
+        least[pk] = min(least[pk], float(np.linalg.norm(vector - question)))
+    return np.array(list(least.values()))
 
 
 def scope_of(asker: Asker) -> Scope:
