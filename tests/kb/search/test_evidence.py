@@ -319,9 +319,9 @@ def test_a_word_with_a_slip_of_the_pen_is_found(question: str, kind: str):
     make_entries([f"Fee number {at} is {at} euros." for at in range(30)])
     make_entry("The address is on the bill.")
 
-    hit = ask(question).hits[0]
+    named = [hit.text for hit in ask(question).hits if hit.text_rank == 1]
 
-    assert (hit.text, hit.text_rank) == ("The address is on the bill.", 1)
+    assert named == ["The address is on the bill."]
 
 
 def test_a_word_that_is_there_is_not_respelt():
