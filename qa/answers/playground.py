@@ -74,12 +74,15 @@ class FoundSerializer(serializers.Serializer[Evidence]):
     verified_at = serializers.DateTimeField(allow_null=True)
     valid_until = serializers.DateTimeField(allow_null=True)
     vector_rank = serializers.IntegerField(
-        allow_null=True, help_text="By the nearest of all its vectors; null if only the words matched."
+        allow_null=True,
+        help_text="By the nearest of all its vectors; null if only the words matched.",
     )
     text_rank = serializers.IntegerField(
         allow_null=True, help_text="By words; null if only the meaning matched."
     )
-    score = serializers.FloatField(help_text="Of nearness and words; orders, never decides.")
+    score = serializers.FloatField(
+        help_text="Of nearness and words; orders, never decides."
+    )
 
 
 class PlaygroundSerializer(serializers.Serializer[Preview]):
