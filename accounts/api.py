@@ -15,6 +15,7 @@ from rest_framework.response import Response
 
 from accounts.models import ApiToken
 from accounts.pagination import NewestFirstPagination
+from accounts.rest import KnownQueryView
 from accounts.roles import Role, has_role
 from accounts.services import (
     MAX_TOKEN_DAYS,
@@ -86,7 +87,7 @@ class TokenPagination(NewestFirstPagination):
     ordering = ("-created", "-pk")
 
 
-class TokenListView(ListAPIView[ApiToken]):
+class TokenListView(KnownQueryView, ListAPIView[ApiToken]):
     """Lists tokens, and makes one at sign-in."""
 
     serializer_class = TokenSerializer
@@ -148,7 +149,7 @@ class TokenListView(ListAPIView[ApiToken]):
         )
 
 
-class TokenView(GenericAPIView[ApiToken]):
+class TokenView(KnownQueryView, GenericAPIView[ApiToken]):
     """One token."""
 
     permission_classes = [IsAuthenticated]

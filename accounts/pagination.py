@@ -1,7 +1,7 @@
 """Lists by cursor: stable while rows are added, as fast on the last page as on the first."""
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from django.core.exceptions import ValidationError as DjangoValidationError
@@ -70,8 +70,8 @@ def _is_position(model: type[Model], ordering: str, position: str) -> bool:
         return False
     try:
         value = field.to_python(position)
+        if isinstance(value, datetime):
+            return value.tzinfo is not None and bool(value.astimezone(UTC))
     except (DjangoValidationError, ValueError, OverflowError):
         return False
-    if isinstance(value, datetime):
-        return value.tzinfo is not None
     return "\0" not in str(value)

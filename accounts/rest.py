@@ -4,19 +4,26 @@ A strict field takes the JSON type it names. The library reads "5", 5.0 and true
 integer 5: a caller's mistake would be kept as knowledge.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from functools import cache
 from typing import Any, TypeVar
 
 import django_filters
 from django import forms
 from django.contrib.auth.models import User
 from django.db import models
-from django.db.models import Model
-from django.http import StreamingHttpResponse
+from django.db.models import Model, QuerySet
+from django.http import HttpResponseBase, StreamingHttpResponse
+from django.urls import path
+from django_filters.fields import IsoDateTimeField
+from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.mixins import ListModelMixin
+from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.views import APIView
 from rest_framework.viewsets import GenericViewSet
 
 from accounts.exceptions import NotFoundError
@@ -71,20 +78,73 @@ class StrictSlugField(serializers.SlugRelatedField[Any]):
         return super().to_internal_value(data)
 
 
+MAX_REPORTED = 20
+"""Errors of one request that are named; a caller who sends thousands gets no more."""
+
+
+class StrictListField(serializers.ListField):
+    """A list whose length is checked before its elements are.
+
+    The library checks every element first, each perhaps by a query of its own.
+    """
+
+    def to_internal_value(self, data: object) -> list[Any]:
+        if not isinstance(data, list):
+            self.fail("not_a_list", input_type=type(data).__name__)
+        if self.max_length is not None and len(data) > self.max_length:
+            raise serializers.ValidationError(
+                f"The list has {len(data):,} elements and may have {self.max_length}."
+            )
+        return super().to_internal_value(data)
+
+
+class StrictSlugListField(StrictListField):
+    """Rows by their slugs or names, found by one query."""
+
+    def __init__(
+        self,
+        *,
+        queryset: QuerySet[Any],
+        slug_field: str,
+        **options: Any,  # noqa: ANN401  # the library's
+    ) -> None:
+        super().__init__(child=StrictCharField(max_length=150), **options)
+        self._queryset = queryset
+        self._slug_field = slug_field
+
+    def to_internal_value(self, data: object) -> list[Any]:
+        names = super().to_internal_value(data)
+        rows = self._queryset.filter(**{f"{self._slug_field}__in": names})
+        found = {getattr(row, self._slug_field): row for row in rows}
+        missing = [name for name in dict.fromkeys(names) if name not in found]
+        if missing:
+            noun = self._queryset.model._meta.verbose_name
+            listed = ", ".join(map(ascii, missing[:MAX_REPORTED]))
+            raise serializers.ValidationError(f"There is no {noun} {listed}.")
+        return [found[name] for name in names]
+
+
+def unknown_names(
+    unknown: Iterable[str], known: Iterable[str], noun: str
+) -> serializers.ValidationError:
+    """Return the error of names that mean nothing here, with those that do."""
+    listed = ", ".join(sorted(known)) or "none"
+    return serializers.ValidationError(
+        {
+            name[:100]: [f"There is no such {noun}; there are: {listed}."]
+            for name in sorted(unknown)[:MAX_REPORTED]
+        }
+    )
+
+
 class StrictSerializer(serializers.Serializer[Any]):
     """A JSON object whose every key is known: a misspelt key is no silent nothing."""
 
     def to_internal_value(self, data: object) -> Any:  # noqa: ANN401  # the library's
         if isinstance(data, Mapping):
-            unknown = sorted(str(key) for key in data.keys() - self.fields.keys())
+            unknown = [str(key) for key in data.keys() - self.fields.keys()]
             if unknown:
-                known = ", ".join(sorted(self.fields))
-                raise serializers.ValidationError(
-                    {
-                        key[:100]: [f"There is no such field; there are: {known}."]
-                        for key in unknown
-                    }
-                )
+                raise unknown_names(unknown, self.fields, "field")
         return super().to_internal_value(data)
 
 
@@ -147,6 +207,23 @@ class IsSetFilter(BooleanFilter):
         )
 
 
+class _MomentField(IsoDateTimeField):
+    def clean(self, value: object) -> datetime | None:
+        moment: datetime | None = super().clean(value)
+        try:
+            return moment and moment.astimezone(UTC)
+        except OverflowError as error:
+            raise forms.ValidationError(
+                f"{value} lies beyond the years 1 to 9999 in UTC; take a moment within."
+            ) from error
+
+
+class MomentFilter(django_filters.IsoDateTimeFilter):
+    """A moment; one that an offset carries over the calendar's edge is refused."""
+
+    field_class = _MomentField
+
+
 @extend_schema_field({"type": "string", "minLength": 1})
 class SlugFilter(django_filters.CharFilter):
     """A row by its slug or name."""
@@ -158,7 +235,42 @@ class SlugFilter(django_filters.CharFilter):
 _Row = TypeVar("_Row", bound=Model)
 
 
-class ResourceViewSet(GenericViewSet[_Row]):
+class KnownQueryView(APIView):
+    """The base of every REST view: parameters of the address that nobody reads are refused.
+
+    What an address takes is what its description says of it.
+    """
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401  # the library's
+        super().initial(request, *args, **kwargs)
+        match = request.resolver_match
+        if not request.query_params or match is None:
+            return
+        method = "get" if request.method == "HEAD" else str(request.method).lower()
+        known = _query_parameters(match.route, match.func).get(method)
+        if known is not None and (unknown := request.query_params.keys() - known):
+            raise unknown_names(unknown, known, "parameter")
+
+
+@cache
+def _query_parameters(
+    route: str, view: Callable[..., HttpResponseBase]
+) -> Mapping[str, frozenset[str]]:
+    """Return the parameters in the description of one address, by its methods."""
+    generator = SchemaGenerator(patterns=[path(route, view)])  # type: ignore[no-untyped-call]  # untyped in the library
+    described = generator.get_schema(public=True)  # type: ignore[no-untyped-call]
+    return {
+        method: frozenset(
+            each["name"]
+            for each in operation.get("parameters", ())
+            if each["in"] == "query"
+        )
+        for methods in described["paths"].values()
+        for method, operation in methods.items()
+    }
+
+
+class ResourceViewSet(KnownQueryView, GenericViewSet[_Row]):
     """Rows of one model over REST; `get_queryset` holds what the caller may see."""
 
     throttle_scope = "user"

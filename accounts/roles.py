@@ -13,6 +13,7 @@ from django.apps.registry import apps as global_apps
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
@@ -39,11 +40,23 @@ def has_role(user: AbstractBaseUser | AnonymousUser, least: Role) -> bool:
         return False
     if user.is_superuser:
         return True
-    enough = [role.value for role in Role if _RANK[role] >= _RANK[least]]
+    enough = _at_least(least)
     names = remembered_groups(user)
     if names is not None:
         return not names.isdisjoint(enough)
     return user.groups.filter(name__in=enough).exists()
+
+
+def holders(least: Role) -> QuerySet[User]:
+    """Return the active users who hold `least` or a role above it, each once."""
+    in_group = User.groups.through.objects.filter(group__name__in=_at_least(least))
+    return User.objects.filter(
+        Q(is_superuser=True) | Q(pk__in=in_group.values("user_id")), is_active=True
+    )
+
+
+def _at_least(least: Role) -> list[str]:
+    return [role.value for role in Role if _RANK[role] >= _RANK[least]]
 
 
 def caller(request: HttpRequest | Request) -> User:

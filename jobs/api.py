@@ -16,6 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import ReadOnlyModelViewSet
 
+from accounts.rest import KnownQueryView
 from accounts.roles import IsAgent
 from jobs import services
 from jobs.exceptions import JobNotFoundError
@@ -139,7 +140,7 @@ def _event(name: str, seen: str, job: Job | None) -> str:
     return f"event: {name}\nid: {seen}\ndata: {text}\n\n"
 
 
-class JobViewSet(ReadOnlyModelViewSet[Job]):
+class JobViewSet(KnownQueryView, ReadOnlyModelViewSet[Job]):
     """Jobs: one's own, an admin's all."""
 
     serializer_class = JobSerializer

@@ -23,6 +23,7 @@ from accounts.exceptions import (
     as_unavailable,
     error_envelope,
 )
+from accounts.rest import MAX_REPORTED
 from nescio import disk
 from nescio.middleware import current_request_id
 from nescio.rest import BodyTooLargeError
@@ -83,9 +84,11 @@ def _from_nescio(error: NescioError) -> Response:
 
 def _from_rest_framework(error: exceptions.APIException) -> Response:
     if isinstance(error, exceptions.ValidationError):
-        body = error_envelope(
-            "invalid", "; ".join(_sentences(error.detail)), error.detail
-        )
+        sentences = _sentences(error.detail)
+        message = "; ".join(sentences[:MAX_REPORTED])
+        if len(sentences) > MAX_REPORTED:
+            message += f"; and {len(sentences) - MAX_REPORTED:,} more"
+        body = error_envelope("invalid", message, _first(error.detail, MAX_REPORTED))
     else:
         codes = error.get_codes()
         code = codes if isinstance(codes, str) else error.default_code
@@ -96,6 +99,19 @@ def _from_rest_framework(error: exceptions.APIException) -> Response:
     if wait := getattr(error, "wait", None):
         response["Retry-After"] = str(math.ceil(wait))
     return response
+
+
+def _first(detail: object, count: int) -> object:
+    """Keep the first `count` sentences of a validation error, in its own shape."""
+    if not isinstance(detail, dict | list | tuple):
+        return detail
+    kept: list[tuple[object, object]] = []
+    for key, value in detail.items() if isinstance(detail, dict) else enumerate(detail):
+        if count <= 0:
+            break
+        kept.append((key, _first(value, count)))
+        count -= len(_sentences(value))
+    return dict(kept) if isinstance(detail, dict) else [value for _, value in kept]
 
 
 def _sentences(detail: object, name: str = "") -> list[str]:

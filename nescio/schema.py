@@ -47,8 +47,9 @@ _ERRORS: dict[str, dict[str, Any]] = {
         "headers": _RETRY_AFTER,
     },
 }
-_WITH_BODY = ("400", "413", "415")
-_ALWAYS = ("401", "403", "406", "429", "503")
+_WITH_BODY = ("413", "415")
+# 400: a parameter that the address does not know.
+_ALWAYS = ("400", "401", "403", "406", "429", "503")
 
 
 class ApiTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # untyped in the library
@@ -109,8 +110,6 @@ def _statuses(address: str, operation: dict[str, Any]) -> set[str]:
     statuses = set(_ALWAYS)
     if "requestBody" in operation:
         statuses.update(_WITH_BODY)
-    if any(each["in"] == "query" for each in operation.get("parameters", [])):
-        statuses.add("400")
     if "{" in address:
         statuses.add("404")
     return statuses

@@ -12,7 +12,12 @@ from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.rest import ResourceViewSet, StrictBooleanField, StrictSerializer
+from accounts.rest import (
+    KnownQueryView,
+    ResourceViewSet,
+    StrictBooleanField,
+    StrictSerializer,
+)
 from accounts.roles import IsCurator, caller
 from jobs.api import JobSerializer
 from jobs.models import Job, JobQuerySet
@@ -108,7 +113,7 @@ class ExportViewSet(ListModelMixin, ResourceViewSet[Job]):
         )
 
 
-class EntryTableView(GenericAPIView[Entry]):
+class EntryTableView(KnownQueryView, GenericAPIView[Entry]):
     """Entries as a table for a spreadsheet."""
 
     permission_classes = [IsCurator]

@@ -7,7 +7,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.pagination import NewestFirstPagination
-from accounts.rest import ResourceViewSet, StrictCharField, StrictModelSerializer
+from accounts.rest import (
+    ResourceViewSet,
+    StrictCharField,
+    StrictListField,
+    StrictModelSerializer,
+)
 from accounts.roles import Role, has_role
 from kb.audiences.models import Audience, AudienceQuerySet
 from kb.audiences.services import SLUG_LIMIT, create_audience, edit_audience
@@ -37,7 +42,7 @@ class AudienceSerializer(serializers.ModelSerializer[Audience]):
 class AudienceChangesSerializer(StrictModelSerializer):
     """What to change; what is left out stays."""
 
-    groups = serializers.ListField(
+    groups = StrictListField(
         child=StrictCharField(max_length=150),
         required=False,
         max_length=1000,

@@ -75,7 +75,7 @@ def _groups(names: Sequence[str]) -> list[Group]:
     if missing:
         raise InvalidKnowledgeError(
             "groups",
-            f"There is no group {', '.join(repr(name) for name in missing)}; "
+            f"There is no group {', '.join(repr(name) for name in missing[:20])}; "
             "make it in the admin first.",
         )
     return found

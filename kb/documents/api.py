@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from typing import Any
 
 import django_filters
@@ -109,6 +110,11 @@ class DocumentChangesSerializer(KnowledgeSerializer):
         model = Document
         fields = ["title", "source", "audience", "entries_follow", "sections"]
 
+    def to_internal_value(self, data: object) -> Any:  # noqa: ANN401  # the library's
+        if isinstance(data, Mapping):
+            _check_count(data.get("sections"))
+        return super().to_internal_value(data)
+
     def validate_sections(
         self, value: list[dict[str, Any]]
     ) -> tuple[documents.SectionNode, ...]:
@@ -128,6 +134,24 @@ class NewDocumentSerializer(DocumentChangesSerializer):
         extra_kwargs = {
             "audience": {"help_text": "The audience that its new entries get."}
         }
+
+
+def _check_count(tree: object) -> None:
+    """Refuse a tree of too many sections before any of them is looked at."""
+    count, level = 0, [tree]
+    while level:
+        nodes = [node for each in level if isinstance(each, list) for node in each]
+        count += len(nodes)
+        if count > documents.SECTIONS_LIMIT:
+            raise serializers.ValidationError(
+                {
+                    "sections": [
+                        f"sections are more than {documents.SECTIONS_LIMIT}; split the "
+                        "document."
+                    ]
+                }
+            )
+        level = [node.get("sections") for node in nodes if isinstance(node, Mapping)]
 
 
 def _node(parsed: dict[str, Any]) -> documents.SectionNode:

@@ -19,6 +19,7 @@ from accounts.rest import (
     ResourceViewSet,
     StrictCharField,
     StrictIntegerField,
+    StrictListField,
     StrictSerializer,
     username_field,
 )
@@ -80,7 +81,7 @@ class NewEnrichmentSerializer(StrictSerializer):
 
     knowledge_base = KnowledgeBaseField()
     audience = AudienceField(help_text="Who may see what is proposed.")
-    seeds = serializers.ListField(
+    seeds = StrictListField(
         child=StrictCharField(max_length=SEED_LIMIT), min_length=1, max_length=MAX_SEEDS
     )
     per_seed = StrictIntegerField(
@@ -103,7 +104,7 @@ class NewEnrichmentSerializer(StrictSerializer):
 class DecisionSerializer(StrictSerializer):
     """What a curator makes of some proposals."""
 
-    ids = serializers.ListField(
+    ids = StrictListField(
         child=StrictIntegerField(min_value=1), min_length=1, max_length=_MAX_AT_ONCE
     )
     decision = serializers.ChoiceField(

@@ -1,18 +1,16 @@
 from typing import Any, ClassVar
 
 from django.contrib import admin
-from django.contrib.auth.models import User
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 from unfold.decorators import display
 
 from accounts.admin_parts import ListFilter
-from accounts.roles import Role
+from accounts.roles import Role, holders
 from kb.interface.admin import RefusedDeletionAdmin
 from kb.tags.models import Tag
 
 _FACETS = {Tag.Facet.PRODUCT_LINE: "info", Tag.Facet.LINE_OF_BUSINESS: "success"}
-_EXPERT_ROLES = [role.value for role in (Role.SME, Role.CURATOR, Role.ADMIN)]
 
 
 class _ExpertFilter(ListFilter):
@@ -60,11 +58,7 @@ class TagAdmin(RefusedDeletionAdmin):
         **options: Any,  # noqa: ANN401  # Django's
     ) -> Any:  # noqa: ANN401  # Django's
         if db_field.name == "experts":
-            experts = User.objects.filter(
-                is_active=True, groups__name__in=_EXPERT_ROLES
-            )
-            superusers = User.objects.filter(is_active=True, is_superuser=True)
-            options["queryset"] = (experts | superusers).distinct().order_by("username")
+            options["queryset"] = holders(Role.SME).order_by("username")
         return super().formfield_for_manytomany(db_field, request, **options)
 
     @display(description="facet", ordering="facet", label=_FACETS)  # type: ignore[untyped-decorator]  # unfold ships no types

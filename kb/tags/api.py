@@ -8,7 +8,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.status import HTTP_200_OK, HTTP_201_CREATED
 
-from accounts.rest import ResourceViewSet, StrictCharField, StrictModelSerializer
+from accounts.rest import (
+    ResourceViewSet,
+    StrictCharField,
+    StrictModelSerializer,
+    StrictSlugListField,
+)
 from kb.interface.api import AgentReadsCuratorWrites, UserField
 from kb.tags.models import Tag
 from kb.tags.services import create_tag, edit_tag
@@ -32,8 +37,12 @@ class TagSerializer(serializers.ModelSerializer[Tag]):
 class TagChangesSerializer(StrictModelSerializer):
     """What to change; what is left out stays."""
 
-    experts = serializers.ListField(
-        child=UserField(), required=False, max_length=200, help_text="User names."
+    experts = StrictSlugListField(
+        slug_field="username",
+        queryset=UserField.queryset,
+        required=False,
+        max_length=200,
+        help_text="User names.",
     )
 
     class Meta:

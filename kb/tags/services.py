@@ -6,7 +6,7 @@ from typing import TypedDict, Unpack
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
-from accounts.roles import Role, has_role
+from accounts.roles import Role, holders
 from kb.exceptions import InvalidKnowledgeError, TagExistsError
 from kb.tags.models import Tag
 from kb.text.cleaning import clean_line
@@ -46,8 +46,9 @@ def edit_tag(tag: Tag, **changes: Unpack[TagChanges]) -> Tag:
 
 
 def _experts(users: Sequence[User]) -> Sequence[User]:
+    able = set(holders(Role.SME).filter(pk__in=[user.pk for user in users]))
     for user in users:
-        if not has_role(user, Role.SME):
+        if user not in able:
             raise InvalidKnowledgeError(
                 "experts",
                 f"{user.get_username()} may not review; give them the role sme first.",

@@ -14,11 +14,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.rest import (
+    KnownQueryView,
+    MomentFilter,
     RowViewSet,
     StrictCharField,
     StrictFilterSet,
     StrictSerializer,
-    StrictSlugField,
+    StrictSlugListField,
 )
 from accounts.roles import IsAgent
 from jobs.api import EVENT_SCHEMA, EventStreamRenderer
@@ -57,8 +59,9 @@ class QuestionSerializer(StrictSerializer):
 class TaggedQuestionSerializer(QuestionSerializer):
     """A question that is kept, and what it is about."""
 
-    tags = serializers.ListField(
-        child=StrictSlugField(slug_field="slug", queryset=Tag.objects.all()),
+    tags = StrictSlugListField(
+        slug_field="slug",
+        queryset=Tag.objects.all(),
         default=list,
         max_length=len(Tag.Facet),
         help_text="Slugs of what it is about: a product line, a line of business. Without "
@@ -82,8 +85,8 @@ class AnswerFilter(StrictFilterSet):
     )
     product_line = TagFilter(Tag.Facet.PRODUCT_LINE)
     line_of_business = TagFilter(Tag.Facet.LINE_OF_BUSINESS)
-    created_after = django_filters.IsoDateTimeFilter("created_at", "gte")
-    created_before = django_filters.IsoDateTimeFilter("created_at", "lt")
+    created_after = MomentFilter("created_at", "gte")
+    created_before = MomentFilter("created_at", "lt")
 
 
 _RESPONSES: dict[Any, Any] = {
@@ -104,7 +107,7 @@ _RESPONSES: dict[Any, Any] = {
 _RENDERERS = [JSONRenderer, EventStreamRenderer]
 
 
-class AskView(GenericAPIView[Answer]):
+class AskView(KnownQueryView, GenericAPIView[Answer]):
     permission_classes = [IsAgent]
     throttle_scope = "ask"
     serializer_class = AnswerSerializer

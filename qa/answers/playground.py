@@ -8,8 +8,8 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
+from accounts.rest import KnownQueryView
 from accounts.roles import IsAgent
 from kb.documents.models import KnowledgeBase
 from kb.types import Evidence
@@ -148,7 +148,7 @@ class PlaygroundSerializer(serializers.Serializer[Preview]):
         return {"embed": looked.embed_milliseconds, "sql": looked.sql_milliseconds}
 
 
-class SearchView(APIView):
+class SearchView(KnownQueryView):
     """The playground."""
 
     permission_classes = [IsAgent]

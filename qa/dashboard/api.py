@@ -8,6 +8,7 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.rest import KnownQueryView, StrictSlugField
 from accounts.roles import IsSME, caller
 from kb.documents.models import KnowledgeBase
 from kb.tags.models import Tag
@@ -21,12 +22,10 @@ class DashboardQuerySerializer(serializers.Serializer[object]):
     days = serializers.IntegerField(
         default=30, min_value=1, max_value=MAX_DAYS, help_text="Up to today, in UTC."
     )
-    knowledge_base = serializers.SlugRelatedField(
+    knowledge_base = StrictSlugField(
         slug_field="slug", queryset=KnowledgeBase.objects.all(), required=False
     )
-    tag = serializers.SlugRelatedField(
-        slug_field="slug", queryset=Tag.objects.all(), required=False
-    )
+    tag = StrictSlugField(slug_field="slug", queryset=Tag.objects.all(), required=False)
 
 
 class PercentilesSerializer(serializers.Serializer[object]):
@@ -132,7 +131,7 @@ class DashboardSerializer(serializers.Serializer[object]):
     waiting_escalations = serializers.IntegerField(source="waiting.escalations")
 
 
-class DashboardView(GenericAPIView[Any]):
+class DashboardView(KnownQueryView, GenericAPIView[Any]):
     """How much was asked, how it was decided, how fast and how well."""
 
     permission_classes = [IsSME]

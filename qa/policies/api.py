@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.pagination import NewestFirstPagination
-from accounts.rest import BooleanFilter, StrictFilterSet
+from accounts.rest import BooleanFilter, KnownQueryView, StrictFilterSet
 from accounts.roles import IsAdmin, IsAgent
 from qa.calibration.models import Certificate, DriftReading, SelfCalibration
 from qa.calibration.versions import Running, calibration_state, current_fingerprints
@@ -145,7 +145,7 @@ class DriftFilter(StrictFilterSet):
     has_drifted = BooleanFilter()
 
 
-class _Policies(GenericAPIView[Policy]):
+class _Policies(KnownQueryView, GenericAPIView[Policy]):
     permission_classes = [IsAgent]
     throttle_scope = "user"
     serializer_class = PolicySerializer
@@ -189,7 +189,7 @@ class _LatestCheckFirst(NewestFirstPagination):
     ordering = ("-checked_at", "-pk")
 
 
-class DriftListView(ListAPIView[DriftReading]):
+class DriftListView(KnownQueryView, ListAPIView[DriftReading]):
     """Whether live questions are still those that certificates speak of."""
 
     permission_classes = [IsAdmin]

@@ -14,7 +14,13 @@ from rest_framework.response import Response
 from rest_framework.status import HTTP_202_ACCEPTED, HTTP_204_NO_CONTENT
 
 from accounts.pagination import NewestFirstPagination
-from accounts.rest import RowViewSet, SlugFilter, StrictFilterSet, csv_download
+from accounts.rest import (
+    MomentFilter,
+    RowViewSet,
+    SlugFilter,
+    StrictFilterSet,
+    csv_download,
+)
 from accounts.roles import IsCurator, IsSME
 from jobs.api import JobSerializer
 from qa.answers.models import Answer, fetch_evidence
@@ -46,8 +52,8 @@ class ReviewFilter(StrictFilterSet):
         field_name="answer__outcome", choices=Answer.Outcome.choices
     )
     knowledge_base = SlugFilter("answer__knowledge_base__slug")
-    reviewed_after = django_filters.IsoDateTimeFilter("reviewed_at", "gte")
-    reviewed_before = django_filters.IsoDateTimeFilter("reviewed_at", "lt")
+    reviewed_after = MomentFilter("reviewed_at", "gte")
+    reviewed_before = MomentFilter("reviewed_at", "lt")
 
 
 class ReviewViewSet(RowViewSet[Review]):

@@ -10,6 +10,7 @@ from accounts.rest import (
     StrictCharField,
     StrictFloatField,
     StrictIntegerField,
+    StrictListField,
     StrictSerializer,
     optional_text,
     username_field,
@@ -131,7 +132,7 @@ class JudgementSerializer(StrictSerializer):
     should_be_answered = StrictBooleanField(
         default=None, allow_null=True, help_text="Of a refusal alone."
     )
-    evidence_used = serializers.ListField(
+    evidence_used = StrictListField(
         child=StrictIntegerField(min_value=1),
         default=list,
         max_length=100,

@@ -16,10 +16,13 @@ from rest_framework.response import Response
 
 from accounts.rest import (
     IsSetFilter,
+    KnownQueryView,
+    MomentFilter,
     RowViewSet,
     SlugFilter,
     StrictCharField,
     StrictFilterSet,
+    StrictListField,
     StrictSerializer,
     csv_download,
     username_field,
@@ -45,7 +48,7 @@ class VoteSerializer(StrictSerializer):
     rating = serializers.ChoiceField(
         ["up", "down"], allow_null=True, help_text="null takes the vote back."
     )
-    reasons = serializers.ListField(
+    reasons = StrictListField(
         child=serializers.ChoiceField(Vote.Reason.choices),
         default=list,
         max_length=len(Vote.Reason),
@@ -154,11 +157,11 @@ class VoteFilter(StrictFilterSet):
         field_name="answer__gate", choices=[(g.value, g.value) for g in Gate]
     )
     knowledge_base = SlugFilter("answer__knowledge_base__slug")
-    created_after = django_filters.IsoDateTimeFilter("created_at", "gte")
-    created_before = django_filters.IsoDateTimeFilter("created_at", "lt")
+    created_after = MomentFilter("created_at", "gte")
+    created_before = MomentFilter("created_at", "lt")
 
 
-class VoteView(GenericAPIView[Answer]):
+class VoteView(KnownQueryView, GenericAPIView[Answer]):
     permission_classes = [IsAgent]
     throttle_scope = "user"
     serializer_class = VoteSerializer

@@ -54,9 +54,8 @@ SKIPPED = {
 }
 EXTRA = (
     "/admin/kb/",
-    f"/api/v1/entries?search={MARK}",
     f"/api/v1/entries?q={MARK}",
-    f"/api/v1/documents?search={MARK}",
+    f"/api/v1/documents?q={MARK}",
     f"/admin/kb/entry/?q={MARK}",
     f"/admin/kb/document/?q={MARK}",
     f"/admin/search/?s={MARK}",
