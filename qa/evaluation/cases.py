@@ -32,6 +32,7 @@ class LabelledAnswer:
 
 Row = TypeVar("Row")
 
+MAX_NAME = 200  # characters of an id, a group or a key
 ANSWERED = "answered"
 REFUSED = "refused"
 
@@ -93,7 +94,7 @@ def _case(row: Mapping[str, object]) -> Case:
         msg = f'expect must be "{ANSWERED}" or "{REFUSED}", not {expected!r}'
         raise ValueError(msg)
     return Case(
-        id=as_text(row["id"]),
+        id=as_text(row["id"], "id"),
         question=as_text(row["question"]),
         is_answerable=expected == ANSWERED,
         gate=Gate(as_text(row["gate"])) if row.get("gate") else None,
@@ -102,13 +103,22 @@ def _case(row: Mapping[str, object]) -> Case:
         answer_contains=as_texts(row.get("answer_contains", [])),
         asker=as_text(row["as"]) if row.get("as") else "",
         references=as_texts(row.get("references", [])),
-        group=as_text(row["group"]) if row.get("group") else "",
+        group=as_text(row["group"], "group") if row.get("group") else "",
     )
 
 
-def as_text(value: object) -> str:
+def as_text(value: object, name: str = "") -> str:
+    """Return a text; where it is the `name` of a row, as its column can hold it."""
     if not isinstance(value, str) or not value.strip():
         msg = f"{value!r} is no text"
+        raise ValueError(msg)
+    if name and len(value) > MAX_NAME:
+        msg = (
+            f"{name} has {len(value):,} characters and may have {MAX_NAME}; shorten it"
+        )
+        raise ValueError(msg)
+    if name and not value.isprintable():
+        msg = f"{name} holds characters that can not be printed; take them out"
         raise ValueError(msg)
     return value
 

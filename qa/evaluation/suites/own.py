@@ -184,6 +184,6 @@ def _fact(row: Mapping[str, object]) -> Fact:
     return Fact(
         text=as_text(row["text"]).strip(),
         question=as_text(row["question"]).strip() if row.get("question") else "",
-        key=as_text(row["key"]) if row.get("key") else "",
+        key=as_text(row["key"], "key") if row.get("key") else "",
         confidence=None if confidence is None or confidence == 1 else float(confidence),
     )

@@ -170,13 +170,13 @@ def open_scifact(**options: Unpack[SuiteOptions]) -> Suite:
 def _source(row: Mapping[str, object]) -> Source:
     title = " ".join(str(row.get("title") or "").split())
     text = f"{title}\n{as_text(row['text'])}".strip()
-    key = as_text(row["_id"])
+    key = as_text(row["_id"], "_id")
     return Source(key=key, title=title[:300] or key, facts=[Fact(text)])
 
 
 def _case(row: Mapping[str, object]) -> Case:
     return Case(
-        id=as_text(row["_id"]), question=as_text(row["text"]), is_answerable=None
+        id=as_text(row["_id"], "_id"), question=as_text(row["text"]), is_answerable=None
     )
 
 

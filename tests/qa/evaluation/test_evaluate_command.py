@@ -66,6 +66,12 @@ def test_the_demonstration_shows_every_kind_of_outcome():
         ([json.dumps(LINE | {"question": " "})], "no text"),
         ([json.dumps(LINE | {"evidence": "fee"})], "no list"),
         ([json.dumps({"id": "a"})], "expect"),
+        (
+            [json.dumps(LINE), json.dumps(LINE | {"id": "a" * 201})],
+            "line 2: ValueError('id has 201 characters and may have 200",
+        ),
+        ([json.dumps(LINE | {"group": "a" * 5_000})], "group has 5,000 characters"),
+        ([json.dumps(LINE | {"group": "a\0"})], "group holds characters"),
     ],
 )
 def test_a_line_that_is_no_case_is_named(tmp_path, lines, told):
@@ -76,6 +82,19 @@ def test_a_line_that_is_no_case_is_named(tmp_path, lines, told):
         read_cases(file)
 
     assert told in str(caught.value)
+
+
+@pytest.mark.django_db
+def test_a_key_of_a_fact_that_is_too_long_is_named_with_its_line(tmp_path):
+    questions, facts = tmp_path / "questions.jsonl", tmp_path / "facts.jsonl"
+    questions.write_text(json.dumps({**LINE, "as": ""}))
+    rows = [{"text": "A card costs 12 euros."}, {"text": "Open.", "key": "a" * 201}]
+    facts.write_text("\n".join(map(json.dumps, rows)))
+
+    with pytest.raises(
+        EvaluationDataError, match=r"facts.jsonl, line 2: .*key has 201"
+    ):
+        open_suite("own", data=questions, knowledge=facts)
 
 
 @pytest.mark.parametrize(
