@@ -1,12 +1,12 @@
 """Who is asking: API tokens, passwords with a bound on guesses, sessions, and their groups."""
 
+import math
 from collections.abc import Iterable
 from functools import lru_cache
 
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import Group, User
 from django.contrib.postgres.expressions import ArraySubquery
-from django.core.exceptions import PermissionDenied
 from django.db.models import OuterRef
 from django.http import HttpRequest
 from knox.auth import TokenAuthentication
@@ -15,6 +15,7 @@ from rest_framework.authentication import get_authorization_header
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
+from accounts.exceptions import ThrottledError
 from accounts.models import ApiToken
 from accounts.prepared import WrittenQuery, field_names, instance
 from accounts.throttles import login_wait
@@ -97,8 +98,13 @@ class ThrottledModelBackend(ModelBackend):
         **kwargs: object,
     ) -> User | None:
         if request is not None and username is not None:
-            if login_wait(request, username, counted=True) is not None:
-                raise PermissionDenied
+            wait = login_wait(request, username)
+            if wait is not None:
+                raise ThrottledError(
+                    "Too many attempts to sign in with this name or from this address. "
+                    f"Try again in {math.ceil(wait)} s.",
+                    wait,
+                )
             if "\0" in username:  # PostgreSQL can't compare it
                 return None
         return super().authenticate(request, username, password, **kwargs)

@@ -1,6 +1,7 @@
 """The one base of all errors that a caller can cause or must know about."""
 
 import errno
+import math
 from typing import Final
 
 from django.db import InterfaceError, OperationalError
@@ -13,12 +14,14 @@ class NescioError(Exception):
 
     `code` is for machines and never changes; the message is for people and holds the
     offending value and the remedy. `status` is the HTTP status it becomes; `detail`, if
-    any, is what a machine needs besides, ready for JSON.
+    any, is what a machine needs besides, ready for JSON; after `retry_seconds`, if any, the
+    same request may work.
     """
 
     code = "error"
     status = 400
     detail: dict[str, str] | None = None
+    retry_seconds: int | None = None
 
 
 def error_envelope(code: str, message: str, detail: object = None) -> dict[str, object]:
@@ -38,6 +41,17 @@ class ConflictError(NescioError):
 
     code = "conflict"
     status = 409
+
+
+class ThrottledError(NescioError):
+    """Somebody asks too often; after `retry_seconds` they may again."""
+
+    code = "throttled"
+    status = 429
+
+    def __init__(self, message: str, wait: float) -> None:
+        super().__init__(message)
+        self.retry_seconds = math.ceil(wait)
 
 
 class UnavailableError(NescioError):

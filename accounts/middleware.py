@@ -1,4 +1,4 @@
-"""Runs the statements of a request for the user whom it turns out to come from."""
+"""Runs a request's statements for its user; heads of the REST interface's answers."""
 
 from collections.abc import Callable
 
@@ -13,6 +13,7 @@ from django.http import (
 from django.utils.functional import SimpleLazyObject
 
 from accounts.acting import NOBODY, Acting, each_as, reading_as, user_reader
+from accounts.throttles import COUNTED
 
 
 class RequestReader:
@@ -60,4 +61,24 @@ class ReaderMiddleware:
             response, FileResponse
         ):
             response.streaming_content = each_as(chosen, iter(response))
+        return response
+
+
+class ApiHeadersMiddleware:
+    """What every answer of the REST interface carries, whichever view made it.
+
+    No cache keeps it, for it depends on who asks; the caller's rate is said where it was
+    counted.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self._get_response(request)
+        if request.path_info.startswith("/api/"):
+            response.headers["Cache-Control"] = "no-store"
+            if counted := request.META.get(COUNTED):
+                for name, value in counted.headers.items():
+                    response.headers[name] = value
         return response

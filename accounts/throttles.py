@@ -6,6 +6,7 @@ exchange a burst across the edge of two windows may reach twice the rate.
 
 import hashlib
 import logging
+import math
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ if TYPE_CHECKING:  # the library's views import this module by settings
 
 logger = logging.getLogger(__name__)
 
+COUNTED = "nescio.throttle"  # the key of the request's META that holds its count
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
@@ -36,11 +38,32 @@ def configured_rate(scope: str) -> Rate:
     return Rate(limit=int(limit), seconds=_SECONDS[period[0]])
 
 
-def seconds_to_wait(scope: str, caller: str, *, counted: bool = True) -> float | None:
-    """Count one request, or only look, and return how long `caller` must wait if at all.
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How much of a rate is used up in this window; `used` counts this request too."""
 
-    A cache that is down lets everything pass, logged: throttling protects the service
-    and must not be what takes it down.
+    limit: int
+    used: int
+    reset_seconds: float
+
+    @property
+    def wait(self) -> float | None:
+        return None if self.used <= self.limit else self.reset_seconds
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers of draft-ietf-httpapi-ratelimit-headers-06, as most clients read."""
+        return {
+            "RateLimit-Limit": str(self.limit),
+            "RateLimit-Remaining": str(max(0, self.limit - self.used)),
+            "RateLimit-Reset": str(math.ceil(self.reset_seconds)),
+        }
+
+
+def count(scope: str, caller: str) -> Count | None:
+    """Count one request of `caller`; None, logged, while the cache is down.
+
+    Throttling protects the service and must not be what takes it down.
     """
     rate = configured_rate(scope)
     now = time.time()
@@ -48,11 +71,17 @@ def seconds_to_wait(scope: str, caller: str, *, counted: bool = True) -> float |
     digest = hashlib.sha256(caller.encode("utf-8", "replace")).hexdigest()[:32]
     key = f"throttle:{scope}:{digest}:{window}"
     try:
-        count = _increment(key, rate.seconds) if counted else cache.get(key, 0) + 1
+        used = _increment(key, rate.seconds)
     except (RedisError, OSError):
         logger.exception("The cache is down; nothing is throttled meanwhile.")
         return None
-    return None if count <= rate.limit else (window + 1) * rate.seconds - now
+    return Count(rate.limit, used, (window + 1) * rate.seconds - now)
+
+
+def seconds_to_wait(scope: str, caller: str) -> float | None:
+    """Count one request and return how long `caller` must wait, if at all."""
+    counted = count(scope, caller)
+    return counted.wait if counted else None
 
 
 def _increment(key: str, seconds: int) -> int:
@@ -65,20 +94,24 @@ def _increment(key: str, seconds: int) -> int:
 
 
 class ScopedThrottle(BaseThrottle):
-    """One count for each caller and `view.throttle_scope` ("user" where there is none)."""
+    """One count for each caller and `view.throttle_scope` ("user" where there is none).
 
-    def __init__(self) -> None:
-        self._wait: float | None = None
+    What is left goes with the answer, by `accounts.middleware.ApiHeadersMiddleware`.
+    """
+
+    _count: Count | None = None
 
     def allow_request(self, request: Request, view: "APIView") -> bool:
         scope = getattr(view, "throttle_scope", "user")
         user = request.user
         caller = f"user {user.pk}" if user.is_authenticated else client_address(request)
-        self._wait = seconds_to_wait(scope, caller)
-        return self._wait is None
+        self._count = count(scope, caller)
+        if self._count:
+            request._request.META[COUNTED] = self._count
+        return self.wait() is None
 
     def wait(self) -> float | None:
-        return self._wait
+        return self._count.wait if self._count else None
 
 
 def client_address(request: Request | HttpRequest) -> str:
@@ -86,16 +119,14 @@ def client_address(request: Request | HttpRequest) -> str:
     return BaseThrottle().get_ident(request) or ""  # type: ignore[arg-type]  # reads headers and META only
 
 
-def login_wait(
-    request: Request | HttpRequest, username: str, *, counted: bool
-) -> float | None:
+def login_wait(request: HttpRequest, username: str) -> float | None:
     """Return how long a sign-in must wait: by name and address, and by address alone.
 
     The first bounds guesses at a password, the second guesses at many names.
     """
     address = client_address(request)
     waits = (
-        seconds_to_wait("login", f"{username.lower()} {address}", counted=counted),
-        seconds_to_wait("login_address", address, counted=counted),
+        seconds_to_wait("login", f"{username.lower()} {address}"),
+        seconds_to_wait("login_address", address),
     )
     return max((wait for wait in waits if wait is not None), default=None)

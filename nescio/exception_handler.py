@@ -75,7 +75,7 @@ def _as_unavailable(error: BaseException | None) -> UnavailableError | None:
 def _from_nescio(error: NescioError) -> Response:
     body = error_envelope(error.code, str(error), error.detail)
     response = Response(body, status=error.status)
-    if isinstance(error, UnavailableError):
+    if error.retry_seconds is not None:
         response["Retry-After"] = str(error.retry_seconds)
     if error.status == 401:
         response["WWW-Authenticate"] = "Token"

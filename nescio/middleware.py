@@ -9,8 +9,9 @@ from contextvars import ContextVar
 from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
 from csp.middleware import CSPMiddleware, PolicyParts
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import render
 
-from accounts.exceptions import DiskFullError
+from accounts.exceptions import DiskFullError, NescioError
 from nescio import disk
 
 HEADER = "X-Request-ID"
@@ -40,6 +41,37 @@ class RequestIdMiddleware:
             _current.reset(token)
         response[HEADER] = name
         return response
+
+
+class ErrorPageMiddleware:
+    """Shows an error of ours that a page did not put into words itself."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self._get_response(request)
+
+    def process_exception(
+        self, request: HttpRequest, exception: Exception
+    ) -> HttpResponse | None:
+        if not isinstance(exception, NescioError):
+            return None
+        page = render(
+            request, "error.html", {"message": str(exception)}, status=exception.status
+        )
+        if exception.retry_seconds is not None:
+            page["Retry-After"] = str(exception.retry_seconds)
+        return page
+
+
+class ClientErrorFilter(logging.Filter):
+    """Leaves a caller's mistake one line: Django adds a traceback to a 403 and a 400."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if getattr(record, "status_code", 500) < 500:
+            record.exc_info = record.exc_text = None
+        return True
 
 
 class RequestIdFilter(logging.Filter):

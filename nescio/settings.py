@@ -87,6 +87,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "nescio.middleware.RequestIdMiddleware",
+    "accounts.middleware.ApiHeadersMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -98,6 +99,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "nescio.middleware.ContentSecurityMiddleware",
     "nescio.middleware.RoomMiddleware",
+    "nescio.middleware.ErrorPageMiddleware",
 ]
 ROOT_URLCONF = "nescio.urls"
 WSGI_APPLICATION = "nescio.wsgi.application"
@@ -321,7 +323,12 @@ STORAGES = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
     "imports": {
         "BACKEND": "django.core.files.storage.FileSystemStorage",
-        "OPTIONS": {"location": IMPORT_DIR, "base_url": None},
+        "OPTIONS": {
+            "location": IMPORT_DIR,
+            "base_url": None,
+            "directory_permissions_mode": 0o700,
+            "file_permissions_mode": 0o600,
+        },
     },
 }
 
@@ -413,12 +420,15 @@ LOGGING = {
             "format": "%(asctime)s %(levelname)s %(name)s [%(request_id)s]: %(message)s"
         }
     },
-    "filters": {"request_id": {"()": "nescio.middleware.RequestIdFilter"}},
+    "filters": {
+        "request_id": {"()": "nescio.middleware.RequestIdFilter"},
+        "client_error": {"()": "nescio.middleware.ClientErrorFilter"},
+    },
     "handlers": {
         "stderr": {
             "class": "logging.StreamHandler",
             "formatter": "line",
-            "filters": ["request_id"],
+            "filters": ["request_id", "client_error"],
         }
     },
     "root": {

@@ -2,11 +2,16 @@ import os
 import shutil
 import subprocess
 import sys
+import time
+import uuid
 
 import pytest
+from django.conf import settings
 from django.core.cache import cache
+from rest_framework.test import APIClient
 
-from accounts.throttles import seconds_to_wait
+from accounts.throttles import configured_rate, seconds_to_wait
+from tests.factories import make_user
 from tests.workers.processes import Redis
 
 pytestmark = pytest.mark.slow
@@ -36,11 +41,63 @@ def test_callers_and_scopes_are_counted_apart(rate_of_two):
     assert seconds_to_wait("ask", "a") is None
 
 
-def test_looking_does_not_count(rate_of_two):
-    for _ in range(5):
-        assert seconds_to_wait("user", "a", counted=False) is None
+@pytest.mark.parametrize("scope", settings.REST_FRAMEWORK["DEFAULT_THROTTLE_RATES"])
+def test_every_rate_lets_its_limit_through_and_no_more(scope, monkeypatch):
+    monkeypatch.setattr(time, "time", lambda: 1_800_000_030.0)
+    limit = configured_rate(scope).limit
 
-    assert seconds_to_wait("user", "a") is None
+    waits = [seconds_to_wait(scope, "a") for _ in range(limit + 1)]
+
+    assert waits[:limit] == [None] * limit
+    assert waits[limit] == 30.0
+
+
+REQUESTS = {
+    "user": lambda client: client.get("/api/v1/answers"),
+    "ask": lambda client: client.post("/api/v1/search", {"question": "?"}),
+    "login": lambda client: sign_in(client, "agnes"),
+    "login_address": lambda client: sign_in(client, f"agnes {uuid.uuid4()}"),
+}
+
+
+def sign_in(client, name):
+    client.logout()
+    given = {"username": name, "password": "wrong"}
+    return client.post("/api/v1/tokens", given, format="json")
+
+
+@pytest.mark.parametrize("scope", settings.REST_FRAMEWORK["DEFAULT_THROTTLE_RATES"])
+def test_every_rate_is_held_over_rest_to_its_limit(scope, db, settings, monkeypatch):
+    monkeypatch.setattr(time, "time", lambda: 1_800_000_030.0)
+    rates = settings.REST_FRAMEWORK["DEFAULT_THROTTLE_RATES"]
+    settings.REST_FRAMEWORK = {
+        **settings.REST_FRAMEWORK,
+        "DEFAULT_THROTTLE_RATES": {**rates, scope: "3/minute"},
+    }
+    client = APIClient()
+    client.force_login(make_user())
+
+    responses = [REQUESTS[scope](client) for _ in range(4)]
+
+    assert [each.status_code == 429 for each in responses] == [False] * 3 + [True]
+    assert responses[3]["Retry-After"] == "30"
+
+
+def test_answers_say_what_is_left_of_the_rate(db, rate_of_two):
+    client = APIClient()
+    client.force_authenticate(make_user())
+
+    said = [
+        {
+            name: int(response[f"RateLimit-{name}"])
+            for name in ("Limit", "Remaining", "Reset")
+        }
+        for response in (client.get("/api/v1/answers") for _ in range(3))
+    ]
+
+    assert [each["Remaining"] for each in said] == [1, 0, 0]
+    assert {each["Limit"] for each in said} == {2}
+    assert all(0 < each["Reset"] <= 86_400 for each in said)
 
 
 def test_an_evicted_counter_starts_again(rate_of_two, monkeypatch):

@@ -144,6 +144,26 @@ def test_the_admins_sign_in_page_counts_too(agent, settings, client):
     assert sign_in().status_code == 429
 
 
+@pytest.mark.parametrize("address", ["/login", "/admin/login/"])
+def test_a_throttled_sign_in_says_so_on_pages(agent, settings, client, address):
+    settings.REST_FRAMEWORK = {
+        **settings.REST_FRAMEWORK,
+        "DEFAULT_THROTTLE_RATES": {
+            **settings.REST_FRAMEWORK["DEFAULT_THROTTLE_RATES"],
+            "login": "1/day",
+        },
+    }
+    given = {"username": "agnes", "password": PASSWORD}
+    client.post(address, {**given, "password": "wrong"})
+
+    throttled = client.post(address, given)
+
+    assert throttled.status_code == 429
+    assert int(throttled["Retry-After"]) > 0
+    assert "Too many attempts" in throttled.content.decode()
+    assert "_auth_user_id" not in client.session
+
+
 def test_a_forwarded_address_counts_only_behind_a_proxy_of_ours(agent, settings):
     settings.REST_FRAMEWORK = {
         **settings.REST_FRAMEWORK,

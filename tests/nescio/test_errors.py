@@ -26,6 +26,8 @@ def client(db) -> APIClient:
 
 
 FORMATTERS: Any = settings.LOGGING["formatters"]
+HANDLERS: Any = settings.LOGGING["handlers"]
+FILTERS: Any = settings.LOGGING["filters"]
 
 
 def error_of(response):
@@ -106,6 +108,38 @@ def test_log_lines_carry_the_requests_id(client, monkeypatch):
         logger.removeHandler(handler)
 
     assert "django.request [seen-8]: Internal Server Error" in lines.getvalue()
+
+
+@pytest.mark.parametrize("address", ["/admin/kb/entry/add/", "/"])
+def test_a_403_is_one_line_in_the_log_without_a_traceback(db, address):
+    lines = io.StringIO()
+    handler = logging.StreamHandler(lines)
+    for name in HANDLERS["stderr"]["filters"]:
+        configured: Any = DictConfigurator(settings.LOGGING)
+        handler.addFilter(configured.configure_filter(dict(FILTERS[name])))
+    logger = logging.getLogger("django.request")
+    logger.addHandler(handler)
+    page = Client()
+    user = make_user(role=None)
+    user.is_staff = True
+    user.save()
+    page.force_login(user)
+
+    try:
+        response = page.get(address)
+    finally:
+        logger.removeHandler(handler)
+
+    assert response.status_code == 403
+    assert "Forbidden" in lines.getvalue()
+    assert "Traceback" not in lines.getvalue()
+
+
+@pytest.mark.parametrize("address", ["answers", "nothing", "schema", "docs", "tokens"])
+def test_no_cache_keeps_an_answer_of_the_interface(client, address):
+    response = client.get(f"/api/v1/{address}")
+
+    assert response["Cache-Control"] == "no-store"
 
 
 @pytest.mark.parametrize(
