@@ -1,7 +1,7 @@
 """GET /healthz: can this process answer questions? GET /healthz/live: does it run?
 
 Broker and queue only degrade: questions are answered without them, so a load balancer
-must not take the web server away with them. Packages for this know only the database,
+must not take the web server away with them. Versions are for the role admin alone. Packages for this know only the database,
 and ask Celery by a broadcast that a broker made of files does not have.
 """
 
@@ -21,10 +21,16 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from kombu.exceptions import OperationalError
+from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.request import Request
 
+from accounts.authentication import ApiTokenAuthentication
+from accounts.roles import Role, has_role
 from jobs.models import Job
 from nescio import disk, fitness, warm_up
 
+_NAMES_VERSION = frozenset({"database", "pgvector"})
+_HIDDEN = "shown to the role admin"
 _BROKER_SECONDS = 2
 _LANGUAGE_SERVER_SECONDS = 2
 # The sweeper rings again within a minute: what waits this long, nobody works on.
@@ -51,11 +57,15 @@ def ready(request: HttpRequest) -> JsonResponse:
     findings = look()
     is_ready = all(finding.ok for finding in findings if finding.is_vital)
     status = "ok" if all(finding.ok for finding in findings) else "degraded"
+    hidden = frozenset() if _is_operator(request) else _NAMES_VERSION
     return JsonResponse(
         {
             "status": status if is_ready else "unavailable",
             "checks": {
-                finding.name: {"ok": finding.ok, "detail": finding.detail}
+                finding.name: {
+                    "ok": finding.ok,
+                    "detail": _HIDDEN if finding.name in hidden else finding.detail,
+                }
                 for finding in findings
             },
         },
@@ -67,6 +77,14 @@ def ready(request: HttpRequest) -> JsonResponse:
 @require_safe
 def live(request: HttpRequest) -> JsonResponse:
     return JsonResponse({"status": "ok"})
+
+
+def _is_operator(request: HttpRequest) -> bool:
+    try:
+        found = ApiTokenAuthentication().authenticate(Request(request))
+        return has_role(found[0] if found else request.user, Role.ADMIN)
+    except (AuthenticationFailed, DatabaseError):
+        return False
 
 
 def _disk() -> Finding:

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import secrets
+import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,12 +98,23 @@ def local_secret_key(file: Path) -> str:
     return file.read_text().strip()
 
 
-_LOG_BYTES = 10 * 1024**2
+LOG_BYTES = 10 * 1024**2
+
+
+def make_private(directory: Path) -> None:
+    """Make a directory that its owner alone may enter, also of one that is there."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    directory.chmod(0o700)
 
 
 def rotate_log(log: Path) -> None:
-    if log.exists() and log.stat().st_size > _LOG_BYTES:
-        log.rename(log.with_suffix(".log.1"))
+    """Move what a long log holds to `.log.1`; a process that appends to it goes on there.
+
+    What is written in between the two steps is lost, a line at most.
+    """
+    if log.exists() and log.stat().st_size > LOG_BYTES:
+        shutil.copyfile(log, log.with_suffix(".log.1"))
+        os.truncate(log, 0)
 
 
 def log_tail(log: Path, lines: int = 12) -> str:

@@ -88,7 +88,7 @@ def stop(places: Places) -> None:
     except psutil.TimeoutExpired as error:
         raise PostgresError(
             f"The embedded PostgreSQL (process {server.pid}) did not end within "
-            f"{STOP_SECONDS} s. The end of {_log(places)}:\n{log_tail(_log(places), 15)}"
+            f"{STOP_SECONDS} s. The end of {log_file(places)}:\n{log_tail(log_file(places), 15)}"
         ) from error
 
 
@@ -183,15 +183,15 @@ def _launch(places: Places) -> None:
             f"{places.postgres_data} was made by PostgreSQL {version}, this is {VERSION}. "
             "Dump it with the older release, move it away, start and restore."
         )
-    rotate_log(_log(places))
+    rotate_log(log_file(places))
     give_up_at = time.monotonic() + _OLD_BACKENDS_SECONDS
     while not _try_to_launch(places):
         # The server processes of a killed postmaster are still on their way out.
-        is_waiting = "pre-existing shared memory block" in log_tail(_log(places), 5)
+        is_waiting = "pre-existing shared memory block" in log_tail(log_file(places), 5)
         if not is_waiting or time.monotonic() > give_up_at:
             raise PostgresError(
-                f"The embedded PostgreSQL did not start. The end of {_log(places)}:\n"
-                f"{log_tail(_log(places), 15)}"
+                f"The embedded PostgreSQL did not start. The end of {log_file(places)}:\n"
+                f"{log_tail(log_file(places), 15)}"
             )
         time.sleep(0.5)
 
@@ -207,7 +207,7 @@ def _try_to_launch(places: Places) -> bool:
         options += ["-c", f"{name}={value}"]
     done = _run(
         "pg_ctl", "start", "-w", "-t", str(START_SECONDS), "-s",
-        "-D", str(places.postgres_data), "-l", str(_log(places)),
+        "-D", str(places.postgres_data), "-l", str(log_file(places)),
         "-o", shlex.join(options),
     )  # fmt: skip
     return done.returncode == 0
@@ -245,7 +245,7 @@ def _parameters() -> dict[str, str]:
     }
 
 
-def _log(places: Places) -> Path:
+def log_file(places: Places) -> Path:
     return places.postgres_data / "server.log"
 
 
@@ -276,7 +276,7 @@ def _connect(places: Places) -> psycopg.Connection:
             if not is_running(places) or time.monotonic() > give_up_at:
                 raise PostgresError(
                     f"The embedded PostgreSQL does not answer: {error} "
-                    f"The end of {_log(places)}:\n{log_tail(_log(places), 15)}"
+                    f"The end of {log_file(places)}:\n{log_tail(log_file(places), 15)}"
                 ) from error
         time.sleep(0.2)
 

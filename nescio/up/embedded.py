@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from nescio.embedded import postgres
-from nescio.embedded.places import Places
+from nescio.embedded.places import Places, rotate_log
 from nescio.up import UpError
 
 _POLL_SECONDS = 2.0
@@ -51,6 +51,7 @@ class EmbeddedDatabase:
 
     def _watch(self) -> None:
         while not self._stopping.wait(_POLL_SECONDS):
+            rotate_log(postgres.log_file(self._places))
             if postgres.is_running(self._places):
                 continue
             self._say("The embedded PostgreSQL ended; it is started again.")

@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 from django.conf import settings
 
-from nescio.embedded.places import log_tail, rotate_log
+from nescio.embedded.places import log_tail, make_private, rotate_log
 from nescio.up.place import Address
 from workers.queues import INTERACTIVE, QUEUES
 
@@ -134,7 +134,6 @@ class Supervisor:
 
     def start(self, children: Sequence[Child]) -> None:
         for child in children:
-            rotate_log(child.log)
             self._runs.append(_Run(child, self._launch(child), time.monotonic()))
         self._watcher.start()
 
@@ -159,6 +158,7 @@ class Supervisor:
     def _watch(self) -> None:
         while not self._stopping.wait(_POLL_SECONDS):
             for run in self._runs:
+                rotate_log(run.child.log)
                 self._look_after(run)
 
     def _look_after(self, run: _Run) -> None:
@@ -184,7 +184,7 @@ class Supervisor:
         run.delay_seconds = min(2 * run.delay_seconds, _MAX_DELAY_SECONDS)
 
     def _launch(self, child: Child) -> subprocess.Popen[bytes]:
-        child.log.parent.mkdir(parents=True, exist_ok=True)
+        make_private(child.log.parent)
         with child.log.open("ab") as log:
             return subprocess.Popen(  # noqa: S603  # our own commands
                 child.command,

@@ -18,7 +18,7 @@ from django.db import connections
 from rich.console import Console
 
 from nescio import fitness
-from nescio.embedded.places import Places, log_tail
+from nescio.embedded.places import Places, log_tail, make_private
 from nescio.up import UpError
 from nescio.up import place as lock
 from nescio.up import processes as orphans
@@ -183,6 +183,8 @@ def clear_away_a_killed_run(console: Console) -> bool:
 def _serve(options: Options, console: Console, stack: ExitStack) -> None:
     places: Places = settings.PLACES
     began = psutil.Process().create_time()
+    for directory in (places.imports, places.exports, places.logs):
+        make_private(directory)
     if settings.DATABASE_IS_EMBEDDED:
         database = EmbeddedDatabase(places, _speaker(console))
         stack.callback(database.stop)

@@ -8,8 +8,11 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 
 from accounts.acting import as_owner
+from accounts.roles import Role
+from accounts.services import create_token
 from jobs.models import Job
 from nescio import fitness, health, warm_up
+from tests.factories import make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -25,6 +28,35 @@ def test_healthy_system_says_so_to_anyone(client):
         "verifier", "language_model", "broker",
     }  # fmt: skip
     assert "no-store" in response["Cache-Control"]
+
+
+@pytest.mark.parametrize(
+    ("role", "is_told"),
+    [(None, False), (Role.CURATOR, False), (Role.ADMIN, True)],
+)
+@pytest.mark.parametrize("by_token", [True, False])
+def test_versions_are_told_to_the_role_admin_alone(client, role, is_told, by_token):
+    headers = {}
+    if role is not None:
+        user = make_user(role)
+        secret = create_token(user=user).secret
+        if by_token:
+            headers = {"Authorization": f"Bearer {secret}"}
+        else:
+            client.force_login(user)
+
+    response = client.get("/healthz", headers=headers)
+
+    assert response.status_code == 200
+    version = fitness.pgvector_version()[0]
+    assert (str(version) in response.content.decode()) is is_told
+    assert ("PostgreSQL 1" in response.content.decode()) is is_told
+
+
+def test_a_token_that_is_not_known_does_not_make_a_system_ill(client):
+    response = client.get("/healthz", headers={"Authorization": "Token nsc_0"})
+
+    assert response.status_code == 200
 
 
 def test_process_that_runs_is_live_whatever_it_lacks(client, monkeypatch):

@@ -4,10 +4,12 @@ from stat import S_IMODE
 from urllib.parse import unquote
 
 import pytest
+from django.core.files.base import ContentFile
+from django.core.files.storage import FileSystemStorage
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nescio.embedded.places import Places, local_secret_key
+from nescio.embedded.places import Places, local_secret_key, make_private
 
 
 def test_secret_key_is_made_once_and_private(tmp_path):
@@ -18,6 +20,25 @@ def test_secret_key_is_made_once_and_private(tmp_path):
     assert local_secret_key(file) == key
     assert len(key) >= 50
     assert S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_a_directory_is_made_private_also_where_it_was_not(tmp_path):
+    there = tmp_path / "there"
+    there.mkdir(mode=0o755)
+
+    for directory in (there, tmp_path / "var" / "log"):
+        make_private(directory)
+        assert S_IMODE(directory.stat().st_mode) == 0o700
+
+
+def test_uploads_are_for_their_owner_alone(tmp_path, settings):
+    options = {**settings.STORAGES["imports"]["OPTIONS"], "location": tmp_path / "new"}
+
+    name = FileSystemStorage(**options).save("2026/11/prices.csv", ContentFile(b"x"))
+
+    file = tmp_path / "new" / name
+    assert S_IMODE(file.stat().st_mode) == 0o600
+    assert {S_IMODE(each.stat().st_mode) for each in file.parents[:3]} == {0o700}
 
 
 def test_processes_that_start_at_once_agree_on_the_secret_key(tmp_path):

@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from nescio.embedded import places
 from nescio.embedded.places import log_tail
 from nescio.up.place import Address
 from nescio.up.processes import Child, Supervisor, children, end
@@ -23,6 +24,12 @@ import subprocess, sys, os, time
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"])
 open(sys.argv[1], "a").write(f"{os.getpid()} {child.pid}\\n")
 time.sleep(300)
+"""
+_TALKER = """
+import itertools, time
+for number in itertools.count():
+    print(number, flush=True)
+    time.sleep(0.0002)
 """
 _DEAF = """
 import signal, sys, time
@@ -124,6 +131,30 @@ def test_child_that_can_not_run_is_tried_less_and_less_often(supervise, said):
     assert "exit status 1; it is started again in 1 s" in said[0]
     assert "no configuration" in said[0]
     assert "it is started again in 2 s" in said[-1]
+
+
+def test_a_log_is_rotated_while_its_process_goes_on_writing(
+    supervise, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(places, "LOG_BYTES", 10_000)
+    log = tmp_path / "child.log"
+
+    supervisor, _ = supervise(_TALKER)
+    _wait(lambda: log.with_suffix(".log.1").exists())
+
+    _wait(lambda: len(_lines(log)) > 2)
+    assert _lines(log.with_suffix(".log.1"))[0] == "0"
+    assert int(_lines(log)[1]) > 1
+    assert supervisor.deaths == 0
+
+
+def test_logs_are_for_their_owner_alone(supervise, tmp_path):
+    tmp_path.chmod(0o755)
+
+    _, told = supervise(_PARENT)
+    _wait(lambda: _lines(told))
+
+    assert tmp_path.stat().st_mode & 0o777 == 0o700
 
 
 def test_orphans_that_are_deaf_are_killed(tmp_path):
