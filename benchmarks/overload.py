@@ -32,6 +32,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=120)
     options = parser.parse_args()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "nescio.settings")
+    import django
+
+    django.setup()
     from django.conf import settings
 
     from probes import bundled

@@ -63,6 +63,9 @@ def main() -> int:
     parser.add_argument("--plot", type=Path, default=Path("soak.svg"))
     options = parser.parse_args()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "nescio.settings")
+    import django
+
+    django.setup()
     from django.conf import settings
 
     from probes import bundled
