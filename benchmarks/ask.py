@@ -298,10 +298,11 @@ def _answerable(count: int) -> list[str]:
 def _memory(server: psutil.Process) -> tuple[int, int]:
     """Return the peak of resident memory and the proportional memory now, in bytes.
 
-    Of the web server and its children; the peak counts shared pages once for each.
+    The peak is that of the process that serves; the one that forks it shares its pages,
+    and counts in the proportional memory.
     """
     tree = [server, *server.children(recursive=True)]
-    peak = sum(_peak_bytes(process.pid) for process in tree)
+    peak = max(_peak_bytes(process.pid) for process in tree)
     return peak, sum(process.memory_full_info().pss for process in tree)
 
 
