@@ -8,7 +8,7 @@ and the postmaster is killed with SIGKILL, in random order, again and again; the
 connections send a body slowly; then the disk is full. It prints for each how long it took
 until the system served again (the worker: until a new import is done; the scheduler: until
 it runs), and in the end how many acknowledged writes are lost and how many are there twice.
-The exit status is 1 where one is, or where a time is over 15 s.
+The exit status is 1 where one is, or where a time is over 15 s (the worker: 60 s).
 
 The disk is a small one of its own, which root alone can mount; without it that part is
 left out and said to be.
@@ -42,6 +42,7 @@ from benchmarks.clients import (
 )
 
 LIMIT_SECONDS = 15.0
+_WORKER_LIMIT_SECONDS = 60.0  # as in kill_worker: it loads the models, then imports
 _GIVE_UP_SECONDS = 180.0
 _CLIENTS = 8
 _SLOW = 64
@@ -95,8 +96,8 @@ def _run(options: argparse.Namespace, place: Path) -> int:
     written = {kind: len(texts) for kind, texts in ledger.acknowledged.items()}
     print(f"\nacknowledged writes: {written}")
     print(f"lost: {lost.total()} {dict(lost)}; there twice: {doubled.total()} {dict(doubled)}")  # fmt: skip
-    longest = max((each for some in times.values() for each in some), default=0.0)
-    is_good = not lost.total() and not doubled.total() and longest <= LIMIT_SECONDS
+    is_in_time = all(max(times[kind]) <= _limit(kind) for kind in times)
+    is_good = is_in_time and not lost.total() and not doubled.total()
     return 0 if is_good and slow_is_good and full_is_good else 1
 
 
@@ -217,13 +218,17 @@ def _until_imported(running: System) -> None:
     )
 
 
+def _limit(kind: str) -> float:
+    return _WORKER_LIMIT_SECONDS if kind == "worker" else LIMIT_SECONDS
+
+
 def _report_times(times: dict[str, list[float]]) -> None:
     print(f"\n{'SIGKILL of':18}{'times':>6}{'p50, s':>9}{'max, s':>9}   limit")
     for kind, seconds in times.items():
         print(
             f"{kind:18}{len(seconds):>6}{quantile(seconds, 0.5):>9.1f}"
-            f"{max(seconds):>9.1f}   {LIMIT_SECONDS:.0f} "
-            f"{'ok' if max(seconds) <= LIMIT_SECONDS else 'OVER'}",
+            f"{max(seconds):>9.1f}   {_limit(kind):.0f} "
+            f"{'ok' if max(seconds) <= _limit(kind) else 'OVER'}",
             flush=True,
         )
 
