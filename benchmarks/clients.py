@@ -228,9 +228,9 @@ def _is_ours(text: str) -> bool:
 def wait_until(is_so: Callable[[], object], seconds: float) -> float:
     """Return how long it took until `is_so`; infinity where it never was."""
     began = time.monotonic()
-    while (waited := time.monotonic() - began) < seconds:
+    while time.monotonic() - began < seconds:
         if is_so():
-            return waited
+            return time.monotonic() - began
         time.sleep(0.05)
     return float("inf")
 
