@@ -170,6 +170,7 @@ near AS MATERIALIZED (
 WORD_MATCHES_LIMIT = 200
 QUOTED = """('''' || replace(replace(lexeme, '\\', '\\\\'), '''', '''''') || '''')"""
 _SLIP_LENGTH = 5  # shorter words are one letter from too many others
+_SLIP_WORDS = 2  # the longest that are unknown; each takes some 500 looks at an index
 _LETTERS = "abcdefghijklmnopqrstuvwxyzäöüß"
 
 # For a word of the question that no visible entry has, all words that are one letter
@@ -177,7 +178,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzäöüß"
 # taken as right.
 RESPELT = f"""
 slip AS MATERIALIZED (
-    SELECT DISTINCT said.word
+    SELECT said.word
     FROM regexp_matches(lower(%(text)s), '[[:alpha:]]+', 'g') letters,
          LATERAL (SELECT letters[1] AS word) said,
          LATERAL (SELECT to_tsvector((SELECT config FROM language), said.word) AS is) stem
@@ -186,6 +187,7 @@ slip AS MATERIALIZED (
       AND NOT EXISTS (
           SELECT FROM match WHERE match.lexeme = ANY (tsvector_to_array(stem.is))
       )
+    GROUP BY said.word ORDER BY length(said.word) DESC, said.word LIMIT {_SLIP_WORDS}
 ),
 variant AS MATERIALIZED (
     SELECT slip.word, string_agg(made.variant, ' ') AS variants
