@@ -12,14 +12,13 @@ from django.contrib.auth.models import Group, User
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
-from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
     UnfoldBooleanSwitchWidget,
 )
 
-from accounts.admin_parts import ReadOnlyAdmin, table
+from accounts.admin_parts import BaseAdmin, ReadOnlyAdmin, table
 from accounts.models import ApiToken, AuditEntry
 from accounts.roles import Role, has_role
 from accounts.services import revocable_tokens
@@ -51,7 +50,7 @@ class PasswordForm(AdminPasswordChangeForm):  # type: ignore[misc]  # unfold has
 
 
 @admin.register(User)
-class AccountAdmin(UserAdmin, ModelAdmin):  # type: ignore[type-arg, misc]  # unfold has no types
+class AccountAdmin(UserAdmin, BaseAdmin):  # type: ignore[type-arg]  # not subscriptable when it runs
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = PasswordForm
@@ -133,7 +132,7 @@ class AccountAdmin(UserAdmin, ModelAdmin):  # type: ignore[type-arg, misc]  # un
 
 
 @admin.register(Group)
-class RoleAdmin(GroupAdmin, ModelAdmin):  # type: ignore[misc]  # unfold has no types
+class RoleAdmin(GroupAdmin, BaseAdmin):
     def get_readonly_fields(
         self, request: HttpRequest, obj: Group | None = None
     ) -> list[str]:
@@ -153,7 +152,7 @@ class RoleAdmin(GroupAdmin, ModelAdmin):  # type: ignore[misc]  # unfold has no 
 
 
 @admin.register(ApiToken)
-class ApiTokenAdmin(ModelAdmin):  # type: ignore[misc]  # unfold has no types
+class ApiTokenAdmin(BaseAdmin):
     """Tokens: seen and revoked here, made by their owners or by `create_token`.
 
     A superuser's is revoked by superusers and its owner alone; Django asks this of each

@@ -50,6 +50,12 @@ class RevisionConflictError(ConflictError):
     code = "revision_conflict"
 
 
+class RevisionOfOthersError(ConflictError):
+    """Who sees the entry now was not to see what it said then."""
+
+    code = "revision_of_others"
+
+
 class AudienceExistsError(ConflictError):
     code = "audience_exists"
 

@@ -12,12 +12,12 @@ from django.urls import reverse
 from django.utils import timezone
 
 from jobs.models import Job
+from kb.entries.due import EXPIRY_NOTICE
 from kb.entries.models import Entry
-from qa.answers.models import Answer
+from qa.answers.models import Answer, readable_reason
 from qa.pipeline.gates import Reason
 from qa.policies.wording import REASONS
 
-DUE = timedelta(days=30)
 PERIOD = timedelta(days=7)
 
 LabelledCount = tuple[str, int, dict[str, str]]
@@ -46,7 +46,7 @@ def add_figures(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]
     if request.user.has_perm("kb.view_entry"):
         blocks += [_entries(), _reviews(request), _expiry()]
     if request.user.has_perm("qa.view_answer"):
-        blocks += _questions()
+        blocks += _questions(request)
     if request.user.has_perm("jobs.view_job"):
         blocks.append(_jobs())
     return {**context, "title": "Today", "blocks": blocks}
@@ -79,40 +79,33 @@ def _reviews(request: HttpRequest) -> Block:
 
 def _expiry() -> Block:
     now = timezone.now()
-    soon = now + DUE
     live = Entry.objects.servable()
-    never = (Entry.State.DRAFT, Entry.State.RETIRED)
-    served = {"state__in": ",".join(s for s in Entry.State if s not in never)}
-    expired = {"valid_until__lte": now}
-    due = {"valid_until__gt": now, "valid_until__lte": soon}
     return _block(
         "Expiry",
         "An expired entry is refused, not used.",
         "Nothing has expired or is about to.",
         "admin:kb_entry_changelist",
         [
+            ("expired", live.expired(now).count(), {"expiry": "lost"}),
             (
-                label,
-                live.filter(**limits).count(),
-                served | {name: at.isoformat() for name, at in limits.items()},
-            )
-            for label, limits in (
-                ("expired", expired),
-                (f"expire within {DUE.days} days", due),
-            )
+                f"expire within {EXPIRY_NOTICE.days} days",
+                live.current(now).expired(now + EXPIRY_NOTICE).count(),
+                {"expiry": "soon"},
+            ),
         ],
     )
 
 
-def _questions() -> list[Block]:
+def _questions(request: HttpRequest) -> list[Block]:
     since = timezone.now() - PERIOD
     asked = Answer.objects.live().filter(created_at__gte=since)
     query = {
         "created_at__gte": since.isoformat(),
-        "channel__in": ",".join(Answer.LIVE_CHANNELS),
+        "asked": "live",
     }
     refused = asked.filter(outcome=Answer.Outcome.REFUSED).order_by()
-    reasons = refused.values_list("reason").annotate(count=Count("pk"))
+    reason_field = readable_reason(request.user)
+    reasons = refused.values_list(reason_field).annotate(count=Count("pk"))
     page = "admin:qa_answer_changelist"
     return [
         _block(
@@ -131,7 +124,7 @@ def _questions() -> list[Block]:
                 (
                     REASONS[Reason(reason)].title,
                     count,
-                    {**query, "reason__exact": reason},
+                    {**query, f"{reason_field}__exact": reason},
                 )
                 for reason, count in reasons.order_by("-count")
             ],

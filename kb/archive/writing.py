@@ -169,6 +169,10 @@ def _rows(contents: Contents) -> Mapping[str, QuerySet[Any]]:
         entries = entries.visible_to(contents.reader)
         audiences = audiences.visible_to(contents.reader)
     revisions = Revision.objects.filter(entry__in=entries)
+    proposals = Proposal.objects.filter(entry__in=entries)
+    if contents.reader is not None:
+        revisions = revisions.visible_to(contents.reader)
+        proposals = proposals.visible_to(contents.reader)
     tags = Tag.objects.all()
     if contents.knowledge_base:
         for facet in Tag.Facet.values:
@@ -188,7 +192,7 @@ def _rows(contents: Contents) -> Mapping[str, QuerySet[Any]]:
         ENTRIES.name: entries,
         REVISIONS.name: revisions,
         CONFLICTS.name: Conflict.objects.filter(first__in=entries, second__in=entries),
-        PROPOSALS.name: Proposal.objects.filter(entry__in=entries),
+        PROPOSALS.name: proposals,
     }
 
 

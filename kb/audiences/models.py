@@ -36,3 +36,9 @@ class Audience(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def includes(self, other: "Audience") -> bool:
+        """Tell whether everybody of `other` belongs to this audience (two queries)."""
+        if self == other or self.everyone or other.everyone:
+            return self == other or self.everyone
+        return not other.groups.exclude(pk__in=self.groups.values("pk")).exists()

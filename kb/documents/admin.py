@@ -6,9 +6,10 @@ from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse
-from unfold.admin import ModelAdmin, TabularInline
+from unfold.admin import TabularInline
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldBooleanSwitchWidget
 
+from accounts.admin_parts import BaseAdmin
 from accounts.roles import caller
 from kb.audiences.models import Audience
 from kb.documents.models import Document, KnowledgeBase, Section
@@ -224,7 +225,7 @@ class DocumentAdmin(ServiceAdmin, RefusedDeletionAdmin):
 
 
 @admin.register(KnowledgeBase)
-class KnowledgeBaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+class KnowledgeBaseAdmin(BaseAdmin):
     list_display = ["name", "slug", "language", "created_at"]
     search_fields = ["name", "slug"]
     fieldsets = [

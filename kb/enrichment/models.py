@@ -6,7 +6,6 @@ from django.db.models import Q
 
 from accounts.models import optional_row, optional_user
 from jobs.models import Job
-from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry
 
@@ -15,7 +14,7 @@ _SHARE = Q(stated__gte=0, stated__lte=1, agreement__gte=0, agreement__lte=1)
 
 class ProposalQuerySet(models.QuerySet["Proposal"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
-        return self.filter(entry__audience__in=Audience.objects.visible_to(user))
+        return self.filter(entry__in=Entry.objects.always_visible_to(user))
 
     def undecided(self) -> Self:
         return self.filter(state=Proposal.State.PROPOSED)

@@ -25,7 +25,7 @@ from rest_framework.response import Response
 from accounts.rest import ResourceViewSet
 from accounts.roles import Role, caller, has_role
 from kb.audiences.models import Audience
-from kb.entries.models import Entry, EntryQuerySet
+from kb.entries.models import Entry, EntryQuerySet, Revision
 from kb.entries.services import create_entry, edit_entry
 from kb.entries.states import (
     restore_entry,
@@ -232,7 +232,8 @@ class EntryViewSet(ListModelMixin, ResourceViewSet[Entry]):
     @action(detail=True, filter_backends=[], serializer_class=RevisionSerializer)
     def revisions(self, request: Request, entry_id: int) -> Response:
         """List everything that one entry ever was, newest first."""
-        rows = self.get_object().revisions.select_related(
+        history = Revision.objects.visible_to(self.request.user)
+        rows = history.filter(entry=self.get_object()).select_related(
             "author", "verified_by", "owner", "audience", "document", "section"
         )
         page = self.paginate_queryset(rows)  # type: ignore[arg-type]  # revisions here

@@ -12,9 +12,8 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
-from unfold.admin import ModelAdmin
 
-from accounts.admin_parts import style
+from accounts.admin_parts import BaseAdmin, style
 from accounts.exceptions import NescioError
 from accounts.roles import Role, caller, has_role
 from kb.audiences.models import Audience
@@ -132,7 +131,7 @@ def _choice(rows: QuerySet[Any], label: str, *, empty: str = "") -> forms.Field:
     )
 
 
-class BulkActionsAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+class BulkActionsAdmin(BaseAdmin):
     def change_chosen(
         self, request: HttpRequest, chosen: QuerySet[Entry], action: Action
     ) -> HttpResponse | None:

@@ -7,7 +7,7 @@ from django.utils import timezone
 from accounts.admin_parts import ListFilter
 from accounts.rest import BooleanFilter
 from kb.audiences.models import Audience
-from kb.entries.due import LABELS, REASON_CHOICES, Reason
+from kb.entries.due import EXPIRY_NOTICE, LABELS, REASON_CHOICES, Reason
 from kb.entries.models import Entry, EntryQuerySet
 from kb.interface.api import (
     WORDS_LIMIT,
@@ -53,13 +53,27 @@ class EntryFilter(django_filters.FilterSet):
 
 class ExpiryListFilter(ListFilter):
     title = parameter_name = "expiry"
-    choices_by_value = {"expired": "expired", "current": "not expired"}
+    choices_by_value = {
+        "expired": "expired",
+        "lost": "expired, and in use before",
+        "soon": f"in use, expires within {EXPIRY_NOTICE.days} days",
+        "current": "not expired",
+    }
 
     def narrow(
         self, entries: EntryQuerySet, value: str, request: HttpRequest
     ) -> EntryQuerySet:
         now = timezone.now()
-        return entries.expired(now) if value == "expired" else entries.current(now)
+        match value:
+            case "expired":
+                return entries.expired(now)
+            case "lost":
+                return entries.servable().expired(now)
+            case "soon":
+                in_use = entries.servable().current(now)
+                return in_use.expired(now + EXPIRY_NOTICE)
+            case _:
+                return entries.current(now)
 
 
 class AudienceListFilter(ListFilter):

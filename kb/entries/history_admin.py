@@ -10,19 +10,21 @@ from typing import Any
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
-from django.db.models import QuerySet
+from django.db.models import QuerySet, Window
+from django.db.models.functions import Lag
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
-from unfold.admin import ModelAdmin, TabularInline
+from unfold.admin import TabularInline
 
+from accounts.admin_parts import BaseAdmin
 from accounts.exceptions import NescioError
 from accounts.roles import Role, caller, has_role
 from kb.audiences.models import Audience
-from kb.entries.models import Entry, Revision
+from kb.entries.models import Entry, Revision, RevisionQuerySet
 from kb.entries.states import restore_revision
 from kb.entries.values import REVISED
 
@@ -70,8 +72,11 @@ class RevisionInline(TabularInline):  # type: ignore[misc]  # unfold ships no ty
     per_page = 20
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Revision]:
-        revisions: QuerySet[Revision] = super().get_queryset(request)
-        return revisions.select_related("author").order_by("-number")
+        revisions: RevisionQuerySet = super().get_queryset(request)
+        revisions = revisions.visible_to(request.user)
+        before = Window(Lag("number"), partition_by="entry", order_by="number")
+        with_before = revisions.select_related("author").annotate(before=before)
+        return with_before.order_by("-number")
 
     def has_add_permission(
         self, request: HttpRequest, obj: Entry | None = None
@@ -85,15 +90,16 @@ class RevisionInline(TabularInline):  # type: ignore[misc]  # unfold ships no ty
 
     @admin.display(description="changes")
     def compared(self, revision: Revision) -> str:
-        if revision.number == 1:
+        before: int | None = revision.before  # type: ignore[attr-defined]  # annotated
+        if before is None:  # the first that the user may see
             return ""
         address = reverse("admin:kb_entry_compare", args=[revision.entry_id])
         return format_html(
             '<a class="underline" href="{}?old={}&new={}">with {}</a>',
             address,
-            revision.number - 1,
+            before,
             revision.number,
-            revision.number - 1,
+            before,
         )
 
 
@@ -125,7 +131,7 @@ class _Sides:
         return tuple(piece for piece in self.pieces if piece.kind != "gone")
 
 
-class HistoryPages(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+class HistoryPages(BaseAdmin):
     def history_view(
         self,
         request: HttpRequest,
@@ -133,7 +139,7 @@ class HistoryPages(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
         entry = self._visible_entry(request, object_id)
-        pages = Paginator(_revisions(entry), _PER_PAGE)
+        pages = Paginator(_revisions(entry, request), _PER_PAGE)
         page = pages.get_page(request.GET.get("page"))
         numbers = [revision.number for revision in page.object_list]
         context = {
@@ -147,10 +153,10 @@ class HistoryPages(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
 
     def compare(self, request: HttpRequest, entry_id: int) -> HttpResponse:
         entry = self._visible_entry(request, str(entry_id))
-        numbers = list(entry.revisions.values_list("number", "created_at"))
+        numbers = list(_revisions(entry, request).values_list("number", "created_at"))
         newest = numbers[0][0]
-        old = _chosen(entry, request.GET.get("old", "1"))
-        new = _chosen(entry, request.GET.get("new", str(newest)))
+        old = _chosen(entry, request, request.GET.get("old", str(numbers[-1][0])))
+        new = _chosen(entry, request, request.GET.get("new", str(newest)))
         audiences = Audience.objects.visible_to(request.user)
         visible = set(audiences.values_list("pk", flat=True))
         texts = [_Sides("Text", word_difference(old.text, new.text))]
@@ -190,7 +196,7 @@ class HistoryPages(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
                 done = f"The entry was restored to revision {number}."
                 self.message_user(request, done, messages.SUCCESS)
             return redirect(back)
-        revision = _chosen(entry, str(number))
+        revision = _chosen(entry, request, str(number))
         context = {
             **self.admin_site.each_context(request),
             "title": f"Restore revision {number}? Audience and owner stay as they are. "
@@ -226,17 +232,20 @@ class HistoryPages(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         return TemplateResponse(request, template, {**shared, **context})
 
 
-def _revisions(entry: Entry) -> QuerySet[Revision]:
-    return entry.revisions.select_related(
+def _revisions(entry: Entry, request: HttpRequest) -> QuerySet[Revision]:
+    visible = Revision.objects.visible_to(request.user).filter(entry=entry)
+    return visible.select_related(
         "author", "verified_by", "owner", "audience", "document", "section",
         "product_line", "line_of_business",
     ).order_by("-number")  # fmt: skip
 
 
-def _chosen(entry: Entry, number: str) -> Revision:
+def _chosen(entry: Entry, request: HttpRequest, number: str) -> Revision:
     is_number = number.isascii() and number.isdecimal() and len(number) < 10
     revision = (
-        _revisions(entry).filter(number=int(number)).first() if is_number else None
+        _revisions(entry, request).filter(number=int(number)).first()
+        if is_number
+        else None
     )
     if revision is None:
         raise Http404(f"Entry {entry.pk} has no revision {number[:20]!r}.")

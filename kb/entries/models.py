@@ -2,11 +2,20 @@ from datetime import datetime
 from typing import Any, Self
 
 from django.conf import settings
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchQuery, SearchVector, SearchVectorField
 from django.db import models
-from django.db.models import Case, GeneratedField, OuterRef, Q, Subquery, Value, When
+from django.db.models import (
+    Case,
+    Exists,
+    GeneratedField,
+    OuterRef,
+    Q,
+    Subquery,
+    Value,
+    When,
+)
 from django.db.models.functions import Coalesce
 
 from accounts.models import optional_row, optional_user
@@ -34,6 +43,16 @@ class EntryQuerySet(models.QuerySet["Entry"]):
 
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         return self.filter(audience__in=Audience.objects.visible_to(user))
+
+    def always_visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """Those that the user may see as they are and as they ever were.
+
+        For what was written from an entry at some time, such as a proposal or a reply.
+        """
+        hidden = RevisionOutline.objects.outside_of(user).filter(
+            entry_id=OuterRef("pk")
+        )
+        return self.visible_to(user).filter(~Exists(hidden))
 
     def saying(self, words: str) -> Self:
         """Entries whose question or text holds all of `words`, by stem.
@@ -270,12 +289,51 @@ class EntryWords(models.Model):
         return f"words of entry {self.pk}"
 
 
+class RevisionOutlineQuerySet(models.QuerySet["RevisionOutline"]):
+    def outside_of(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """Those of audiences that the user is not in, or that are gone."""
+        if isinstance(user, User) and user.is_active and user.is_superuser:
+            return self.none()
+        mine = Audience.objects.visible_to(user).order_by().values("pk")
+        return self.exclude(audience_id__in=mine, audience_id__isnull=False)
+
+
+class RevisionOutline(models.Model):
+    """Whose a revision was, without its words: a view that no policy lies below.
+
+    It is asked of many rows whether somebody may read their revisions; the policy would
+    look for each hidden one into all that used it.
+    """
+
+    entry_id = models.BigIntegerField()
+    number = models.PositiveIntegerField()
+    audience_id = models.BigIntegerField(null=True)
+
+    objects = RevisionOutlineQuerySet.as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "kb_revisionoutline"
+
+    def __str__(self) -> str:
+        return f"entry {self.entry_id} revision {self.number}"
+
+
 # What an entry stood in or belonged to may be deleted later; the number stays.
 _DETACHED: dict[str, Any] = {
     "on_delete": models.DO_NOTHING,
     "db_constraint": False,
     "db_index": False,
 }
+
+
+class RevisionQuerySet(models.QuerySet["Revision"]):
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """Those of entries that the user may see now, and was in the audience of."""
+        hidden = RevisionOutline.objects.outside_of(user).filter(pk=OuterRef("pk"))
+        return self.filter(
+            ~Exists(hidden), entry__audience__in=Audience.objects.visible_to(user)
+        )
 
 
 class Revision(models.Model):
@@ -285,6 +343,8 @@ class Revision(models.Model):
     in Entry: by these names a trigger sees at each commit whether the newest revision says
     what the entry says, and writes the one that is missing. A new column of Entry that is
     worth its history needs no more than a namesake here.
+
+    It keeps its own audience: an entry that is opened opens nothing that it said before.
     """
 
     entry = models.ForeignKey(Entry, on_delete=models.CASCADE, related_name="revisions")
@@ -329,6 +389,8 @@ class Revision(models.Model):
         help_text="Database user of a change outside of the services.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = RevisionQuerySet.as_manager()
 
     class Meta:
         ordering = ["entry", "-number"]

@@ -6,10 +6,11 @@ Each function is one transaction that writes the next revision with the entry.
 from django.contrib.auth.models import User
 from django.db import transaction
 
+from accounts.acting import unrestricted
 from kb.conflicts.finding import outdate_conflicts
 from kb.embedding.services import active_model, write_vectors
 from kb.entries.models import Entry, Revision
-from kb.exceptions import RevisionNotFoundError
+from kb.exceptions import RevisionNotFoundError, RevisionOfOthersError
 
 from .revisions import lock, mark, restore, retire, save, verify
 from .services import edit_entry
@@ -82,7 +83,8 @@ def erase_entry(*, entry_id: int) -> None:
     For what must not be kept (a person's data); knowledge that is out of date is retired.
     """
     entry, _ = lock(entry_id, None)
-    entry.delete()
+    with unrestricted("an erased entry's history"):
+        entry.delete()
 
 
 @transaction.atomic
@@ -99,27 +101,49 @@ def restore_revision(
 
     Question, text, language, expiry and place go back; a place that is no more is left
     as it is. Who may see the entry and who looks after it stay: going back in time must
-    not show to more people what was since kept from them. Verification follows the rules
-    of `edit_entry`. Nothing is written where nothing differs.
+    not show to more people what was since kept from them, nor what was then kept from
+    them. Verification follows the rules of `edit_entry`. Nothing is written where nothing
+    differs.
+
+    Raises:
+        RevisionOfOthersError: Not everybody who sees the entry was to see the revision.
     """
-    # `edit_entry` reports an entry that does not exist.
+    active_model(for_share=True)  # locked first everywhere
+    entry, _ = lock(entry_id, None)
+    visible = Revision.objects.visible_to(by) if by else Revision.objects.all()
     revision = (
-        Revision.objects.select_related("document", "section", "section__document")
+        visible.select_related("audience", "document", "section", "section__document")
         .filter(entry_id=entry_id, number=number)
         .first()
     )
-    if revision is None and Entry.objects.filter(pk=entry_id).exists():
+    if revision is None:
         raise RevisionNotFoundError(
             f"Entry {entry_id} has no revision {number}; name one of its revisions."
         )
+    _check_audience(entry, revision)
     return edit_entry(
         entry_id=entry_id,
         author=by,
         may_verify=may_verify,
         expected_revision=expected_revision,
         reason=clean_reason(reason) or f"Restored revision {number}.",
-        **({} if revision is None else _said(revision)),
+        **_said(revision),
     )
+
+
+def _check_audience(entry: Entry, revision: Revision) -> None:
+    audience = revision.audience
+    if audience is None:
+        raise RevisionOfOthersError(
+            f"The audience of revision {revision.number} is gone or unknown, so nobody can "
+            "tell who may read it; write what may be read into the entry by hand."
+        )
+    if not audience.includes(entry.audience):
+        raise RevisionOfOthersError(
+            f"Revision {revision.number} was of the audience {audience.slug!r}, and not "
+            f"all of {entry.audience.slug!r}, who see entry {entry.pk} now, belong to it; "
+            f"give the entry the audience {audience.slug!r} first."
+        )
 
 
 def _said(revision: Revision) -> EntryChanges:

@@ -10,11 +10,10 @@ from django.shortcuts import get_object_or_404, redirect
 from django.template.loader import render_to_string
 from django.urls import URLPattern, path, reverse
 from django.utils.datastructures import MultiValueDict
-from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 from unfold.widgets import UnfoldAdminFileFieldWidget
 
-from accounts.admin_parts import StyledForm, confirmed, form_page
+from accounts.admin_parts import BaseAdmin, StyledForm, confirmed, form_page
 from accounts.exceptions import NescioError
 from accounts.roles import caller
 from jobs.models import Job
@@ -95,7 +94,7 @@ class ImportForm(StyledForm):
 
 
 @admin.register(Import)
-class ImportAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+class ImportAdmin(BaseAdmin):
     list_display = [
         "file_name", "shown_state", "summary", "knowledge_base", "audience", "created_at",
     ]  # fmt: skip

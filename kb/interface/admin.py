@@ -8,15 +8,15 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, connection, transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from unfold.admin import ModelAdmin
 
+from accounts.admin_parts import BaseAdmin
 from accounts.exceptions import NescioError
 from accounts.roles import caller
 from kb.documents.models import KnowledgeBase
 from kb.exceptions import InvalidKnowledgeError
 
 
-class ServiceAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+class ServiceAdmin(BaseAdmin):
     def get_form(
         self,
         request: HttpRequest,
@@ -39,7 +39,7 @@ class ServiceAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         obj.refresh_from_db()
 
 
-class RefusedDeletionAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+class RefusedDeletionAdmin(BaseAdmin):
     """Reports what the user may not see but still needs what is deleted.
 
     Django lists what the user sees; the rest only the database knows of.

@@ -1,4 +1,5 @@
 import json
+from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol
 
 from django.contrib import admin, messages
@@ -10,11 +11,16 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.decorators import display
 
-from accounts.admin_parts import EstimatingPaginator, ReadOnlyAdmin, table
+from accounts.admin_parts import (
+    EstimatingPaginator,
+    ListFilter,
+    ReadOnlyAdmin,
+    table,
+)
 from kb.enrichment.admin_forms import to_seeds
 from kb.enrichment.background import SEED_LIMIT
 from kb.enrichment.services import MAX_SEEDS
-from qa.answers.models import Answer, AnswerQuerySet, fetch_evidence
+from qa.answers.models import Answer, AnswerQuerySet, fetch_evidence, readable_reason
 from qa.answers.view import shown_pieces, token_confidences
 from qa.answers.waterfall import stage_times
 
@@ -123,7 +129,7 @@ class AnswerColumns:
 
     @admin.display(description="reason")
     def reason(self, row: HasAnswer) -> str:
-        return row.answer.reason.replace("_", " ")
+        return row.answer.readable_reason.replace("_", " ")
 
     @admin.display(description="text")
     def text(self, row: HasAnswer) -> str:
@@ -138,6 +144,24 @@ class AnswerColumns:
         return evidence_table(row.answer)
 
 
+def _readable(names: Sequence[Any], request: HttpRequest) -> list[Any]:
+    """Return columns or filters with the reason that the user may read."""
+    field = readable_reason(request.user)
+    return [field if name == "reason" else name for name in names]
+
+
+class _AskedFilter(ListFilter):
+    title = parameter_name = "asked"
+    choices_by_value = {"live": "by people", "system": "by evaluations and repeats"}
+
+    def narrow(
+        self, rows: AnswerQuerySet, value: str, request: HttpRequest
+    ) -> AnswerQuerySet:
+        if value == "live":
+            return rows.live()
+        return rows.exclude(channel__in=Answer.LIVE_CHANNELS)
+
+
 @admin.register(Answer)
 class AnswerAdmin(ReadOnlyAdmin):
     """Every question with all that it was decided by; nobody rewrites history."""
@@ -147,8 +171,8 @@ class AnswerAdmin(ReadOnlyAdmin):
         "knowledge_base", "channel", "created_at",
     ]  # fmt: skip
     list_filter: ClassVar = [
-        "outcome", "gate", "reason", "channel", "knowledge_base", "created_at",
-        "votes__is_up",
+        "outcome", "gate", "reason", _AskedFilter, "channel", "knowledge_base",
+        "created_at", "votes__is_up",
     ]  # fmt: skip
     list_select_related = ["asker", "knowledge_base"]
     search_fields: ClassVar = ["question", "asker__username"]
@@ -167,7 +191,7 @@ class AnswerAdmin(ReadOnlyAdmin):
             {
                 "fields": [
                     "id", "asker", "channel", "knowledge_base", "language", "gate",
-                    "reason", "shown_reason", "policy", "calibration", "embedder",
+                    "why_refused", "shown_reason", "policy", "calibration", "embedder",
                     "language_model", "probes", "draft", "error", "created_at",
                     "decided_at",
                 ]
@@ -178,6 +202,12 @@ class AnswerAdmin(ReadOnlyAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Answer]:
         answers: AnswerQuerySet = super().get_queryset(request)
         return answers.visible_to(request.user).prefetch_related("votes__user")
+
+    def get_list_display(self, request: HttpRequest) -> list[str]:
+        return _readable(super().get_list_display(request), request)
+
+    def get_list_filter(self, request: HttpRequest) -> list[Any]:
+        return _readable(super().get_list_filter(request), request)
 
     def has_propose_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("kb.change_proposal")
@@ -218,6 +248,10 @@ class AnswerAdmin(ReadOnlyAdmin):
         if answer is not None:
             fetch_evidence(answer, request.user)
         return answer
+
+    @admin.display(description="reason")
+    def why_refused(self, answer: Answer) -> str:
+        return answer.readable_reason
 
     @admin.display(description="text")
     def words(self, answer: Answer) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchQuery, SearchVector
 from django.db import models
@@ -23,7 +23,7 @@ from django.db.models.lookups import IsNull
 from accounts.models import optional_user
 from accounts.roles import Role, has_role
 from kb.documents.models import KnowledgeBase
-from kb.entries.models import Entry, Revision
+from kb.entries.models import Entry, Revision, RevisionOutline
 from kb.tags.models import Tag, tag_of
 from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.values import Calibration
@@ -110,17 +110,34 @@ def withholds(viewer: AbstractBaseUser | AnonymousUser, answer: str) -> IsNull:
 
 
 def _is_outside(viewer: AbstractBaseUser | AnonymousUser) -> Q:
-    """Evidence in somebody else's answer, of an entry that the viewer may not see.
+    """Evidence in somebody else's answer that the viewer may not see, now or as it was.
 
     Its words are withheld wherever answers are shown; one's own answers stay complete.
     It is the negation of the visible entries, since row-level security hides the others.
     """
     visible = Entry.objects.visible_to(viewer).filter(pk=OuterRef("entry_id"))
-    return ~Q(answer__asker_id=viewer.pk) & ~Q(Exists(visible))
+    hidden = RevisionOutline.objects.outside_of(viewer).filter(
+        pk=OuterRef("revision_id")
+    )
+    return ~Q(answer__asker_id=viewer.pk) & (~Q(Exists(visible)) | Q(Exists(hidden)))
+
+
+def readable_reason(viewer: AbstractBaseUser | AnonymousUser) -> str:
+    """Return the field that says to the viewer why a question was refused.
+
+    The true reason says where hidden knowledge would have answered, to whom it is
+    hidden from too; only superusers see all there is.
+    """
+    is_superuser = isinstance(viewer, User) and viewer.is_superuser
+    return "reason" if is_superuser else "shown_reason"
 
 
 def fetch_evidence(answer: "Answer", viewer: AbstractBaseUser | AnonymousUser) -> None:
-    """Fetch what `with_evidence` and `seen_by` do for an answer at hand (one query)."""
+    """Fetch what `with_evidence` and `seen_by` do for an answer at hand (one query).
+
+    Also says by `readable_reason` why it was refused.
+    """
+    answer.readable_reason = getattr(answer, readable_reason(viewer))
     prefetch_related_objects([answer], _evidence(viewer))
     cited = [
         piece for piece in answer.pieces if piece.role == AnswerEvidence.Role.CITED
@@ -232,6 +249,7 @@ class Answer(models.Model):
 
     is_withheld: bool  # from `seen_by` or `fetch_evidence`; nothing is shown without
     pieces: "list[AnswerEvidence]"  # from `with_evidence` or `fetch_evidence`
+    readable_reason: str  # from `fetch_evidence`
     view: "AnswerView"  # while it is serialized
 
     class Meta:
@@ -242,7 +260,9 @@ class Answer(models.Model):
             # What is rare, or not there at all, is not looked for among all answers.
             models.Index(fields=["outcome", "-created_at"], name="answer_by_outcome"),
             models.Index(fields=["gate", "-created_at"], name="answer_by_gate"),
-            models.Index(fields=["reason", "-created_at"], name="answer_by_reason"),
+            models.Index(
+                fields=["shown_reason", "-created_at"], name="answer_by_shown_reason"
+            ),
             GinIndex(QUESTION_WORDS, name="answer_question_words"),
             GinIndex(TEXT_WORDS, name="answer_text_words"),
             models.Index(

@@ -28,7 +28,7 @@ _LOCK_KEY = 0x6E657363  # any number that nothing else of this database locks
 # An answer is counted once without a tag and once under each of its tags.
 _COUNT = """
 WITH asked AS MATERIALIZED (
-    SELECT a.knowledge_base_id, a.outcome, a.gate, a.reason, a.product_line_id,
+    SELECT a.knowledge_base_id, a.outcome, a.gate, a.shown_reason AS reason, a.product_line_id,
         a.line_of_business_id, voted.up, voted.down,
         CASE WHEN took.ms IS NOT NULL AND a.outcome <> 'failed'
             THEN ceil(ln(greatest(took.ms, %(least)s)) / ln(%(growth)s::float8)) END AS bucket

@@ -81,6 +81,7 @@ class GapAdmin(QueueFormAdmin):
         found: Gap | None = super().get_object(request, object_id, from_field)
         if found is not None:
             fetch_shown(found, caller(request))
+            found.refusal_reasons = count_reasons(found, caller(request))
         return found
 
     @admin.action(description="Reopen", permissions=["change"])
@@ -118,7 +119,7 @@ class GapAdmin(QueueFormAdmin):
         return ", ".join(
             f"{REASONS[Reason(why)].title if why in set(Reason) else why.replace('_', ' ')}"
             f" ({count})"
-            for why, count in count_reasons(gap).most_common()
+            for why, count in gap.refusal_reasons.most_common()
         )
 
     @admin.display(description="filled by")
@@ -233,4 +234,4 @@ class EscalationAdmin(AnswerColumns, QueueFormAdmin):
     @admin.display(description="reason")
     def refusal(self, escalation: Escalation) -> str:
         answer = escalation.answer
-        return f"{answer.gate}: {answer.reason}".replace("_", " ")
+        return f"{answer.gate}: {answer.readable_reason}".replace("_", " ")

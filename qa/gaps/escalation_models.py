@@ -17,12 +17,15 @@ class EscalationQuerySet(models.QuerySet["Escalation"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         """One's own; experts see everybody's.
 
-        They do not see one whose reply became an entry that they may not see.
+        They do not see one whose reply became an entry that they may not see, now or as
+        it was then.
         """
         if not has_role(user, Role.SME):
             return self.filter(raised_by=user.pk)
         own = Q(raised_by=user.pk) | Q(replied_by=user.pk)
-        kept = Q(entry_id__isnull=True) | Q(entry__in=Entry.objects.visible_to(user))
+        kept = Q(entry_id__isnull=True) | Q(
+            entry__in=Entry.objects.always_visible_to(user)
+        )
         return self.filter(own | kept)
 
     def waiting(self) -> Self:

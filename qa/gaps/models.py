@@ -1,4 +1,5 @@
 import math
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Self
 
@@ -139,6 +140,7 @@ class Gap(models.Model):
     before: int  # from `with_trend`
     nearest_hits: "tuple[Evidence, ...]"  # from `fetch_shown`
     tried: "list[Tried]"  # from `fetch_shown`
+    refusal_reasons: "Counter[str]"  # from `count_reasons`
 
     class Meta:
         ordering = ["-impact_score", "-pk"]

@@ -16,7 +16,7 @@ from kb.enrichment.background import SEED_LIMIT, make_plan, start_enrichment
 from kb.entries.models import Entry
 from kb.search import search
 from kb.types import Evidence, QuestionVector, Scope
-from qa.answers.models import Answer
+from qa.answers.models import Answer, readable_reason
 from qa.answers.submitted_text import EntryOptions, checked_text, create_reviewed_entry
 from qa.exceptions import GapClosedError, GapNotFoundError, InvalidGapError
 from qa.gaps.models import Gap, GapQuestion, Repeat
@@ -238,9 +238,10 @@ def tried_questions(gap: Gap, viewer: User, *, most: int = SHOWN) -> list[Tried]
     return tried
 
 
-def count_reasons(gap: Gap) -> Counter[str]:
-    """Return why its questions are in it, the most frequent first (one query)."""
-    rows = GapQuestion.objects.filter(gap=gap).values_list("why", "answer__reason")
+def count_reasons(gap: Gap, viewer: User) -> Counter[str]:
+    """Return why its questions are in it, as far as the viewer may read (one query)."""
+    reason = f"answer__{readable_reason(viewer)}"
+    rows = GapQuestion.objects.filter(gap=gap).values_list("why", reason)
     newest = rows.order_by("-asked_at")[:1_000]
     return Counter(
         reason if why == GapQuestion.Why.REFUSED else why for why, reason in newest

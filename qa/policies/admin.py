@@ -7,10 +7,9 @@ from django.db.models import Count, QuerySet, TextField, Value
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path, reverse
-from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 
-from accounts.admin_parts import confirmed, tell_of_job
+from accounts.admin_parts import BaseAdmin, confirmed, tell_of_job
 from accounts.exceptions import NescioError
 from jobs.services import enqueue
 from qa.calibration import versions as words
@@ -31,7 +30,7 @@ from qa.policies.services import (
 
 
 @admin.register(RefusalWording)
-class RefusalWordingAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+class RefusalWordingAdmin(BaseAdmin):
     """What a refusal says; without a row here the built-in words are used."""
 
     list_display = ["knowledge_base", "language", "shown_reason", "text"]
@@ -79,7 +78,7 @@ class PolicyForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptabl
 
 
 @admin.register(Policy)
-class PolicyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+class PolicyAdmin(BaseAdmin):
     """Versions of thresholds: made from one another and activated, never changed."""
 
     form = PolicyForm

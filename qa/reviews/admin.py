@@ -205,7 +205,7 @@ class ReviewAdmin(QueueAdmin):
             "votes": list(review.answer.votes.all())[:_SHOWN_VOTES],
             "form": form,
             "gates": gates_table(review.answer),
-            "refusal": f"{review.answer.gate}: {review.answer.reason}".replace(
+            "refusal": f"{review.answer.gate}: {review.answer.readable_reason}".replace(
                 "_", " "
             ),
             "may_judge": is_mine,

@@ -27,7 +27,9 @@ class ReviewQuerySet(models.QuerySet["Review"]):
         answers = Answer.objects.visible_to(user).filter(pk=OuterRef("answer_id"))
         whole = answers.filter(is_withheld=False)  # type: ignore[misc]  # annotated by `seen_by`
         own = Q(reviewed_by=user.pk)
-        kept = Q(entry_id__isnull=True) | Q(entry__in=Entry.objects.visible_to(user))
+        kept = Q(entry_id__isnull=True) | Q(
+            entry__in=Entry.objects.always_visible_to(user)
+        )
         other_round = Review.objects.open().filter(answer=OuterRef("answer_id"))
         waits = Exists(other_round.exclude(pk=OuterRef("pk")))
         return self.filter(own | kept, Exists(whole)).annotate(is_blind=waits)

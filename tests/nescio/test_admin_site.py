@@ -66,7 +66,7 @@ def test_dashboard_counts_what_needs_a_person(rf):
     assert found["Questions of the last 7 days"]["refused"] == 2
     assert found["Refusals of the last 7 days, by reason"] == {
         "No entry is close enough": 1,
-        "You do not have access to this knowledge": 1,
+        "Nothing is known about this": 1,
     }
     assert found["Background work"]["queued"] == 1
 

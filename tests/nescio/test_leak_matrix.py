@@ -16,6 +16,7 @@ import pytest
 from django.contrib import admin
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import CharField, JSONField, TextField
 from django.test import Client
 from django.urls import URLPattern, get_resolver, reverse
 from django.utils import timezone
@@ -288,6 +289,7 @@ def questions(secret: Secret) -> Iterator[tuple[str, str, str, object]]:
             # Confirmed: a deletion, an action or a form with nothing else in it.
             yield route, "POST", address, urlencode({"post": "yes"})
     yield from bulk_actions(secret)
+    yield from lookups()
     for address in EXTRA:
         yield address.lstrip("/").split("?")[0], "GET", address, None
     for route, body in (
@@ -327,6 +329,17 @@ def bulk_actions(secret: Secret) -> Iterator[tuple[str, str, str, object]]:
         for name in (*names, "delete_selected"):
             chosen = {"action": name, "_selected_action": str(row.pk), "post": "yes"}
             yield route, "POST", address, urlencode(chosen)
+
+
+def lookups() -> Iterator[tuple[str, str, str, object]]:
+    """Yield every list of the admin, narrowed by what its rows' texts may hold."""
+    for model in admin.site._registry:
+        meta = model._meta
+        address = reverse(f"admin:{meta.app_label}_{meta.model_name}_changelist")
+        for field in meta.concrete_fields:
+            if isinstance(field, CharField | TextField | JSONField):
+                narrowed = urlencode({f"{field.name}__regex": f"{MARK[:4]}.*"})
+                yield address.lstrip("/"), "GET", f"{address}?{narrowed}", None
 
 
 def ask_everything(
@@ -432,3 +445,5 @@ def test_what_was_answered_from_a_secret_is_told_to_nobody_else(world, role):
         got = asker.ask("GET", filled(route, chosen))
         assert not got.shows, route
         assert got.status < 500, route
+    for _route, _method, address, _body in lookups():
+        assert asker.ask("GET", address).status in {302, 400, 403}, address

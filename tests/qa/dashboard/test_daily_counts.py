@@ -20,6 +20,8 @@ NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
 
 def answered_at(moment: datetime, **fields) -> Answer:
     """Make a refusal, or what `fields` say, asked at `moment`."""
+    if "reason" in fields:
+        fields.setdefault("shown_reason", fields["reason"])
     answer = make_answer(make_user(), **fields)
     Answer.objects.filter(pk=answer.pk).update(created_at=moment)
     return answer
@@ -86,7 +88,10 @@ def test_a_late_change_of_an_ended_day_is_counted_at_the_next_run():
     assert set(counts()) == {("2026-03-11", "failed", "")}
 
     Answer.objects.filter(pk=answer.pk).update(
-        outcome="refused", gate="hard_refusal", reason="too_far"
+        outcome="refused",
+        gate="hard_refusal",
+        reason="too_far",
+        shown_reason="too_far",
     )
     count_days(at=NOW)
 
