@@ -11,8 +11,10 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
+from accounts.acting import each_as, reading_as, user_reader
 from accounts.exceptions import UnavailableError
 from kb.documents.models import KnowledgeBase
 from kb.tags.models import Tag
@@ -101,17 +103,38 @@ def decide(
 ) -> Generator[StageValue]:
     """Yield each stage's value; the outcome is stored before it is yielded, last.
 
+    It is decided by what its asker may see, whoever lets it be decided. One that was kept
+    is claimed first, so that it is decided once.
+
     Args:
         language_model: Loads the model; the configured one if None.
         probes: Returns those of a model; the active ones if None.
 
     Raises:
         AnswerDecidedError: It was decided before.
+        AnswerPendingError: Somebody else is deciding it now.
         UnavailableError: A model is down; the row, whose id is in `detail`, is kept as
             failed.
     """
+    reader = user_reader(answer.asker or AnonymousUser())
+    stages = _decide(answer, language_model, probes, policy)
+    try:
+        yield from each_as(reader, stages)
+    finally:
+        with reading_as(reader):
+            stages.close()
+
+
+def _decide(
+    answer: Answer,
+    language_model: Callable[[], LanguageModel] | None,
+    probes: Callable[[LanguageModel], Probes] | None,
+    policy: Policy | None,
+) -> Generator[StageValue]:
     if answer.outcome not in (Answer.Outcome.PENDING, Answer.Outcome.FAILED):
         raise _decided_before(answer)
+    if not answer._state.adding:
+        _claim(answer)
     policy = policy or active_policy(answer.knowledge_base)
     frozen = policy.as_value()
     sources = sources_for(answer, frozen, language_model, probes)
@@ -156,9 +179,7 @@ def find_failed(answer_id: UUID, *, asker: AbstractBaseUser | AnonymousUser) -> 
     if answer is None:
         raise AnswerNotFoundError(f"There is no answer {answer_id}.")
     if answer.outcome == Answer.Outcome.PENDING:
-        raise AnswerPendingError(
-            f"Question {answer_id} is being decided; read it again in a moment."
-        )
+        raise _being_decided(answer)
     if answer.outcome != Answer.Outcome.FAILED:
         raise _decided_before(answer)
     return answer
@@ -170,9 +191,9 @@ def fail_abandoned() -> int:
     Their process was killed in mid-answer; now they can be decided again. One that is
     decided after all is stored as usual.
     """
-    rows = Answer.objects.filter(
-        outcome=Answer.Outcome.PENDING, created_at__lt=timezone.now() - ABANDONED_AFTER
-    )
+    latest = timezone.now() - ABANDONED_AFTER
+    begun = Q(claimed_at__lt=latest) | Q(claimed_at__isnull=True, created_at__lt=latest)
+    rows = Answer.objects.filter(begun, outcome=Answer.Outcome.PENDING)
     return rows.update(
         outcome=Answer.Outcome.FAILED,
         error="The process that decided it ended before it was done. Ask again.",
@@ -312,8 +333,32 @@ def _decided_before(answer: Answer) -> AnswerDecidedError:
     )
 
 
+def _being_decided(answer: Answer) -> AnswerPendingError:
+    return AnswerPendingError(
+        f"Question {answer.pk} is being decided; read it again in a moment."
+    )
+
+
 def _keep(answer: Answer) -> None:
     """Write the pending row, so that the question outlives what may fail from here on."""
     if answer._state.adding:
+        answer.claimed_at = timezone.now()
         with transaction.atomic():
             answer.save(force_insert=True)
+
+
+def _claim(answer: Answer) -> None:
+    """Take a kept question that nobody is deciding; the first of several gets it."""
+    free = Q(outcome=Answer.Outcome.FAILED)
+    free |= Q(outcome=Answer.Outcome.PENDING, claimed_at__isnull=True)
+    fields = {
+        "outcome": Answer.Outcome.PENDING,
+        "claimed_at": timezone.now(),
+        "error": "",
+    }
+    kept = Answer.objects.filter(pk=answer.pk)
+    if not kept.filter(free).update(**fields):
+        is_pending = kept.filter(outcome=Answer.Outcome.PENDING).exists()
+        raise _being_decided(answer) if is_pending else _decided_before(answer)
+    for name, value in fields.items():
+        setattr(answer, name, value)

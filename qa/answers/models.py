@@ -243,6 +243,11 @@ class Answer(models.Model):
         db_index=False,  # `answer_by_line_of_business` serves it
     )
     created_at = models.DateTimeField(auto_now_add=True)
+    claimed_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="When somebody began to decide it, after which nobody else does.",
+    )
     decided_at = models.DateTimeField(null=True, blank=True)
 
     objects = AnswerQuerySet.as_manager()

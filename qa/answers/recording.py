@@ -28,7 +28,8 @@ def record_outcome(answer: Answer, outcome: Outcome, policy: Policy) -> None:
     is completed, once.
 
     Raises:
-        AnswerDecidedError: Somebody else decided it meanwhile; theirs stands.
+        AnswerDecidedError: Somebody else decided it meanwhile, or is deciding it since
+            this claim was given up; theirs stands.
     """
     fields = _fields(answer, outcome, policy)
     rows = list(_evidence_rows(answer, outcome))
@@ -73,7 +74,9 @@ def shown_text(answer: Answer, outcome: Outcome) -> str:
 def _write(answer: Answer, fields: dict[str, Any]) -> None:
     is_new = answer._state.adding
     if not is_new:
-        rows = Answer.objects.filter(pk=answer.pk, outcome__in=_OPEN)
+        rows = Answer.objects.filter(
+            pk=answer.pk, outcome__in=_OPEN, claimed_at=answer.claimed_at
+        )
         if not rows.update(**fields):
             raise AnswerDecidedError(
                 f"Question {answer.pk} was decided by another request meanwhile."

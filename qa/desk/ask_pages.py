@@ -14,7 +14,7 @@ from django.http import (
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.exceptions import NescioError
 from accounts.roles import caller
@@ -22,11 +22,19 @@ from accounts.throttles import seconds_to_wait
 from kb.documents.models import KnowledgeBase
 from qa.answers import asking, wording
 from qa.answers.models import Answer
+from qa.exceptions import AnswerPendingError
 from qa.pipeline.gates import Decision
 from qa.pipeline.language_model import Confidence
 from qa.pipeline.values import Boundary, Outcome, Retrieval, StageValue, stage_name
 
-from .parts import agents_only, answer_part, box_part, find_answer, is_live, recent_part
+from .parts import (
+    agents_only,
+    answer_part,
+    box_part,
+    find_own_answer,
+    is_live,
+    recent_part,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +56,8 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 def events(request: HttpRequest, answer: Answer, *, again: bool) -> Iterator[str]:
     """Yield `stage` for each stage, then `result` with the whole answer, then `end`.
 
-    Nothing that a model wrote is in a stage: a later gate may reject it.
+    Nothing that a model wrote is in a stage: a later gate may reject it. Nothing at all is
+    sent of a question that another request is deciding; the page asks again.
     """
     undecided = [Answer.Outcome.PENDING, *([Answer.Outcome.FAILED] if again else [])]
     if answer.outcome in undecided:
@@ -57,6 +66,8 @@ def events(request: HttpRequest, answer: Answer, *, again: bool) -> Iterator[str
                 # The decision on a confidence comes with it.
                 if not isinstance(value, Confidence | Outcome):
                     yield _event("stage", _stage(value))
+        except AnswerPendingError:
+            return
         except NescioError as error:
             logger.warning("Question %s could not be decided: %s", answer.pk, error)
         except Exception:
@@ -130,11 +141,11 @@ def ask(request: HttpRequest) -> HttpResponseBase:
     return render(request, "qa/ask.html", context)
 
 
-@require_GET
+@require_POST
 @agents_only
 def stream(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
-    """Decide a kept question and send its stages; after a reconnect, the whole answer."""
-    answer = find_answer(request, answer_id)
+    """Decide one's kept question and send its stages; after a reconnect, the answer."""
+    answer = find_own_answer(request, answer_id)
     again = request.GET.get("again") == "1"
     response = StreamingHttpResponse(
         events(request, answer, again=again), content_type="text/event-stream"
@@ -147,8 +158,8 @@ def stream(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
 @require_POST
 @agents_only
 def retry(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
-    """Decide a kept question again whose first try failed or never ended."""
-    answer = find_answer(request, answer_id)
+    """Decide one's kept question again whose first try failed or never began."""
+    answer = find_own_answer(request, answer_id)
     if is_live(request):
         return _working(request, answer, again=True)
     if answer.outcome in (Answer.Outcome.PENDING, Answer.Outcome.FAILED):

@@ -64,6 +64,14 @@ def find_answer(request: HttpRequest, answer_id: UUID) -> Answer:
     return found
 
 
+def find_own_answer(request: HttpRequest, answer_id: UUID) -> Answer:
+    """Return an answer to a question of the user's own; Http404 for any other."""
+    answer = find_answer(request, answer_id)
+    if answer.asker_id != request.user.pk:
+        raise Http404("Only who asked a question lets it be decided.")
+    return answer
+
+
 def _to_login(request: HttpRequest) -> HttpResponse:
     if not is_live(request):
         return redirect_to_login(request.get_full_path())

@@ -14,7 +14,6 @@ from django.contrib.auth.models import AnonymousUser
 from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
-from accounts.acting import acting_for
 from jobs.run import JobRun
 from jobs.services import enqueue
 from kb.enrichment.models import Proposal
@@ -163,10 +162,11 @@ def _decide(after: Answer) -> None:
     """Decide a question as its asker; one that was decided is left as it is."""
     if after.asker is None or after.outcome not in _UNDECIDED:
         return
+    # One run of a job works at a time: what an earlier one claimed, it left undone.
+    Answer.objects.filter(pk=after.pk).update(claimed_at=None)
     try:
-        with acting_for(after.asker):
-            for _ in decide(after):
-                pass
+        for _ in decide(after):
+            pass
     except AnswerDecidedError:  # by a run that was presumed dead
         after.refresh_from_db()
 

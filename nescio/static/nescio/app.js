@@ -93,6 +93,52 @@
   document.addEventListener("htmx:load", (event) => reveal(event.detail.elt));
   document.addEventListener("DOMContentLoaded", () => reveal(document));
 
+  const parsed = (block) => {
+    const lines = block.split("\n");
+    const values = (name) => lines
+      .filter((line) => line.startsWith(`${name}: `))
+      .map((line) => line.slice(name.length + 2));
+    return new MessageEvent(values("event")[0] || "message", { data: values("data").join("\n") });
+  };
+
+  // A question is decided by a POST, which the browser's own EventSource does not send.
+  htmx.createEventSource = (address) => {
+    const source = new EventTarget();
+    const stop = new AbortController();
+    source.readyState = EventSource.CONNECTING;
+    source.close = () => {
+      source.readyState = EventSource.CLOSED;
+      stop.abort();
+    };
+    const read = async () => {
+      const response = await fetch(address, {
+        method: "POST",
+        signal: stop.signal,
+        headers: { "X-CSRFToken": document.querySelector("[name=csrfmiddlewaretoken]").value },
+      });
+      if (!response.ok) {
+        throw new Error(`The stream answered ${response.status}.`);
+      }
+      source.readyState = EventSource.OPEN;
+      source.onopen();
+      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      let text = "";
+      for (let got = await reader.read(); !got.done; got = await reader.read()) {
+        const blocks = (text + got.value).split("\n\n");
+        text = blocks.pop();
+        blocks.forEach((block) => source.dispatchEvent(parsed(block)));
+      }
+    };
+    const end = (error) => {
+      if (source.readyState !== EventSource.CLOSED) {
+        source.readyState = EventSource.CLOSED;
+        source.onerror(error);
+      }
+    };
+    read().then(end, end);
+    return source;
+  };
+
   // What asks by itself, now and then, neither complains nor clears a complaint.
   const isQuiet = (event) => event.detail.elt.matches("[data-quiet]");
   document.addEventListener("htmx:beforeRequest", (event) => {

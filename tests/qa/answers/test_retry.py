@@ -123,7 +123,8 @@ def test_a_slow_question_is_stored_though_it_was_given_up(asker):
     slow = keep_question(FEE, asker=asker, channel="api")
     stages = decide(slow)
     next(stages)
-    Answer.objects.update(created_at=timezone.now() - 2 * ABANDONED_AFTER)
+    slow.claimed_at = timezone.now() - 2 * ABANDONED_AFTER
+    Answer.objects.update(claimed_at=slow.claimed_at)
     assert fail_abandoned() == 1
 
     list(stages)

@@ -60,7 +60,6 @@ def places(answer: Answer) -> list[str]:
         "/api/v1/answers",
         f"/api/v1/answers/{answer.pk}",
         f"/answers/{answer.pk}",
-        f"/answers/{answer.pk}/stream",
         reverse("admin:qa_answer_changelist"),
         reverse("admin:qa_answer_change", args=[answer.pk]),
     ]

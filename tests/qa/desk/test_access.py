@@ -29,7 +29,7 @@ GUARDED = [
     ("post", "ask"),
     ("get", "answers"),
     ("get", "answer"),
-    ("get", "answer-stream"),
+    ("post", "answer-stream"),
     ("post", "answer-retry"),
     ("post", "answer-vote"),
 ]

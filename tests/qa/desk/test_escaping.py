@@ -63,7 +63,7 @@ def page_of(client, answer):
 
 
 def streamed(client, answer):
-    response = client.get(reverse("answer-stream", args=[answer.pk]))
+    response = client.post(reverse("answer-stream", args=[answer.pk]))
     return b"".join(response.streaming_content).decode()
 
 
