@@ -20,12 +20,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--leak-matrix", metavar="FILE", help="write the leak matrix there"
     )
+    parser.addoption(
+        "--leak-cases",
+        metavar="N",
+        type=int,
+        default=300,
+        help="random cases of the leak test",
+    )
 
 
 def pytest_terminal_summary(
     terminalreporter: "TerminalReporter", config: pytest.Config
 ) -> None:
-    """Write what the tests of the leak matrix got, whichever process ran them."""
+    """Write what the tests for leaks counted, whichever process ran them."""
+    reports = terminalreporter.stats
+    for report in (*reports.get("passed", ()), *reports.get("failed", ())):
+        if "test_random_leaks" in report.nodeid:
+            for _name, counted in report.user_properties:
+                terminalreporter.write_line(counted)
     file = config.getoption("--leak-matrix")
     if not file:
         return
