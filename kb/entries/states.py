@@ -110,9 +110,10 @@ def restore_revision(
     """
     active_model(for_share=True)  # locked first everywhere
     entry, _ = lock(entry_id, None)
-    visible = Revision.objects.visible_to(by) if by else Revision.objects.all()
     revision = (
-        visible.select_related("audience", "document", "section", "section__document")
+        Revision.objects.select_related(
+            "audience", "document", "section", "section__document"
+        )
         .filter(entry_id=entry_id, number=number)
         .first()
     )
