@@ -140,7 +140,7 @@ class Looks:
         address = f"/api/v1/entries/{fact.key}/revisions/{number}/restore"
         response = self.post(person, address, {})
         if not person.has(Role.CURATOR):
-            allowed = (403,)
+            allowed: tuple[int, ...] = (403,)
         elif not reads:
             allowed = (404, 409)  # 409 where it is evidence of one's own answer
         elif fact.is_retired or not self.world.may_restore(fact, number):

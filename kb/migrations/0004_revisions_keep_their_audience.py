@@ -14,7 +14,7 @@ DROP FUNCTION nescio_sees_all;
 
 
 class Migration(migrations.Migration):
-    dependencies = [("kb", "0002_audit_audiences")]
+    dependencies = [("kb", "0003_several_vectors")]
 
     operations = [
         migrations.RunSQL(RULES, UNDO),

@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("qa", "0005_refusals_by_shown_reason")]
+    dependencies = [("qa", "0007_refusals_by_shown_reason")]
 
     operations = [
         migrations.AddField(

@@ -5,7 +5,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         ("kb", "0001_initial"),
-        ("qa", "0004_audit_policies"),
+        ("qa", "0006_votes_name_the_entry"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
