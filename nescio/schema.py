@@ -47,6 +47,7 @@ _ERRORS: dict[str, dict[str, Any]] = {
         "headers": _RETRY_AFTER,
     },
 }
+_WRITES = frozenset({"post", "put", "patch", "delete"})
 _WITH_BODY = ("413", "415")
 # 400: a parameter that the address does not know.
 _ALWAYS = ("400", "401", "403", "406", "429", "503")
@@ -91,12 +92,14 @@ def document_errors(
         f"Error{status}": _response(described) for status, described in _ERRORS.items()
     }
     for address, methods in result["paths"].items():
-        for operation in methods.values():
+        for method, operation in methods.items():
             responses = operation["responses"]
             for status in responses:
                 if status >= "400" and "content" not in responses[status]:
                     responses[status] = _response(responses[status])
-            for status in sorted(_statuses(address, operation) - responses.keys()):
+            for status in sorted(
+                _statuses(address, method, operation) - responses.keys()
+            ):
                 responses[status] = {"$ref": f"#/components/responses/Error{status}"}
     return result
 
@@ -106,8 +109,10 @@ def _response(described: dict[str, Any]) -> dict[str, Any]:
     return {**described, "content": {"application/json": {"schema": schema}}}
 
 
-def _statuses(address: str, operation: dict[str, Any]) -> set[str]:
+def _statuses(address: str, method: str, operation: dict[str, Any]) -> set[str]:
     statuses = set(_ALWAYS)
+    if method in _WRITES:
+        statuses.add("409")
     if "requestBody" in operation:
         statuses.update(_WITH_BODY)
     if "{" in address:

@@ -222,7 +222,7 @@ class VoteViewSet(RowViewSet[Vote]):
         handle_votes(self._row(), by=self.user)
         return self.row_response()
 
-    @extend_schema(operation_id="votes_reopen", responses=VoteSummarySerializer)
+    @extend_schema(operation_id="votes_reopen", responses={200: VoteSummarySerializer})
     @handled.mapping.delete
     def reopen(self, request: Request, vote_id: int) -> Response:
         """Open a vote again that was dealt with."""

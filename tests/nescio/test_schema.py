@@ -41,6 +41,19 @@ def test_every_operation_says_what_it_does_and_what_can_go_wrong(schema):
             assert "404" in operation["responses"], name
 
 
+def test_every_write_says_that_it_may_conflict(schema):
+    for name, operation in operations(schema):
+        if not name.startswith("GET"):
+            assert "409" in operation["responses"], name
+
+
+def test_what_returns_a_row_is_not_described_as_empty(schema):
+    reopened = schema["paths"]["/api/v1/votes/{vote_id}/handled"]["delete"]
+
+    assert "200" in reopened["responses"]
+    assert "204" not in reopened["responses"]
+
+
 def test_every_error_has_the_one_shape(schema):
     shape = {"$ref": "#/components/schemas/Error"}
     for name, operation in operations(schema):
