@@ -1,7 +1,7 @@
 """Lists by cursor: stable while rows are added, as fast on the last page as on the first."""
 
 import re
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.core.exceptions import ValidationError as DjangoValidationError
@@ -71,7 +71,8 @@ def _is_position(model: type[Model], ordering: str, position: str) -> bool:
     try:
         value = field.to_python(position)
         if isinstance(value, datetime):
-            return value.tzinfo is not None and bool(value.astimezone(UTC))
+            # Ours are in UTC; Python has offsets that the database refuses.
+            return value.utcoffset() == timedelta(0)
     except (DjangoValidationError, ValueError, OverflowError):
         return False
     return "\0" not in str(value)

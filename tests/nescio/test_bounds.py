@@ -1,5 +1,7 @@
 """What a request may hold: bounded lists, known parameters, moments on the calendar."""
 
+from base64 import b64encode
+
 import pytest
 from django.contrib.auth.models import Group
 from rest_framework.test import APIClient
@@ -76,6 +78,21 @@ def test_a_moment_beyond_the_calendar_is_400(client, filter_of, side, moment):
     error = error_of(client.get(f"/api/v1/{filter_of}_{side}={moment}"))
 
     assert "years 1 to 9999" in error["message"]
+
+
+@pytest.mark.parametrize("side", ["after", "before"])
+def test_an_offset_that_the_database_does_not_know_is_taken_as_its_moment(client, side):
+    moment = "2026-01-01T00:00:00%2B20:00"
+
+    assert client.get(f"/api/v1/answers?created_{side}={moment}").status_code == 200
+
+
+def test_a_cursor_of_another_offset_is_none_of_ours(client):
+    position = b64encode(b"p=2026-01-01 00:00:00%2B20:00").decode()
+
+    error = error_of(client.get("/api/v1/answers", {"cursor": position}))
+
+    assert list(error["detail"]) == ["cursor"]
 
 
 @pytest.mark.parametrize("name", ["knowledge_base", "tag"])
