@@ -8,7 +8,7 @@ of each pair by itself, so that the logit of a pair means something without the 
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 from torch import nn
 from torch.nn import functional
 
-from .network import Interaction, Pair, Tokens, side_of
+from .network import Interaction, Pair, Tokens, Tuned, side_of
 
 _PAIR_WEIGHT: Final = 1.5
 _POOLED: Final = 32  # batches that are cut from questions of like length
@@ -43,14 +43,16 @@ class VerifierSettings:
         batch: Questions in one step.
         learning_rate: At its highest; it rises over the first `warm_up` share of the
             steps and falls along a line.
+        upper_rate: The same of the embedder's layers that are tuned; at 0 they stay.
         left_out: Share of the questions whose entry is left out on purpose, so that what
             looks like an answer is none.
     """
 
     group: int = 5
     batch: int = 32
-    epochs: int = 2
-    learning_rate: float = 1e-3
+    epochs: int = 1
+    learning_rate: float = 5e-4
+    upper_rate: float = 1e-4
     weight_decay: float = 0.02
     warm_up: float = 0.05
     clip: float = 1.0
@@ -59,16 +61,20 @@ class VerifierSettings:
 
 
 def fit_verifier(
-    network: Interaction,
+    network: Tuned,
     examples: Sequence[Example],
     settings: VerifierSettings,
     *,
     on_step: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> None:
-    """Fit the network in place; every example once an epoch."""
+    """Fit the nets and the layers they read by in place; every example once an epoch."""
     chance = random.Random(settings.seed)  # noqa: S311  # an order, nothing secret
+    upper = [*network.upper.requires_grad_(settings.upper_rate > 0).parameters()]
+    groups: list[dict[str, Any]] = [{"params": [*network.members.parameters()]}]
+    if upper:
+        groups.append({"params": upper, "lr": settings.upper_rate})
     optimizer = torch.optim.AdamW(
-        network.parameters(),
+        groups,
         lr=settings.learning_rate,
         weight_decay=settings.weight_decay,
     )
@@ -115,7 +121,7 @@ def _length(example: Example) -> int:
 
 
 def _loss(
-    network: Interaction,
+    network: Tuned,
     batch: Sequence[Example],
     settings: VerifierSettings,
     chance: random.Random,
@@ -128,18 +134,21 @@ def _loss(
         missing = settings.group - len(entries)
         entries += _drawn(example.negatives, missing, chance)
         pairs += [(example.question, entry) for entry in entries]
-    logits = logits_of(network, pairs).view(len(batch), settings.group)
-    target = torch.tensor(right)
-    none = torch.zeros(len(batch), 1)
-    choice = functional.cross_entropy(torch.cat([logits, none], 1), target)
-    each = functional.one_hot(target, settings.group + 1)[:, : settings.group].float()
+    said = logits_of(network, pairs)
+    logits = said.view(len(said), len(batch), settings.group)  # of every net
+    target = torch.tensor(right).expand(len(said), -1)
+    none = torch.zeros(*target.shape, 1)
+    choice = functional.cross_entropy(
+        torch.cat([logits, none], 2).flatten(0, 1), target.flatten()
+    )
+    each = functional.one_hot(target, settings.group + 1)[..., : settings.group].float()
     return choice + _PAIR_WEIGHT * functional.binary_cross_entropy_with_logits(
         logits, each
     )
 
 
-def logits_of(network: nn.Module, pairs: Sequence[Pair]) -> torch.Tensor:
-    """Return logits of shape (pairs,), read in chunks of like length: little is padded."""
+def logits_of(network: Tuned, pairs: Sequence[Pair]) -> torch.Tensor:
+    """Return each net's logits (members, pairs), read in chunks of like length."""
     lengths = [len(question) + len(entry) for question, entry in pairs]
     order = sorted(range(len(pairs)), key=lengths.__getitem__)
     found = []
@@ -149,7 +158,7 @@ def logits_of(network: nn.Module, pairs: Sequence[Pair]) -> torch.Tensor:
         found.append(network(side_of(questions), side_of(entries)))
     back = torch.empty(len(order), dtype=torch.long)
     back[torch.tensor(order)] = torch.arange(len(order))
-    return torch.cat(found)[back]
+    return torch.cat(found, 1)[:, back]
 
 
 def set_weights(network: Interaction, entries: Sequence[Tokens]) -> None:

@@ -1,15 +1,16 @@
 """The verifier's network: the tokens of a question compared with those of an entry.
 
-Both texts are read by the bundled sentence embedder, which stays as it came, so that what
-it makes of an entry can be kept. A small net then aligns every token of the one side with
-the other, compares each with what it was aligned with, and sums up (Parikh et al., "A
-Decomposable Attention Model for Natural Language Inference", EMNLP 2016; late interaction
-as in Khattab and Zaharia, "ColBERT", SIGIR 2020).
+Both texts are read by the bundled sentence embedder, each by itself, so that what it makes
+of an entry can be kept; its last layers may be tuned for this. A small net then aligns every
+token of the one side with the other, compares each with what it was aligned with, and sums
+up (Parikh et al., "A Decomposable Attention Model for Natural Language Inference", EMNLP
+2016; late interaction as in Khattab and Zaharia, "ColBERT", SIGIR 2020).
 """
 
+import copy
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 from torch.nn import functional
-from transformers import AutoModel, AutoTokenizer
+from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from probes.cards import sha256_of
 
@@ -92,8 +93,21 @@ def side_of(rows: Sequence[Tokens]) -> Side:
 class Reader:
     """The embedder: a text into the states of its tokens. Safe for several threads."""
 
-    def __init__(self, directory: Path, model: nn.Module | None = None) -> None:
-        """`model` is what was already loaded of that directory; on any device."""
+    def __init__(
+        self,
+        directory: Path,
+        model: nn.Module | None = None,
+        *,
+        left_off: int = 0,
+        upper: Iterable[nn.Module] = (),
+    ) -> None:
+        """Read by the layers of a model, but its last ones.
+
+        Args:
+            model: What was already loaded of that directory; on any device.
+            left_off: How many of its last layers are left off.
+            upper: What reads on in their place.
+        """
         self.sha256 = sha256_of(directory / "model.safetensors")
         self._tokenizer = AutoTokenizer.from_pretrained(str(directory))
         loaded: Any = model or AutoModel.from_pretrained(
@@ -103,7 +117,7 @@ class Reader:
         self.width = int(loaded.config.hidden_size)
         self._first = self._tokenizer.cls_token_id
         self._last = self._tokenizer.sep_token_id
-        self._model = loaded.eval()
+        self._model = _with_layers(loaded.eval(), left_off, upper)
         self._device = loaded.device
         self._lock = threading.Lock()  # the tokenizer's padding state is one
 
@@ -296,6 +310,55 @@ class Interaction(nn.Module):
         return torch.stack(found, 1)
 
 
+def _with_layers(model: Any, left_off: int, upper: Iterable[nn.Module]) -> Any:  # noqa: ANN401  # of transformers
+    """Return the model with other last layers; what stays is shared and not changed."""
+    if not left_off:
+        return model
+    found, encoder = copy.copy(model), copy.copy(model.encoder)
+    found._modules = {**model._modules, "encoder": encoder}
+    layers = nn.ModuleList([*model.encoder.layer[:-left_off], *upper])
+    encoder._modules = {**model.encoder._modules, "layer": layers.eval()}
+    return found
+
+
+def upper_layers(directory: Path, count: int, *, fitted: bool = True) -> nn.ModuleList:
+    """Return the embedder's last layers: as it came, or with random weights."""
+    config = AutoConfig.from_pretrained(str(directory))
+    if fitted:
+        model: Any = AutoModel.from_pretrained(
+            str(directory), use_safetensors=True, dtype=torch.float32
+        )
+    else:
+        config.num_hidden_layers = count
+        model = AutoModel.from_config(config)  # type: ignore[no-untyped-call]
+    return nn.ModuleList(model.encoder.layer[-count:] if count else [])
+
+
+class Tuned(nn.Module):
+    """The embedder's last layers with the nets that read by them, as they are fitted.
+
+    In use a `Reader` has the layers, so that an entry passes them once.
+    """
+
+    def __init__(self, upper: nn.ModuleList, members: "Members") -> None:
+        super().__init__()
+        self.upper, self.members = upper, members
+
+    def read(self, side: Side) -> Side:
+        """Return states of the last layer, of those below the tuned ones."""
+        hidden = side.states
+        hides = (1 - side.mask)[:, None, None, :] * _NEVER
+        # Half as many bits take half the time where the processor has them.
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.training):
+            for layer in self.upper:
+                hidden = layer(hidden, attention_mask=hides)
+        return replace(side, states=hidden.float())
+
+    def forward(self, question: Side, entry: Side) -> torch.Tensor:
+        """Return each net's logits: (members, pairs)."""
+        return self.members.each(self.read(question), self.read(entry))
+
+
 class Members(nn.Module):
     """An ensemble: the mean logit of nets that differ only in their random seed.
 
@@ -309,8 +372,11 @@ class Members(nn.Module):
 
     def forward(self, question: Side, entry: Side) -> torch.Tensor:
         """Return logits of shape (pairs,)."""
-        logits = torch.stack([member(question, entry) for member in self.members])
-        return logits.mean(0)
+        return self.each(question, entry).mean(0)
+
+    def each(self, question: Side, entry: Side) -> torch.Tensor:
+        """Return each net's logits: (members, pairs)."""
+        return torch.stack([member(question, entry) for member in self.members])
 
 
 def _mean(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

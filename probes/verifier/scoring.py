@@ -16,12 +16,21 @@ from accounts.loaded_once import LoadedOnce
 from probes.cards import card_text, fingerprint_of, read_beside, sha256_of
 from probes.exceptions import VerifierFileError
 
-from .network import Interaction, Members, Reader, Tokens, base_directory, side_of
+from .network import (
+    Interaction,
+    Members,
+    Reader,
+    Tokens,
+    Tuned,
+    base_directory,
+    side_of,
+    upper_layers,
+)
 
 BUNDLED: Final = Path(__file__).parent.parent / "shipped" / "verifier"
 WEIGHTS: Final = "model.safetensors"
 CARD: Final = "verifier.json"
-FORMAT: Final = 1
+FORMAT: Final = 2
 # Cache of the token states of entries: about 2,500 short ones.
 _KEPT_BYTES: Final = 64 << 20
 _Placed = tuple[str, str, str]  # place, question and text
@@ -46,6 +55,7 @@ class VerifierCard:
 
     Attributes:
         base_sha256: Digest of the embedder's weights, whose token states are its input.
+        tuned: How many of the embedder's last layers were tuned and lie beside the nets.
         scale, offset: Its probability is that of scale * logit + offset.
         members: Nets in the ensemble.
         sources: What it was fitted on, with licences; counts are questions.
@@ -53,6 +63,7 @@ class VerifierCard:
 
     base_sha256: str
     members: Annotated[int, Field(ge=1, le=16)]
+    tuned: Annotated[int, Field(ge=0, le=48)]
     scale: float
     offset: float
     data_sha256: str
@@ -83,7 +94,7 @@ def damaged(directory: Path, why: str) -> VerifierFileError:
     )
 
 
-def save_verifier(directory: Path, network: Members, card: VerifierCard) -> None:
+def save_verifier(directory: Path, network: Tuned, card: VerifierCard) -> None:
     """Write weights in half precision, then the card: half a write is refused."""
     directory.mkdir(parents=True, exist_ok=True)
     (directory / CARD).unlink(missing_ok=True)
@@ -175,22 +186,22 @@ def is_loaded(directory: Path) -> bool:
 
 def _load(directory: Path, base: nn.Module | None) -> Verifier:
     card = read_card(directory)
-    reader = Reader(base_directory(), base)
+    upper = upper_layers(base_directory(), card.tuned, fitted=False)
+    reader = Reader(base_directory(), base, left_off=card.tuned, upper=upper)
     if reader.sha256 != card.base_sha256:
         raise damaged(
             directory,
             f"it was fitted on the embedder {card.base_sha256[:12]}, and "
             f"{reader.sha256[:12]} is installed",
         )
-    network = Members(
-        [Interaction(reader.width, reader.vocabulary) for _ in range(card.members)]
-    )
+    nets = [Interaction(reader.width, reader.vocabulary) for _ in range(card.members)]
+    network = Tuned(upper, Members(nets))
     try:
         weights = load_file(directory / WEIGHTS)
         network.load_state_dict({name: each.float() for name, each in weights.items()})
     except (OSError, ValueError, RuntimeError, KeyError) as error:
         raise damaged(directory, str(error)) from error
-    return Verifier(reader, network, card)
+    return Verifier(reader, network.members, card)
 
 
 def place_of(title: str, section: str) -> str:

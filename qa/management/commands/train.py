@@ -304,8 +304,14 @@ def _add_verifier(parser: Parser) -> None:
         "--articles", nargs="+", required=True, metavar="TITLE",
         help="Of SQuAD 2.0, those to learn from; the others stay unseen.",
     )  # fmt: skip
-    add("--epochs", type=base.positive, default=2)
-    add("--learning-rate", type=float, default=1e-3)
+    add("--epochs", type=base.positive, default=1)
+    add("--learning-rate", type=float, default=5e-4, help="Of the nets.")
+    add("--upper-rate", type=float, default=1e-4, help="Of the embedder's layers.")
+    add(
+        "--tuned", type=int, choices=range(6), default=2, metavar="N",
+        help="How many of the embedder's last layers are fitted too (default: 2); 0 "
+        "takes a third of the time.",
+    )  # fmt: skip
     add("--seed", type=int, default=0, help="Of all that is drawn.")
 
 
@@ -313,10 +319,11 @@ def _train_verifier(command: Command, options: dict[str, Any]) -> None:
     from probes.verifier.fitting import VerifierSettings  # noqa: PLC0415
     from qa.training.verifier import VerifierTraining, train_verifier  # noqa: PLC0415
 
-    fitted = ("epochs", "learning_rate", "seed")
+    fitted = ("epochs", "learning_rate", "upper_rate", "seed")
     training = VerifierTraining(
         data=options["data"],
         articles=tuple(options["articles"]),
+        tuned=options["tuned"],
         settings=VerifierSettings(**{name: options[name] for name in fitted}),
     )
     with Bars(command.errors) as bars:

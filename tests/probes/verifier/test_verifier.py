@@ -31,8 +31,10 @@ from probes.verifier.network import (
     Members,
     Reader,
     Tokens,
+    Tuned,
     base_directory,
     side_of,
+    upper_layers,
 )
 from probes.verifier.scoring import (
     CARD,
@@ -54,9 +56,13 @@ def reader() -> Reader:
 def saved(reader, tmp_path_factory):
     """A verifier that was not fitted, as files."""
     directory = tmp_path_factory.mktemp("verifier")
-    network = Members([new_network(reader), new_network(reader)])
-    save_verifier(directory, network, card(reader))
+    save_verifier(directory, tuned(reader, members=2), card(reader))
     return directory
+
+
+def tuned(reader: Reader, *, layers: int = 0, members: int = 1) -> Tuned:
+    nets = Members([new_network(reader) for _ in range(members)])
+    return Tuned(upper_layers(base_directory(), layers), nets).eval()
 
 
 def new_network(reader: Reader) -> Interaction:
@@ -68,6 +74,7 @@ def card(reader: Reader, **changes: Any) -> VerifierCard:
     values: dict[str, Any] = {
         "base_sha256": reader.sha256,
         "members": 2,
+        "tuned": 0,
         "scale": 1.0,
         "offset": 0.0,
         "data_sha256": "d" * 64,
@@ -94,6 +101,40 @@ def test_a_text_is_read_as_by_the_embedder(reader):
     asked = reader.question("A card costs 12 euros.")
     np.testing.assert_allclose(asked.states, states.numpy(), atol=2e-3)
     assert asked.ids.tolist() == tokens["input_ids"][0].tolist()
+
+
+def test_tuned_layers_read_on_where_the_embedder_s_own_are_left_off(reader, tmp_path):
+    network = tuned(reader, layers=2, members=2)
+    with torch.no_grad():
+        for weights in network.upper.parameters():
+            weights.add_(0.01 * torch.randn_like(weights))
+    below = Reader(base_directory(), left_off=2)
+    texts = ["12 euros.", "A card costs 12 euros. " * 3]
+    pairs = [
+        (below.question("How much is a card?"), read(below, text)) for text in texts
+    ]
+    with torch.inference_mode():
+        expected = torch.sigmoid(logits_of(network, pairs).mean(0))
+
+    save_verifier(tmp_path, network, card(reader, tuned=2))
+    found = load_verifier(tmp_path).score(
+        "How much is a card?", [Passage("", "", "", text) for text in texts]
+    )
+    np.testing.assert_allclose(found, expected.numpy(), atol=2e-2)  # half precision
+    own = read(reader, texts[0])  # the embedder is what it was
+    np.testing.assert_allclose(
+        own.states, read(Reader(base_directory()), texts[0]).states
+    )
+
+
+def test_layers_as_they_came_read_as_the_embedder(reader):
+    below = Reader(base_directory(), left_off=2)
+    side = side_of([read(below, "A card costs 12 euros."), read(below, "Yes.")])
+    with torch.inference_mode():
+        states = tuned(reader, layers=2).read(side).states[0].numpy()
+    np.testing.assert_allclose(
+        states, read(reader, "A card costs 12 euros.").states, atol=1e-2
+    )
 
 
 def test_padding_changes_nothing(reader):
@@ -128,10 +169,12 @@ def test_a_long_question_is_cut(reader):
 
 
 def test_a_fit_tells_apart_what_it_was_shown(reader):
-    network = new_network(reader)
+    network = tuned(reader, members=2)
     topics = ["fee", "limit", "address", "refund", "password", "delivery", "branch"]
     entries = {each: read(reader, f"About the {each} of the card.") for each in topics}
-    set_weights(network, [*entries.values()])
+    for net in network.members.members:
+        assert isinstance(net, Interaction)
+        set_weights(net, [*entries.values()])
     examples = [
         Example(
             reader.question(f"What about the {topic}?"),
@@ -141,13 +184,34 @@ def test_a_fit_tells_apart_what_it_was_shown(reader):
         for topic in topics
     ] * 4
     steps = []
-    settings = VerifierSettings(batch=7, epochs=15, group=4, left_out=0.0)
+    settings = VerifierSettings(
+        batch=7, epochs=15, group=4, left_out=0.0, learning_rate=1e-3
+    )
     fit_verifier(network, examples, settings, on_step=lambda *at: steps.append(at))
     assert steps[-1] == (60, 60)
     for example in examples[: len(topics)]:
         shown = [*example.positives, *example.negatives]
         logits = logits_of(network, [(example.question, entry) for entry in shown])
-        assert int(logits.argmax()) == 0
+        assert logits.argmax(1).tolist() == [0, 0]
+
+
+def test_the_upper_layers_are_fitted_by_a_rate_of_their_own(reader):
+    below = Reader(base_directory(), left_off=1)
+    entries = [read(below, text) for text in ("About fees.", "About limits.")]
+    examples = [
+        Example(below.question("What about fees?"), (entries[0],), (entries[1],))
+    ]
+
+    def moved(rate: float) -> bool:
+        network = tuned(reader, layers=1)
+        before = [each.detach().clone() for each in network.upper.parameters()]
+        settings = VerifierSettings(epochs=2, upper_rate=rate, weight_decay=0.0)
+        fit_verifier(network, examples, settings)
+        pairs = zip(before, network.upper.parameters(), strict=True)
+        return not all(torch.equal(one, other) for one, other in pairs)
+
+    assert moved(1e-3)
+    assert not moved(0.0)
 
 
 def test_a_token_in_every_entry_tells_little(reader):
@@ -159,7 +223,7 @@ def test_a_token_in_every_entry_tells_little(reader):
 
 
 def test_chunks_of_like_length_give_the_logits_in_the_callers_order(reader):
-    network = new_network(reader).eval()
+    network = tuned(reader)
     asked = reader.question("How much is a card?")
     texts = [" ".join(["A card costs 12 euros."] * (1 + at % 5)) for at in range(60)]
     pairs = [(asked, read(reader, text)) for text in texts]
@@ -169,7 +233,8 @@ def test_chunks_of_like_length_give_the_logits_in_the_callers_order(reader):
             [
                 network(side_of([question]), side_of([entry]))
                 for question, entry in pairs
-            ]
+            ],
+            1,
         )
     torch.testing.assert_close(together, one_by_one, atol=1e-4, rtol=1e-4)
 

@@ -1,6 +1,7 @@
 """The bundled verifier at work: a verified entry that answers is shown whole."""
 
 import shutil
+from typing import Any
 
 import pytest
 from django.urls import reverse
@@ -128,7 +129,11 @@ def test_the_verifier_reads_by_the_embedder_that_is_loaded(settings, tmp_path):
     settings.VERIFIER = str(directory)
     configured_verifier()
     verifier = load_verifier(directory)
-    assert verifier._reader._model is load_embedder("bundled").network
+    shared: Any = load_embedder("bundled").network
+    own = verifier._reader._model
+    assert own.embeddings is shared.embeddings
+    tuned = verifier.card.tuned
+    assert [*own.encoder.layer[:-tuned]] == [*shared.encoder.layer[:-tuned]]
     passages = [Passage("Fees", "", "", text) for text in (PAY, FEE, STUDENT)]
     expected = load_verifier(shutil.copytree(BUNDLED, tmp_path / "alone"))
     assert verifier.score("what does paying late cost", passages) == pytest.approx(
