@@ -15,6 +15,7 @@ from kb.entries.services import create_entries, create_entry
 from kb.entries.states import retire_entry
 from kb.entries.values import NewEntry
 from kb.models import Audience, Document, Entry, KnowledgeBase, Tag
+from qa.models import Policy
 
 _numbers = itertools.count(1)
 
@@ -111,3 +112,12 @@ def make_entries(texts: Sequence[str], **fields: Any) -> tuple[Entry, ...]:
         [cast(NewEntry, {"text": text, **fields}) for text in texts],
         author=make_curator(),
     )
+
+
+def put_in_force(policy: Policy) -> Policy:
+    """Let a version decide that `activate` would not: whose thresholds nobody calibrated."""
+    rows = Policy.objects.filter(knowledge_base=policy.knowledge_base)
+    rows.filter(is_active=True).update(is_active=False)
+    rows.filter(pk=policy.pk).update(is_active=True)
+    policy.is_active = True
+    return policy

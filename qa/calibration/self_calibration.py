@@ -25,6 +25,7 @@ from qa.policies.services import (
     active_policy,
     has_verifier,
     new_version,
+    own_knowledge_uncalibrated,
 )
 
 from .own_questions.choosing import Choice, Kind, Measured, Share, choose
@@ -187,6 +188,8 @@ def _why_not(base: Policy, choice: Choice, mode: str, *, is_asked: bool) -> str:
         return "It was only to be proposed."
     if not base.is_active:
         return f"Another version was activated while {base} was measured."
+    if own_knowledge_uncalibrated(base):
+        return f"What the language model knows was never calibrated for {base}."
     if is_asked:
         return ""
     if base.is_calibrated:

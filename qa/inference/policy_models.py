@@ -42,6 +42,23 @@ def self_knowledge_by(timing: RetrievalTiming, *, history: History) -> SelfKnowl
     return _WAYS[timing](form)
 
 
+def own_knowledge_fingerprint(timing: RetrievalTiming) -> str:
+    """Return what tells the configured way of asking the model by itself; loads it.
+
+    Raises:
+        LanguageModelUnavailableError: Nothing configured can be asked so.
+    """
+    if timing is RetrievalTiming.MONITORED:
+        # Steering takes another part of torch, which few policies need.
+        from qa.inference.monitored_writer import monitored_writer  # noqa: PLC0415
+
+        return monitored_writer().fingerprint
+    form = load_closed_book_form()
+    if timing is RetrievalTiming.HISTORY:
+        return history_form().fingerprint
+    return _WAYS[timing](form).fingerprint
+
+
 def history_form() -> HistoryForm:
     model, labels = load_closed_book_form().model, read_pair(settings.HISTORY_LABELS)
     key = (model.fingerprint, labels)

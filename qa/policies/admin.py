@@ -43,7 +43,9 @@ class RefusalWordingAdmin(BaseAdmin):
         return wording.get_reason_display() if wording.reason else "every other reason"
 
 
-_CHOSEN = ("knowledge_base", "name", *CHOSEN)
+# A threshold that is chosen elsewhere says for which model.
+_SET_FOR = "calibrated_own_knowledge"
+_CHOSEN = ("knowledge_base", "name", *CHOSEN, _SET_FOR)
 
 
 class PolicyForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable when it runs
@@ -52,8 +54,12 @@ class PolicyForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptabl
     class Meta:
         model = Policy
         fields = _CHOSEN
-        labels: ClassVar = {name: DECLARED[name].label for name in CHOSEN}
-        help_texts: ClassVar = {name: DECLARED[name].described for name in CHOSEN}
+        labels: ClassVar = {name: DECLARED[name].label for name in _CHOSEN[2:]}
+        help_texts: ClassVar = {
+            **{name: DECLARED[name].described for name in CHOSEN},
+            _SET_FOR: "What manage.py calibrate min_known or monitor printed with the "
+            "threshold; a policy of the scope adaptive is not activated without.",
+        }
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
@@ -95,7 +101,14 @@ class PolicyAdmin(BaseAdmin):
         *(
             (
                 section.value,
-                {"fields": [f for f in CHOSEN if DECLARED[f].section is section]},
+                {
+                    "fields": [
+                        f
+                        for f in (*CHOSEN, _SET_FOR)
+                        if DECLARED[f].section is section
+                        or (f == _SET_FOR and section is Section.TIMING)
+                    ]
+                },
             )
             for section in Section
             if section is not Section.RECORD
@@ -215,9 +228,12 @@ class PolicyAdmin(BaseAdmin):
     @action(description="Activate", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Let this policy decide every question of its knowledge base?")
     def activate_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        policy = activate(
-            get_object_or_404(Policy, pk=object_id), by=author_of(request)
-        )
+        policy = get_object_or_404(Policy, pk=object_id)
+        try:
+            activate(policy, by=author_of(request))
+        except NescioError as error:
+            self.message_user(request, str(error), messages.ERROR)
+            return redirect("admin:qa_policy_change", object_id)
         message = f"{policy} decides every question of {policy.knowledge_base} now."
         self.message_user(request, message, messages.SUCCESS)
         if missing := lacking(policy):

@@ -8,6 +8,7 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models import Max
 
+from accounts.exceptions import NescioError
 from kb.documents.models import KnowledgeBase
 from probes.cards import ProbeKind
 from probes.models import Probe
@@ -128,7 +129,14 @@ def new_version(
 def activate(
     policy: Policy, *, by: AbstractBaseUser | None = None, rolls_back: bool = False
 ) -> Policy:
-    """Let this version decide from now on, in place of the one before; kept on record."""
+    """Let this version decide from now on, in place of the one before; kept on record.
+
+    Raises:
+        PolicyError: It would answer by what a language model knows, and nobody calibrated
+            that for the configured one.
+    """
+    if uncalibrated := own_knowledge_uncalibrated(policy):
+        raise PolicyError(uncalibrated)
     with transaction.atomic():
         KnowledgeBase.objects.select_for_update().get(pk=policy.knowledge_base_id)
         siblings = Policy.objects.filter(knowledge_base_id=policy.knowledge_base_id)
@@ -145,6 +153,41 @@ def activate(
             )
     policy.is_active = True
     return policy
+
+
+def own_knowledge_uncalibrated(policy: Policy) -> str:
+    """Return why a policy may not answer by what the configured model knows; "" if it may.
+
+    Only loading the model tells what its thresholds have to be set for.
+    """
+    if policy.scope != Scope.ADAPTIVE:
+        return ""
+    timing = RetrievalTiming(policy.retrieval_timing)
+    remedy = (
+        "Choose them on labelled questions of your own (manage.py calibrate min_known, or "
+        "calibrate monitor for the timing monitored) and name in calibrated_own_knowledge "
+        "of a new version what they were chosen for, or activate a version of the scope "
+        "knowledge_base."
+    )
+    set_for = policy.calibrated_own_knowledge.split()
+    if not set_for:
+        return (
+            f"{policy} can't be activated: it answers by what the language model knows, and "
+            f"its thresholds for {timing} were never calibrated. {remedy}"
+        )
+    # Pulls in torch, which no other policy needs here.
+    from qa.inference.policy_models import own_knowledge_fingerprint  # noqa: PLC0415
+
+    try:
+        runs = own_knowledge_fingerprint(timing)
+    except NescioError as error:
+        return f"{policy} can't be activated: {error}"
+    if runs in set_for:
+        return ""
+    return (
+        f"{policy} can't be activated: its thresholds for {timing} were calibrated for "
+        f"{policy.calibrated_own_knowledge}, and {runs} is configured. {remedy}"
+    )
 
 
 def lacking(policy: Policy) -> str:

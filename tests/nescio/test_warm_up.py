@@ -11,8 +11,8 @@ from qa.inference import known_by_probe as boundary
 from qa.inference import policy_models
 from qa.inference.closed_book_form import FORM, ClosedBookForm
 from qa.pipeline.policy import RetrievalTiming, Scope
-from qa.policies.services import activate, active_policy, new_version
-from tests.factories import make_knowledge_base
+from qa.policies.services import active_policy, new_version
+from tests.factories import make_knowledge_base, put_in_force
 from tests.probes import tiny_models
 from tests.probes.probe_files import activation_files
 
@@ -30,7 +30,7 @@ def form(settings, monkeypatch):
 
 def ask_for(timing=RetrievalTiming.ALWAYS, **changes):
     is_plain = timing is RetrievalTiming.ALWAYS
-    activate(
+    put_in_force(
         new_version(
             active_policy(make_knowledge_base(f"for-{timing.replace('_', '-')}")),
             by=None,

@@ -255,6 +255,7 @@ def _calibrate_monitor(command: Command, options: Options) -> None:
         f"Proposed: min_token_confidence {row[1]:.2f} with steering {steering:g}, for "
         f"the writer {writer.fingerprint[:12]} alone."
     )
+    console.print(f"calibrated_own_knowledge: {writer.fingerprint}")
 
 
 def _add_min_known(parser: Parser) -> None:

@@ -11,8 +11,14 @@ from accounts.roles import Role
 from kb.documents.models import KnowledgeBase
 from qa.models import Answer, Vote
 from qa.pipeline.policy import RetrievalTiming, Scope
-from qa.policies.services import activate, ensure_default_policy, new_version
-from tests.factories import make_audience, make_document, make_entry, make_user
+from qa.policies.services import ensure_default_policy, new_version
+from tests.factories import (
+    make_audience,
+    make_document,
+    make_entry,
+    make_user,
+    put_in_force,
+)
 from tests.qa.answer_rows import make_answer
 
 pytestmark = pytest.mark.django_db
@@ -361,7 +367,7 @@ def test_the_playground_looks_for_evidence_under_each_timing(client, timing):
     is_always = timing is RetrievalTiming.ALWAYS
     scope = Scope.KNOWLEDGE_BASE if is_always else Scope.ADAPTIVE
     first = ensure_default_policy(KnowledgeBase.objects.get())
-    activate(new_version(first, by=None, scope=scope, retrieval_timing=timing))
+    put_in_force(new_version(first, by=None, scope=scope, retrieval_timing=timing))
 
     near = search(client, "What does a replacement card cost?")
     far = search(client, "Who won the cup in 1974?")

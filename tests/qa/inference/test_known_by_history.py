@@ -18,8 +18,8 @@ from qa.models import PastQuestion
 from qa.pipeline.history import KnownQuestion
 from qa.pipeline.policy import RetrievalTiming, Scope
 from qa.pipeline.values import Question
-from qa.policies.services import activate, ensure_default_policy, new_version
-from tests.factories import make_entry, make_knowledge_base, make_user
+from qa.policies.services import ensure_default_policy, new_version
+from tests.factories import make_entry, make_knowledge_base, make_user, put_in_force
 from tests.probes import tiny_models
 from tests.qa.training.reviewed import judge, make_draft
 from tests.qa.training.test_past_knowledge import kept
@@ -128,7 +128,7 @@ def test_another_asker_s_past_question_is_used_and_never_shown(client, bundled_b
         retrieval_timing=RetrievalTiming.HISTORY,
         min_known=0.0,
     )
-    activate(policy)
+    put_in_force(policy)
     past = make_draft(make_entry(), question=SECRET)
     past.generation = {"answer": "Paris", "short_answer": "Paris"}
     past.save()
@@ -163,7 +163,7 @@ def test_past_verdicts_of_the_same_model_correct_its_own(bundled_model, bundled_
         judge(past, is_right=True)
     kept()
     first = ensure_default_policy(make_knowledge_base())
-    activate(new_version(first, by=None, debias_verdict=True))
+    put_in_force(new_version(first, by=None, debias_verdict=True))
 
     answer = ask("How much is a replacement card?", asker=make_user(), channel="api")
 
@@ -207,7 +207,7 @@ def test_labels_that_the_model_does_not_know_whole_are_told_at_start(
     first = ensure_default_policy(make_knowledge_base())
     prepare_policies()  # none of which needs labels yet
     assert not caplog.records
-    activate(new_version(first, by=None, **wanted))
+    put_in_force(new_version(first, by=None, **wanted))
 
     prepare_policies()
 

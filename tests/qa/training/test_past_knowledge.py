@@ -13,9 +13,9 @@ from qa.inference.policy_models import load_closed_book_form
 from qa.models import PastQuestion, Policy
 from qa.pipeline.policy import RetrievalTiming, Scope
 from qa.pipeline.values import Question
-from qa.policies.services import activate, ensure_default_policy, new_version
+from qa.policies.services import ensure_default_policy, new_version
 from qa.training.past_questions import KIND, answers_rightly
-from tests.factories import make_audience, make_entry, make_knowledge_base
+from tests.factories import make_audience, make_entry, make_knowledge_base, put_in_force
 from tests.qa.pipeline.values import make_policy
 from workers.registry import HANDLERS
 
@@ -53,7 +53,7 @@ def entry():
 @pytest.fixture
 def by_history(entry):
     """A policy in force that decides by past questions."""
-    return activate(
+    return put_in_force(
         new_version(
             ensure_default_policy(make_knowledge_base()),
             by=None,
@@ -128,7 +128,7 @@ def test_what_another_model_said_by_itself_is_no_label_of_this_one(entry, by_his
 
 
 def test_a_policy_that_is_not_in_force_has_nobody_asked(entry, by_history):
-    activate(ensure_default_policy(make_knowledge_base("other")))
+    put_in_force(ensure_default_policy(make_knowledge_base("other")))
     Policy.objects.filter(pk=by_history.pk).update(is_active=False)
     judge(draft(entry, FRANCE, "Paris"), is_right=True)
 
