@@ -4,6 +4,7 @@ import logging
 import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from uuid import UUID
@@ -28,9 +29,12 @@ from qa.exceptions import (
     KnowledgeBaseNotFoundError,
 )
 from qa.inference.active_probes import active_probes
+from qa.pipeline.closed_book import ClosedBookModels
 from qa.pipeline.language_model import LanguageModel, Probes
+from qa.pipeline.monitored import SegmentWriter
 from qa.pipeline.policy import Policy as PolicyValue
-from qa.pipeline.policy import RetrievalTiming, Scope
+from qa.pipeline.policy import RetrievalTiming
+from qa.pipeline.self_knowledge import SelfKnowledge
 from qa.pipeline.values import StageValue, clean_question
 from qa.policies.ask_prefetch import prefetch
 from qa.policies.models import Policy
@@ -141,13 +145,10 @@ def _decide(
     failure = "It was interrupted; ask again."
     try:
         with ExitStack() as place:
-            if frozen.scope is Scope.ADAPTIVE:
-                _keep(answer)  # a model is asked before anything is looked for
-                place.enter_context(before_the_model.take())
-            trace = yield from look(answer, sources, frozen)
-            if not trace.is_decided and frozen.scope is not Scope.ADAPTIVE:
-                _keep(answer)
-                place.enter_context(before_the_model.take())
+            wait = _once_before_the_model(answer, place)
+            trace = yield from look(answer, _waiting(sources, wait), frozen)
+            if not trace.is_decided:
+                wait()
             trace = yield from pipeline.write(trace, sources)
         outcome = pipeline.conclude(trace)
         record_outcome(answer, outcome, policy)
@@ -325,6 +326,36 @@ def _language(code: str) -> str:
             f"The language {code[:20]!r} is not known; use one of {known}."
         )
     return code
+
+
+def _once_before_the_model(answer: Answer, place: ExitStack) -> Callable[[], None]:
+    """Return what keeps the question and takes it a place, the first time it is called."""
+    waits: list[bool] = []
+
+    def wait() -> None:
+        if not waits:
+            _keep(answer)
+            place.enter_context(before_the_model.take())
+            waits.append(True)
+
+    return wait
+
+
+def _waiting(sources: pipeline.Sources, wait: Callable[[], None]) -> pipeline.Sources:
+    """Return the sources with a closed-book model that is waited for where it is asked."""
+    if sources.closed_book is None:
+        return sources
+    loads = sources.closed_book
+
+    def knowledge() -> SelfKnowledge:
+        wait()
+        return loads.knowledge()
+
+    def writer() -> SegmentWriter:
+        wait()
+        return loads.writer()
+
+    return replace(sources, closed_book=ClosedBookModels(knowledge, writer))
 
 
 def _decided_before(answer: Answer) -> AnswerDecidedError:

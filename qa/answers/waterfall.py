@@ -6,7 +6,7 @@ from typing import Any
 
 from qa.answers.models import Answer
 from qa.pipeline.gates import CONFIDENCES, SIGNALS, Gate, find_row, switches
-from qa.pipeline.policy import Policy
+from qa.pipeline.policy import Policy, RetrievalTiming, Scope
 from qa.pipeline.replay import flat, replay
 from qa.pipeline.rules import Kind
 
@@ -46,6 +46,9 @@ def in_shadow(answer: Answer) -> frozenset[str]:
 def _alone(gate: Gate, policy: Policy) -> Policy:
     mine = switches(gate)
     changes: dict[str, Any] = {name: name in mine for name in switches()}
+    # What the model knows answers beside a gate, never in its place.
+    changes["scope"] = Scope.KNOWLEDGE_BASE
+    changes["retrieval_timing"] = RetrievalTiming.ALWAYS
     return replace(policy, **changes)
 
 
@@ -112,7 +115,8 @@ def waterfall(answer: Answer) -> tuple[Step, ...]:
     steps: list[Step] = []
     start = 0.0
     shadow = in_shadow(answer)
-    for gate, words in wording.GATES.items():
+    for gate in _order(answer):
+        words = wording.GATES[gate]
         if gate is Gate.VERBATIM:  # the first that looks at what was found
             steps.append(_search(answer, start, total))
             start += _spent(answer, _SEARCH_STAGES)
@@ -146,10 +150,19 @@ def waterfall(answer: Answer) -> tuple[Step, ...]:
     return tuple(steps)
 
 
+def _order(answer: Answer) -> list[Gate]:
+    """Return the gates in the order of this answer: own knowledge came first or after ENTRY."""
+    gates = list(wording.GATES)
+    first = next(iter(answer.signals), None)
+    if first and first["gate"] == Gate.BOUNDARY:
+        gates.insert(0, gates.pop(gates.index(Gate.BOUNDARY)))
+    return gates
+
+
 def _search(answer: Answer, start: float, total: float) -> Step:
     spent = _spent(answer, _SEARCH_STAGES)
-    if answer.gate == Gate.BOUNDARY:  # reading the question is all that was done of it
-        spent = 0.0
+    if answer.gate == Gate.BOUNDARY and "retrieve" not in answer.milliseconds:
+        spent = 0.0  # reading the question is all that was done of it
     searched = [s for s in answer.signals if s["name"] == _VISIBLE]
     return Step(
         name="Search",
@@ -194,9 +207,15 @@ def _gate_state(gate: Gate, answer: Answer, measured: bool) -> tuple[str, str]:
         return "answered", "Answered here"
     if not measured:
         return "skipped", "Not reached"
+    if gate is Gate.BOUNDARY:
+        is_last = answer.outcome == Answer.Outcome.REFUSED and _was_searched_first(
+            answer
+        )
+        return "none", "Not known" if is_last else "Not known, continued"
     if wording.GATES[gate].answers:
-        is_first = gate is Gate.BOUNDARY
-        return "none", f"{'Not known' if is_first else 'No exact answer'}, continued"
+        return "none", "No exact answer, continued"
+    if gate is Gate.HARD_REFUSAL and _found_nothing(answer):
+        return "none", "Nothing covers it, continued"
     if gate is Gate.ABSTENTION and not _has_least(answer):
         return "none", "Measured only"
     match shadow_verdict(gate, answer):
@@ -205,6 +224,17 @@ def _gate_state(gate: Gate, answer: Answer, measured: bool) -> tuple[str, str]:
         case True:
             return "passed", "Would have passed (shadow)"
     return "passed", "Passed"
+
+
+def _was_searched_first(answer: Answer) -> bool:
+    return _order(answer)[0] is not Gate.BOUNDARY
+
+
+def _found_nothing(answer: Answer) -> bool:
+    """Tell whether own knowledge answered what hard refusal would have refused."""
+    measured = {signal["gate"] for signal in answer.signals}
+    is_own = Gate.BOUNDARY in measured and answer.outcome == Answer.Outcome.ANSWERED
+    return is_own and _was_searched_first(answer) and Gate.ENTRY not in measured
 
 
 def _has_least(answer: Answer) -> bool:

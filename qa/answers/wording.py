@@ -32,15 +32,6 @@ class GateWords:
 
 
 GATES: Mapping[Gate, GateWords] = {
-    Gate.BOUNDARY: GateWords(
-        "Own knowledge",
-        "Does the language model know the answer without searching?",
-        "Checking what the model knows itself",
-        "Own knowledge checked",
-        ("boundary_load", "boundary", "recall", "monitored"),
-        answers=True,
-        is_optional=True,
-    ),
     Gate.VERBATIM: GateWords(
         "Word for word",
         "Has an expert already answered exactly this question?",
@@ -62,6 +53,15 @@ GATES: Mapping[Gate, GateWords] = {
         "Reading the entries found",
         "Entries read",
         ("verify", "entry"),
+        answers=True,
+        is_optional=True,
+    ),
+    Gate.BOUNDARY: GateWords(
+        "Own knowledge",
+        "Does the language model know the answer by itself?",
+        "Checking what the model knows itself",
+        "Own knowledge checked",
+        ("boundary_load", "boundary", "recall", "monitored"),
         answers=True,
         is_optional=True,
     ),

@@ -62,10 +62,12 @@ def events(request: HttpRequest, answer: Answer, *, again: bool) -> Iterator[str
     undecided = [Answer.Outcome.PENDING, *([Answer.Outcome.FAILED] if again else [])]
     if answer.outcome in undecided:
         try:
+            is_searched = False
             for value in asking.decide(answer):
                 # The decision on a confidence comes with it.
                 if not isinstance(value, Confidence | Outcome):
-                    yield _event("stage", _stage(value))
+                    yield _event("stage", _stage(value, is_searched=is_searched))
+                is_searched = is_searched or isinstance(value, Retrieval)
         except AnswerPendingError:
             return
         except NescioError as error:
@@ -91,26 +93,30 @@ def follow(answer: Answer) -> None:
         logger.warning("Question %s could not be decided: %s", answer.pk, error)
 
 
-def _stage(value: StageValue) -> str:
+def _stage(value: StageValue, *, is_searched: bool) -> str:
     stage = stage_name(value)
     refused = isinstance(value, Decision) and value.refused
-    ends = isinstance(value, Boundary) and (value.is_answered or value.segments)
+    ends = isinstance(value, Boundary) and (
+        value.is_answered or value.segments or is_searched
+    )
     following = "outcome" if refused or ends else _NEXT.get(stage, "outcome")
     return render_to_string(
         "qa/_stage.html",
         {
             "name": wording.STAGES.get(stage, (stage, stage))[1],
-            "detail": _detail(value),
+            "detail": _detail(value, is_searched=is_searched),
             "refused": refused,
             "next": wording.STAGES[following][0],
         },
     )
 
 
-def _detail(value: StageValue) -> str:
+def _detail(value: StageValue, *, is_searched: bool) -> str:
     match value:
         case Boundary(is_answered=True):
             return "answered"
+        case Boundary() if is_searched:
+            return "not known"
         case Boundary(segments=segments):
             return "uncertain" if segments else "searching for evidence"
         case Retrieval(evidence=()):

@@ -7,14 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qa.evaluation.cases import LabelledAnswer
-from qa.pipeline.gates import CONFIDENCES, SIGNALS, switches
-from qa.pipeline.policy import Policy
+from qa.pipeline.gates import CONFIDENCES, NEAREST_OBSTACLE, SIGNALS, Gate, switches
+from qa.pipeline.policy import Policy, Scope
 from qa.pipeline.replay import (
     EVIDENCE,
     RATIO,
     RATIOS,
+    Played,
     is_measured,
     passes_hard_gate,
+    steps,
     steps_behind_hard_gate,
 )
 
@@ -24,8 +26,17 @@ IntArray = NDArray[np.int64]
 
 # All that a policy holds, and what nothing but these tells apart.
 _HELD = dict.fromkeys(
-    (*EVIDENCE, *(name for name, row in SIGNALS.items() if row.comparison))
+    (
+        *EVIDENCE,
+        *(name for name, row in SIGNALS.items() if row.comparison),
+        NEAREST_OBSTACLE,
+    )
 )
+# Of these it matters whether they were asked for, whatever came of it.
+_ASKED = (
+    *CONFIDENCES, *EVIDENCE, NEAREST_OBSTACLE,
+    *(name for name, row in SIGNALS.items() if row.gate is Gate.BOUNDARY),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +49,9 @@ class Decided:
 class Table:
     """Labelled answers as columns; row i is the i-th answer.
 
-    Values are NaN where not measured; `unasked` says of a confidence that no probe was
-    asked for it, which is not the same. Groups are numbered from 0 without gaps.
+    Values are NaN where not measured; `unasked` says that nobody asked for one (as of a
+    confidence without a probe), which is not the same. Groups are numbered from 0 without
+    gaps.
     """
 
     values: Mapping[str, FloatArray]
@@ -65,8 +77,12 @@ class Table:
         return ~self.unasked[name]
 
     def decide(self, policy: Policy) -> Decided:
-        passed, behind = passes_hard_gate(self, policy), self._behind_it(policy)
-        return Decided(passed & behind.answered, passed & behind.unknown)
+        found = {outcome: np.zeros(len(self), np.bool_) for outcome in Played}
+        rest = np.ones(len(self), np.bool_)
+        for step in steps(self, policy):
+            found[step.outcome] |= rest & step.ends
+            rest &= np.logical_not(step.ends)
+        return Decided(found[Played.ANSWERED] | rest, found[Played.UNKNOWN])
 
     def outcomes(self, policy: Policy) -> tuple[BoolArray, BoolArray]:
         """Return for each row whether it is shown, and whether it is shown and wrong.
@@ -87,6 +103,8 @@ class Table:
         that differ at the hard gate alone are counted as one product.
         """
         weights = self.wrong if errors is None else errors
+        if self._asks_itself(policies):
+            return self._count_each(policies, weights)
         outer = {self._outer_key(policy): policy for policy in policies}
         place = {key: number for number, key in enumerate(outer)}
         passed = np.array([passes_hard_gate(self, policy) for policy in outer.values()])
@@ -109,6 +127,23 @@ class Table:
             shown[numbers] = reached.sum(axis=1)
             wrong[numbers] = reached.astype(np.float64) @ fails
         return shown, wrong
+
+    def _asks_itself(self, policies: Sequence[Policy]) -> bool:
+        """Tell whether more than evidence decides, so that no gate is behind another."""
+        return any(policy.scope == Scope.ADAPTIVE for policy in policies) or any(
+            row.gate is Gate.BOUNDARY and not self.unasked[name].all()
+            for name, row in SIGNALS.items()
+        )
+
+    def _count_each(
+        self, policies: Sequence[Policy], weights: FloatArray | BoolArray
+    ) -> tuple[IntArray, FloatArray]:
+        decided = [self.decide(policy) for policy in policies]
+        shown = [int((each.answered | each.unknown).sum()) for each in decided]
+        wrong = [
+            float((each.unknown + each.answered * weights).sum()) for each in decided
+        ]
+        return np.array(shown, np.int64), np.array(wrong, np.float64)
 
     def _outer_key(self, policy: Policy) -> tuple[object, ...]:
         return (policy.hard_refusal, policy.alpha, policy.alpha_unverified)
@@ -152,7 +187,7 @@ def table_of(labelled: Sequence[LabelledAnswer]) -> Table:
             name: np.array(
                 [name not in answer.signals for answer in labelled], np.bool_
             )
-            for name in CONFIDENCES
+            for name in _ASKED
         },
         wrong=np.array([answer.is_wrong_if_shown for answer in labelled], np.bool_),
         groups=np.array([numbers[key] for key in keys], np.int64),

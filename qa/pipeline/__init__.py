@@ -1,15 +1,21 @@
 """How a question is answered or refused: the table of contents of the pipeline.
 
 `look` goes from the question to the entries that may answer it, and needs no language
-model but, in the adaptive scope, the closed-book one; `write` goes on from there, and `conclude` sums up. What is
-measured and decided on the way grows in one `Trace`.
+model but, in the adaptive scope, the closed-book one for what no entry covers; `write`
+goes on from there, and `conclude` sums up. What is measured and decided on the way grows
+in one `Trace`.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from .answer_gates import abstain, judge_agreement
-from .closed_book import ClosedBookModels, answer_closed_book
+from .closed_book import (
+    ClosedBookModels,
+    answer_closed_book,
+    answer_uncovered,
+    is_uncovered,
+)
 from .conclude import conclude
 from .entry_gate import Verifier, verify
 from .hard_gate import judge_coverage, with_obstacle
@@ -52,17 +58,28 @@ def answer(
 def look(text: str, sources: Sources, *, policy: Policy, language: str = "en") -> Steps:
     """Go from the question to the hard gate, and to an entry that answers by itself.
 
-    Without a closed-book model an adaptive policy looks for evidence as others do.
+    In the adaptive scope what the model knows comes after that, where no entry covers the
+    question, or before it where the policy says so. Without a closed-book model such a
+    policy looks for evidence as others do.
     """
-    retriever, closed_book = sources.retriever, sources.closed_book
-    clock = Clock()
+    retriever, clock = sources.retriever, Clock()
+    closed_book = sources.closed_book if policy.scope is Scope.ADAPTIVE else None
     question = clock.time("question", clean_question, text, language)
     yield question
     trace = Trace(question, policy, clock)
-    if closed_book and policy.scope is Scope.ADAPTIVE:
+    if closed_book and policy.own_knowledge_first:
         trace = yield from answer_closed_book(trace, closed_book, retriever)
         if trace.is_decided:
             return trace
+    trace = yield from _look_for_evidence(trace, sources)
+    if closed_book and not policy.own_knowledge_first and is_uncovered(trace):
+        trace = yield from answer_uncovered(trace, closed_book, retriever)
+    return trace
+
+
+def _look_for_evidence(trace: Trace, sources: Sources) -> Steps:
+    question, policy, clock = trace.question, trace.policy, trace.clock
+    retriever = sources.retriever
     found = clock.time(
         "retrieve", retrieve, question, retriever=retriever, policy=policy
     )

@@ -1,4 +1,4 @@
-"""The adaptive scope before any search: the model answers closed-book, monitored or not."""
+"""The adaptive scope: the model answers closed-book, monitored or not."""
 
 import math
 from collections.abc import Callable, Generator
@@ -26,6 +26,10 @@ from .values import (
     Trace,
 )
 
+# What a refusal says where no entry stands in the way of the model's own knowledge: not an
+# expired one, nor one that nobody has verified yet or that is for another audience.
+_UNCOVERED = frozenset({Reason.NOTHING_KNOWN, Reason.TOO_FAR, Reason.NOT_ANSWERED})
+
 
 @dataclass(frozen=True, slots=True)
 class ClosedBookModels:
@@ -39,6 +43,55 @@ def answer_closed_book(
     trace: Trace, models: ClosedBookModels, retriever: Retriever
 ) -> Generator[StageValue, None, Trace]:
     """Yield whether the model answers by itself, and return the trace with it."""
+    trace = _ask_itself(trace, models, retriever)
+    if trace.boundary:
+        yield trace.boundary
+    return trace
+
+
+def is_uncovered(trace: Trace) -> bool:
+    """Tell whether it was refused because nothing covers it, as far as the asker may know."""
+    return trace.refusal is not None and trace.refusal.shown_reason in _UNCOVERED
+
+
+def answer_uncovered(
+    trace: Trace, models: ClosedBookModels, retriever: Retriever
+) -> Generator[StageValue, None, Trace]:
+    """Do the same for what was looked for and refused; that refusal stays otherwise.
+
+    Where knowledge covers it that the asker may not see, the model is asked all the same
+    and its answer never stands: that it was not asked would tell that there is some.
+    """
+    bare = replace(trace, decisions=(), retrieval=NOTHING_FOUND)
+    own = _ask_itself(bare, models, retriever)
+    refusal, boundary = trace.refusal, own.boundary
+    if refusal is None or boundary is None:
+        return trace
+    if boundary.is_answered and refusal.reason in _UNCOVERED:
+        trace = replace(
+            own,
+            retrieval=replace(trace.retrieval, evidence=own.retrieval.evidence),
+            decisions=(*trace.decisions, *own.decisions),
+        )
+    else:
+        trace = replace(trace, boundary=_set_aside(boundary, trace.policy))
+    if trace.boundary:
+        yield trace.boundary
+    return trace
+
+
+def _set_aside(boundary: Boundary, policy: Policy) -> Boundary:
+    """Return what was measured, of an answer that is none."""
+    none = judge(Gate.BOUNDARY, {HAS_DRAFT: 0.0}, policy).signals
+    signals = tuple(
+        signal
+        for each in boundary.signals
+        for signal in (none if each.name == HAS_DRAFT else (each,))
+    )
+    return replace(boundary, is_answered=False, segments=(), signals=signals)
+
+
+def _ask_itself(trace: Trace, models: ClosedBookModels, retriever: Retriever) -> Trace:
     question, policy, clock = trace.question, trace.policy, trace.clock
     if policy.retrieval_timing is RetrievalTiming.MONITORED:
         writer = clock.time("boundary_load", models.writer)
@@ -52,16 +105,12 @@ def answer_closed_book(
             "monitored", answer_monitored, question,
             writer=writer, retriever=retriever, policy=watched,
         )  # fmt: skip
-        trace = judge_monitored(trace, monitored, retriever=retriever)
-        if trace.boundary:
-            yield trace.boundary
-        return trace
+        return judge_monitored(trace, monitored, retriever=retriever)
     own = clock.time("boundary_load", models.knowledge)
     estimate, boundary = clock.time(
         "boundary", consider, question, own=own, policy=policy
     )
     draft, boundary = clock.time("recall", recall, estimate, boundary, policy=policy)
-    yield boundary
     return replace(trace, boundary=boundary, generation=draft)
 
 

@@ -16,7 +16,8 @@ class Gate(StrEnum):
     """Where a question was decided, in the order of the gates.
 
     BOUNDARY and VERBATIM answer, or let the question go on; ENTRY may also refuse it. Only
-    what was watched while it was written can be refused at BOUNDARY.
+    what was watched while it was written can be refused at BOUNDARY, which is the first
+    where the policy says so and else comes after ENTRY, for what nothing covers.
     """
 
     BOUNDARY = "boundary"
@@ -78,6 +79,7 @@ class Decision:
 
 
 DISAGREEING = "disagreeing_sources"
+NEAREST_OBSTACLE = "nearest_obstacle"
 EARLY = "early_confidence"
 _RATIOS = (0.0, 2.0)
 _IS, _AT_LEAST, _AT_MOST = Comparison.IS, Comparison.AT_LEAST, Comparison.AT_MOST
@@ -152,6 +154,10 @@ SIGNALS: Mapping[str, SignalRow] = {
     ),
     "visible_entries": SignalRow(
         Gate.HARD_REFUSAL, "Entries that you have access to", Kind.COUNT
+    ),
+    # Stored with each refusal for want of evidence, None where there is no such entry.
+    NEAREST_OBSTACLE: SignalRow(
+        Gate.HARD_REFUSAL, "Distance of the nearest entry that may not be answered from"
     ),
     "ratio_if_not_expired": SignalRow(
         Gate.HARD_REFUSAL, "Distance ÷ confidence, if the entry had not expired"

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from kb.types import Evidence, Excluded, Exclusion
 
-from .gates import SIGNALS, Decision, Gate, Reason, Signal
+from .gates import NEAREST_OBSTACLE, SIGNALS, Decision, Gate, Reason, Signal
 from .policy import Policy, default
 from .staleness import current_calibration
 from .values import Calibration, Question, Retrieval, Retriever
@@ -69,7 +69,10 @@ def judge_coverage(
         Gate.HARD_REFUSAL,
         reason=_reason(retrieval.evidence, withheld, policy),
         shown_reason=_reason(retrieval.evidence, tellable, policy),
-        signals=(*signals, *_signals_of_withheld(tellable, policy)),
+        signals=(
+            *signals,
+            *_signals_of_obstacles(retrieval.evidence, tellable, policy),
+        ),
     )
 
 
@@ -94,19 +97,24 @@ def _obstacle(
     obstacle: distance / confidence for an expired or foreign entry, the bare distance
     for an unverified one (verified means confidence 1). The least decides.
     """
+    ratio, reason = _nearest_obstacle(evidence, withheld)
+    return reason if ratio is not None and ratio < within else None
+
+
+def _nearest_obstacle(
+    evidence: Sequence[Evidence], withheld: Sequence[Excluded]
+) -> tuple[float | None, Reason | None]:
     obstacles = [
-        (_without_obstacle(piece), _REASONS[piece.cause])
-        for piece in withheld
-        if _without_obstacle(piece) < within
+        (_without_obstacle(piece), _REASONS[piece.cause]) for piece in withheld
     ]
     obstacles += [
         (piece.distance, Reason.UNVERIFIED_ONLY)
         for piece in evidence
-        if not piece.is_verified and piece.distance < within
+        if not piece.is_verified
     ]
     if not obstacles:
-        return None
-    return min(obstacles, key=lambda o: (o[0], _PRECEDENCE.index(o[1])))[1]
+        return None, None
+    return min(obstacles, key=lambda o: (o[0], _PRECEDENCE.index(o[1])))
 
 
 def with_obstacle(
@@ -124,15 +132,25 @@ def with_obstacle(
     """
     withheld = tuple(retriever.withheld(question.text))
     tellable = _tellable(withheld, policy)
-    within = min(policy.alpha, float(default("alpha")))
+    within = obstacle_limit(Gate.ENTRY, policy)
     reason = _obstacle(evidence, withheld, within=within)
     shown = _obstacle(evidence, tellable, within=within)
     return replace(
         decision,
         reason=reason or decision.reason,
         shown_reason=shown or decision.shown_reason,
-        signals=(*decision.signals, *_signals_of_withheld(tellable, policy)),
+        signals=(
+            *decision.signals,
+            *_signals_of_obstacles(evidence, tellable, policy, within=within),
+        ),
     )
+
+
+def obstacle_limit(gate: Gate, policy: Policy) -> float:
+    """Return the ratio below which an obstacle explains the refusal of a gate."""
+    if gate is Gate.HARD_REFUSAL:
+        return policy.alpha
+    return min(policy.alpha, float(default("alpha")))
 
 
 def _tellable(withheld: Sequence[Excluded], policy: Policy) -> tuple[Excluded, ...]:
@@ -147,12 +165,20 @@ def _without_obstacle(piece: Excluded) -> float:
     return piece.distance if piece.cause is Exclusion.UNVERIFIED else piece.ratio
 
 
-def _signals_of_withheld(
-    withheld: Sequence[Excluded], policy: Policy
+def _signals_of_obstacles(
+    evidence: Sequence[Evidence],
+    withheld: Sequence[Excluded],
+    policy: Policy,
+    *,
+    within: float | None = None,
 ) -> Iterator[Signal]:
+    gate = Gate.HARD_REFUSAL
+    ratio, _ = _nearest_obstacle(evidence, withheld)
+    limit = policy.alpha if within is None else within
+    yield Signal(gate, NEAREST_OBSTACLE, ratio, limit, None)
     for piece in withheld:
         name, value = _COUNTERFACTUALS[piece.cause], _without_obstacle(piece)
-        yield Signal(Gate.HARD_REFUSAL, name, value, policy.alpha, None)
+        yield Signal(gate, name, value, policy.alpha, None)
 
 
 def _signals(retrieval: Retrieval, policy: Policy) -> tuple[Signal, ...]:

@@ -22,7 +22,8 @@ class Scope(StrEnum):
     """What may be answered from.
 
     KNOWLEDGE_BASE: nothing but evidence.
-    ADAPTIVE: the language model's own knowledge too, labelled as unsourced.
+    ADAPTIVE: where nothing covers the question, the language model's own knowledge too,
+        labelled as unsourced.
     """
 
     KNOWLEDGE_BASE = "knowledge_base"
@@ -226,11 +227,15 @@ class Policy:
     )  # fmt: skip
     scope: Scope = _field(  # noqa: RUF009  # an immutable default
         Scope.KNOWLEDGE_BASE, Section.TIMING, "scope",
-        "knowledge_base: answers from evidence alone. adaptive: also from the language model's own knowledge, labelled as unsourced.",
+        "knowledge_base: answers from evidence alone. adaptive: where no entry covers the question, also from the language model's own knowledge, labelled as unsourced.",
     )  # fmt: skip
     retrieval_timing: RetrievalTiming = _field(  # noqa: RUF009  # an immutable default
         RetrievalTiming.ALWAYS, Section.TIMING, "retrieval timing",
         "When evidence is retrieved. All but always need the adaptive scope: boundary (a probe of the question), history (similar past questions), log_probability (of the draft), monitored (during generation).",
+    )  # fmt: skip
+    own_knowledge_first: bool = _field(
+        False, Section.TIMING, "own knowledge first",
+        "Ask the language model what it knows before anything is looked for, which saves the search: its answer then comes before a verified entry's. Off: only where no entry covers the question.",
     )  # fmt: skip
     min_known: float = _field(
         0.95, Section.TIMING, "minimum known probability",

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from .gates import EARLY, SIGNALS, Gate, deciding_signals
+from .gates import EARLY, NEAREST_OBSTACLE, SIGNALS, Gate, deciding_signals
+from .hard_gate import obstacle_limit
 from .policy import Policy, RetrievalTiming, Scope
 from .rules import Mask, Measured, Values
 from .self_knowledge import HAS_DRAFT, KNOWN_PROBABILITY, SIGNAL_BY_TIMING
@@ -46,18 +47,43 @@ def replay(signals: Signals, policy: Policy) -> Replay:
     Args:
         signals: By name, as `flat` returns them.
     """
-    known = _by_self_knowledge(signals, policy)
-    if known is not None:
-        return known
-    if not signals.keys() & set(RATIOS):  # stored before the two were told apart
-        signals = {**signals, RATIOS[0]: signals.get(RATIO)}
-    measured = Values(signals)
-    if not passes_hard_gate(measured, policy):
-        return Replay(Played.REFUSED, Gate.HARD_REFUSAL)
-    for gate, stops in steps_behind_hard_gate(measured, policy):
-        if stops:
-            return Replay(Played.REFUSED if gate else Played.UNKNOWN, gate)
+    if not signals.keys() & set(RATIOS) and RATIO in signals:
+        # Stored before the two were told apart.
+        signals = {**signals, RATIOS[0]: signals[RATIO]}
+    for step in steps(Values(signals), policy):
+        if step.ends:
+            return Replay(step.outcome, step.gate)
     return Replay(Played.ANSWERED)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Which questions end here, and as what; `gate` is set exactly where refused."""
+
+    outcome: Played
+    gate: Gate | None
+    ends: Mask
+
+
+def steps(measured: Measured, policy: Policy) -> Iterator[Step]:
+    """Yield in order what ends a question; the first counts, what nothing ends is answered."""
+    asks_itself = policy.scope == Scope.ADAPTIVE
+    # What was watched while it was written can't be replayed.
+    yield Step(Played.UNKNOWN, None, measured.is_asked(_WATCHED))
+    if asks_itself and policy.own_knowledge_first:
+        yield from _by_self_knowledge(True, measured, policy)
+    yield Step(Played.UNKNOWN, None, _was_never_looked_for(measured))
+    hard = passes_hard_gate(measured, policy) ^ True
+    if asks_itself and not policy.own_knowledge_first:
+        # What was found later is not what hard refusal would have looked at.
+        read = is_measured(measured, _ANSWERABLE)
+        yield Step(Played.UNKNOWN, None, hard & read)
+        yield from _uncovered(Gate.HARD_REFUSAL, hard, measured, policy)
+    yield Step(Played.REFUSED, Gate.HARD_REFUSAL, hard)
+    for gate, stops in steps_behind_hard_gate(measured, policy):
+        if gate is Gate.ENTRY and asks_itself and not policy.own_knowledge_first:
+            yield from _uncovered(gate, stops, measured, policy)
+        yield Step(Played.REFUSED if gate else Played.UNKNOWN, gate, stops)
 
 
 def passes_hard_gate(measured: Measured, policy: Policy) -> Mask:
@@ -137,25 +163,36 @@ def _answers_itself(measured: Measured, policy: Policy) -> Mask:
     return (fails ^ True) if row.is_enforced(policy) else False
 
 
-def _by_self_knowledge(signals: Signals, policy: Policy) -> Replay | None:
-    """Decide what the model answers by itself; None where evidence is looked for.
+def _by_self_knowledge(
+    is_tried: Mask, measured: Measured, policy: Policy
+) -> Iterator[Step]:
+    """Yield what the model answers by itself, of what it is asked.
 
-    A known probability is held against a threshold of its own timing alone, and what
-    was watched while it was written can't be replayed.
+    A known probability is held against a threshold of its own timing alone.
     """
-    has_draft = signals.get(HAS_DRAFT)
-    if _WATCHED in signals:
-        return Replay(Played.UNKNOWN)
-    if policy.scope == Scope.ADAPTIVE:
-        if (
-            SIGNAL_BY_TIMING.get(RetrievalTiming(policy.retrieval_timing))
-            not in signals
-        ):
-            return Replay(Played.UNKNOWN)
-        row = SIGNALS[KNOWN_PROBABILITY]
-        is_known = not row.fails(KNOWN_PROBABILITY, Values(signals), policy)
-        if is_known and has_draft != 0.0:
-            return Replay(Played.UNKNOWN if has_draft is None else Played.ANSWERED)
-    if has_draft == 1.0 and all(signals.get(name) is None for name in EVIDENCE):
-        return Replay(Played.UNKNOWN)  # it was answered before anything was looked for
-    return None
+    timing = SIGNAL_BY_TIMING.get(RetrievalTiming(policy.retrieval_timing))
+    was_asked = measured.is_asked(timing) if timing else False
+    yield Step(Played.UNKNOWN, None, is_tried & (was_asked ^ True))
+    row = SIGNALS[KNOWN_PROBABILITY]
+    is_known = is_tried & (row.fails(KNOWN_PROBABILITY, measured, policy) ^ True)
+    draft = measured.value(HAS_DRAFT)
+    yield Step(Played.UNKNOWN, None, is_known & (draft != draft))
+    yield Step(Played.ANSWERED, None, is_known & (draft == 1.0))
+
+
+def _uncovered(
+    gate: Gate, refused: Mask, measured: Measured, policy: Policy
+) -> Iterator[Step]:
+    """Yield what the model answers by itself of what a gate refuses, if no entry covers it."""
+    was_told = measured.is_asked(NEAREST_OBSTACLE)
+    yield Step(Played.UNKNOWN, None, refused & (was_told ^ True))
+    is_kept = measured.value(NEAREST_OBSTACLE) < obstacle_limit(gate, policy)
+    yield from _by_self_knowledge(refused & (is_kept ^ True), measured, policy)
+
+
+def _was_never_looked_for(measured: Measured) -> Mask:
+    """Tell what was answered before anything was looked for."""
+    was_looked_for: Mask = False
+    for name in EVIDENCE:
+        was_looked_for = was_looked_for | measured.is_asked(name)
+    return (measured.value(HAS_DRAFT) == 1.0) & (was_looked_for ^ True)

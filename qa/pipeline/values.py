@@ -94,7 +94,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """Whether the model answers by itself, before anything is looked for.
+    """Whether the model answers by itself, by what it knows.
 
     Attributes:
         is_answered: Whether it wrote an answer.
@@ -181,8 +181,7 @@ class Trace:
     """What is known of a question so far; stages add to it by `dataclasses.replace`.
 
     Attributes:
-        boundary: What was decided before anything was looked for; None in the scope of
-            the knowledge base.
+        boundary: What came of asking the model by itself; None where it was not asked.
         retrieval: What was found; of a monitored answer, what it was written by.
         entry: The verified entry that the verifier found to answer by itself, if any.
         verifier: Its fingerprint; "" where none was asked.
@@ -208,7 +207,9 @@ class Trace:
 
     @property
     def refusal(self) -> Decision | None:
-        """The first decision that refused, if any did."""
+        """The first decision that refused, unless the model's own knowledge answers."""
+        if self.boundary is not None and self.boundary.is_answered:
+            return None
         return next((gate for gate in self.decisions if gate.refused), None)
 
     @property
@@ -229,11 +230,13 @@ class Trace:
     @property
     def signals(self) -> tuple[Signal, ...]:
         """All that was measured so far, in order."""
-        return (
-            *(self.boundary.signals if self.boundary else ()),
+        own = self.boundary.signals if self.boundary else ()
+        by_evidence = (
             *self.verbatim.signals,
             *(signal for gate in self.decisions for signal in gate.signals),
         )
+        is_first = self.policy.own_knowledge_first
+        return (*own, *by_evidence) if is_first else (*by_evidence, *own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,8 +259,7 @@ class Outcome:
             are any, both entries are among `evidence` or `near_misses`.
         language_model: Fingerprint of the one that answered from evidence; "" where it was
             not asked. What the model answered by itself has `boundary.fingerprint`.
-        boundary: What was decided before anything was looked for; None in the scope of
-            the knowledge base.
+        boundary: What came of asking the model by itself; None where it was not asked.
     """
 
     question: Question

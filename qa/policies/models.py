@@ -72,6 +72,7 @@ class Policy(models.Model):
         choices=[(each.value, each.value) for each in RetrievalTiming],
         **_declared("retrieval_timing"),
     )
+    own_knowledge_first = models.BooleanField(**_declared("own_knowledge_first"))
     min_known = models.FloatField(**_declared("min_known"))
     steering = models.FloatField(**_declared("steering"))
     min_token_confidence = models.FloatField(**_declared("min_token_confidence"))

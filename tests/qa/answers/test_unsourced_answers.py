@@ -5,15 +5,17 @@ from django.urls import reverse
 from rest_framework.test import APIClient
 
 from qa.answers.asking import ask
+from qa.answers.waterfall import waterfall
 from qa.calibration.versions import current_fingerprints
 from qa.evaluation.cases import Case
 from qa.evaluation.judging import by_label
 from qa.evaluation.question_suite import AskedSuite
 from qa.exceptions import PolicyError
+from qa.inference.policy_models import own_knowledge_fingerprint
 from qa.models import Answer, Policy
 from qa.pipeline.policy import RetrievalTiming, Scope
 from qa.policies.services import activate, ensure_default_policy, new_version
-from tests.factories import make_entry, make_knowledge_base, make_user
+from tests.factories import make_entry, make_knowledge_base, make_user, put_in_force
 
 pytestmark = pytest.mark.django_db
 
@@ -29,7 +31,7 @@ def adaptive(min_known: float) -> Policy:
         retrieval_timing=RetrievalTiming.LOG_PROBABILITY,
         min_known=min_known,
     )
-    return activate(made)
+    return put_in_force(made)
 
 
 def test_what_it_knows_is_answered_and_labelled_on_every_way(client, bundled_base):
@@ -61,7 +63,52 @@ def test_below_the_least_known_probability_the_knowledge_base_decides(bundled_ba
     assert answer.outcome == Answer.Outcome.REFUSED
     assert answer.gate == "hard_refusal"
     assert not answer.is_unsourced
-    assert answer.signals[0]["name"] == "own_sureness"
+    assert "own_sureness" in {signal["name"] for signal in answer.signals}
+
+
+def test_a_verified_entry_comes_before_what_the_model_knows(bundled_base):
+    """What it knows is asked first by an explicit switch alone."""
+    policy = adaptive(0.0)
+    agent = make_user()
+
+    uncovered = ask(CAPITAL, asker=agent, channel="api")
+    make_entry("The capital of France is called Lutetia here.", question=CAPITAL)
+    covered = ask(CAPITAL, asker=agent, channel="api")
+    put_in_force(new_version(policy, by=None, own_knowledge_first=True))
+    first = ask(CAPITAL, asker=agent, channel="api")
+
+    assert (covered.gate, covered.boundary) == ("verbatim", {})
+    assert "Lutetia" in covered.text
+    assert uncovered.is_unsourced
+    assert first.is_unsourced
+    for answer, order in (
+        (uncovered, ["Search", "Word for word", "Hard refusal", "Own knowledge"]),
+        (first, ["Own knowledge", "Search"]),
+    ):
+        steps = [step for step in waterfall(answer) if step.name in order]
+        assert [step.name for step in steps] == order
+        (own,) = [step for step in steps if step.name == "Own knowledge"]
+        assert own.verdict == "Answered here"
+    (hard,) = [s for s in waterfall(uncovered) if s.name == "Hard refusal"]
+    assert (hard.state, hard.verdict) == ("none", "Nothing covers it, continued")
+
+
+def test_what_the_model_knows_decides_nothing_until_it_was_calibrated(bundled_base):
+    first = ensure_default_policy(make_knowledge_base())
+    changes = {
+        "scope": Scope.ADAPTIVE,
+        "retrieval_timing": RetrievalTiming.LOG_PROBABILITY,
+    }
+    runs = own_knowledge_fingerprint(RetrievalTiming.LOG_PROBABILITY)
+
+    for set_for, said in (("", "were never calibrated"), ("x" * 64, runs)):
+        made = new_version(first, by=None, calibrated_own_knowledge=set_for, **changes)
+        with pytest.raises(PolicyError, match=said):
+            activate(made)
+        assert Policy.objects.get(is_active=True) == first
+
+    made = new_version(first, by=None, calibrated_own_knowledge=runs, **changes)
+    assert activate(made).is_active
 
 
 def test_by_default_nothing_outside_the_knowledge_base_is_answered():

@@ -1,4 +1,4 @@
-"""Whether the model answers by itself, before anything is looked for."""
+"""Whether the model answers by itself, where a policy asks it before anything is looked for."""
 
 from dataclasses import dataclass, field
 
@@ -61,6 +61,7 @@ def run(own: GivenKnowledge, **policy):
     changes = {
         "scope": Scope.ADAPTIVE,
         "retrieval_timing": RetrievalTiming.BOUNDARY,
+        "own_knowledge_first": True,
         "min_known": 0.8,
     }
     retriever = GivenRetriever(make_retrieval(make_evidence(distance=0.4)))
@@ -185,8 +186,9 @@ def test_a_known_probability_is_held_against_no_threshold_of_another_timing():
     outcome, _, _ = run(GivenKnowledge(1.0))
     signals = {s.name: s.value for s in outcome.signals}
     other = make_policy(
-        scope=Scope.ADAPTIVE, retrieval_timing=RetrievalTiming.HISTORY, min_known=0.1
-    )
+        scope=Scope.ADAPTIVE, retrieval_timing=RetrievalTiming.HISTORY, min_known=0.1,
+        own_knowledge_first=True,
+    )  # fmt: skip
 
     assert replay(signals, outcome.policy).outcome is Played.ANSWERED
     assert replay(signals, other).outcome is Played.UNKNOWN
@@ -196,8 +198,9 @@ def test_what_was_never_drafted_is_unknown_to_a_policy_that_would_draft():
     outcome, _, _ = run(GivenKnowledge(0.5))
     signals = {s.name: s.value for s in outcome.signals}
     bold = make_policy(
-        scope=Scope.ADAPTIVE, retrieval_timing=RetrievalTiming.BOUNDARY, min_known=0.5
-    )
+        scope=Scope.ADAPTIVE, retrieval_timing=RetrievalTiming.BOUNDARY, min_known=0.5,
+        own_knowledge_first=True,
+    )  # fmt: skip
 
     assert replay(signals, bold).outcome is Played.UNKNOWN
 
@@ -209,7 +212,9 @@ def test_the_language_model_of_evidence_is_not_loaded_for_what_is_known():
         language_model=never_load,
         probes=lambda _model: NoProbes(),
         policy=make_policy(
-            scope=Scope.ADAPTIVE, retrieval_timing=RetrievalTiming.HISTORY
+            scope=Scope.ADAPTIVE,
+            retrieval_timing=RetrievalTiming.HISTORY,
+            own_knowledge_first=True,
         ),
         closed_book=ClosedBookModels(lambda: GivenKnowledge(1.0), never_write),
     )

@@ -19,8 +19,14 @@ from qa.pipeline.replay import Played
 from qa.pipeline.replay import replay as play_again
 from qa.pipeline.self_knowledge import SelfKnowledge
 from qa.pipeline.values import Calibration, Outcome
-from qa.policies.services import activate, ensure_default_policy, new_version
-from tests.factories import make_audience, make_entry, make_knowledge_base, make_user
+from qa.policies.services import ensure_default_policy, new_version
+from tests.factories import (
+    make_audience,
+    make_entry,
+    make_knowledge_base,
+    make_user,
+    put_in_force,
+)
 from tests.qa.pipeline.monitored_writers import WRITER, GivenWriter, draft
 from tests.qa.pipeline.values import (
     GivenRetriever,
@@ -48,6 +54,7 @@ def outcome_of(
 ) -> Outcome:
     monitored = {
         "scope": Scope.ADAPTIVE, "retrieval_timing": RetrievalTiming.MONITORED,
+        "own_knowledge_first": True,
     }  # fmt: skip
     values = list(
         run_pipeline(
@@ -248,7 +255,7 @@ def test_it_is_stored_and_shown_sentence_by_sentence(client):
         revision_id=entry.revisions.latest("number").pk,
     )
     first = ensure_default_policy(make_knowledge_base())
-    policy = activate(
+    policy = put_in_force(
         new_version(
             first,
             by=None,
