@@ -7,11 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from django.contrib.auth.models import Group, User
 from django.db import DataError, IntegrityError, connection, transaction
 
 from kb.audiences.models import Audience
+from kb.conflicts.background import enqueue_comparison
 from kb.documents.models import Document, KnowledgeBase
 from kb.embedding.services import active_model, write_vectors
 from kb.entries.models import Entry
@@ -61,6 +63,7 @@ def restore_archive(
             restored = _plan(archive, named, newcomers)
             if not dry_run:
                 _write(archive, named, newcomers, restored, progress)
+                enqueue_comparison(f"restore {uuid4()}")
     return restored
 
 

@@ -5,13 +5,17 @@ from typing import Any, ClassVar
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
-from unfold.decorators import display
+from django.utils.html import format_html
+from unfold.decorators import action, display
 
-from accounts.admin_parts import FixedRowsAdmin
+from accounts.admin_parts import FixedRowsAdmin, confirmed
 from accounts.exceptions import NescioError
 from accounts.roles import Role, caller, has_role
+from jobs.models import Job
+from kb.conflicts.background import enqueue_comparison
 from kb.conflicts.models import Conflict
 from kb.entries.models import Entry
 from kb.upkeep.conflict_resolution import resolve_conflict
@@ -49,6 +53,7 @@ class ConflictAdmin(FixedRowsAdmin):
     list_display_links = ("shown_kind", "one", "other")
     list_filter: ClassVar = ["state", "kind"]
     list_select_related: ClassVar = ["first", "second"]
+    actions_list: ClassVar = ["check_now"]
     list_per_page = 50
     show_full_result_count = False
 
@@ -104,6 +109,18 @@ class ConflictAdmin(FixedRowsAdmin):
             status=400 if error else 200,
         )
 
+    def has_check_permission(
+        self, request: HttpRequest, object_id: str | None = None
+    ) -> bool:
+        return has_role(request.user, Role.CURATOR)
+
+    @action(description="Check now", icon="compare_arrows", permissions=["check"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @confirmed("Compare all entries that changed since the last check?")
+    def check_now(self, request: HttpRequest) -> HttpResponse:
+        job = enqueue_comparison(by=caller(request))
+        self.message_user(request, being_compared(request, job), messages.SUCCESS)
+        return redirect("admin:kb_conflict_changelist")
+
     def _resolve(self, request: HttpRequest, conflict: Conflict) -> None:
         # "merge 12": what the pressed button does and which entry stays.
         action, _, keep = request.POST.get("resolution", "").partition(" ")
@@ -140,6 +157,17 @@ class ConflictAdmin(FixedRowsAdmin):
     @admin.display(description="probability", ordering="score")
     def shown_probability(self, conflict: Conflict) -> str:
         return f"{conflict.score:.0%}"
+
+
+def being_compared(request: HttpRequest, job: Job) -> str:
+    """Say that a job compares, with a link for who may see it."""
+    begun = "The comparison has begun; what it finds is listed under Conflicts."
+    if not Job.objects.visible_to(request.user).filter(pk=job.pk).exists():
+        return begun
+    address = reverse("admin:jobs_job_change", args=[job.pk])
+    return format_html(
+        '{} <a class="underline" href="{}">How far it is</a>.', begun, address
+    )
 
 
 def marked(

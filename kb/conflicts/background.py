@@ -1,16 +1,25 @@
-"""The nightly search for conflicts, with a language model as judge where one is wanted.
+"""The search for conflicts in the background, nightly, after imports and when wanted.
+
+A language model is the judge of unsure pairs where one is wanted.
 
 The judge is called between transactions, so that no lock waits for a model. Entries with a
 pair that it was not asked about (`MAX_PAIRS`) are judged again by the next run.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
+
+from django.contrib.auth.models import AbstractBaseUser
 
 from accounts.exceptions import NescioError
+from jobs.models import Job
 from jobs.run import JobRun
+from jobs.services import enqueue
+from kb.audiences.models import Audience
 from kb.conflicts.finding import (
+    count_pending,
     find_entry_conflicts,
     pending_entries,
     to_statement,
@@ -92,22 +101,59 @@ def find_conflicts(
     """Judge every entry that changed since it was last judged; the handler of the job.
 
     Any number of attempts come to the same end: an entry is marked as judged in the
-    step that writes its conflicts.
+    step that writes its conflicts. What changes behind the place that it has come to is
+    judged at the end, by the signals alone.
     """
-    judging = JudgeSession.of(load_judge, asked=int(run.cursor.get("asked", 0)))
+    entry_ids = run.parameters.get("entries")
+    if entry_ids is not None:
+        return _find_of(run, entry_ids)
+    load = load_judge if run.parameters.get("asks_model", True) else no_judge
+    judging = JudgeSession.of(load, asked=int(run.cursor.get("asked", 0)))
     done, after = run.done, int(run.cursor.get("after", 0))
-    for entry_ids, opinions in judged_batches(judging, after):
+    total = run.total or done + count_pending(after, judging.fingerprint)
+    batches = chain(judged_batches(judging, after), judged_batches(JudgeSession(None)))
+    for batch, opinions in batches:
         with run.step() as step:
-            for entry_id in entry_ids:
+            for entry_id in batch:
                 find_entry_conflicts(entry_id, opinions=opinions)
-            done += len(entry_ids)
-            cursor = {"after": entry_ids[-1], "asked": judging.asked}
-            step.advance(done=done, cursor=cursor)
+            done, after = done + len(batch), max(after, batch[-1])
+            cursor = {"after": after, "asked": judging.asked}
+            step.advance(done=done, total=max(total, done), cursor=cursor)
     return {
         "entries": done,
         "open": Conflict.objects.open().count(),
         **judging.result(),
     }
+
+
+def _find_of(run: JobRun, entry_ids: Sequence[int]) -> dict[str, object]:
+    """Judge these entries as `find_conflicts` does all, an entry a step."""
+    for done, entry_id in enumerate(entry_ids[run.done :], run.done + 1):
+        with run.step() as step:
+            find_entry_conflicts(entry_id)
+            step.advance(done=done, total=len(entry_ids))
+    open_ones = Conflict.objects.open().of_entry(*entry_ids)
+    return {"entries": len(entry_ids), "open": open_ones.count()}
+
+
+def enqueue_comparison(after: str = "", *, by: AbstractBaseUser | None = None) -> Job:
+    """Let a worker compare all that changed, once for the event that `after` names.
+
+    Without one it is the nightly search, begun now. The job tells how many entries there
+    are, so it is `by`'s own only where `by` sees all of them.
+    """
+    sees_all = by is not None and Audience.objects.all().are_all_visible_to(by)
+    return enqueue(
+        KIND,
+        {"asks_model": False} if after else {},
+        owner=by if sees_all else None,
+        idempotency_key=f"{KIND} {after}".strip(),
+    )
+
+
+def enqueue_entries(entry_ids: Collection[int]) -> Job:
+    """Let a worker compare some entries with all others, whoever may see which."""
+    return enqueue(KIND, {"entries": sorted(entry_ids)}, total=len(entry_ids))
 
 
 def judged_batches(

@@ -27,7 +27,7 @@ from kb.embedding.models import EmbeddingModel
 from kb.embedding.services import active_model
 from kb.entries.models import Entry
 from kb.search.evidence import prepare_index_scan
-from kb.search.sql import execute
+from kb.search.sql import Parameter, execute
 
 NEIGHBOURS = 8  # nearest entries that one is compared with
 MAX_DISTANCE = 1.0  # no labelled pair of one matter lies farther apart
@@ -56,15 +56,14 @@ WHERE v.model_id = %(model)s AND v.part = 1 AND v.entry_id = ANY(%(known)s)
   AND e.state <> 'draft' AND e.state <> 'retired'
   AND (SELECT vector FROM own) IS NOT NULL
 """
-_PENDING = """
-SELECT e.id FROM kb_entry e
+_IS_PENDING = """
+FROM kb_entry e
 LEFT JOIN kb_judgedentry j ON j.entry_id = e.id
 WHERE e.id > %(after)s AND e.state <> 'draft' AND (
     j.entry_id IS NULL
     OR NOT (j.model = %(judge)s OR %(any_judge)s AND starts_with(j.model, %(judge)s))
     OR j.revision < (SELECT max(r.number) FROM kb_revision r WHERE r.entry_id = e.id)
 )
-ORDER BY e.id LIMIT %(limit)s
 """
 
 
@@ -149,15 +148,23 @@ def pending_entries(
 ) -> list[int]:
     """Return ids, ascending and above `after`, of entries that are to be judged."""
     rows = execute(
-        _PENDING,
-        {
-            "after": after,
-            "judge": judge_version(active_model(), judge_fingerprint),
-            "any_judge": not judge_fingerprint,
-            "limit": limit,
-        },
+        f"SELECT e.id {_IS_PENDING} ORDER BY e.id LIMIT %(limit)s",
+        {**_pending_of(after, judge_fingerprint), "limit": limit},
     )
     return [row[0] for row in rows]
+
+
+def count_pending(after: int = 0, judge_fingerprint: str = "") -> int:
+    parameters = _pending_of(after, judge_fingerprint)
+    return int(execute(f"SELECT count(*) {_IS_PENDING}", parameters)[0][0])
+
+
+def _pending_of(after: int, judge_fingerprint: str) -> dict[str, Parameter]:
+    return {
+        "after": after,
+        "judge": judge_version(active_model(), judge_fingerprint),
+        "any_judge": not judge_fingerprint,
+    }
 
 
 @transaction.atomic

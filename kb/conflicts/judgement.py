@@ -18,6 +18,7 @@ from .values import Clash, Judgement, Kind, Statement, likely_kind
 # What tells whether two questions ask the same, where both entries answer one.
 _OF_QUESTIONS = (
     "overlap", "containment", "slots", "names", "subjects", "fronts", "scopes", "length",
+    "exchanged",
 )  # fmt: skip
 _OTHER_ANSWER = 0.5  # share of the shorter answer's words that the other lacks
 _CHARACTERS = 4_000  # that are read; what a curator sees at once
@@ -187,7 +188,8 @@ def judge(
     """Judge what two entries are to each other; the same whichever comes first.
 
     Of several sentences the pair that contradicts most decides on a contradiction; all
-    of them have to agree for a duplicate. `distance` is Euclidean, in [0, 2].
+    of them have to agree for a duplicate, and none may say another thing in the words of
+    the other ("no yearly fee", "no travel insurance"). `distance` is Euclidean, in [0, 2].
     """
     if (second.text, second.question) < (first.text, first.question):
         found = judge(second, first, distance=distance, model=model)
@@ -204,6 +206,8 @@ def judge(
     same_matter, contradiction = chances[decisive]
     coverage = measured[0].numbers["coverage"]
     duplicate = coverage * min(same - against for same, against in chances)
+    if any(_says_another_thing(each.numbers) for each in measured):
+        duplicate = min(duplicate, _DOUBTED)
     probabilities = {
         Kind.DUPLICATE: max(0.0, min(duplicate, 1 - contradiction)),
         Kind.CONTRADICTION: contradiction,
@@ -218,6 +222,19 @@ def judge(
         measured[decisive].numbers,
         probabilities,
     )
+
+
+# The squared distance of two sentences grows with the share of words that are exchanged,
+# and with how far those are from each other. By this one can tell "fee" and "insurance"
+# from "fee" and "charge", whatever else the sentences say: of the labelled duplicates that
+# are found all have less.
+_OTHER_WORDS: Final = 0.6
+_DOUBTED: Final = 0.5  # a language model may still hold it a duplicate
+
+
+def _says_another_thing(numbers: Mapping[str, float]) -> bool:
+    exchanged = numbers["exchanged"]
+    return exchanged > 0 and numbers["distance"] ** 2 > _OTHER_WORDS * exchanged
 
 
 def _chances(measured: Measured, model: Model) -> tuple[float, float]:

@@ -52,6 +52,9 @@ def measure(first: Sentence, second: Sentence) -> Measured:
         "fronts": float(_other_front(first, second) + _other_front(second, first)),
         "scopes": float(min(_scopes(first, second), 2)),
         "shared_dimension": float(bool(dimensions[0] & dimensions[1])),
+        "exchanged": 1 - overlap
+        if _is_exchange(first, second, only_ours, only_theirs)
+        else 0.0,
         "lone_dimension": float(len(dimensions[0] ^ dimensions[1]) > 0),
         "length": _length(first, second),
         "value": float(min(sum(q.dimension != "count" for q, _ in values), 2)),
@@ -168,6 +171,28 @@ def _overlaps(ours: frozenset[str], theirs: frozenset[str]) -> tuple[float, floa
     union = len(ours | theirs)
     fewest = min(len(ours), len(theirs))
     return (shared / union if union else 0.0, shared / fewest if fewest else 0.0)
+
+
+def _is_exchange(
+    first: Sentence, second: Sentence, ours: Sequence[int], theirs: Sequence[int]
+) -> bool:
+    """Tell whether each has a word that the other has no form of.
+
+    "repay" and "repaid" are forms of one word, and so are "lend" and "lent".
+    """
+    left = [first.words[at].stem for at in ours]
+    right = [second.words[at].stem for at in theirs]
+
+    def is_alone(word: str, others: Sequence[str]) -> bool:
+        start = word[:_ROOT] if len(word) > _ROOT else word[: _ROOT - 1]
+        return not any(other.startswith(start) for other in others)
+
+    return any(is_alone(word, right) for word in left) and any(
+        is_alone(word, left) for word in right
+    )
+
+
+_ROOT: Final = 4  # letters that the forms of a word have in common
 
 
 def _slots(

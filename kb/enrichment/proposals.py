@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 
 from kb.audiences.models import Audience
+from kb.conflicts.background import enqueue_entries
 from kb.documents.models import KnowledgeBase
 from kb.enrichment.agents import SAMPLES, Draft, normalised
 from kb.enrichment.forms import PROMPT_VERSION, Writer
@@ -148,6 +149,7 @@ def decide(
                 by=by,
                 reason=reason or "Verified a model's proposal.",
             )
+        enqueue_entries([entry_id])
     proposal.refresh_from_db()
     return proposal
 

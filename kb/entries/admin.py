@@ -11,9 +11,12 @@ from django.utils import timezone
 from django.utils.html import format_html
 from unfold.decorators import action, display
 
+from accounts.admin_parts import confirmed
 from accounts.roles import Role, caller, has_role
 from kb.archive.exports import csv_response
 from kb.archive.pages import export_file, exports_page
+from kb.conflicts.admin import being_compared
+from kb.conflicts.background import enqueue_entries
 from kb.entries.models import Entry, EntryQuerySet
 from kb.entries.states import erase_entry
 from kb.entries.values import EDITABLE
@@ -73,12 +76,13 @@ class EntryAdmin(BulkActionsAdmin, HistoryPages, ServiceAdmin):
     autocomplete_fields = ["document"]
     actions = [*ACTIONS, "download_table"]
     actions_list = ["open_exports"]
+    actions_detail = ["check_conflicts"]
     readonly_fields = ["verified_by", "verified_at", "created_at", "updated_at"]
     fieldsets = [
         (None, {"fields": [*_SAID, "state", "confidence", "reason"]}),
         ("Place", {"fields": ["knowledge_base", *_PLACE]}),
         ("Validity", {"fields": [*_OTHERS, "origin"]}),
-        ("Verification", {"fields": [*readonly_fields, "revision"]}),
+        ("Verification", {"fields": [*readonly_fields, "is_compared", "revision"]}),
     ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Entry]:
@@ -101,9 +105,11 @@ class EntryAdmin(BulkActionsAdmin, HistoryPages, ServiceAdmin):
         self, request: HttpRequest, obj: Entry | None = None
     ) -> list[str]:
         fixed = ["knowledge_base", "origin"] if obj else []
-        return [*self.readonly_fields, *fixed]
+        return [*self.readonly_fields, "is_compared", *fixed]
 
-    def has_verify_permission(self, request: HttpRequest) -> bool:
+    def has_verify_permission(
+        self, request: HttpRequest, object_id: str | None = None
+    ) -> bool:
         return has_role(request.user, Role.CURATOR)
 
     def get_urls(self) -> list[URLPattern]:
@@ -207,6 +213,20 @@ class EntryAdmin(BulkActionsAdmin, HistoryPages, ServiceAdmin):
     @action(description="Export", icon="download", permissions=["export"])  # type: ignore[untyped-decorator]  # unfold ships no types
     def open_exports(self, request: HttpRequest) -> HttpResponse:
         return redirect("admin:kb_entry_exports")
+
+    @action(
+        description="Check for conflicts", icon="compare_arrows", permissions=["verify"]
+    )  # type: ignore[untyped-decorator]  # unfold ships no types
+    @confirmed("Compare this entry with the ones that are nearest to it?")
+    def check_conflicts(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        job = enqueue_entries([int(object_id)])
+        self.message_user(request, being_compared(request, job), messages.SUCCESS)
+        return redirect("admin:kb_entry_change", object_id)
+
+    @admin.display(description="compared", boolean=True)
+    def is_compared(self, entry: Entry) -> bool:
+        """Tell whether the conflict check has read it with the words it has now."""
+        return not Entry.objects.not_compared().filter(pk=entry.pk).exists()
 
     def has_export_permission(
         self, request: HttpRequest, object_id: str | None = None

@@ -21,6 +21,7 @@ from jobs.models import Job
 from jobs.run import JobRun
 from jobs.services import enqueue
 from kb.audiences.models import Audience
+from kb.conflicts.background import enqueue_entries
 from kb.conflicts.finding import outdate_conflicts
 from kb.embedding.services import active_model, write_vectors
 from kb.entries.models import Entry, Revision
@@ -125,6 +126,8 @@ def change_entries(
         write_vectors(changed, model=model)
     if change.action == Action.RETIRE:
         outdate_conflicts(*(entry.pk for entry in changed))
+    if change.action in (Action.VERIFY, Action.RESTORE):
+        _let_compare(changed)
     return BulkReport(
         changed=len(changed), unchanged=unchanged, failures=tuple(failures)
     )
@@ -154,6 +157,13 @@ class _Turn:
             return ""
         setattr(entry, field, self.change.value)
         return f"Changed {field.removesuffix('_id')}."
+
+
+def _let_compare(changed: Collection[Entry]) -> None:
+    """Let a worker compare what was a draft or retired until now."""
+    rows = Entry.objects.not_compared().filter(pk__in=[entry.pk for entry in changed])
+    if entry_ids := list(rows.values_list("pk", flat=True)):
+        enqueue_entries(entry_ids)
 
 
 def _is_there(action: Action, key: int) -> bool:

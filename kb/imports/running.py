@@ -15,6 +15,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from accounts.exceptions import ConflictError
+from kb.conflicts.background import enqueue_comparison
 from kb.documents.models import Document
 from kb.embedding.models import EmbeddingModel
 from kb.embedding.parts import Embedded
@@ -256,6 +257,7 @@ def _finish(step: _Step, taken: int) -> Import:
         row.state = Import.State.PLANNED
         if step.applies:
             row.state, row.applied_at = Import.State.APPLIED, timezone.now()
+            enqueue_comparison(f"import {row.pk}")
         row.save()
     return row
 

@@ -7,7 +7,7 @@ words, fused, order the evidence; distances, measured on the full-precision vect
 from kb.embedding.services import embed_question
 
 from .evidence import search
-from .related import contradictions_between, nearest_excluded
+from .related import contradictions_between, nearest_excluded, not_compared_among
 
 # The metric, the fusion and what decides, by which thresholds are held to be current. A
 # change that moves distances or the evidence that is found gets a new number.
@@ -18,5 +18,6 @@ __all__ = [
     "contradictions_between",
     "embed_question",
     "nearest_excluded",
+    "not_compared_among",
     "search",
 ]

@@ -5,6 +5,7 @@ from typing import Any
 
 from accounts.prepared import execute_prepared
 from kb.conflicts.models import Conflict
+from kb.entries.models import Entry
 from kb.text.words import sentence_spans
 from kb.types import Contradiction, Excluded, Exclusion, QuestionVector, Scope
 
@@ -47,6 +48,15 @@ def contradictions_between(entry_ids: Sequence[int]) -> tuple[Contradiction, ...
             ),
         )
         for conflict_id, first, second, first_text, second_text, reasons in rows
+    )
+
+
+def not_compared_among(entry_ids: Sequence[int]) -> frozenset[int]:
+    """Return which of these the conflict check has not read as they are now."""
+    return frozenset(
+        Entry.objects.not_compared()
+        .filter(pk__in=entry_ids)
+        .values_list("pk", flat=True)
     )
 
 

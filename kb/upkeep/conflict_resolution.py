@@ -9,6 +9,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.roles import Role, has_role
+from kb.audiences.models import Audience
+from kb.conflicts.background import enqueue_entries
 from kb.conflicts.finding import find_entry_conflicts, other_entry
 from kb.conflicts.models import Conflict
 from kb.embedding.services import active_model
@@ -125,7 +127,11 @@ def resolve_written(
     `by` may not see have no part in it, since the effect would tell that they exist.
     Returns its open conflicts that `by` may see, contradictions first.
     """
-    find_entry_conflicts(entry_id, is_complete=False)
+    # Who does not see all entries compares with none of the others: a worker does.
+    is_complete = Audience.objects.all().are_all_visible_to(by)
+    find_entry_conflicts(entry_id, is_complete=is_complete)
+    if not is_complete:
+        enqueue_entries([entry_id])
     for conflict in _contradictions(entry_id, by):
         if override.strip():
             override_conflict(

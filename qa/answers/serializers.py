@@ -288,7 +288,15 @@ class AnswerSerializer(AnswerSummarySerializer):
         source="view.disagreements",
         many=True,
         read_only=True,
-        help_text="Entries that contradict what the answer rests on, with both quotes.",
+        help_text="Entries that contradict what the answer rests on, with both quotes; "
+        "what nobody verified keeps no verified answer back.",
+    )
+    not_compared = serializers.IntegerField(
+        source="view.not_compared",
+        read_only=True,
+        help_text="How many of the answer's entries, and of the others that were found, "
+        "the conflict check had not compared since they changed: a contradiction between "
+        "them would not be known yet.",
     )
     signals = SignalSerializer(many=True)
     effective = serializers.SerializerMethodField(help_text="null until it is decided.")

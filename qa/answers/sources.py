@@ -5,7 +5,7 @@ pays for it. None is loaded, nor waited for, while a connection of the database 
 """
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,13 @@ from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
 from kb.embedding.embedder import load_embedder
 from kb.embedding.services import embed_question
-from kb.search import METHOD, contradictions_between, nearest_excluded, search
+from kb.search import (
+    METHOD,
+    contradictions_between,
+    nearest_excluded,
+    not_compared_among,
+    search,
+)
 from kb.types import Contradiction, Excluded, QuestionVector, Scope
 from qa.answers.models import AnswerEvidence
 from qa.answers.past_question_models import PastQuestion
@@ -200,6 +206,9 @@ class KnowledgeRetriever:
 
     def contradictions(self, entry_ids: Sequence[int]) -> Sequence[Contradiction]:
         return contradictions_between(entry_ids)
+
+    def not_compared(self, entry_ids: Sequence[int]) -> Collection[int]:
+        return not_compared_among(entry_ids)
 
     def _vector(self, question: str) -> QuestionVector:
         if question not in self._vectors:

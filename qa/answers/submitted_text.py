@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from accounts.exceptions import NescioError
 from accounts.roles import Role, has_role
 from kb.audiences.models import Audience
+from kb.conflicts.background import enqueue_entries
 from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry
 from kb.entries.services import create_entry
@@ -66,7 +67,7 @@ def create_reviewed_entry(
         raise error(
             "Only curators verify; leave it unverified, and it waits for review."
         )
-    return create_entry(
+    entry = create_entry(
         audience=options.audience,
         verify=options.verify,
         author=author,
@@ -75,3 +76,5 @@ def create_reviewed_entry(
         state=Entry.State.IN_REVIEW,
         **values,
     )
+    enqueue_entries([entry.pk])
+    return entry

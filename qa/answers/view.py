@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from kb.documents.models import Document, Section
 from qa.answers.models import Answer, AnswerEvidence
-from qa.pipeline.gates import CONFIDENCES
+from qa.pipeline.gates import CONFIDENCES, NOT_COMPARED
 from qa.pipeline.replay import flat
 
 Role = AnswerEvidence.Role
@@ -52,6 +52,11 @@ class Disagreement:
     conflict: int
     sides: tuple[Side, ...]
 
+    @property
+    def is_of_one_verified(self) -> bool:
+        """Tell whether one side alone is verified, and counts therefore."""
+        return sum(side.verified for side in self.sides) == 1
+
 
 @dataclass(frozen=True, slots=True)
 class TokenConfidence:
@@ -82,6 +87,7 @@ class AnswerView:
     near_misses: tuple[ShownPiece, ...]
     segments: tuple[ShownSegment, ...]
     disagreements: tuple[Disagreement, ...]
+    not_compared: int
     confidence: ShownConfidence | None
 
 
@@ -107,6 +113,7 @@ def view(answer: Answer) -> AnswerView:
         if is_answered and not answer.is_draft_withheld
         else (),
         disagreements=tuple(_disagreements(answer)),
+        not_compared=not_compared(answer),
         confidence=_confidence(
             answer, token_confidences(answer) if is_readable else ()
         ),
@@ -120,6 +127,11 @@ def token_confidences(answer: Answer) -> tuple[TokenConfidence, ...]:
     return (
         tuple(map(TokenConfidence, tokens, along)) if len(along) == len(tokens) else ()
     )
+
+
+def not_compared(answer: Answer) -> int:
+    """Return how many entries could contradict it unnoticed, as they were not compared."""
+    return int(flat(answer.signals).get(NOT_COMPARED) or 0)
 
 
 def shown_pieces(answer: Answer) -> tuple[ShownPiece, ...]:

@@ -5,12 +5,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from qa.answers.models import Answer
-from qa.pipeline.gates import CONFIDENCES, SIGNALS, Gate, find_row, switches
+from qa.pipeline.gates import (
+    CONFIDENCES,
+    NOT_COMPARED,
+    SIGNALS,
+    Gate,
+    find_row,
+    switches,
+)
 from qa.pipeline.policy import Policy, RetrievalTiming, Scope
 from qa.pipeline.replay import flat, replay
 from qa.pipeline.rules import Kind
 
 from . import wording
+from .view import not_compared
 
 
 def shadow_verdict(gate: Gate, answer: Answer) -> bool | None:
@@ -130,7 +138,7 @@ def waterfall(answer: Answer) -> tuple[Step, ...]:
         judged = [
             s
             for s in signals
-            if (s["passed"] is not None or s["name"] in shadow)
+            if (s["passed"] is not None or s["name"] in shadow or _is_missing(s))
             # Without any question to compare there is nothing to tell.
             and not (gate is Gate.VERBATIM and s["value"] is None)
         ]
@@ -157,6 +165,11 @@ def _order(answer: Answer) -> list[Gate]:
     if first and first["gate"] == Gate.BOUNDARY:
         gates.insert(0, gates.pop(gates.index(Gate.BOUNDARY)))
     return gates
+
+
+def _is_missing(signal: Mapping[str, Any]) -> bool:
+    """Tell whether it says that sources were not compared; nothing is judged by it."""
+    return bool(signal["name"] == NOT_COMPARED and signal["value"])
 
 
 def _search(answer: Answer, start: float, total: float) -> Step:
@@ -218,9 +231,15 @@ def _gate_state(gate: Gate, answer: Answer, measured: bool) -> tuple[str, str]:
         return "none", "Nothing covers it, continued"
     if gate is Gate.ABSTENTION and not _has_least(answer):
         return "none", "Measured only"
+    return _passed_state(gate, answer)
+
+
+def _passed_state(gate: Gate, answer: Answer) -> tuple[str, str]:
     match shadow_verdict(gate, answer):
         case False:
             return "shadow", "Would have refused (shadow)"
+        case _ if gate is Gate.AGREEMENT and not_compared(answer):
+            return "none", "Not compared yet"
         case True:
             return "passed", "Would have passed (shadow)"
     return "passed", "Passed"
@@ -323,4 +342,5 @@ def recorded_signals(answer: Answer) -> tuple[SignalLine, ...]:
         and signal["name"] != _VISIBLE
         and signal["name"] not in shadow
         and signal["value"] is not None
+        and not _is_missing(signal)
     )

@@ -94,7 +94,7 @@ def _look_for_evidence(trace: Trace, sources: Sources) -> Steps:
     if sources.verifier and not trace.is_decided:
         trace = yield from _verify(trace, sources.verifier, retriever)
     elif not policy.rerank:
-        trace = replace(trace, retrieval=first_pieces(found, policy))
+        trace = replace(trace, retrieval=first_pieces(found, policy, match.evidence))
     if trace.match and not trace.refusal:
         trace = yield from _agree(trace, (trace.match.entry_id,), retriever)
     return trace

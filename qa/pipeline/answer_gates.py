@@ -6,12 +6,12 @@ References:
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from kb.types import Contradiction, Evidence
 
-from .gates import DISAGREEING, EARLY, Decision, Gate, Reason, judge
+from .gates import DISAGREEING, EARLY, NOT_COMPARED, Decision, Gate, Reason, judge
 from .language_model import Confidence, Generation, Probes
 from .policy import Policy
 from .soft_gate import build_prompt
@@ -82,28 +82,45 @@ def judge_agreement(
 ) -> tuple[tuple[Contradiction, ...], Decision]:
     """Refuse an answer that other evidence contradicts, or let it pass with the notice.
 
-    What nobody verified puts no verified entry in doubt.
+    What nobody verified puts no verified entry in doubt: it is shown beside it. Whether
+    the conflict check has read all that could contradict the answer is recorded.
 
     Args:
         evidence: All that was found.
         used: Ids of the entries that the answer rests on.
+
+    Returns:
+        The contradictions of what is used, those in which an entry that nobody verified
+        contradicts a verified one among them; and the decision, by the others alone.
     """
     pieces = {piece.entry_id: piece for piece in evidence}
+    doubting = _doubting(used, pieces)
     # A single piece of evidence has nothing to disagree with.
-    found = retriever.contradictions(tuple(pieces)) if used and len(pieces) > 1 else ()
-    unsettled = tuple(each for each in found if _counts(each, used, pieces))
-    values = {DISAGREEING: float(len(unsettled))}
-    return unsettled, judge(Gate.AGREEMENT, values, policy)
-
-
-def _counts(
-    each: Contradiction, used: Sequence[int], pieces: dict[int, Evidence]
-) -> bool:
-    """Tell whether a used entry is contradicted by one that is as verified."""
-    one, other = each.entries
-    if one not in pieces or other not in pieces:
-        return False
-    return any(
-        ours in used and (pieces[theirs].is_verified or not pieces[ours].is_verified)
-        for ours, theirs in ((one, other), (other, one))
+    is_compared = len(pieces) > 1 and bool(pieces.keys() & set(used))
+    found = retriever.contradictions(tuple(pieces)) if is_compared else ()
+    shown = tuple(
+        each
+        for each in found
+        if pieces.keys() >= set(each.entries) and set(each.entries) & set(used)
     )
+    values: dict[str, float | None] = {
+        DISAGREEING: float(sum(each.entries in doubting for each in shown)),
+    }
+    if doubting:
+        concerned = tuple({entry_id for pair in doubting for entry_id in pair})
+        values[NOT_COMPARED] = float(len(retriever.not_compared(concerned)))
+    return shown, judge(Gate.AGREEMENT, values, policy)
+
+
+def _doubting(
+    used: Sequence[int], pieces: Mapping[int, Evidence]
+) -> frozenset[tuple[int, int]]:
+    """Return, both ways around, a used entry with each other that is as verified."""
+    pairs = [
+        (ours, theirs)
+        for ours in pieces.keys() & set(used)
+        for theirs in pieces
+        if ours != theirs
+        and (pieces[theirs].is_verified or not pieces[ours].is_verified)
+    ]
+    return frozenset(pairs) | {(theirs, ours) for ours, theirs in pairs}

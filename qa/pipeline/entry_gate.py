@@ -83,9 +83,10 @@ def verify(
     }
     decision = judge(Gate.ENTRY, values, policy)
     is_match = any(s.name == "entry_answers" and s.passed for s in decision.signals)
+    match = own[1] if own and is_match and not decision.refused else None
     return Verification(
-        evidence=_kept([piece for _, piece in ranked], policy),
-        match=own[1] if own and is_match and not decision.refused else None,
+        evidence=_kept([piece for _, piece in ranked], policy, match),
+        match=match,
         verifier=by.fingerprint,
         decision=decision,
     )
@@ -112,9 +113,11 @@ def _is_opposite(question: Question, piece: Evidence) -> bool:
     return is_reversed(question.text, f"{piece.question} {piece.text}")
 
 
-def _kept(ranked: Sequence[Evidence], policy: Policy) -> tuple[Evidence, ...]:
+def _kept(
+    ranked: Sequence[Evidence], policy: Policy, match: Evidence | None
+) -> tuple[Evidence, ...]:
     """Return the first `policy.top_k`, or all where a reranker chooses among them."""
-    return tuple(ranked if policy.rerank else keep(ranked, policy))
+    return tuple(ranked if policy.rerank else keep(ranked, policy, match))
 
 
 def passage_of(piece: Evidence) -> Passage:

@@ -80,6 +80,7 @@ class Decision:
 
 DISAGREEING = "disagreeing_sources"
 NEAREST_OBSTACLE = "nearest_obstacle"
+NOT_COMPARED = "sources_not_compared"
 EARLY = "early_confidence"
 _RATIOS = (0.0, 2.0)
 _IS, _AT_LEAST, _AT_MOST = Comparison.IS, Comparison.AT_LEAST, Comparison.AT_MOST
@@ -266,6 +267,9 @@ SIGNALS: Mapping[str, SignalRow] = {
         Gate.AGREEMENT, "Entries that contradict what the answer rests on", Kind.COUNT,
         comparison=_AT_MOST, limit=0.0, switch="sources_must_agree",
         reason=Reason.SOURCES_DISAGREE,
+    ),
+    NOT_COMPARED: SignalRow(
+        Gate.AGREEMENT, "Entries not compared with others since they changed", Kind.COUNT
     ),
 }  # fmt: skip
 # The signals that rank answers, and of these the ones that a threshold can be chosen for.

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from time import perf_counter
@@ -74,6 +74,9 @@ class Retriever(Protocol):
 
     def contradictions(self, entry_ids: Sequence[int]) -> Sequence[Contradiction]:
         """Return the unsettled contradictions between any two of these entries."""
+
+    def not_compared(self, entry_ids: Sequence[int]) -> Collection[int]:
+        """Return which of these the conflict check has not read as they are now."""
 
 
 class Calibration(StrEnum):

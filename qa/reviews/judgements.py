@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
 from accounts.roles import Role, has_role
+from kb.conflicts.background import enqueue_entries
 from kb.entries.models import Entry
 from kb.entries.services import edit_entry
 from kb.text import cleaning as spreadsheet_cells
@@ -128,7 +129,7 @@ def _write_entry(
                 f"Entry {knowledge.entry} was not found for this question; edit it on "
                 "its own page."
             )
-        return edit_entry(
+        entry = edit_entry(
             entry_id=knowledge.entry,
             author=by,
             may_verify=has_role(by, Role.CURATOR),
@@ -136,6 +137,8 @@ def _write_entry(
             reason=reason,
             text=knowledge.text,
         )
+        enqueue_entries([entry.pk])
+        return entry
     return None
 
 

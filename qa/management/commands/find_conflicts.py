@@ -6,8 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.exceptions import NescioError
-from jobs.services import enqueue
-from kb.conflicts.background import KIND, JudgeSession, judged_batches
+from kb.conflicts.background import JudgeSession, enqueue_comparison, judged_batches
 from kb.conflicts.finding import find_entry_conflicts
 from kb.conflicts.models import Conflict
 from qa.inference.configured import configured_judge
@@ -27,7 +26,7 @@ class Command(BaseCommand):
 
     def handle(self, **options: Any) -> None:  # noqa: ANN401  # as declared
         if options["background"]:
-            job = enqueue(KIND, {}, idempotency_key=KIND)
+            job = enqueue_comparison()
             self.stdout.write(f"Job {job.pk} is {job.get_state_display()}.")
             return
         try:

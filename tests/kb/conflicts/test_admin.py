@@ -1,6 +1,7 @@
 import pytest
 
 from accounts.roles import Role
+from jobs.models import Job
 from kb.conflicts.admin import marked
 from kb.conflicts.finding import find_entry_conflicts
 from kb.models import Conflict, Entry
@@ -126,3 +127,35 @@ def test_overlapping_marks_are_one():
     assert [(piece.text, piece.clashes) for piece in pieces] == [
         ("abc", True), ("def", False),
     ]  # fmt: skip
+
+
+def test_a_button_lets_everything_that_changed_be_compared_once(curator):
+    curator.post(f"{LIST}check_now/")
+    page = curator.post(f"{LIST}check_now/", follow=True).content.decode()
+
+    assert "The comparison has begun" in page
+
+    job = Job.objects.get(kind="kb.find_conflicts")
+    assert f"/admin/jobs/job/{job.pk}/change/" in page
+
+
+def test_who_does_not_see_all_entries_is_not_told_how_many_are_compared(curator):
+    make_audience("board", groups=["board"])
+
+    page = curator.post(f"{LIST}check_now/", follow=True).content.decode()
+
+    assert "The comparison has begun" in page
+    assert "/admin/jobs/job/" not in page.partition("has begun")[2].partition("</")[0]
+    assert Job.objects.get(kind="kb.find_conflicts").owner is None
+
+
+def test_a_button_of_an_entry_lets_it_be_compared(curator):
+    entry = make_entry(FIVE)
+    address = f"/admin/kb/entry/{entry.pk}/check_conflicts/"
+
+    assert "Compare this entry" in curator.get(address).content.decode()
+    assert not Job.objects.exists()
+    page = curator.post(address, follow=True).content.decode()
+
+    assert "The comparison has begun" in page
+    assert Job.objects.get().parameters == {"entries": [entry.pk]}

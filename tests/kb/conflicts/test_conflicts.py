@@ -6,10 +6,14 @@ from accounts.roles import Role
 from jobs.models import Job
 from jobs.run import run_job
 from jobs.services import enqueue
-from kb.conflicts.background import find_conflicts
+from kb.conflicts.background import (
+    enqueue_comparison,
+    enqueue_entries,
+    find_conflicts,
+)
 from kb.conflicts.finding import find_entry_conflicts, pending_entries
 from kb.entries.services import edit_entry
-from kb.entries.states import retire_entry
+from kb.entries.states import restore_entry, retire_entry
 from kb.exceptions import (
     ConflictNotFoundError,
     ConflictResolvedError,
@@ -294,3 +298,66 @@ def test_what_a_writer_may_not_see_is_left_to_the_job():
     assert conflict.state == Conflict.State.OPEN
     assert written.pk in pending_entries()
     assert secret.pk in pending_entries()
+
+
+def test_an_entry_is_compared_until_its_words_change():
+    entry = make_entry(FIVE)
+    assert entry in Entry.objects.not_compared()
+    find_entry_conflicts(entry.pk)
+    assert entry not in Entry.objects.not_compared()
+
+    edit_entry(entry_id=entry.pk, author=None, may_verify=False, state="needs_review")
+    assert entry not in Entry.objects.not_compared()  # it says what it said
+
+    edit_entry(entry_id=entry.pk, author=None, may_verify=False, text=SEVEN)
+    assert entry in Entry.objects.not_compared()
+
+
+def test_what_was_retired_when_it_was_judged_counts_as_not_compared():
+    entry = make_entry(FIVE)
+    retire_entry(entry_id=entry.pk, by=make_curator())
+    find_entry_conflicts(entry.pk)
+
+    restore_entry(entry_id=entry.pk, by=make_curator())
+
+    assert entry in Entry.objects.not_compared()
+
+
+def test_writing_compares_at_once_for_who_sees_all_and_by_a_job_for_others():
+    by = make_curator()
+    seen = make_entry(FIVE)
+    resolve_written(seen.pk, by=by)
+    assert seen not in Entry.objects.not_compared()
+    assert not Job.objects.exists()
+
+    make_audience("board", groups=["board"])
+    written = make_entry("The lift is out of order.")
+    resolve_written(written.pk, by=by)
+
+    assert written in Entry.objects.not_compared()
+    assert Job.objects.get().parameters == {"entries": [written.pk]}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_job_compares_the_entries_that_it_names_and_no_others():
+    first, _ = make_entries([FIVE, "The lift is out of order."])
+    job = enqueue_entries([first.pk])
+
+    run_job(job.pk, {"kb.find_conflicts": find_conflicts})
+
+    job.refresh_from_db()
+    assert (job.state, job.done, job.total) == (Job.State.SUCCEEDED, 1, 1)
+    assert list(JudgedEntry.objects.values_list("pk", flat=True)) == [first.pk]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_job_compares_what_changed_behind_it():
+    entries = make_entries([FIVE, "The lift is out of order."])
+    job = enqueue_comparison("import 1")
+    Job.objects.filter(pk=job.pk).update(cursor={"after": entries[0].pk}, done=1)
+
+    run_job(job.pk, {"kb.find_conflicts": find_conflicts})
+
+    job.refresh_from_db()
+    assert (job.state, job.done, job.total) == (Job.State.SUCCEEDED, 3, 3)
+    assert pending_entries() == []

@@ -104,6 +104,66 @@ def test_the_same_said_otherwise_is_a_duplicate(first, second):
 
 
 @pytest.mark.parametrize(
+    ("first", "second", "distance"),
+    [
+        (
+            "The Basic card has no yearly fee.",
+            "The Basic card has no travel insurance.",
+            0.64,
+        ),
+        (
+            "Premium customers can use the lounge.",
+            "Premium customers can use the spa.",
+            0.74,
+        ),
+        (
+            "With the Basic card of our bank, which students can also get, there is no yearly fee.",
+            "With the Basic card of our bank, which students can also get, there is no travel insurance.",
+            0.79,
+        ),
+        (
+            "The Student card can be cancelled in the app.",
+            "The Student card can be ordered in the app.",
+            0.7,
+        ),
+    ],
+)
+def test_another_thing_said_in_the_same_words_is_no_duplicate(first, second, distance):
+    assert judged(first, second, distance=distance).kind is Kind.DIFFERENT
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "distance"),
+    [
+        (
+            "The Basic card has no yearly fee.",
+            "The Basic card has no annual fee.",
+            0.23,
+        ),
+        (
+            "The Student card can be cancelled in the app.",
+            "You can terminate the Student card in the app.",
+            0.38,
+        ),
+        (
+            "Loans may be repaid early without a penalty.",
+            "There is no penalty for repaying a loan early.",
+            0.64,
+        ),
+        (
+            "The library does not lend laptops.",
+            "Laptops are not lent by the library.",
+            0.53,
+        ),
+    ],
+)
+def test_another_word_or_form_for_the_same_thing_leaves_a_duplicate(
+    first, second, distance
+):
+    assert judged(first, second, distance=distance).kind is Kind.DUPLICATE
+
+
+@pytest.mark.parametrize(
     ("first", "second"),
     [
         ("The Savings account fee is 5 EUR.", "The Current account fee is 7 EUR."),

@@ -425,3 +425,13 @@ def test_what_an_export_made_inert_is_read_as_it_was():
     bring("text\n'- cards cost 12 euros\n'+49 30 123456 is the number\n", "cells.csv")
 
     assert set(said()) == {"- cards cost 12 euros", "+49 30 123456 is the number"}
+
+
+def test_an_applied_import_lets_a_worker_look_for_conflicts_once():
+    bring(TEXT, apply=False)
+    assert not Job.objects.filter(kind="kb.find_conflicts").exists()
+
+    done = bring(TEXT)
+
+    job = Job.objects.get(kind="kb.find_conflicts")
+    assert job.idempotency_key == f"kb.find_conflicts import {done.pk}"

@@ -78,10 +78,57 @@ def test_rest_tells_both_quotes(conflict):
         "The forestry office.",
         "The town hall.",
     ]
-    assert body["signals"][-1] == {
+    assert body["signals"][-2] == {
         "gate": "agreement", "name": "disagreeing_sources", "value": 1.0,
         "threshold": 0.0, "passed": None,
     }  # fmt: skip
+
+
+def test_rest_and_the_page_say_what_was_not_compared_yet(client):
+    first = make_entry("The forestry office.", question=QUESTION)
+    second = make_entry("The town hall.", question=QUESTION)
+    user = make_user(Role.AGENT)
+    rest = APIClient()
+    rest.force_authenticate(user)
+    client.force_login(user)
+
+    def ask_both():
+        body = rest.post("/api/v1/ask", {"question": QUESTION}, format="json").json()
+        page = client.get(f"/answers/{body['id']}").content.decode()
+        return body, page
+
+    body, page = ask_both()
+    assert body["answered"]
+    assert body["not_compared"] == 2
+    assert "2 of the entries that were found have changed" in page
+    assert page.count("Not compared yet") == 2  # the notice, and the gate's verdict
+
+    (found,) = find_entry_conflicts(second.pk)
+    keep_both(conflict_id=found.pk, by=make_curator(), reason="Two kinds.")
+    assert ask_both()[0]["not_compared"] == 1
+
+    find_entry_conflicts(first.pk)
+    body, page = ask_both()
+    assert body["not_compared"] == 0
+    assert "Not compared yet" not in page
+
+
+def test_a_verified_answer_is_shown_beside_what_nobody_verified(client):
+    make_entry("The forestry office.", question=QUESTION)
+    other = make_entry(
+        "The town hall.", question=QUESTION, state="in_review", confidence=0.9
+    )
+    find_entry_conflicts(other.pk)
+    user = make_user(Role.AGENT)
+
+    answer = ask(QUESTION, asker=user, channel=Answer.Channel.PAGE)
+    client.force_login(user)
+    page = client.get(f"/answers/{answer.pk}").content.decode()
+
+    assert answer.text == "The forestry office."
+    assert "Sources disagree" in page
+    assert "The town hall." in page
+    assert "The verified one counts" in page
 
 
 def test_the_page_of_the_answer_shows_both_quotes_and_the_gate(conflict, client):

@@ -26,8 +26,17 @@ UNSURE = make_evidence(
 OPPOSED = Contradiction(7, (1, 2), (TWELVE.text, FIFTEEN.text))
 
 
-def run(*found, opposed=(OPPOSED,), model=None, question="What is the fee?", **policy):
-    retriever = GivenRetriever(make_retrieval(*found), opposed=opposed)
+def run(
+    *found,
+    opposed=(OPPOSED,),
+    unread=(),
+    model=None,
+    question="What is the fee?",
+    **policy,
+):
+    retriever = GivenRetriever(
+        make_retrieval(*found), opposed=opposed, unread=frozenset(unread)
+    )
     given = model or GivenModel(make_generation("It costs 12 euros."))
     *_, outcome = run_pipeline(
         question,
@@ -54,7 +63,7 @@ def test_a_policy_may_show_it_with_the_notice():
 
     assert outcome.answered
     assert outcome.contradictions == (OPPOSED,)
-    assert outcome.signals[-1].passed is None
+    assert {s.name: s.passed for s in outcome.signals}["disagreeing_sources"] is None
 
 
 def test_a_contradiction_of_what_was_not_used_is_none():
@@ -64,8 +73,54 @@ def test_a_contradiction_of_what_was_not_used_is_none():
     assert run(TWELVE, FIFTEEN, third, opposed=(elsewhere,)).answered
 
 
-def test_what_nobody_verified_puts_no_verified_entry_in_doubt():
-    assert run(TWELVE, UNSURE).answered
+def measured(outcome):
+    return {each.name: each.value for each in outcome.signals}
+
+
+def test_what_nobody_verified_is_shown_beside_a_verified_entry_and_refuses_nothing():
+    outcome = run(TWELVE, UNSURE)
+
+    assert outcome.answered
+    assert outcome.contradictions == (OPPOSED,)
+    assert {piece.entry_id for piece in outcome.evidence} == {1, 2}
+    assert measured(outcome)["disagreeing_sources"] == 0
+
+
+def test_what_nobody_verified_is_shown_beside_a_word_for_word_answer_too():
+    question = "What does a card cost?"
+    first = make_evidence("12 euros.", question=question, distance=0.0)
+
+    outcome = run(first, UNSURE, question=question, model=never_load)
+
+    assert outcome.gate is Gate.VERBATIM
+    assert outcome.contradictions == (OPPOSED,)
+
+
+def test_an_answer_from_what_nobody_verified_gives_way_to_a_verified_entry():
+    cites_unsure = GivenModel(make_generation("It costs 15 euros.", cited=(2,)))
+
+    outcome = run(TWELVE, UNSURE, model=cites_unsure)
+
+    assert outcome.reason is Reason.SOURCES_DISAGREE
+
+
+@pytest.mark.parametrize("unread", [1, 2])
+def test_what_was_not_compared_yet_is_told_and_refuses_nothing(unread):
+    outcome = run(TWELVE, FIFTEEN, opposed=(), unread=[unread])
+    last = outcome.signals[-1]
+
+    assert outcome.answered
+    assert (last.name, last.value, last.passed) == ("sources_not_compared", 1.0, None)
+
+
+def test_a_single_piece_of_evidence_raises_no_false_alarm():
+    assert "sources_not_compared" not in measured(run(TWELVE, opposed=(), unread=[1]))
+
+
+def test_what_nobody_verified_raises_no_alarm_about_a_verified_entry():
+    assert "sources_not_compared" not in measured(
+        run(TWELVE, UNSURE, opposed=(), unread=[1, 2])
+    )
 
 
 def test_a_word_for_word_answer_is_refused_too():

@@ -198,3 +198,21 @@ def test_a_higher_threshold_shows_no_entry_more(scores, limit):
 
 def vars_of(signal: Any) -> dict[str, Any]:
     return {"name": signal.name, "value": signal.value}
+
+
+def test_unverified_entries_that_seem_likelier_do_not_keep_the_answer_out():
+    others = [replace(UNSURE, entry_id=number) for number in range(10, 14)]
+    retriever = GivenRetriever(make_retrieval(*others, ONE, TWO))
+
+    *_, outcome = run_pipeline(
+        "How much is a new card?",
+        retriever=retriever,
+        language_model=never_load,
+        probes=lambda _model: NoProbes(),
+        verifier=lambda: GivenScorer([0.95, 0.95, 0.95, 0.95, 0.9, 0.1]),
+        policy=make_policy(**POLICY, top_k=3),
+    )
+
+    assert isinstance(outcome, Outcome)
+    assert outcome.answer == ONE.text
+    assert any(ONE.entry_id in looked for looked in retriever.looked_up)

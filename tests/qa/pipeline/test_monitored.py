@@ -1,6 +1,6 @@
 """Answering segment by segment: when evidence is looked for, and what is shown."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -34,6 +34,9 @@ class Shelf:
         return ()
 
     def contradictions(self, entry_ids: Sequence[int]) -> Sequence[Contradiction]:
+        return ()
+
+    def not_compared(self, entry_ids: Sequence[int]) -> Collection[int]:
         return ()
 
 

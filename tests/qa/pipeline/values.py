@@ -1,6 +1,6 @@
 """Values of the pipeline, built for its tests: what a retriever or a model hands over."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -136,6 +136,8 @@ class GivenRetriever:
     hidden: Sequence[Excluded] = ()
     looks: list[bool] = field(default_factory=list)
     opposed: Sequence[Contradiction] = ()
+    unread: frozenset[int] = frozenset()
+    looked_up: list[frozenset[int]] = field(default_factory=list)
 
     def look(self, question: str, *, top_k: int, deep: bool) -> Retrieval:
         self.looks.append(deep)
@@ -148,7 +150,11 @@ class GivenRetriever:
         return self.hidden
 
     def contradictions(self, entry_ids: Sequence[int]) -> Sequence[Contradiction]:
+        self.looked_up.append(frozenset(entry_ids))
         return self.opposed
+
+    def not_compared(self, entry_ids: Sequence[int]) -> Collection[int]:
+        return self.unread & set(entry_ids)
 
 
 @dataclass
