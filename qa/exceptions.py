@@ -39,6 +39,10 @@ class InvalidVoteError(NescioError):
     code = "invalid_vote"
 
 
+class EntryNotShownError(ConflictError):
+    code = "entry_not_shown"
+
+
 class VoteNotFoundError(NotFoundError):
     code = "vote_not_found"
 

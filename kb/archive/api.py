@@ -125,6 +125,7 @@ class EntryTableView(KnownQueryView, GenericAPIView[Entry]):
 
     @extend_schema(
         operation_id="entries_table",
+        filters=True,
         summary="Fetch entries as CSV",
         request=None,
         responses={

@@ -214,6 +214,5 @@ def _whole(answer: Answer, request: Request) -> Response:
 
 def _streamed(answer: Answer) -> StreamingHttpResponse:
     response = StreamingHttpResponse(stream(answer), content_type="text/event-stream")
-    response["Cache-Control"] = "no-cache"
     response["X-Accel-Buffering"] = "no"
     return response

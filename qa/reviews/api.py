@@ -81,6 +81,7 @@ class ReviewViewSet(RowViewSet[Review]):
 
     @extend_schema(
         operation_id="reviews_export",
+        filters=True,
         responses={(200, "text/csv"): OpenApiTypes.STR},
     )
     @action(detail=False, pagination_class=None)

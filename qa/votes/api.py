@@ -170,7 +170,9 @@ class VoteView(KnownQueryView, GenericAPIView[Answer]):
         operation_id="answers_vote",
         responses={
             200: VoteSerializer,
-            409: OpenApiResponse(description="The question is not decided yet."),
+            409: OpenApiResponse(
+                description="The question is not decided yet, or the entry was not shown."
+            ),
         },
     )
     def put(self, request: Request, answer_id: UUID) -> Response:
@@ -207,7 +209,9 @@ class VoteViewSet(RowViewSet[Vote]):
         return super().list(request)
 
     @extend_schema(
-        operation_id="votes_export", responses={(200, "text/csv"): OpenApiTypes.STR}
+        operation_id="votes_export",
+        filters=True,
+        responses={(200, "text/csv"): OpenApiTypes.STR},
     )
     @action(detail=False, pagination_class=None)
     def export(self, request: Request) -> StreamingHttpResponse:

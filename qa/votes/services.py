@@ -14,7 +14,12 @@ from accounts.roles import Role, has_role
 from kb.text import cleaning as spreadsheet_cells
 from qa.answers.models import Answer, AnswerEvidence
 from qa.answers.submitted_text import checked_text
-from qa.exceptions import AnswerNotFoundError, AnswerPendingError, InvalidVoteError
+from qa.exceptions import (
+    AnswerNotFoundError,
+    AnswerPendingError,
+    EntryNotShownError,
+    InvalidVoteError,
+)
 from qa.votes.models import Vote, reasons_against
 
 COMMENT_LIMIT = 2_000
@@ -42,7 +47,8 @@ def vote(
     Raises:
         AnswerNotFoundError: There is no such answer, or it is not theirs to see.
         AnswerPendingError: It is not decided yet.
-        InvalidVoteError: A text, a reason or an entry does not fit.
+        InvalidVoteError: A text or a reason does not fit.
+        EntryNotShownError: The entry was not shown beside a refusal.
     """
     answer = Answer.objects.filter(pk=answer_id).first()
     if answer is None or not (answer.asker_id == user.pk or has_role(user, Role.SME)):
@@ -98,14 +104,14 @@ def reopen_votes(votes: QuerySet[Vote]) -> int:
 def _check_answering(answer: Answer, entry: int, user: User, *, is_up: bool) -> None:
     """Refuse an entry that was not shown to the user beside a refusal."""
     if is_up or answer.outcome != Answer.Outcome.REFUSED:
-        raise InvalidVoteError(
+        raise EntryNotShownError(
             "An entry that answers goes with a thumb down on a refusal; leave it out."
         )
     shown = AnswerEvidence.objects.seen_by(user).filter(answer=answer)
     known = [piece.entry_id for piece in shown if not piece.is_withheld]
     if entry not in known:
         said = ", ".join(map(str, known)) or "none"
-        raise InvalidVoteError(
+        raise EntryNotShownError(
             f"Entry {entry} was not shown beside this refusal; shown: {said}."
         )
 

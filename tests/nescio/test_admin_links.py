@@ -12,7 +12,7 @@ from probes.models import Probe
 from probes.services import register
 from qa.models import Policy, Retraining
 from qa.policies.services import active_policy
-from tests.factories import make_audience, make_knowledge_base, make_user
+from tests.factories import make_audience, make_entry, make_knowledge_base, make_user
 from tests.probes.probe_files import activation_files
 
 pytestmark = pytest.mark.django_db
@@ -29,6 +29,7 @@ def test_no_link_of_the_admin_changes_anything_when_it_is_followed():
     client.force_login(User.objects.get(pk=user.pk))
     enqueue("kb.embed", {"model": "x"}, owner=user)
     active_policy(make_knowledge_base())
+    make_entry()
     register(activation_files())
     Import.objects.create(
         knowledge_base=make_knowledge_base(), audience=make_audience(), file="a.csv",

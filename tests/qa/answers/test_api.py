@@ -274,7 +274,12 @@ def test_a_thumb_is_set_changed_and_taken_back(client, asker):
     changed = Vote.objects.get()
     taken = client.put(url, {"rating": None}, format="json")
 
-    nothing = {"reasons": [], "comment": "", "expected_answer": ""}
+    nothing = {
+        "reasons": [],
+        "comment": "",
+        "expected_answer": "",
+        "answering_entry": None,
+    }
     assert down.json() == {"rating": "down", **nothing, "comment": "Wrong."}
     assert shown == "down"
     assert (changed.is_up, changed.comment) == (True, "")

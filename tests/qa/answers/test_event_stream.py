@@ -17,7 +17,7 @@ from tests.factories import make_audience, make_entry, make_knowledge_base, make
 
 KEYS = {
     "id", "question", "language", "asker", "outcome", "answered", "gate", "reason",
-    "text", "withheld", "unsourced", "segments", "short_answer", "confidence", "reasoning", "citations", "evidence", "near_misses", "disagreements", "signals",
+    "text", "withheld", "unsourced", "segments", "short_answer", "confidence", "reasoning", "citations", "evidence", "near_misses", "disagreements", "not_compared", "signals",
     "effective", "milliseconds", "vote", "created_at",
 }  # fmt: skip
 PIECE_KEYS = {
@@ -149,7 +149,7 @@ def test_the_stream_tells_stages_then_the_decision_then_text(known_and_committed
     told = parsed(response.getvalue().decode())
     names = [name for name, _ in told]
     assert response["Content-Type"] == "text/event-stream"
-    assert response["Cache-Control"] == "no-cache"
+    assert response["Cache-Control"] == "no-store"
     assert response["X-Accel-Buffering"] == "no"
     assert [data["stage"] for name, data in told if name == "stage"] == [
         "kept", "question", "retrieve", "verbatim", "hard_refusal", "agreement",

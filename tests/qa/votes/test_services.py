@@ -8,7 +8,12 @@ import pytest
 
 from accounts.roles import Role
 from qa.answers.asking import ask, keep_question
-from qa.exceptions import AnswerNotFoundError, AnswerPendingError, InvalidVoteError
+from qa.exceptions import (
+    AnswerNotFoundError,
+    AnswerPendingError,
+    EntryNotShownError,
+    InvalidVoteError,
+)
 from qa.models import Vote
 from qa.votes.services import csv_lines, handle_votes, reopen_votes, vote
 from tests.factories import make_audience, make_entry, make_user
@@ -154,7 +159,7 @@ def test_only_an_entry_that_was_shown_beside_a_refusal_can_be_named(asker):
         (asker, other, False),
         (asker, near, True),
     ):
-        with pytest.raises(InvalidVoteError):
+        with pytest.raises(EntryNotShownError):
             vote(refused.pk, user=user, is_up=is_up, answering_entry_id=entry.pk)
     assert not Vote.objects.exists()
 
