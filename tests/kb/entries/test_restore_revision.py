@@ -59,8 +59,8 @@ def test_a_restored_entry_says_what_it_said_as_a_new_revision():
         getattr(first, each) for each in said
     ]
     assert (newest.author, newest.reason) == (make_curator(), "Restored revision 1.")
-    (said,) = embedded([restored])
-    assert {each.part for each in entry.embeddings.all()} == set(said.parts)
+    (now,) = embedded([restored])
+    assert {each.part for each in entry.embeddings.all()} == set(now.parts)
 
 
 def test_who_may_not_verify_leaves_a_restored_entry_for_review():

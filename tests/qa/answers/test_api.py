@@ -274,7 +274,7 @@ def test_a_thumb_is_set_changed_and_taken_back(client, asker):
     changed = Vote.objects.get()
     taken = client.put(url, {"rating": None}, format="json")
 
-    nothing = {
+    nothing: dict[str, object] = {
         "reasons": [],
         "comment": "",
         "expected_answer": "",
