@@ -23,6 +23,8 @@ DOORS = {
     # The tables themselves and their statistics: no row of knowledge is read.
     ("accounts/management/commands/migrate.py", "migrations"),
     ("kb/search/evidence.py", "frequencies of words"),
+    # Whether anything is to be embedded again; a job does it.
+    ("kb/embedding/switch.py", "outdated vectors"),
     ("kb/embedding/vector_index.py", "vector indexes"),
     ("manage.py", "Django's commands"),
     ("nescio/fitness.py", "start-up checks"),
@@ -33,7 +35,11 @@ DOORS = {
 VIEWS = {
     "kb_entryoutline": {"kb/search/related.py"},  # why nothing could be said
     "kb_revisionoutline": {"kb/entries/models.py"},
-    "kb_entrywords": {"kb/search/evidence.py", "kb/entries/models.py"},
+    "kb_entrywords": {
+        "kb/search/evidence.py",
+        "kb/search/sql.py",  # words of visible entries alone, to respell by
+        "kb/entries/models.py",
+    },
 }
 
 

@@ -104,10 +104,10 @@ def test_who_wants_no_motion_gets_none(make_desk):
 
 def test_keyboard_reaches_everything_in_order_and_shows_where_it_is(desk):
     page = desk.log_in("agent")
-    for _ in range(6):  # the box has the focus first
+    for _ in range(7):  # the box has the focus first
         page.keyboard.press("Shift+Tab")
     names = []
-    for _ in range(8):
+    for _ in range(9):
         names.append(
             page.evaluate(
                 "document.activeElement.innerText || document.activeElement.id"
@@ -123,6 +123,7 @@ def test_keyboard_reaches_everything_in_order_and_shows_where_it_is(desk):
         "Ask",
         "My questions",
         "Notices",
+        "API tokens",
         "Log out",
         "question",
         "Ask",
