@@ -44,9 +44,10 @@ def test_a_mistyped_question_differs_in_one_place(question, seed):
     if said:
         assert said != question
         assert abs(len(said) - len(question)) <= 1
-        start = next(
+        differing = (
             n for n, (a, b) in enumerate(zip(said, question, strict=False)) if a != b
         )
+        start = next(differing, min(len(said), len(question)))
         tail = len(question) - start - 2
         assert said.endswith(question[len(question) - tail :]) if tail > 0 else True
 
