@@ -134,9 +134,8 @@ def _loss(
         missing = settings.group - len(entries)
         entries += _drawn(example.negatives, missing, chance)
         pairs += [(example.question, entry) for entry in entries]
-    said = logits_of(network, pairs)
-    logits = said.view(len(said), len(batch), settings.group)  # of every net
-    target = torch.tensor(right).expand(len(said), -1)
+    logits = logits_of(network, pairs).view(-1, len(batch), settings.group)
+    target = torch.tensor(right).expand(len(logits), -1)  # the same for every net
     none = torch.zeros(*target.shape, 1)
     choice = functional.cross_entropy(
         torch.cat([logits, none], 2).flatten(0, 1), target.flatten()

@@ -118,7 +118,7 @@ class Reader:
         self._first = self._tokenizer.cls_token_id
         self._last = self._tokenizer.sep_token_id
         self._model = _with_layers(loaded.eval(), left_off, upper)
-        self._device = loaded.device
+        self.device = loaded.device
         self._lock = threading.Lock()  # the tokenizer's padding state is one
 
     def question(self, text: str) -> Tokens:
@@ -170,7 +170,7 @@ class Reader:
                 mask[row, : len(own)] = 1
             with torch.inference_mode():
                 out = self._model(
-                    input_ids=ids.to(self._device), attention_mask=mask.to(self._device)
+                    input_ids=ids.to(self.device), attention_mask=mask.to(self.device)
                 ).last_hidden_state
             states = out.half().cpu().numpy()
             for row, at in enumerate(places):
@@ -322,16 +322,18 @@ def _with_layers(model: Any, left_off: int, upper: Iterable[nn.Module]) -> Any: 
 
 
 def upper_layers(directory: Path, count: int, *, fitted: bool = True) -> nn.ModuleList:
-    """Return the embedder's last layers: as it came, or with random weights."""
-    config = AutoConfig.from_pretrained(str(directory))
+    """Return the embedder's last layers: as it came, or without any weights yet."""
+    if not count:
+        return nn.ModuleList()
     if fitted:
         model: Any = AutoModel.from_pretrained(
             str(directory), use_safetensors=True, dtype=torch.float32
         )
     else:
-        config.num_hidden_layers = count
-        model = AutoModel.from_config(config)  # type: ignore[no-untyped-call]
-    return nn.ModuleList(model.encoder.layer[-count:] if count else [])
+        config = AutoConfig.from_pretrained(str(directory), num_hidden_layers=count)
+        with torch.device("meta"):  # no embeddings of 47 MB are made only to be dropped
+            model = AutoModel.from_config(config)  # type: ignore[no-untyped-call]
+    return nn.ModuleList(model.encoder.layer[-count:])
 
 
 class Tuned(nn.Module):

@@ -198,9 +198,12 @@ def _load(directory: Path, base: nn.Module | None) -> Verifier:
     network = Tuned(upper, Members(nets))
     try:
         weights = load_file(directory / WEIGHTS)
-        network.load_state_dict({name: each.float() for name, each in weights.items()})
+        network.load_state_dict(
+            {name: each.float() for name, each in weights.items()}, assign=True
+        )
     except (OSError, ValueError, RuntimeError, KeyError) as error:
         raise damaged(directory, str(error)) from error
+    upper.to(reader.device)
     return Verifier(reader, network.members, card)
 
 
