@@ -28,6 +28,7 @@ VERSION = 18
 START_SECONDS = 600  # a crash recovery replays up to `max_wal_size`
 STOP_SECONDS = 120
 _OLD_BACKENDS_SECONDS = 30
+_STARTER_LOCK = 7_203_115  # any number that nothing else of ours locks in "postgres"
 _MEGABYTE = 1024**2
 
 
@@ -250,7 +251,13 @@ def log_file(places: Places) -> Path:
 
 
 def _create_role_and_database(places: Places) -> None:
+    """Create what is missing, after any earlier starter's session has ended.
+
+    The backend of a killed starter finishes its statement: its CREATE DATABASE would
+    meet ours. It holds the lock until then, unlike the starter's lock on the file.
+    """
     with _connect(places) as connection:
+        connection.execute("SELECT pg_advisory_lock(%s)", [_STARTER_LOCK])
         if not connection.execute(
             "SELECT FROM pg_roles WHERE rolname = 'nescio'"
         ).rowcount:

@@ -32,6 +32,36 @@ def _connect(places):
     return psycopg.connect(places.database_url, autocommit=True)
 
 
+def _as_owner(places):
+    return psycopg.connect(
+        host=str(places.postgres_socket_directory),
+        user="postgres",
+        dbname="postgres",
+        autocommit=True,
+    )
+
+
+def _starter(places):
+    return subprocess.Popen(
+        [sys.executable, "-c", _START, str(places.var)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _wait_for_sessions_that_wait(connection, count):
+    give_up_at = time.monotonic() + 60
+    while time.monotonic() < give_up_at:
+        row = connection.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+        ).fetchone()
+        if row == (count,):
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"Never {count} sessions that wait for a lock.")
+
+
 def _pid(places):
     server = postgres.running(places)
     assert server is not None
@@ -156,6 +186,26 @@ def test_first_start_that_is_killed_anywhere_is_made_good(places, after_seconds)
         assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
+def test_killed_starter_whose_session_still_creates_the_database_is_waited_for(places):
+    postgres.start(places)
+    with _as_owner(places) as owner, _as_owner(places) as blocker:
+        owner.execute("DROP DATABASE nescio")
+        with blocker.transaction():
+            # Lets everybody look for the database, and nobody create it.
+            blocker.execute("LOCK TABLE pg_database IN SHARE MODE")
+            killed = _starter(places)
+            _wait_for_sessions_that_wait(owner, 1)
+            killed.kill()
+            killed.communicate()
+            second = _starter(places)
+            _wait_for_sessions_that_wait(owner, 2)
+        output, errors = second.communicate(timeout=60)
+
+    assert output.strip() == "False", errors
+    with _connect(places) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
 def test_foreign_files_in_its_place_are_not_touched(places):
     places.postgres_data.mkdir(parents=True)
     letter = places.postgres_data / "letter.txt"
@@ -176,14 +226,7 @@ def test_data_of_another_release_is_refused_with_the_remedy(places):
 
 
 def test_processes_that_start_it_at_once_get_one_server(places):
-    starters = [
-        subprocess.Popen(
-            [sys.executable, "-c", _START, str(places.var)],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(4)
-    ]
+    starters = [_starter(places) for _ in range(4)]
 
     said = [starter.communicate(timeout=120)[0].strip() for starter in starters]
 
