@@ -16,7 +16,7 @@ except ModuleNotFoundError as missing:
 
 
 def _reader() -> AbstractContextManager[None]:
-    """Let a command read everything: whoever may run it may read the database."""
+    """Let a command read everything: who may run it may read the database."""
     from accounts.acting import as_owner, unrestricted  # noqa: PLC0415  # needs settings
 
     # Django's own commands work on the tables themselves, as the role that signed in. They

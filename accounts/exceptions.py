@@ -70,7 +70,7 @@ class DiskFullError(UnavailableError):
 
 
 def as_unavailable(error: BaseException | None) -> UnavailableError | None:
-    """Return what a caller is told of an error of database or disk that may pass."""
+    """Return the error to report for one of database or disk that may pass."""
     state = getattr(getattr(error, "__cause__", None), "sqlstate", None)
     number = error.errno if isinstance(error, OSError) else None
     if state == _DISK_FULL or number in {errno.ENOSPC, errno.EDQUOT}:

@@ -1,7 +1,7 @@
 """Is there room to store what is asked and written?
 
 PostgreSQL that can't extend its log stops altogether, so writing ends while there is still
-a reserve; a database on another machine tells by its error alone.
+a reserve; one on another machine is only known by its error.
 """
 
 import shutil

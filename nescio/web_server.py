@@ -60,7 +60,7 @@ class Limits:
         unfinished_of_one: Those of one address.
         large: Those with more than a mebibyte, which are kept on the disk.
         body_bytes: The largest body.
-        drain_seconds: For requests that run when the server is told to end.
+        drain_seconds: For requests that run when the server gets a signal to end.
     """
 
     headers_seconds: float = 10.0
@@ -240,8 +240,8 @@ def make_server(
 
 
 # A process that has imported everything, holds the port, and forks the one that serves: a
-# server that is killed is back as soon as its models are loaded, and whoever connects
-# meanwhile waits in the kernel instead of being refused. Imports take most of a start.
+# server that is killed is back as soon as its models are loaded, and clients that
+# connect meanwhile wait in the kernel instead of being refused. Imports take most of a start.
 
 _AGAIN_SECONDS = 1.0
 _PR_SET_PDEATHSIG = 1  # of linux/prctl.h

@@ -86,9 +86,9 @@ class Command(Study):
                 "Shares with 95 % intervals that resample documents. Right is an entry "
                 "that the data set marks; another one that answers too counts as wrong. "
                 "An answer is the likeliest entry; near misses of a left-out entry are "
-                "what the threshold has to keep back. Questions of "
-                f"{' and '.join(_BY_DOCUMENT)} name no document, so that each document is "
-                "a knowledge base of its own.",
+                "what the threshold has to keep back. In these sets questions name no "
+                "document, so that each document is a knowledge base of its own: "
+                f"{'; '.join(_BY_DOCUMENT)}.",
             ),
         )
 
@@ -123,14 +123,20 @@ def _documents(
 ) -> Iterator[tuple[KnowledgeSet, list[tuple[SourceQuestion, bool]]]]:
     """Yield each document that a question is asked of, with its questions."""
     places: dict[str, list[int]] = {}
+    numbers: list[int] = []  # of each entry, within its title
     for at, entry in enumerate(known.entries):
-        places.setdefault(entry.title, []).append(at)
+        same = places.setdefault(entry.title, [])
+        numbers.append(len(same))
+        same.append(at)
     asked: dict[str, list[tuple[SourceQuestion, bool]]] = {}
     for row, is_left_out in sample:
         if row.answered_by:
             title = known.entries[min(row.answered_by)].title
-            own = {old: new for new, old in enumerate(places[title])}
-            answering = frozenset(own[at] for at in row.answered_by if at in own)
+            answering = frozenset(
+                numbers[at]
+                for at in row.answered_by
+                if known.entries[at].title == title
+            )
             here = replace(row, answered_by=answering)
             asked.setdefault(title, []).append((here, is_left_out))
     for title, questions in asked.items():

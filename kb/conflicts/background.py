@@ -152,7 +152,7 @@ def enqueue_comparison(after: str = "", *, by: AbstractBaseUser | None = None) -
 
 
 def enqueue_entries(entry_ids: Collection[int]) -> Job:
-    """Let a worker compare some entries with all others, whoever may see which."""
+    """Let a worker compare some entries with all others, of every audience."""
     return enqueue(KIND, {"entries": sorted(entry_ids)}, total=len(entry_ids))
 
 

@@ -78,7 +78,7 @@ def embed_and_switch(run: JobRun) -> dict[str, object]:
 
 
 def enqueue_where_stale() -> None:
-    """Embed anew, in the background, entries whose title, heading or parts have changed.
+    """Embed again, in the background, entries whose title, heading or parts have changed.
 
     What an edit of the entry itself changes was embedded with it.
     """

@@ -107,7 +107,7 @@ def decide(
 ) -> Generator[StageValue]:
     """Yield each stage's value; the outcome is stored before it is yielded, last.
 
-    It is decided by what its asker may see, whoever lets it be decided. One that was kept
+    It is decided by what its asker may see, no matter who has it decided. One that was kept
     is claimed first, so that it is decided once.
 
     Args:

@@ -71,7 +71,9 @@ def judge_coverage(
         shown_reason=_reason(retrieval.evidence, tellable, policy),
         signals=(
             *signals,
-            *_signals_of_obstacles(retrieval.evidence, tellable, policy),
+            *_signals_of_obstacles(
+                retrieval.evidence, tellable, policy, within=policy.alpha
+            ),
         ),
     )
 
@@ -170,12 +172,11 @@ def _signals_of_obstacles(
     withheld: Sequence[Excluded],
     policy: Policy,
     *,
-    within: float | None = None,
+    within: float,
 ) -> Iterator[Signal]:
     gate = Gate.HARD_REFUSAL
     ratio, _ = _nearest_obstacle(evidence, withheld)
-    limit = policy.alpha if within is None else within
-    yield Signal(gate, NEAREST_OBSTACLE, ratio, limit, None)
+    yield Signal(gate, NEAREST_OBSTACLE, ratio, within, None)
     for piece in withheld:
         name, value = _COUNTERFACTUALS[piece.cause], _without_obstacle(piece)
         yield Signal(gate, name, value, policy.alpha, None)

@@ -48,7 +48,7 @@ def replay(signals: Signals, policy: Policy) -> Replay:
         signals: By name, as `flat` returns them.
     """
     if not signals.keys() & set(RATIOS) and RATIO in signals:
-        # Stored before the two were told apart.
+        # Stored before the two were distinguished.
         signals = {**signals, RATIOS[0]: signals[RATIO]}
     for step in steps(Values(signals), policy):
         if step.ends:

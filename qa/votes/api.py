@@ -22,6 +22,7 @@ from accounts.rest import (
     SlugFilter,
     StrictCharField,
     StrictFilterSet,
+    StrictIntegerField,
     StrictListField,
     StrictSerializer,
     csv_download,
@@ -64,7 +65,7 @@ class VoteSerializer(StrictSerializer):
         help_text="Of a thumb down: what should have been said.",
     )
 
-    answering_entry = serializers.IntegerField(
+    answering_entry = StrictIntegerField(
         source="answering_entry_id",
         min_value=1,
         max_value=2**63 - 1,

@@ -130,8 +130,9 @@ def _reasons(answer: Answer, *, is_up: bool, given: Sequence[str]) -> list[str]:
 
 # Votes as a table for a spreadsheet.
 COLUMNS = (
-    "vote", "reasons", "comment", "expected_answer", "answering_entry", "voter", "voted_at", "handled_at",
-    "handled_by", "answer", "question", "outcome", "gate", "reason", "text", "asked_at",
+    "vote", "reasons", "comment", "expected_answer", "answering_entry", "voter",
+    "voted_at", "handled_at", "handled_by", "answer", "question", "outcome", "gate",
+    "reason", "text", "asked_at",
 )  # fmt: skip
 _AT_ONCE = 500
 Row = TypeVar("Row", bound=Model)

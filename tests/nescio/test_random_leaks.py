@@ -1,7 +1,7 @@
 """Random people look everywhere while entries, audiences and groups change at random.
 
 Each case is one look: what it tells is held against a plain reference, so that nothing
-hidden is told (a leak) and nothing visible is missing. All cases, with their counts:
+hidden is shown (a leak) and nothing visible is missing. All cases, with their counts:
 
     pytest tests/nescio/test_random_leaks.py --leak-cases 10000
 """
@@ -60,9 +60,9 @@ class Looks:
         self.cases[self.surface] += 1
         surface(self.random.choice(self.world.people))
 
-    def hold(self, told: str, *, least: set[str], most: set[str]) -> None:
-        """Hold what was told against what had to be told, and what was allowed to be."""
-        marks = set(MARK.findall(told))
+    def hold(self, shown: str, *, least: set[str], most: set[str]) -> None:
+        """Compare what was shown with what had to be shown, and what was allowed to be."""
+        marks = set(MARK.findall(shown))
         self.shown += len(marks)
         if marks - most:
             self.wrong.append((self.surface, ("leak", sorted(marks - most))))
@@ -91,44 +91,44 @@ class Looks:
     # Knowledge over REST.
 
     def entries(self, person: Person) -> None:
-        status, told = self.get(person, "/api/v1/entries?page_size=200")
+        status, shown = self.get(person, "/api/v1/entries?page_size=200")
         if self.expect(status, 200):
             now = {fact.said[-1].mark for fact in self.world.lists(person).values()}
-            self.hold(told, least=now, most=now)
+            self.hold(shown, least=now, most=now)
 
     def entry(self, person: Person) -> None:
         fact = self.a_fact()
         is_there = fact.key in self.world.lists(person)
-        status, told = self.get(person, f"/api/v1/entries/{fact.key}")
+        status, shown = self.get(person, f"/api/v1/entries/{fact.key}")
         self.expect(status, 200 if is_there else 404)
         now = {fact.said[-1].mark} if is_there else set()
-        self.hold(told, least=now, most=now)
+        self.hold(shown, least=now, most=now)
 
     def revisions(self, person: Person) -> None:
         fact = self.a_fact()
         is_there = fact.key in self.world.lists(person)
         address = f"/api/v1/entries/{fact.key}/revisions?page_size=200"
-        status, told = self.get(person, address)
+        status, shown = self.get(person, address)
         self.expect(status, 200 if is_there else 404)
         marks = self.world.reads(person, fact) if is_there else set()
-        self.hold(told, least=marks, most=marks)
+        self.hold(shown, least=marks, most=marks)
 
     def table(self, person: Person) -> None:
-        status, told = self.get(person, "/api/v1/entries.csv")
+        status, shown = self.get(person, "/api/v1/entries.csv")
         may = person.has(Role.CURATOR)
         self.expect(status, 200 if may else 403)
         facts = self.world.lists(person).values() if may else ()
         now = {fact.said[-1].mark for fact in facts}
-        self.hold(told, least=now, most=now)
+        self.hold(shown, least=now, most=now)
 
     def archive(self, person: Person) -> None:
         with tempfile.TemporaryDirectory() as directory, acting_for(person.user):
             path = Path(directory) / "knowledge.zip"
             write_archive(path, Contents(reader=person.user))
             with zipfile.ZipFile(path) as held:
-                told = "".join(held.read(name).decode() for name in held.namelist())
+                shown = "".join(held.read(name).decode() for name in held.namelist())
         marks = self.world.all_readable(person)
-        self.hold(told, least=marks, most=marks)
+        self.hold(shown, least=marks, most=marks)
 
     def restoration(self, person: Person) -> None:
         fact = self.a_fact()
@@ -155,43 +155,49 @@ class Looks:
     # The admin.
 
     def admin_list(self, person: Person) -> None:
-        status, told = self.get(person, "/admin/kb/entry/")
+        status, shown = self.get(person, "/admin/kb/entry/")
         if self.expect(status, 200 if person.has(Role.SME) else 302):
             facts = self.world.facts.values()
             now = {f.said[-1].mark for f in facts if self.world.sees(person, f)}
-            self.hold(told, least=now, most=now)
+            self.hold(shown, least=now, most=now)
 
     def admin_entry(self, person: Person) -> None:
         fact = self.a_fact()
-        status, told = self.get(person, f"/admin/kb/entry/{fact.key}/change/")
-        self.hold_page(person, fact, status, told, all_revisions=True)
+        status, shown = self.get(person, f"/admin/kb/entry/{fact.key}/change/")
+        self.hold_page(person, fact, status, shown, all_revisions=True)
 
     def history(self, person: Person) -> None:
         fact = self.a_fact()
-        status, told = self.get(person, f"/admin/kb/entry/{fact.key}/history/")
-        self.hold_page(person, fact, status, told, all_revisions=False)
+        status, shown = self.get(person, f"/admin/kb/entry/{fact.key}/history/")
+        self.hold_page(person, fact, status, shown, all_revisions=False)
 
     def hold_page(
-        self, person: Person, fact: Fact, status: int, told: str, *, all_revisions: bool
+        self,
+        person: Person,
+        fact: Fact,
+        status: int,
+        shown: str,
+        *,
+        all_revisions: bool,
     ) -> None:
         is_there = person.has(Role.SME) and self.world.sees(person, fact)
         self.expect(status, *([200] if is_there else [302, 404]))
         marks = self.world.reads(person, fact) if is_there else set()
         least = marks if all_revisions and is_there else set()
-        self.hold(told, least=least, most=marks)
+        self.hold(shown, least=least, most=marks)
 
     def comparison(self, person: Person) -> None:
         fact = self.a_fact()
         two = [self.random.randint(1, len(fact.said)) for _ in range(2)]
         address = reverse("admin:kb_entry_compare", args=[fact.key])
         address += f"?old={two[0]}&new={two[1]}"
-        status, told = self.get(person, address)
+        status, shown = self.get(person, address)
         chosen = [fact.said[number - 1] for number in two]
         is_there = person.has(Role.SME) and self.world.sees(person, fact)
         is_there &= all(self.world.belongs(person, said.audience) for said in chosen)
         self.expect(status, *([200] if is_there else [302, 404]))
         marks = {said.mark for said in chosen} if is_there else set()
-        self.hold(told, least=marks, most=marks)
+        self.hold(shown, least=marks, most=marks)
 
     def lookup(self, person: Person) -> None:
         """Narrow a list by the words of something hidden, as far as an address lets."""
@@ -204,9 +210,9 @@ class Looks:
         mark = self.random.choice(self.a_fact().said).mark
         meta = model._meta
         address = reverse(f"admin:{meta.app_label}_{meta.model_name}_changelist")
-        status, told = self.get(person, f"{address}?{name}__{how}={mark[:-3]}")
+        status, shown = self.get(person, f"{address}?{name}__{how}={mark[:-3]}")
         self.expect(status, *([400, 403] if person.has(Role.SME) else [302]))
-        self.hold(told, least=set(), most=set())
+        self.hold(shown, least=set(), most=set())
 
     # Questions.
 
@@ -246,12 +252,12 @@ class Looks:
         if self.expect(response.status_code, 200):
             self.hold_answer(person, fact, response.getvalue().decode())
 
-    def hold_answer(self, person: Person, fact: Fact, told: str) -> None:
+    def hold_answer(self, person: Person, fact: Fact, shown: str) -> None:
         """Hold an answer against what may be evidence; its own entry's is word for word."""
         served = [f for f in self.world.lists(person).values() if not f.is_retired]
         now = {each.said[-1].mark for each in served}
         own = {fact.said[-1].mark} if fact in served else set()
-        self.hold(told, least=own, most=now)
+        self.hold(shown, least=own, most=now)
 
     def used(self, piece: AnswerEvidence) -> tuple[Fact, Said]:
         assert piece.entry_id is not None
@@ -280,28 +286,28 @@ class Looks:
     def answer(self, person: Person) -> None:
         answer, marks = self.an_answer(person)
         if answer is not None:
-            status, told = self.get(person, f"/api/v1/answers/{answer.pk}")
+            status, shown = self.get(person, f"/api/v1/answers/{answer.pk}")
             may_open = answer.asker_id == person.user.pk or person.has(Role.SME)
             self.expect(status, 200 if may_open else 404)
-            self.hold(told, least=marks, most=marks)
+            self.hold(shown, least=marks, most=marks)
 
     def answer_pages(self, person: Person) -> None:
         answer, marks = self.an_answer(person)
         if answer is not None:
             places = (f"/answers/{answer.pk}", f"/admin/qa/answer/{answer.pk}/change/")
-            status, told = self.get(person, self.random.choice(places))
+            status, shown = self.get(person, self.random.choice(places))
             self.expect(status, 200, 302, 404)
-            self.hold(told, least=set(), most=marks)
+            self.hold(shown, least=set(), most=marks)
 
     def answers(self, person: Person) -> None:
         address = self.random.choice(
             ("/answers", "/api/v1/answers", "/admin/qa/answer/")
         )
-        status, told = self.get(person, address)
+        status, shown = self.get(person, address)
         self.expect(status, 200, 302)
         own = AnswerEvidence.objects.filter(answer__asker=person.user)
         given = {self.used(piece)[1].mark for piece in own.select_related("revision")}
-        self.hold(told, least=set(), most=given | self.world.all_readable(person))
+        self.hold(shown, least=set(), most=given | self.world.all_readable(person))
 
 
 @pytest.mark.parametrize("seed", [20261122])

@@ -74,10 +74,9 @@ def draw_questions(
     room = LIMIT - len(foreign)
     entries = _entries(knowledge_base, seed, limit=room)
     frequencies = frequencies_in(entry.text for entry in entries)
-    asked = _named(knowledge_base)
+    found = _named(knowledge_base)[: room // 2]
     facts = [entry for entry in entries if not entry.question]
     written = _written(writer, facts, seed) if writer else {}
-    found = [*asked][: room // 2]
     for entry in entries:
         if entry.question:
             texts = _reworded(entry, seed)
