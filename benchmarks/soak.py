@@ -109,7 +109,14 @@ def _memory(running: System, word: str) -> float:
     head = psutil.Process(running.running.process.pid)
     trees = [each for each in head.children() if word in each.cmdline()]
     processes = [p for each in trees for p in (each, *each.children(recursive=True))]
-    return float(sum(p.memory_full_info().pss for p in processes)) / _MEBIBYTE
+    return sum(_proportional(process) for process in processes) / _MEBIBYTE
+
+
+def _proportional(process: psutil.Process) -> float:
+    try:
+        return float(process.memory_full_info().pss)
+    except psutil.NoSuchProcess:  # the reader of an import lives for a second
+        return 0.0
 
 
 def _parts(

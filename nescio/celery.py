@@ -3,10 +3,13 @@
 import os
 
 from celery import Celery
-from celery.signals import worker_init
+from celery.apps.worker import Worker
+from celery.signals import worker_init, worker_process_init, worker_ready
 from django.core.exceptions import ImproperlyConfigured
 
+from nescio.forking import MODEL_LIBRARIES, import_before_fork
 from workers import broker as file_broker
+from workers.queues import IMPORTS, INTERACTIVE
 from workers.schedules import schedules
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "nescio.settings")
@@ -32,3 +35,23 @@ def _refuse_unfit_database(**_: object) -> None:
     except ImproperlyConfigured as error:
         # Celery logs what a receiver raises and goes on; it may not go on.
         raise SystemExit(str(error)) from error
+
+
+# Work that takes hours lets what somebody waits for go first. A worker starts like any
+# other process, though: behind a busy machine's questions its imports took minutes.
+_BACKGROUND_NICE = 10
+
+
+@worker_init.connect
+def _prepare(sender: Worker, **_: object) -> None:
+    queues = set(sender.app.amqp.queues.consume_from)
+    if INTERACTIVE in queues:
+        return
+    worker_process_init.connect(_go_behind, weak=False)
+    worker_ready.connect(_go_behind, weak=False)
+    if IMPORTS in queues:  # any file needs the embedder
+        import_before_fork(*MODEL_LIBRARIES)
+
+
+def _go_behind(**_: object) -> None:
+    os.nice(_BACKGROUND_NICE)

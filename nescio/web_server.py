@@ -12,7 +12,7 @@ request, a bound on them, and a drain at the end.
 import argparse
 import ctypes
 import errno
-import importlib
+import gc
 import logging
 import os
 import pkgutil
@@ -35,6 +35,8 @@ from waitress.channel import HTTPChannel
 from waitress.server import TcpWSGIServer
 from waitress.task import ThreadedTaskDispatcher
 from waitress.utilities import Error
+
+from nescio.forking import MODEL_LIBRARIES, import_before_fork
 
 logger = logging.getLogger("nescio.web_server")
 
@@ -244,18 +246,9 @@ def make_server(
 # connect meanwhile wait in the kernel instead of being refused. Imports take most of a start.
 
 _AGAIN_SECONDS = 1.0
+# One that served this long was healthy: it is forked again at once.
+_HEALTHY_SECONDS = 15.0
 _PR_SET_PDEATHSIG = 1  # of linux/prctl.h
-
-
-def _import_all() -> None:
-    django.setup()
-    for name in (
-        settings.ROOT_URLCONF,
-        "sentence_transformers",
-        "qa.inference.grounded",
-        "nescio.warm_up",
-    ):
-        importlib.import_module(name)
 
 
 def keep_serving(serve: Callable[[], None]) -> int:
@@ -274,6 +267,7 @@ def keep_serving(serve: Callable[[], None]) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, pass_on)
     while True:
+        began = time.monotonic()
         child = os.fork()
         if not child:
             for number in (signal.SIGTERM, signal.SIGINT):
@@ -289,7 +283,8 @@ def keep_serving(serve: Callable[[], None]) -> int:
             return max(0, os.waitstatus_to_exitcode(status))
         name = signal.Signals(os.WTERMSIG(status)).name
         logger.error("The server (process %d) was ended by %s.", child, name)
-        time.sleep(_AGAIN_SECONDS)
+        if time.monotonic() - began < _HEALTHY_SECONDS:
+            time.sleep(_AGAIN_SECONDS)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -322,7 +317,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if sys.platform != "linux":  # a fork of loaded libraries is safe there alone
         serve()
         return 0
-    _import_all()
+    gc.disable()  # until all is imported: a quarter of the time
+    django.setup()
+    import_before_fork(
+        settings.ROOT_URLCONF,
+        *MODEL_LIBRARIES,
+        "qa.inference.grounded",
+        "nescio.warm_up",
+    )
     return keep_serving(serve)
 
 

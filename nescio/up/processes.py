@@ -18,7 +18,7 @@ from django.conf import settings
 
 from nescio.embedded.places import log_tail, make_private, rotate_log
 from nescio.up.place import Address
-from workers.queues import INTERACTIVE, QUEUES
+from workers.queues import QUEUES
 
 # Stands in the environment of everything `up` starts and of what that starts in turn,
 # so that the rest of a killed run can be recognized.
@@ -48,8 +48,6 @@ def children(address: Address) -> tuple[Child, ...]:
             Child(
                 f"{queue} worker",
                 (
-                    # What takes hours lets what somebody waits for go first.
-                    *(() if queue == INTERACTIVE else ("nice", "-n", "10")),
                     *celery, "worker",
                     "--queues", queue, "--hostname", f"{queue}@%h",
                     "--concurrency", str(settings.WORKER_PROCESSES),
@@ -174,14 +172,15 @@ class Supervisor:
         _kill_group(run.process.pid)
         self._deaths += 1
         if now - run.started_at > _HEALTHY_SECONDS:
-            run.delay_seconds = _FIRST_DELAY_SECONDS
+            run.delay_seconds = 0.0
+        when = f"in {run.delay_seconds:.0f} s" if run.delay_seconds else "at once"
         self._say(
-            f"The {run.child.name} ended with {_describe(status)}; it is started again in "
-            f"{run.delay_seconds:.0f} s. The end of {run.child.log}:\n"
-            f"{log_tail(run.child.log)}"
+            f"The {run.child.name} ended with {_describe(status)}; it is started again "
+            f"{when}. The end of {run.child.log}:\n{log_tail(run.child.log)}"
         )
         run.process, run.restart_at = None, now + run.delay_seconds
-        run.delay_seconds = min(2 * run.delay_seconds, _MAX_DELAY_SECONDS)
+        longer = max(_FIRST_DELAY_SECONDS, 2 * run.delay_seconds)
+        run.delay_seconds = min(longer, _MAX_DELAY_SECONDS)
 
     def _launch(self, child: Child) -> subprocess.Popen[bytes]:
         make_private(child.log.parent)

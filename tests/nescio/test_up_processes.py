@@ -11,6 +11,7 @@ import pytest
 
 from nescio.embedded import places
 from nescio.embedded.places import log_tail
+from nescio.up import processes
 from nescio.up.place import Address
 from nescio.up.processes import Child, Supervisor, children, end
 from workers.queues import QUEUES
@@ -47,7 +48,6 @@ def test_each_queue_has_a_worker_of_its_own():
     ]
 
     assert [each[each.index("--queues") + 1] for each in workers] == list(QUEUES)
-    assert ["nice" in each for each in workers] == [False, True, True, True]
 
 
 @pytest.fixture
@@ -131,6 +131,15 @@ def test_child_that_can_not_run_is_tried_less_and_less_often(supervise, said):
     assert "exit status 1; it is started again in 1 s" in said[0]
     assert "no configuration" in said[0]
     assert "it is started again in 2 s" in said[-1]
+
+
+def test_child_that_was_healthy_is_started_again_at_once(supervise, said, monkeypatch):
+    monkeypatch.setattr(processes, "_HEALTHY_SECONDS", 0.0)
+
+    supervisor, _ = supervise("import sys; sys.exit('a fault')")
+    _wait(lambda: supervisor.deaths == 2)
+
+    assert all("it is started again at once" in each for each in said[::2])
 
 
 def test_a_log_is_rotated_while_its_process_goes_on_writing(

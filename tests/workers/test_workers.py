@@ -53,6 +53,22 @@ def test_a_worker_of_one_queue_leaves_the_others_to_theirs(system: System, effec
     assert "There is no import 0" in import_job.error
 
 
+def test_a_worker_of_slow_queues_lowers_its_priority_once_it_is_started(system: System):
+    fast = system.start((*WORKER, "--queues", "interactive"))
+    slow = system.start((*WORKER, "--queues", "training", "--hostname", "slow@%h"))
+    own = os.nice(0)
+    lower = min(own + 10, 19)
+
+    wait_until(lambda: system.log().count("ready.") == 2, 60)
+    wait_until(lambda: priorities(slow) == [lower, lower], 10)
+    assert priorities(fast) == [own, own]
+
+
+def priorities(worker: Process) -> list[int]:
+    pids = [worker.pid, *worker.children()]
+    return [os.getpriority(os.PRIO_PROCESS, pid) for pid in pids]
+
+
 def test_a_job_is_done_once_whatever_is_killed_meanwhile(system: System, effects):
     chance = random.Random(2)
     job = count(200)
