@@ -1,6 +1,6 @@
 """Kill every part, fill the disk, send slowly, while clients ask, vote and import.
 
-    python -m benchmarks.faults [--kills 200] [--seed 1]
+    python -m benchmarks.faults [--kills 200] [--minutes 120] [--seed 1]
 
 Brings up a system of its own with `manage.py up`, and eight clients. Each of the web
 server, the process that forks it, worker, scheduler, one of the database's server processes
@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
@@ -72,6 +72,7 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--minutes", type=float, default=120, help="Kill no longer.")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--disk", type=int, default=2_048, help="MiB")
     return parser.parse_args()
@@ -165,7 +166,10 @@ def _kill_all(running: System, options: argparse.Namespace) -> dict[str, list[fl
     }
     times: dict[str, list[float]] = defaultdict(list)
     kinds: list[str] = []
+    end = time.monotonic() + 60 * options.minutes
     for number in range(1, options.kills + 1):
+        if time.monotonic() > end:
+            break
         kinds = kinds or chance.sample([*finds], len(finds))
         kind = kinds.pop()
         time.sleep(2 * chance.random())
@@ -260,12 +264,13 @@ def _send_slowly(running: System) -> bool:
         health.append((running.running.request("GET", "/healthz")[0], began))
     for each in opened:
         each.close()
-    failed = sum(each.status != 200 for each in ledger.exchanges)
+    failed = Counter(each.status for each in ledger.exchanges if each.status != 200)
     slowest = max(each.seconds for each in ledger.exchanges)
     unwell = sum(status != 200 for status, _ in health)
     print(
-        f"\n{2 * _SLOW} slow connections: {len(ledger.exchanges)} questions, {failed} "
-        f"failed, the slowest {slowest:.1f} s; {len(health)} health checks, {unwell} failed"
+        f"\n{2 * _SLOW} slow connections: {len(ledger.exchanges)} questions, "
+        f"{failed.total()} failed {dict(failed)}, the slowest {slowest:.1f} s; "
+        f"{len(health)} health checks, {unwell} failed"
     )
     return not failed and not unwell
 

@@ -186,9 +186,12 @@ def _launch(places: Places) -> None:
         )
     rotate_log(log_file(places))
     give_up_at = time.monotonic() + _OLD_BACKENDS_SECONDS
-    while not _try_to_launch(places):
+    # One may run by now: of a starter that was killed while its `pg_ctl` went on.
+    while not is_running(places) and not _try_to_launch(places):
         # The server processes of a killed postmaster are still on their way out.
-        is_waiting = "pre-existing shared memory block" in log_tail(log_file(places), 5)
+        is_waiting = is_running(places) or (
+            "pre-existing shared memory block" in log_tail(log_file(places), 5)
+        )
         if not is_waiting or time.monotonic() > give_up_at:
             raise PostgresError(
                 f"The embedded PostgreSQL did not start. The end of {log_file(places)}:\n"

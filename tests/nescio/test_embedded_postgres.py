@@ -206,6 +206,18 @@ def test_killed_starter_whose_session_still_creates_the_database_is_waited_for(p
         assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
+def test_server_that_a_killed_starter_still_launches_is_taken(places):
+    postgres.start(places)
+    first = postgres.running(places)
+
+    # As a starter does that has looked just before that server wrote its file.
+    postgres._launch(places)
+
+    assert postgres.running(places) == first
+    with _connect(places) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
 def test_foreign_files_in_its_place_are_not_touched(places):
     places.postgres_data.mkdir(parents=True)
     letter = places.postgres_data / "letter.txt"
