@@ -4,7 +4,7 @@
 
 Brings up a system of its own with `manage.py up`; clients ask (one question in five is a
 demonstration question, which may need the language model), vote and import. Every ten
-seconds the proportional memory of web server and worker is read. It prints one line for
+seconds the proportional memory of web server and workers is read. It prints one line for
 each tenth of the run, draws memory and p99 over time, and compares the last tenth with the
 second one, in which everything has been loaded. The exit status is 1 where memory grew by
 5 % or more, a request failed otherwise than by 503, or a write is lost or there twice.
@@ -36,11 +36,7 @@ class Sample:
 
     at: float
     web: float
-    worker: float
-
-    @property
-    def total(self) -> float:
-        return self.web + self.worker
+    workers: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +44,16 @@ class Part:
     """A tenth of the run."""
 
     minutes: float
-    memory: float
+    web: float
+    workers: float
     refused: Sequence[float]
     known: Sequence[float]
     busy: int
     errors: int
+
+    @property
+    def memory(self) -> float:
+        return self.web + self.workers
 
 
 def main() -> int:
@@ -127,13 +128,12 @@ def _parts(
     for number in range(_PARTS):
         start, end = began + number * length, began + (number + 1) * length
         inside = [each for each in exchanges if start <= each.began < end]
+        held = [each for each in samples if start <= each.at <= end] or [samples[-1]]
         parts.append(
             Part(
                 minutes=(end - began) / 60,
-                memory=statistics.median(
-                    [each.total for each in samples if start <= each.at <= end]
-                    or [samples[-1].total]
-                ),
+                web=statistics.median(each.web for each in held),
+                workers=statistics.median(each.workers for each in held),
                 refused=[e.seconds for e in inside if e.kind == "ask"],
                 known=[e.seconds for e in inside if e.kind == "known"],
                 busy=sum(each.status == 503 for each in inside),
@@ -145,7 +145,7 @@ def _parts(
 
 def _report(parts: Sequence[Part]) -> None:
     print(
-        f"\n{'minute':>7}{'memory, MiB':>13}{'refusals':>10}{'p50, ms':>9}{'p99, ms':>9}"
+        f"\n{'minute':>7}{'web, MiB':>10}{'workers':>9}{'refusals':>10}{'p50, ms':>9}{'p99, ms':>9}"
         f"{'known':>7}{'p50, ms':>9}{'p99, ms':>9}{'503':>6}{'errors':>8}"
     )
     for part in parts:
@@ -154,7 +154,10 @@ def _report(parts: Sequence[Part]) -> None:
             f"{1000 * quantile(some, 0.99):>9.0f}"
             for some, width in ((part.refused, 10), (part.known, 7))
         )
-        print(f"{part.minutes:>7.1f}{part.memory:>13.0f}{columns}{part.busy:>6}{part.errors:>8}")  # fmt: skip
+        print(
+            f"{part.minutes:>7.1f}{part.web:>10.0f}{part.workers:>9.0f}{columns}"
+            f"{part.busy:>6}{part.errors:>8}"
+        )
 
 
 def _draw(parts: Sequence[Part], file: Path) -> None:
@@ -163,9 +166,11 @@ def _draw(parts: Sequence[Part], file: Path) -> None:
     figure = Figure(figsize=(8, 6), layout="constrained")
     memory, latency = figure.subplots(2, 1, sharex=True)
     minutes = [part.minutes for part in parts]
-    memory.plot(minutes, [part.memory for part in parts], marker="o")
-    memory.set_ylabel("web server and worker, MiB")
+    memory.plot(minutes, [part.web for part in parts], marker="o", label="web server")
+    memory.plot(minutes, [part.workers for part in parts], marker="o", label="workers")
+    memory.set_ylabel("memory, MiB")
     memory.set_ylim(bottom=0)
+    memory.legend()
     for name, of in (("refusals", "refused"), ("demonstration questions", "known")):
         seconds = [1000 * quantile(getattr(part, of), 0.99) for part in parts]
         latency.plot(minutes, seconds, marker="o", label=name)
