@@ -117,11 +117,14 @@ _CONTROL = bytes(set(range(32)) - {9, 10, 12, 13, 27}) + b"\x7f"
 
 
 def detect_format(name: str, stream: IO[bytes], limits: Limits) -> Format:
-    """Return the format of a seekable file, whose content must agree with its name.
+    """Return the format of a seekable file, whose first bytes must agree with its name.
+
+    Whoever takes an upload calls this, so that it reads no further: what an archive holds
+    is looked at where it is read.
 
     Raises:
-        ImportFileError: It is empty or too large, of no format that is read, or not
-            what its name says; or it unpacks to too much.
+        ImportFileError: It is empty or too large, of no format that is read, or begins
+            otherwise than its name says.
     """
     _check_size(stream, limits)
     head = stream.read(HEAD_BYTES)
@@ -142,8 +145,6 @@ def detect_format(name: str, stream: IO[bytes], limits: Limits) -> Format:
             )
     elif not head.startswith(_UTF_16) and head.translate(None, _CONTROL) != head:
         raise ImportFileError(f"{name!r} holds bytes that are no text.")
-    if named is Format.DOCX:
-        check_archive(stream, limits)
     return named
 
 

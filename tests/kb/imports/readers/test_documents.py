@@ -158,6 +158,26 @@ def test_what_can_not_be_read_is_refused_with_the_reason(name, content, why):
         items(name, content)
 
 
+class CountedReads(io.BytesIO):
+    """A stream that knows how much of it was read."""
+
+    taken = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        found = super().read(size)
+        self.taken += len(found)
+        return found
+
+
+def test_an_upload_is_judged_by_its_first_bytes_alone():
+    members = {f"part{n}": b"" for n in range(2_000)}
+    upload = CountedReads(make_archive(**members))
+
+    assert detect_format("a.docx", upload, LIMITS) == "docx"
+
+    assert 0 < upload.taken <= 4096 < len(upload.getvalue())
+
+
 def test_an_entity_of_a_word_document_is_not_expanded():
     bomb = b"""<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]>
 <w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main">
