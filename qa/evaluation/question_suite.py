@@ -19,6 +19,7 @@ from qa.answers.recording import record_outcome
 from qa.answers.sources import release_connection
 from qa.exceptions import InvalidQuestionError
 from qa.pipeline import Sources, conclude, finish, write
+from qa.pipeline.gates import Reason
 from qa.pipeline.language_model import LanguageModel
 from qa.pipeline.values import Outcome, Trace
 from qa.policies.models import Policy
@@ -180,20 +181,25 @@ class AskedSuite(CaseSuite):
             is_correct=score.is_correct if score else None,
             is_answered=outcome.answered,
             gate=outcome.gate.value if outcome.gate else "",
-            reason=outcome.reason.value if outcome.reason else "",
-            measures={**measures, **_expected(case, outcome)},
+            # Who reads a report is told no more than who asked.
+            reason=outcome.shown_reason.value if outcome.shown_reason else "",
+            measures={
+                **measures,
+                **_expected(case, outcome, reveals=self.policy.reveal_not_entitled),
+            },
             milliseconds=(before + time.perf_counter() - began) * 1000,
             model_milliseconds=model,
             answer_id=answer.pk,
         )
 
 
-def _expected(case: Case, outcome: Outcome) -> dict[str, float]:
+def _expected(case: Case, outcome: Outcome, *, reveals: bool) -> dict[str, float]:
     measures = {}
     if case.gate is not None:
         measures["expected_gate"] = float(outcome.gate is case.gate)
-    if case.reason is not None:
-        measures["expected_reason"] = float(outcome.reason is case.reason)
+    # Whether there is something hidden is not measured either, unless it is shown.
+    if case.reason is not None and (reveals or case.reason is not Reason.NOT_ENTITLED):
+        measures["expected_reason"] = float(outcome.shown_reason is case.reason)
     return measures
 
 

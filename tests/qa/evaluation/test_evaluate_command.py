@@ -9,6 +9,7 @@ from django.core.management import CommandError, call_command
 from kb.demonstration import load_demonstration
 from qa.evaluation.cases import Case, read_cases
 from qa.evaluation.judging import Draft, by_expectation
+from qa.evaluation.report.build import build_report
 from qa.evaluation.suites.own import QUESTIONS, ensure_demonstration_users
 from qa.evaluation.suites.registry import open_suite
 from qa.exceptions import EvaluationDataError
@@ -155,6 +156,22 @@ def test_the_verbatim_and_the_hard_refused_questions_of_the_demonstration_are_ri
     assert all(row.is_answered and row.is_correct for row in due)
     assert {a.channel for a in Answer.objects.all()} == {"evaluation"}
     assert Answer.objects.count() == len(cases)
+
+
+@pytest.mark.django_db
+def test_a_report_does_not_tell_of_what_its_asker_may_not_see():
+    load_demonstration(author=make_curator())
+    suite = asked_suite("demo")
+    hidden = [case.id for case in suite.cases if case.reason is Reason.NOT_ENTITLED]
+
+    rows = [suite.judge(case_id) for case_id in hidden]
+
+    found = Answer.objects.in_bulk([row.answer_id for row in rows])
+    assert "not_entitled" in {answer.reason for answer in found.values()}
+    report = json.dumps(build_report(rows, policy=suite.policy.as_value()))
+    assert "not_entitled" not in report
+    assert "expected_reason" not in report
+    assert {row.reason for row in rows} == {a.shown_reason for a in found.values()}
 
 
 def run_command(*arguments):
