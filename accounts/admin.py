@@ -18,7 +18,8 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
-from accounts.admin_parts import BaseAdmin, ReadOnlyAdmin, table
+from accounts.admin_parts import ReadOnlyAdmin, table
+from accounts.base_admin import BaseAdmin
 from accounts.models import ApiToken, AuditEntry
 from accounts.roles import Role, has_role
 from accounts.services import revocable_tokens

@@ -7,11 +7,10 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.admin.exceptions import DisallowedModelAdminLookup
 from django.contrib.auth.models import User
 from django.core.paginator import EmptyPage, PageNotAnInteger
 from django.db.models import Model, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.functional import cached_property
@@ -19,7 +18,6 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin
 from unfold.paginator import InfinitePaginator
-from unfold.views import ChangeList
 from unfold.widgets import (
     UnfoldAdminFileFieldWidget,
     UnfoldAdminIntegerFieldWidget,
@@ -30,6 +28,7 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
+from accounts.base_admin import BaseAdmin
 from accounts.exceptions import NescioError
 from accounts.roles import Role, caller, has_role
 
@@ -50,9 +49,7 @@ def confirmed(question: str) -> Callable[[View], View]:
             object_id: str | None = None,
         ) -> HttpResponse:
             arguments = () if object_id is None else (object_id,)
-            subject = object_id and self.get_object(request, object_id)
-            if arguments and subject is None:
-                raise Http404(f"There is no {self.opts.verbose_name} {object_id!r}.")
+            subject = object_id and self.found(request, object_id)
             if request.method == "POST":
                 return view(self, request, *arguments)
             if request.method not in {"GET", "HEAD"}:
@@ -156,31 +153,6 @@ class ListFilter(admin.SimpleListFilter):
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         value = self.value()
         return queryset if value is None else self.narrow(queryset, value, request)
-
-
-class _NamedFiltersOnly(ChangeList):  # type: ignore[misc]  # unfold ships no types
-    """Refuses each filter that the page does not offer.
-
-    Django also takes any lookup on a field of the model's own: who counts the rows that
-    `text__regex` leaves reads a withheld text letter by letter.
-    """
-
-    def get_filters(self, request: HttpRequest) -> Any:  # noqa: ANN401  # Django's
-        found = super().get_filters(request)
-        hierarchy = [f"{self.date_hierarchy}__{bound}" for bound in ("gte", "lt")]
-        unnamed = sorted(found[2].keys() - hierarchy)
-        if unnamed:
-            raise DisallowedModelAdminLookup(
-                f"This list has no filter {unnamed[0][:80]!r}; use those beside it."
-            )
-        return found
-
-
-class BaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
-    """What every page of the admin derives from."""
-
-    def get_changelist(self, request: HttpRequest, **options: Any) -> type[ChangeList]:  # noqa: ANN401  # Django's
-        return _NamedFiltersOnly
 
 
 class FixedRowsAdmin(BaseAdmin):

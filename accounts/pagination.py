@@ -11,6 +11,8 @@ from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from accounts.ids import number_in
+
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 
 
@@ -44,11 +46,11 @@ class NewestFirstPagination(CursorPagination):
         asked = request.query_params.get("page_size")
         if asked is None:
             return self.page_size
-        is_number = asked.isascii() and asked.isdigit() and len(asked) <= 3
-        if not is_number or not 1 <= int(asked) <= self.max_page_size:
+        size = number_in(asked)
+        if size is None or not 1 <= size <= self.max_page_size:
             msg = f"{asked!r} is no number from 1 to {self.max_page_size}."
             raise ValidationError({"page_size": [msg]})
-        return int(asked)
+        return size
 
     def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
         parameters = super().get_schema_operation_parameters(view)

@@ -88,13 +88,15 @@ class JobAdmin(ReadOnlyAdmin):
     @action(description="Cancel", icon="cancel", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Cancel this job?")
     def cancel_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        self._steer(request, request_cancel, UUID(object_id), "will stop")
+        self._steer(
+            request, request_cancel, self.found(request, object_id).pk, "will stop"
+        )
         return redirect(reverse("admin:jobs_job_change", args=[object_id]))
 
     @action(description="Retry", icon="replay", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Retry this job?")
     def retry_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        self._steer(request, retry, UUID(object_id), "goes on")
+        self._steer(request, retry, self.found(request, object_id).pk, "goes on")
         return redirect(reverse("admin:jobs_job_change", args=[object_id]))
 
     def _steer(

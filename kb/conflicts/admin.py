@@ -13,6 +13,7 @@ from unfold.decorators import action, display
 
 from accounts.admin_parts import FixedRowsAdmin, confirmed
 from accounts.exceptions import NescioError
+from accounts.ids import number_in
 from accounts.roles import Role, caller, has_role
 from jobs.models import Job
 from kb.conflicts.background import enqueue_comparison
@@ -78,8 +79,8 @@ class ConflictAdmin(FixedRowsAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        conflict = self.get_object(request, object_id)
-        if conflict is None or not self.has_view_permission(request, conflict):
+        conflict = self.found(request, object_id)
+        if not self.has_view_permission(request, conflict):
             raise Http404
         may_resolve = has_role(request.user, Role.CURATOR)
         error = ""
@@ -127,7 +128,7 @@ class ConflictAdmin(FixedRowsAdmin):
         resolved = resolve_conflict(
             conflict_id=conflict.pk,
             action=action,
-            keep=int(keep) if keep.isdecimal() and len(keep) < 19 else None,
+            keep=number_in(keep),
             by=caller(request),
             reason=request.POST.get("reason", ""),
             text=request.POST.get("text", "") if action == "merge" else "",

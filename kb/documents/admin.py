@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from unfold.admin import TabularInline
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldBooleanSwitchWidget
 
-from accounts.admin_parts import BaseAdmin
+from accounts.base_admin import BaseAdmin
 from accounts.roles import caller
 from kb.audiences.models import Audience
 from kb.documents.models import Document, KnowledgeBase, Section

@@ -1,8 +1,11 @@
+from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.contrib.admin.widgets import AutocompleteSelect
+from django.db.models import ForeignKey, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -12,6 +15,7 @@ from django.utils.html import format_html
 from unfold.decorators import action, display
 
 from accounts.admin_parts import confirmed
+from accounts.ids import number_in
 from accounts.roles import Role, caller, has_role
 from kb.archive.exports import csv_response
 from kb.archive.pages import export_file, exports_page
@@ -53,6 +57,14 @@ _ORIGIN_COLOURS = {
 _SAID = ("question", "text")
 _PLACE = ("document", "section", "audience", "product_line", "line_of_business")
 _OTHERS = [name for name in EDITABLE if name not in _SAID + _PLACE]
+
+
+class _DocumentSelect(AutocompleteSelect):
+    """Looks up no document for text that is no id, which Django would."""
+
+    def optgroups(self, name: str, value: Sequence[str], attr: Any = None) -> Any:  # noqa: ANN401  # Django's
+        ids = [each for each in value if number_in(str(each)) is not None]
+        return super().optgroups(name, ids, attr)
 
 
 @admin.register(Entry)
@@ -111,6 +123,16 @@ class EntryAdmin(BulkActionsAdmin, HistoryPages, ServiceAdmin):
         self, request: HttpRequest, object_id: str | None = None
     ) -> bool:
         return has_role(request.user, Role.CURATOR)
+
+    def formfield_for_foreignkey(
+        self,
+        db_field: ForeignKey[Any, Any],
+        request: HttpRequest,
+        **options: Any,  # noqa: ANN401  # Django's
+    ) -> Any:  # noqa: ANN401  # unfold ships no types
+        if db_field.name == "document":
+            options["widget"] = _DocumentSelect(db_field, self.admin_site)
+        return super().formfield_for_foreignkey(db_field, request, **options)
 
     def get_urls(self) -> list[URLPattern]:
         revision = "<int:entry_id>/revisions/<int:number>/restore"
@@ -219,7 +241,7 @@ class EntryAdmin(BulkActionsAdmin, HistoryPages, ServiceAdmin):
     )  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Compare this entry with the ones that are nearest to it?")
     def check_conflicts(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        job = enqueue_entries([int(object_id)])
+        job = enqueue_entries([self.found(request, object_id).pk])
         self.message_user(request, being_compared(request, job), messages.SUCCESS)
         return redirect("admin:kb_entry_change", object_id)
 

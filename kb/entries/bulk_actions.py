@@ -13,7 +13,8 @@ from django.template.response import TemplateResponse
 from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
 
-from accounts.admin_parts import BaseAdmin, style
+from accounts.admin_parts import style
+from accounts.base_admin import BaseAdmin
 from accounts.exceptions import NescioError
 from accounts.roles import Role, caller, has_role
 from kb.audiences.models import Audience

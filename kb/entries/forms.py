@@ -5,6 +5,7 @@ from django.contrib.auth.models import User
 from django.utils.functional import cached_property
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
+from accounts.ids import number_in
 from accounts.roles import Role, has_role
 from kb.audiences.models import Audience
 from kb.documents.models import Document, Section
@@ -123,8 +124,8 @@ class EntryForm(ServiceForm):
     def _limit_rows(self) -> None:
         document_id: Any = self.data.get("document") or self.instance.document_id
         sections = Section.objects.none()
-        if str(document_id or "").isdecimal() and len(str(document_id)) < 19:
-            sections = Section.objects.filter(document=int(document_id))
+        if (number := number_in(str(document_id))) is not None:
+            sections = Section.objects.filter(document=number)
         for name, rows in (
             ("audience", Audience.objects.visible_to(self.user)),
             ("document", Document.objects.visible_to(self.user)),

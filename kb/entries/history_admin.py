@@ -20,8 +20,9 @@ from django.utils import timezone
 from django.utils.html import format_html
 from unfold.admin import TabularInline
 
-from accounts.admin_parts import BaseAdmin
+from accounts.base_admin import BaseAdmin
 from accounts.exceptions import NescioError
+from accounts.ids import number_in
 from accounts.roles import Role, caller, has_role
 from kb.audiences.models import Audience
 from kb.entries.models import Entry, Revision, RevisionQuerySet
@@ -207,9 +208,7 @@ class HistoryPages(BaseAdmin):
         return TemplateResponse(request, "admin/confirm_action.html", context)
 
     def _visible_entry(self, request: HttpRequest, object_id: str) -> Entry:
-        entry: Entry | None = self.get_object(request, object_id)
-        if entry is None:
-            raise Http404
+        entry: Entry = self.found(request, object_id)
         if not self.has_view_permission(request, entry):
             raise PermissionDenied
         return entry
@@ -241,12 +240,7 @@ def _revisions(entry: Entry, request: HttpRequest) -> QuerySet[Revision]:
 
 
 def _chosen(entry: Entry, request: HttpRequest, number: str) -> Revision:
-    is_number = number.isascii() and number.isdecimal() and len(number) < 10
-    revision = (
-        _revisions(entry, request).filter(number=int(number)).first()
-        if is_number
-        else None
-    )
+    revision = _revisions(entry, request).filter(number=number_in(number) or 0).first()
     if revision is None:
         raise Http404(f"Entry {entry.pk} has no revision {number[:20]!r}.")
     return revision

@@ -6,14 +6,15 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import redirect
 from django.template.loader import render_to_string
 from django.urls import URLPattern, path, reverse
 from django.utils.datastructures import MultiValueDict
 from unfold.decorators import action, display
 from unfold.widgets import UnfoldAdminFileFieldWidget
 
-from accounts.admin_parts import BaseAdmin, StyledForm, confirmed, form_page
+from accounts.admin_parts import StyledForm, confirmed, form_page
+from accounts.base_admin import BaseAdmin
 from accounts.exceptions import NescioError
 from accounts.roles import caller
 from jobs.models import Job
@@ -161,7 +162,7 @@ class ImportAdmin(BaseAdmin):
     @action(description="Apply this import", permissions=["apply"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Apply this import?")
     def apply(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        row = get_object_or_404(self.get_queryset(request), pk=object_id)
+        row = self.found(request, object_id)
         enqueue_import(row, apply=True, by=caller(request))
         self.message_user(request, "The import is being applied.", messages.SUCCESS)
         return redirect("admin:kb_import_change", row.pk)

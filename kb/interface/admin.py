@@ -9,7 +9,7 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
-from accounts.admin_parts import BaseAdmin
+from accounts.base_admin import BaseAdmin
 from accounts.exceptions import NescioError
 from accounts.roles import caller
 from kb.documents.models import KnowledgeBase

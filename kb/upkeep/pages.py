@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.exceptions import NescioError
+from accounts.ids import number_in
 from accounts.roles import Role, caller, has_role
 from kb.entries.due import LABELS, Place, Reason
 from kb.entries.models import Entry
@@ -124,9 +125,8 @@ def _act(model_admin: Any, request: HttpRequest, user: User) -> HttpResponse:  #
 
 
 def _find_entry(user: User, key: str) -> Entry:
-    is_key = key.isascii() and key.isdecimal() and len(key) < 19
-    found = Entry.objects.visible_to(user).filter(pk=int(key)) if is_key else None
-    entry = found.defer("search_vector").first() if found is not None else None
+    found = Entry.objects.visible_to(user).filter(pk=number_in(key) or 0)
+    entry = found.defer("search_vector").first()
     if entry is None:
         raise Http404(f"There is no entry {key[:20]!r}.")
     return entry
@@ -166,6 +166,7 @@ def _do(user: User, entry: Entry, posted: Any) -> str:  # noqa: ANN401  # a Quer
 
 
 def _number(value: str, field: str) -> int:
-    if not (value.isascii() and value.isdecimal() and len(value) < 10):
+    number = number_in(value)
+    if number is None:
         raise InvalidKnowledgeError(field, f"{field} {value[:20]!r} is no number.")
-    return int(value)
+    return number

@@ -11,6 +11,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from accounts.exceptions import NescioError
+from accounts.ids import number_in
 from accounts.roles import Role, caller, has_role
 from qa.answers.models import Answer
 from qa.gaps.escalation_models import Notice
@@ -90,7 +91,8 @@ def vote(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
             f"vote is “{thumb[:20]}”: send up, down or none", status=400
         )
     entry = request.POST.get("answering_entry", "")
-    if entry and not (entry.isascii() and entry.isdigit() and len(entry) < 19):
+    entry_id = number_in(entry)
+    if entry and entry_id is None:
         return HttpResponse(
             f"answering_entry is “{entry[:20]}”: send an id", status=400
         )
@@ -103,7 +105,7 @@ def vote(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
             reasons=request.POST.getlist("reasons"),
             comment=request.POST.get("comment", ""),
             expected_answer=request.POST.get("expected_answer", ""),
-            answering_entry_id=int(entry) if entry else None,
+            answering_entry_id=entry_id,
         )
     except NescioError as refused:
         error = str(refused)

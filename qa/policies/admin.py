@@ -5,12 +5,14 @@ from django import forms
 from django.contrib import admin, messages
 from django.db.models import Count, QuerySet, TextField, Value
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
 from unfold.decorators import action, display
 
-from accounts.admin_parts import BaseAdmin, confirmed, tell_of_job
+from accounts.admin_parts import confirmed, tell_of_job
+from accounts.base_admin import BaseAdmin
 from accounts.exceptions import NescioError
+from accounts.ids import number_in
 from jobs.services import enqueue
 from qa.calibration import versions as words
 from qa.calibration.admin import CalibrationPages
@@ -153,10 +155,8 @@ class PolicyAdmin(BaseAdmin):
         return [] if obj is None else [*_CHOSEN, *self._made_by_machine]
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        source_id = request.GET.get("source", "")
-        if not (source_id.isascii() and source_id.isdigit()):
-            return {}
-        source = Policy.objects.filter(pk=source_id).first()
+        source_id = number_in(request.GET.get("source", ""))
+        source = Policy.objects.filter(pk=source_id or 0).first()
         if source is None:
             return {}
         return {name: getattr(source, name) for name in _CHOSEN}
@@ -228,7 +228,7 @@ class PolicyAdmin(BaseAdmin):
     @action(description="Activate", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Let this policy decide every question of its knowledge base?")
     def activate_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        policy = get_object_or_404(Policy, pk=object_id)
+        policy = self.found(request, object_id)
         try:
             activate(policy, by=author_of(request))
         except NescioError as error:
@@ -243,7 +243,7 @@ class PolicyAdmin(BaseAdmin):
     @action(description="Roll back", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Let the version that decided before this one decide again?")
     def roll_back_this(self, request: HttpRequest, object_id: int) -> HttpResponse:
-        policy = get_object_or_404(Policy, pk=object_id)
+        policy = self.found(request, object_id)
         try:
             before = roll_back(policy, by=author_of(request))
         except NescioError as error:
@@ -255,7 +255,7 @@ class PolicyAdmin(BaseAdmin):
 
     @action(description="Try thresholds from this", permissions=["view"])  # type: ignore[untyped-decorator]  # unfold ships no types
     def try_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        policy = get_object_or_404(Policy, pk=object_id)
+        policy = self.found(request, object_id)
         address = reverse("admin:qa_policy_calibrate", args=[policy.knowledge_base_id])
         return redirect(f"{address}?base={policy.pk}")
 

@@ -14,6 +14,7 @@ from unfold.decorators import display
 
 from accounts.admin_parts import EstimatingPaginator, ListFilter, QueueAdmin, written
 from accounts.exceptions import NescioError
+from accounts.ids import number_in
 from accounts.roles import caller
 from kb.tags.models import Tag
 from qa.answers.admin import gates_table, shortened
@@ -167,7 +168,6 @@ class ReviewAdmin(QueueAdmin):
         return HttpResponseRedirect(_address(review))
 
     def _found(self, request: HttpRequest, object_id: str) -> Review:
-        is_key = object_id.isascii() and object_id.isdecimal() and len(object_id) < 19
         rows = self.get_queryset(request).select_related(
             *self.list_select_related,
             "answer__knowledge_base",
@@ -176,9 +176,7 @@ class ReviewAdmin(QueueAdmin):
         )
         votes = Vote.objects.select_related("user").order_by("pk")
         rows = rows.prefetch_related(Prefetch("answer__votes", queryset=votes))
-        review: Review | None = (
-            rows.filter(pk=int(object_id)).first() if is_key else None
-        )
+        review: Review | None = rows.filter(pk=number_in(object_id) or 0).first()
         if review is None:
             raise Http404(f"There is no review {object_id[:20]!r}.")
         fetch_evidence(review.answer, request.user)

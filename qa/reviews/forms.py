@@ -5,6 +5,7 @@ from django import forms
 from django.contrib.auth.models import User
 from django.db.models import Q
 
+from accounts.ids import number_in
 from accounts.roles import Role, has_role
 from kb.audiences.models import Audience
 from kb.entries.models import Entry
@@ -136,12 +137,9 @@ class JudgementForm(forms.Form):
             return EntryOptions(given["audience"], verify=given["verify"])
         if what == _EDIT:
             revision = self.data.get(f"revision-{key}", "")
-            is_number = (
-                revision.isascii() and revision.isdecimal() and len(revision) < 9
-            )
             return Correction(
                 entry=int(key),
                 text=self.data.get(f"text-{key}", ""),
-                revision=int(revision) if is_number else None,
+                revision=number_in(revision),
             )
         return None

@@ -193,12 +193,12 @@ class ProbeAdmin(ProbePages):
         return table(("signal", "log-odds a deviation", "where missing"), rows)
 
     def _move(self, request: HttpRequest, object_id: str, state: str) -> HttpResponse:
-        by = author_of(request)
+        key, by = self.found(request, object_id).pk, author_of(request)
         try:
             if state == Probe.State.RETIRED:
-                probe = retire(int(object_id), by=by)
+                probe = retire(key, by=by)
             else:
-                probe = promote(int(object_id), state, by=by)
+                probe = promote(key, state, by=by)
         except NescioError as error:
             self.message_user(request, str(error), messages.ERROR)
         else:

@@ -9,7 +9,7 @@ from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import redirect
 from django.urls import URLPattern, path
 from unfold.decorators import action
 
@@ -128,7 +128,7 @@ class ProbePages(ReadOnlyAdmin):
 
     @action(description="Download its files", permissions=["view"])  # type: ignore[untyped-decorator]  # unfold ships no types
     def export(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        probe = get_object_or_404(Probe, pk=object_id)
+        probe: Probe = self.found(request, object_id)
         held = io.BytesIO()
         with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr(CARD, probe.files.card)

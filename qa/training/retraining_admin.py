@@ -13,6 +13,7 @@ from unfold.decorators import action, display
 
 from accounts.admin_parts import ReadOnlyAdmin, confirmed, table
 from accounts.exceptions import NescioError
+from accounts.ids import number_in
 from probes.cards import ANSWER_KINDS
 from probes.models import Probe
 from qa.calibration.forms import author_of
@@ -80,9 +81,11 @@ class RetrainingAdmin(ReadOnlyAdmin):
         return request.user.has_perms(["probes.add_probe", "probes.change_probe"])
 
     def get_actions_detail(
-        self, request: HttpRequest, object_id: int
+        self, request: HttpRequest, object_id: int | str
     ) -> list[UnfoldAction]:
-        state = Retraining.objects.values_list("state", flat=True).filter(pk=object_id)
+        # The address's id as it came, before Django looked at it.
+        rows = Retraining.objects.filter(pk=number_in(str(object_id)) or 0)
+        state = rows.values_list("state", flat=True)
         offered = _STEPS.get(State(state[0]), set()) if state else set()
         found = super().get_actions_detail(request, object_id)
         return [each for each in found if each.path in offered]
@@ -189,8 +192,9 @@ class RetrainingAdmin(ReadOnlyAdmin):
         object_id: str,
         decide: Callable[..., Retraining],
     ) -> HttpResponse:
+        key = self.found(request, object_id).pk
         try:
-            retraining = decide(int(object_id), by=author_of(request))
+            retraining = decide(key, by=author_of(request))
         except NescioError as error:
             self.message_user(request, str(error), messages.ERROR)
         else:

@@ -7,7 +7,7 @@ from django.db.models import Model
 from django.test import Client
 from django.urls import reverse
 
-from accounts.admin_parts import BaseAdmin
+from accounts.base_admin import BaseAdmin
 from accounts.roles import Role
 from qa.models import Vote
 from tests.factories import make_audience, make_entry, make_user, set_role

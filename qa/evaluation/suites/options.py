@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypedDict, Unpack
 
 from django.contrib.auth.models import AbstractBaseUser
 
+from accounts.ids import number_in
 from kb.documents.models import KnowledgeBase
 from qa.evaluation.cases import Case, sample
 from qa.evaluation.judging import Parameter, Scoring, Suite
@@ -22,11 +23,12 @@ def find_policy(text: str) -> Policy:
     """Return the version called "NAME:VERSION", or "KNOWLEDGE-BASE/NAME:VERSION"."""
     slug, _, rest = text.rpartition("/")
     name, _, version = rest.rpartition(":")
-    if not name or not (version.isascii() and version.isdigit()):
+    number = number_in(version)
+    if not name or number is None:
         raise EvaluationDataError(
             f"{text!r} names no policy; write NAME:VERSION, such as default:1."
         )
-    rows = Policy.objects.filter(name=name, version=int(version))
+    rows = Policy.objects.filter(name=name, version=number)
     if slug:
         rows = rows.filter(knowledge_base__slug=slug)
     found = list(rows.select_related("knowledge_base")[:2])

@@ -9,6 +9,7 @@ from django.core.management.base import CommandError
 from rich.console import Console
 from rich.table import Table
 
+from accounts.ids import number_in
 from qa.evaluation.judging import Judged
 from qa.evaluation.models import EvaluationRun
 from qa.evaluation.report.build import judged_from
@@ -60,8 +61,8 @@ class Command(base.Command):
 
 
 def _rows(named: str) -> list[Judged]:
-    if named.isdecimal():
-        run = EvaluationRun.objects.filter(pk=int(named)).first()
+    if (number := number_in(named)) is not None:
+        run = EvaluationRun.objects.filter(pk=number).first()
         if run is None:
             raise EvaluationDataError(f"There is no evaluation run {named}.")
         return judged_of(run)

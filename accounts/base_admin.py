@@ -1,0 +1,94 @@
+"""What every page of the admin derives from: it takes no more than it offers.
+
+Django hands the text of addresses and forms to the database as it comes: any lookup of a
+field, any id of a row, any first value of a form.
+"""
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.admin.exceptions import DisallowedModelAdminLookup
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.core.exceptions import FieldDoesNotExist, ValidationError
+from django.db.models import DateTimeField, Field, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from unfold.admin import ModelAdmin
+from unfold.views import ChangeList
+
+
+class _NamedFiltersOnly(ChangeList):  # type: ignore[misc]  # unfold ships no types
+    """Refuses each filter that the page does not offer.
+
+    Django also takes any lookup on a field of the model's own: who counts the rows that
+    `text__regex` leaves reads a withheld text letter by letter.
+    """
+
+    def get_filters(self, request: HttpRequest) -> Any:  # noqa: ANN401  # Django's
+        if any(
+            "\0" in value for values in self.filter_params.values() for value in values
+        ):
+            raise IncorrectLookupParameters  # no text of the database has it
+        found = super().get_filters(request)
+        hierarchy = [f"{self.date_hierarchy}__{bound}" for bound in ("gte", "lt")]
+        unnamed = sorted(found[2].keys() - hierarchy)
+        if unnamed:
+            raise DisallowedModelAdminLookup(
+                f"This list has no filter {unnamed[0][:80]!r}; use those beside it."
+            )
+        return found
+
+
+class BaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
+    """Holds each request to the rows, filters and values that there are."""
+
+    def get_changelist(self, request: HttpRequest, **options: Any) -> type[ChangeList]:  # noqa: ANN401  # Django's
+        return _NamedFiltersOnly
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """Take from an address no more than the fields can show; Django takes any text."""
+        given: dict[str, Any] = super().get_changeform_initial_data(request)
+        return {name: text for name, text in given.items() if self._is_for(name, text)}
+
+    def _is_for(self, name: str, text: object) -> bool:
+        try:
+            field = self.opts.get_field(name)
+        except FieldDoesNotExist:
+            return True
+        # A moment is shown in two inputs, which one text doesn't fill.
+        if isinstance(field, DateTimeField):
+            return False
+        if isinstance(field, Field) and not field.many_to_many:
+            try:
+                field.to_python(text)
+            except ValidationError:
+                return False
+        return True
+
+    def response_action(
+        self, request: HttpRequest, queryset: QuerySet[Any]
+    ) -> HttpResponse | None:
+        """Take no chosen row whose id is none: Django hands any text to the database."""
+        for chosen in request.POST.getlist(ACTION_CHECKBOX_NAME):
+            try:
+                self.opts.pk.to_python(chosen)
+            except ValidationError:
+                said = (
+                    f"There is no row {chosen[:80]!r}; choose among those of the list."
+                )
+                self.message_user(request, said, messages.ERROR)
+                return None
+        response: HttpResponse | None = super().response_action(request, queryset)
+        return response
+
+    def found(self, request: HttpRequest, object_id: object) -> Any:  # noqa: ANN401  # a row
+        """Return the row that an address names, as far as its reader may see it.
+
+        Raises:
+            Http404: There is none, or the id is none that a row can have.
+        """
+        row = self.get_object(request, str(object_id))
+        if row is None:
+            name = self.opts.verbose_name
+            raise Http404(f"There is no {name} {str(object_id)[:80]!r}.")
+        return row
