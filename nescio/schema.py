@@ -87,7 +87,11 @@ def document_errors(
     public: bool,
 ) -> dict[str, Any]:
     components = result.setdefault("components", {})
-    components.setdefault("schemas", {})["Error"] = _ENVELOPE
+    for name, described in components.setdefault("schemas", {}).items():
+        # A key that no field has is refused (`StrictSerializer`).
+        if name.endswith("Request") and "properties" in described:
+            described["additionalProperties"] = False
+    components["schemas"]["Error"] = _ENVELOPE
     components["responses"] = {
         f"Error{status}": _response(described) for status, described in _ERRORS.items()
     }

@@ -9,7 +9,7 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.rest import ResourceViewSet
+from accounts.rest import ResourceViewSet, StrictSerializer
 from accounts.roles import IsCurator, caller
 from kb.exceptions import ImportNotFoundError
 from kb.imports.models import Import, ImportQuerySet
@@ -79,7 +79,7 @@ class ImportSerializer(ReferringSerializer):
         return row.verify_as_id is not None
 
 
-class NewImportSerializer(serializers.Serializer[Upload]):
+class NewImportSerializer(StrictSerializer):
     """A file to be imported, as a form with a file."""
 
     file = serializers.FileField(max_length=200)

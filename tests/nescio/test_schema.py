@@ -54,6 +54,18 @@ def test_what_returns_a_row_is_not_described_as_empty(schema):
     assert "204" not in reopened["responses"]
 
 
+def test_no_body_may_hold_a_key_that_is_no_field(schema):
+    bodies = {
+        name: described
+        for name, described in schema["components"]["schemas"].items()
+        if name.endswith("Request")
+    }
+
+    assert "NewEntryRequest" in bodies
+    for name, described in bodies.items():
+        assert described["additionalProperties"] is False, name
+
+
 def test_every_error_has_the_one_shape(schema):
     shape = {"$ref": "#/components/schemas/Error"}
     for name, operation in operations(schema):

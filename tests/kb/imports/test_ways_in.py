@@ -51,6 +51,14 @@ def work() -> Job:
     return job
 
 
+def test_a_misspelt_field_imports_nothing():
+    refused = post(make_curator(), dryrun="true")
+
+    assert refused.status_code == 400
+    assert "dryrun" in refused.json()["error"]["message"]
+    assert not Job.objects.exists()
+
+
 def test_a_file_is_planned_then_applied_over_rest():
     curator = make_curator()
 
