@@ -235,6 +235,13 @@ LANGUAGE_MODEL = env.str("NESCIO_LANGUAGE_MODEL", default="bundled")
 # "bundled" is the adapter that comes along for the bundled model, "none" is none; else a
 # directory that train adapter wrote.
 LANGUAGE_ADAPTER = env.str("NESCIO_LANGUAGE_ADAPTER", default="bundled")
+# How a white-box model answers: "copy" what entries say, "instructed" (as JSON, by its
+# chat template), or "auto".
+LANGUAGE_FORM = env.str("NESCIO_LANGUAGE_FORM", default="auto")
+if LANGUAGE_FORM not in {"auto", "copy", "instructed"}:
+    raise ImproperlyConfigured(
+        f"NESCIO_LANGUAGE_FORM is {LANGUAGE_FORM!r}; it may be auto, copy or instructed."
+    )
 # A set base URL answers with an OpenAI-compatible server instead of a local model.
 LANGUAGE_SERVER_URL = env.str("NESCIO_LANGUAGE_SERVER_URL", default="")
 LANGUAGE_SERVER_KEY = env.str("NESCIO_LANGUAGE_SERVER_KEY", default="")

@@ -48,6 +48,8 @@ def load_model(name: str, *, adapter: str | None = None) -> WhiteBoxModel:
         adapter: As `NESCIO_LANGUAGE_ADAPTER`, which is taken where it is None.
     """
     wanted = settings.LANGUAGE_ADAPTER if adapter is None else adapter
+    if adapter_directory(name, wanted) is None:
+        wanted = "none"  # or one model would be loaded twice
     return _loaded.get((name, wanted), lambda: _load(name, wanted))
 
 

@@ -87,6 +87,11 @@ class WhiteBoxModel:
         return self._network.context_length
 
     @property
+    def parameters(self) -> int:
+        """How many numbers its weights are; those that two parts share count once."""
+        return int(self._network.module.num_parameters())
+
+    @property
     def blocks(self) -> int:
         """How many blocks it has; a layer is one of them, 0-based."""
         return int(self._network.configuration.get_text_config().num_hidden_layers)

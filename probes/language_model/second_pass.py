@@ -21,11 +21,15 @@ _POSITIONS_AT_ONCE: Final = 4_096
 
 @dataclass(frozen=True, slots=True)
 class Passing:
-    """A text's tokens, of which the positions `start` to `end` (exclusive) are kept."""
+    """A text's tokens, of which the positions `start` to `end` (exclusive) are kept.
+
+    `first` is one more position, which is kept before them.
+    """
 
     ids: tuple[int, ...]
     start: int
     end: int
+    first: int | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.start < self.end <= len(self.ids):
@@ -33,11 +37,16 @@ class Passing:
                 f"positions {self.start} to {self.end} of {len(self.ids)} tokens"
             )
 
+    @property
+    def positions(self) -> list[int]:
+        before = [] if self.first is None else [self.first]
+        return [*before, *range(self.start, self.end)]
+
 
 def read_activations(
     network: Network, passings: Sequence[Passing], taps: Sequence[Tap]
 ) -> Iterator[tuple[int, Mapping[Tap, Activations]]]:
-    """Yield (index, float32 (end - start, width) at each tap) for texts, in any order.
+    """Yield (index, float32 (kept positions, width) at each tap) for texts, in any order.
 
     Texts of like length share a pass, padded on the right and masked, and every pass
     ends at the deepest tap. Nothing else may run on the network meanwhile.
@@ -50,7 +59,7 @@ def read_activations(
             batch = order[first:last]
             _run(network, [passings[index].ids for index in batch])
             for row, index in enumerate(batch):
-                kept = slice(passings[index].start, passings[index].end)
+                kept = passings[index].positions
                 yield index, {tap: flow.row(tap, row, kept) for tap in taps}
 
 

@@ -31,7 +31,7 @@ class Flow:
     at: dict[Tap, torch.Tensor] = field(default_factory=dict)
     is_stopped: bool = False
 
-    def row(self, tap: Tap, index: int, positions: slice) -> Activations:
+    def row(self, tap: Tap, index: int, positions: slice | list[int]) -> Activations:
         """Return a copy of one row's activations as float32, (positions, width)."""
         kept = self.at[tap][index, positions].float().cpu().numpy()
         return np.array(kept, dtype=np.float32)

@@ -65,6 +65,15 @@ class Tokens:
             tokenizer.backend_tokenizer.to_str()
         )
 
+    @property
+    def has_template(self) -> bool:
+        return self._tokenizer.chat_template is not None
+
+    @property
+    def serialized(self) -> str:
+        """The whole tokenizer, control tokens included, as a `tokenizer.json`."""
+        return str(self._structure.to_str())
+
     def encode_text(self, text: str) -> tuple[int, ...]:
         """Encode data, never as a control token; lone surrogates become U+FFFD."""
         return self.encode_with_offsets(text)[0]

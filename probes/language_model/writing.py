@@ -5,6 +5,7 @@ from contextlib import suppress
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from probes.language_model.network import Network
 from probes.language_model.taps import NO_STEERING, Flow, PassStopped, Steering, tapped
@@ -12,7 +13,7 @@ from probes.language_model.tokens import Tokens
 from probes.language_model.values import Context, Generated
 from probes.taps import Activations, Tap
 
-Allowed = Callable[[Sequence[int]], Collection[int]]
+Allowed = Callable[[Sequence[int]], Collection[int] | NDArray[np.int64]]
 Enough = Callable[[str], bool]
 
 
@@ -99,11 +100,15 @@ def _keep(kept: Mapping[Tap, list[Activations]], flow: Flow) -> None:
 
 
 def _best(
-    scores: torch.Tensor, banned: torch.Tensor, allowed: Collection[int] | None
+    scores: torch.Tensor,
+    banned: torch.Tensor,
+    allowed: Collection[int] | NDArray[np.int64] | None,
 ) -> int:
     if allowed is None:
         return int(scores.index_fill(0, banned, -torch.inf).argmax())
-    if not allowed:
+    if not len(allowed):
         raise ValueError("A constraint allows no token at all, not even the end.")
-    choices = sorted(allowed)
-    return choices[int(scores[choices].argmax())]
+    # Tens of thousands at a time come as an array, which is in order.
+    is_array = isinstance(allowed, np.ndarray)
+    choices = torch.as_tensor(allowed if is_array else sorted(allowed))
+    return int(choices[int(scores[choices.to(scores.device)].argmax())])

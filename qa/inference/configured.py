@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_loaded: Final = LoadedOnce[tuple[str, str, str], LanguageModel]()
+_loaded: Final = LoadedOnce[tuple[str, ...], LanguageModel]()
+
+# Below so many parameters a model copies better than it follows instructions.
+_INSTRUCTED_FROM: Final = 1_000_000_000
 
 
 def load_language_model() -> LanguageModel:
@@ -30,6 +33,7 @@ def load_language_model() -> LanguageModel:
         settings.LANGUAGE_SERVER_URL,
         settings.LANGUAGE_MODEL,
         settings.LANGUAGE_ADAPTER,
+        settings.LANGUAGE_FORM,
     )
     return _loaded.get(key, lambda: _make(*key[:2]))
 
@@ -64,8 +68,20 @@ def _make(server_url: str, name: str) -> LanguageModel:
     from qa.inference.grounded import GroundedLanguageModel  # noqa: PLC0415
     from qa.inference.grounded_form import FORM  # noqa: PLC0415
     from qa.inference.guided import GuidedLanguageModel  # noqa: PLC0415
+    from qa.inference.instructed import InstructedLanguageModel  # noqa: PLC0415
 
-    model = load_model(name)
+    is_chosen = settings.LANGUAGE_FORM == "instructed"
+    # The adapter that comes along was fitted for copying.
+    is_bare = is_chosen and settings.LANGUAGE_ADAPTER == "bundled"
+    model = load_model(name, adapter="none" if is_bare else None)
+    if is_chosen and model.adapter is not None:
+        raise AdapterMismatchError(
+            f"The adapter was fitted for the form {model.adapter.form!r} and "
+            "NESCIO_LANGUAGE_FORM is 'instructed'. Set NESCIO_LANGUAGE_ADAPTER to "
+            "'none', or the form to 'copy'."
+        )
+    if is_chosen or _follows_instructions(model):
+        return InstructedLanguageModel(model)
     if model.adapter is None:
         return GuidedLanguageModel(model)
     if model.adapter.form != FORM:
@@ -75,6 +91,11 @@ def _make(server_url: str, name: str) -> LanguageModel:
             "NESCIO_LANGUAGE_ADAPTER to 'none'."
         )
     return GroundedLanguageModel(model)
+
+
+def _follows_instructions(model: "WhiteBoxModel") -> bool:
+    is_able = model.parameters > _INSTRUCTED_FROM and model.tokens.has_template
+    return settings.LANGUAGE_FORM == "auto" and is_able and model.adapter is None
 
 
 def _only_model(url: str, key: str) -> str:

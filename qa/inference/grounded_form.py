@@ -6,7 +6,7 @@ into the structure around it.
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from kb.types import Evidence
@@ -71,6 +71,22 @@ def answer_passing(
     before = prompt_ids(tokens, prompt, pieces=pieces)
     ids = (*before, *answer_ids(tokens, answer))
     return Passing(ids, len(before), len(ids))
+
+
+def sequence_passing(
+    tokens: Tokens,
+    prompt: Prompt,
+    answer: str,
+    *,
+    written: str = "",
+    pieces: int | None = None,
+) -> Passing:
+    """Return the second pass that keeps the prompt's last token before the answer's.
+
+    `written`, what was written in all, is not needed: nothing else is before an answer.
+    """
+    passing = answer_passing(tokens, prompt, answer, pieces=pieces)
+    return replace(passing, start=passing.start - 1)
 
 
 def prompt_passing(

@@ -13,11 +13,10 @@ from probes.language_model import WhiteBoxModel
 from probes.language_model.second_pass import Passing
 from probes.models import Probe
 from probes.services import load_probe
-from qa.inference.grounded_form import FORM
 from qa.pipeline.language_model import LanguageModel, NoProbes, Probes
 
 from .probe_runner import ActivationReader, ActiveProbes, JointReader
-from .white_box import load_white_box
+from .white_box import form_of, load_white_box
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +29,7 @@ def load_probes(language_model: LanguageModel, states: Mapping[str, str]) -> Pro
     placed = [row for row in rows if row.kind != ProbeKind.JOINT]
     # A server's answers are read by another model, which is loaded if it has to be.
     model = load_white_box(language_model) if placed else None
+    form = form_of(language_model)
     faults: dict[str, str] = {}
     readers: list[ActivationReader] = []
     joints: list[JointReader] = []
@@ -40,7 +40,7 @@ def load_probes(language_model: LanguageModel, states: Mapping[str, str]) -> Pro
                 if row.language_model == language_model.fingerprint:
                     joints.append(_joint_reader(row, readers, is_active=is_active))
             elif model is not None and row.language_model == model.fingerprint:
-                probe = load_activation_probe(row, model, form=FORM, fit="probe")
+                probe = load_activation_probe(row, model, form=form.FORM, fit="probe")
                 kind = ProbeKind(row.kind)
                 readers.append(
                     ActivationReader(
@@ -53,7 +53,7 @@ def load_probes(language_model: LanguageModel, states: Mapping[str, str]) -> Pro
                 faults[row.kind] = str(error)
     if not readers and not joints and not faults:
         return NoProbes("No probe in use was fitted for this language model.")
-    return ActiveProbes(model, tuple(readers), tuple(joints), faults)
+    return ActiveProbes(model, form, tuple(readers), tuple(joints), faults)
 
 
 def load_activation_probe(

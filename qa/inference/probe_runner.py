@@ -3,7 +3,7 @@
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
@@ -14,7 +14,7 @@ from probes.cards import ANSWER_KINDS, ProbeKind
 from probes.joint import JointProbe
 from probes.language_model import WhiteBoxModel
 from probes.taps import Activations, Tap
-from qa.inference.grounded_form import answer_passing, prompt_passing
+from qa.inference.white_box import PassingForm
 from qa.pipeline.language_model import Capture, Confidence, Generation, Prompt, Watch
 
 logger = logging.getLogger(__name__)
@@ -68,10 +68,12 @@ class ActiveProbes:
 
     Attributes:
         model: What a second pass is made with; None where no probe reads activations.
+        form: How a second pass is laid out.
         faults: By the kind of an active probe that can't be used, why.
     """
 
     model: WhiteBoxModel | None
+    form: PassingForm
     readers: tuple[ActivationReader, ...]
     joints: tuple[JointReader, ...]
     faults: Mapping[str, str]
@@ -209,12 +211,35 @@ class ActiveProbes:
         if generation.is_stopped or self.model is None or not (after or asked):
             return _Held(early, answer, end)
         try:
-            again = _read_again(self.model, prompt, text, after, asked)
+            again = self._read_again(self.model, prompt, generation, after, asked)
         except NescioError as error:
             logger.warning("An answer's activations could not be read: %s", error)
             return _Held(early, answer, end, str(error))
         return _Held(
             {**early, **again.prompt}, {**answer, **again.answer}, {**end, **again.end}
+        )
+
+    def _read_again(
+        self,
+        model: WhiteBoxModel,
+        prompt: Prompt,
+        generation: Generation,
+        after: Sequence[Tap],
+        before: Sequence[Tap],
+    ) -> _Held:
+        """Read an answer, and the prompt's last token before it, in one pass."""
+        if after:
+            passing = self.form.sequence_passing(
+                model.tokens, prompt, _answer_text(generation), written=generation.raw
+            )
+        else:
+            passing = self.form.prompt_passing(model.tokens, prompt)
+        taps = [*dict.fromkeys((*after, *before))]
+        (held,) = model.read_activations([passing], taps)
+        return _Held(
+            prompt={place: held[place][:1] for place in before},
+            answer={place: held[place][1:-1] for place in after},
+            end={place: held[place][-1:] for place in after},
         )
 
 
@@ -228,31 +253,9 @@ def _sequence(reader: ActivationReader, held: _Held) -> Activations | None:
         parts.insert(0, first)
     if probe.closes_with_end and reader.probe.tap in held.end:
         parts.append(held.end[reader.probe.tap])
-    found = [part for part in parts if part is not None]
+    found = [part for part in parts if part is not None and len(part)]
     return np.concatenate(found) if len(found) == len(parts) else None
 
 
 def _answer_text(generation: Generation) -> str:
     return (generation.short_answer or generation.answer).strip()
-
-
-def _read_again(
-    model: WhiteBoxModel,
-    prompt: Prompt,
-    text: str,
-    after: Sequence[Tap],
-    before: Sequence[Tap],
-) -> _Held:
-    """Read an answer, and the prompt's last token before it, in one pass."""
-    if after:
-        passing = answer_passing(model.tokens, prompt, text)
-        passing = replace(passing, start=passing.start - 1)
-    else:
-        passing = prompt_passing(model.tokens, prompt)
-    taps = [*dict.fromkeys((*after, *before))]
-    (held,) = model.read_activations([passing], taps)
-    return _Held(
-        prompt={place: held[place][:1] for place in before},
-        answer={place: held[place][1:-1] for place in after},
-        end={place: held[place][-1:] for place in after},
-    )

@@ -2,13 +2,45 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Final, Protocol
 
 from django.conf import settings
 
 from probes.language_model import Tokens, WhiteBoxModel, load_model
+from probes.language_model.second_pass import Passing
 from probes.taps import Tap
-from qa.pipeline.language_model import LanguageModel
+from qa.inference import grounded_form
+from qa.pipeline.language_model import LanguageModel, Prompt
+
+
+class PassingForm(Protocol):
+    """How a prompt and its answer are laid out where they are read once more: a module."""
+
+    @property
+    def FORM(self) -> str:  # noqa: N802  # a module's constant
+        """The name that cards of probes bear."""
+
+    def sequence_passing(
+        self,
+        tokens: Tokens,
+        prompt: Prompt,
+        answer: str,
+        *,
+        written: str = "",
+        pieces: int | None = None,
+    ) -> Passing:
+        """Keep the prompt's last token, the answer's own and its end token."""
+
+    def prompt_passing(
+        self, tokens: Tokens, prompt: Prompt, *, pieces: int | None = None
+    ) -> Passing:
+        """Keep the prompt's last token."""
+
+
+def form_of(language_model: LanguageModel) -> PassingForm:
+    """Return the form that this model's answers are read in, a server's by its surrogate."""
+    form: PassingForm = getattr(language_model, "form", grounded_form)
+    return form
 
 
 def load_white_box(language_model: LanguageModel) -> WhiteBoxModel | None:

@@ -18,7 +18,9 @@ from probes.taps import Activations
 from qa.evaluation.metrics.intervals import Statistic, clusters_of, differences
 from qa.evaluation.metrics.selective import Scores, rank
 from qa.exceptions import TrainingDataError
+from qa.inference import grounded_form
 from qa.inference.probe_runner import CONFIDENCE_BY_KIND
+from qa.inference.white_box import PassingForm
 
 from .draft_activations import DraftActivations
 from .labels import LabelledDraft
@@ -37,6 +39,7 @@ def compare_probes(
     champion: Probe | None,
     challenger: Probe,
     directory: Path,
+    form: PassingForm = grounded_form,
     on_progress: OnProgress = lambda _done, _all: None,
 ) -> Comparison:
     """Compare two probes' AUROC on answers that neither was fitted on.
@@ -45,7 +48,7 @@ def compare_probes(
     """
     require_golden(golden)
     ordered = sorted(golden, key=lambda draft: draft.content)
-    activations = DraftActivations(model, ordered, directory=directory)
+    activations = DraftActivations(model, ordered, directory=directory, form=form)
     drafts = activations.drafts
     scores = _Scores(activations, on_progress)
     wrong = [not draft.is_right for draft in drafts]

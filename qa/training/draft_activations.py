@@ -8,7 +8,6 @@ import logging
 import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +19,8 @@ from safetensors.numpy import save_file
 from probes.language_model import WhiteBoxModel
 from probes.language_model.second_pass import Passing
 from probes.taps import Activations, Tap
-from qa.inference.grounded_form import answer_passing
+from qa.inference import grounded_form
+from qa.inference.white_box import PassingForm
 
 from .labels import LabelledDraft
 
@@ -72,7 +72,8 @@ class ActivationCache:
 
 def key_of(passing: Passing) -> str:
     """64 hex digits: what is read and which positions are kept."""
-    said = f"{passing.start} {passing.end} {' '.join(map(str, passing.ids))}"
+    kept = passing.positions
+    said = f"{kept[0]} {passing.start} {passing.end} {' '.join(map(str, passing.ids))}"
     return hashlib.sha256(said.encode()).hexdigest()
 
 
@@ -111,11 +112,12 @@ class DraftActivations:
         drafts: Sequence[LabelledDraft],
         *,
         directory: Path,
+        form: PassingForm = grounded_form,
         pieces: int | None = None,
     ) -> None:
-        """Encode the drafts, each with at most so many `pieces` of evidence."""
+        """Encode the drafts in a form, each with at most so many `pieces` of evidence."""
         self._model, self._directory = model, directory
-        passings = [_passing(model, draft, pieces) for draft in drafts]
+        passings = [_passing(model, form, draft, pieces) for draft in drafts]
         fits = [len(passing.ids) <= model.context_length for passing in passings]
         self.drafts = tuple(d for d, fit in zip(drafts, fits, strict=True) if fit)
         self._passings = [p for p, fit in zip(passings, fits, strict=True) if fit]
@@ -160,9 +162,12 @@ class DraftActivations:
         )
 
 
-def _passing(model: WhiteBoxModel, draft: LabelledDraft, pieces: int | None) -> Passing:
-    passing = answer_passing(model.tokens, draft.prompt, draft.answer, pieces=pieces)
-    return replace(passing, start=passing.start - 1)
+def _passing(
+    model: WhiteBoxModel, form: PassingForm, draft: LabelledDraft, pieces: int | None
+) -> Passing:
+    return form.sequence_passing(
+        model.tokens, draft.prompt, draft.answer, written=draft.written, pieces=pieces
+    )
 
 
 def _batches(missing: dict[str, Passing]) -> Iterator[list[tuple[str, Passing]]]:

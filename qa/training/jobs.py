@@ -96,6 +96,7 @@ def _carry_out(
 ) -> None:
     # The same: torch.
     from qa.inference.configured import load_language_model  # noqa: PLC0415
+    from qa.inference.white_box import form_of  # noqa: PLC0415
 
     from .compare_probes import compare_probes, require_golden  # noqa: PLC0415
     from .request import carry_out, model_to_train_on  # noqa: PLC0415
@@ -115,6 +116,7 @@ def _carry_out(
         champion=champion,
         challenger=outcome.probe,
         directory=settings.PLACES.activations,
+        form=form_of(language_model),
         on_progress=partial(on_progress, COMPARING),
     )
     retrainings.conclude(

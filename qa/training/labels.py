@@ -31,10 +31,14 @@ from qa.reviews.models import Review
 
 @dataclass(frozen=True, slots=True)
 class LabelledDraft(LabelledAnswer):
-    """The prompt of a language model, the draft's answering words, and a label."""
+    """The prompt of a language model, the draft's answering words, and a label.
+
+    `written` is all that was written, the answer in it; "" where that was not kept.
+    """
 
     prompt: Prompt
     answer: str
+    written: str = ""
 
     @property
     def is_right(self) -> bool:
@@ -249,6 +253,7 @@ def draft_of_reviews(reviews: list[Review]) -> LabelledDraft | None:
         is_correct=is_right,
         prompt=prompt,
         answer=text,
+        written=answer.generation.get("raw", ""),
     )
 
 
@@ -311,4 +316,5 @@ def _draft(row: EvaluationResult, answer: Answer) -> LabelledDraft | None:
         is_correct=row.is_correct,
         prompt=prompt_of(answer),
         answer=text,
+        written=answer.generation.get("raw", ""),
     )

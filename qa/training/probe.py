@@ -26,8 +26,9 @@ from probes.services import promote, register
 from probes.taps import Activations, Part, Tap
 from qa.evaluation.metrics.intervals import clusters_of
 from qa.evaluation.metrics.selective import Scores
-from qa.inference.grounded_form import FORM
+from qa.inference import grounded_form
 from qa.inference.probe_runner import CONFIDENCE_BY_KIND
+from qa.inference.white_box import PassingForm
 from qa.pipeline.gates import SCORES
 from qa.training.cross_fitting import (
     JOINT_SETTINGS,
@@ -131,16 +132,17 @@ def train(
     *,
     language_model: str,
     directory: Path,
+    form: PassingForm = grounded_form,
     on_progress: OnProgress = lambda _what, _done, _all: None,
 ) -> Trained:
     """Fit a probe on labelled drafts; the same drafts and seed give the same one.
 
     A joint probe, which reads the signals of the model that answers, is bound to its
-    fingerprint `language_model`, others to `model`. Activations are kept in
-    `directory`.
+    fingerprint `language_model`, others to `model` and the `form` that drafts are read
+    in. Activations are kept in `directory`.
     """
     require_labels([draft.is_right for draft in drafts], "to train on", *_MIN_ANSWERS)
-    work = _Work(model, drafts, training, directory, on_progress)
+    work = _Work(model, drafts, training, directory, form, on_progress)
     if training.kind is ProbeKind.JOINT:
         return work.joint(language_model)
     return work.of_activations()
@@ -153,13 +155,16 @@ class _Work:
         drafts: Sequence[LabelledDraft],
         training: Training,
         directory: Path,
+        form: PassingForm,
         on_progress: OnProgress,
     ) -> None:
-        self._model, self._training = model, training
+        self._model, self._training, self._form = model, training, form
         self._on_progress, self._fits = on_progress, FitCount(on_progress)
         # In an order of their own: that of the sources changes nothing.
         ordered = sorted(drafts, key=lambda draft: draft.content)
-        self._activations = DraftActivations(model, ordered, directory=directory)
+        self._activations = DraftActivations(
+            model, ordered, directory=directory, form=form
+        )
         drafts = self._activations.drafts
         self._right = np.array([draft.is_right for draft in drafts], np.bool_)
         self._clusters = clusters_of([(draft.id, draft.group) for draft in drafts])
@@ -181,7 +186,9 @@ class _Work:
         }
         probe = sequence.probe(np.arange(len(self._right)))
         metrics = self._metrics(scores, baselines)
-        files = probe_files(probe, sequence.settings, self._card(metrics, form=FORM))
+        files = probe_files(
+            probe, sequence.settings, self._card(metrics, form=self._form.FORM)
+        )
         return Trained(files, metrics, self._activations.too_long)
 
     def joint(self, language_model: str) -> Trained:

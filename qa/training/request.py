@@ -17,7 +17,7 @@ from probes.taps import Part, Tap
 from qa.evaluation.metrics.text import normalised
 from qa.exceptions import TrainingDataError
 from qa.inference.configured import load_language_model
-from qa.inference.white_box import default_tap, load_white_box, middle_tap
+from qa.inference.white_box import default_tap, form_of, load_white_box, middle_tap
 from qa.pipeline.language_model import LanguageModel
 
 from .labels import (
@@ -76,6 +76,7 @@ def carry_out(
         _training(request, model),
         language_model=language_model.fingerprint,
         directory=settings.PLACES.activations,
+        form=form_of(language_model),
         on_progress=on_progress,
     )
     return Outcome(

@@ -80,6 +80,7 @@ def configured_model(*, steps: bool = True) -> ChoiceModel:
     from qa.inference.configured import load_language_model  # noqa: PLC0415
     from qa.inference.grounded import GroundedLanguageModel  # noqa: PLC0415
     from qa.inference.guided import GuidedLanguageModel  # noqa: PLC0415
+    from qa.inference.instructed import InstructedLanguageModel  # noqa: PLC0415
     from qa.inference.server import ServerLanguageModel  # noqa: PLC0415
 
     from .server import ServerChoiceModel  # noqa: PLC0415
@@ -90,6 +91,8 @@ def configured_model(*, steps: bool = True) -> ChoiceModel:
         return WhiteBoxChoiceModel(model.guided)
     if isinstance(model, GuidedLanguageModel):
         return WhiteBoxChoiceModel(model)
+    if isinstance(model, InstructedLanguageModel):
+        return WhiteBoxChoiceModel(GuidedLanguageModel(model.model))
     if isinstance(model, ServerLanguageModel):
         return ServerChoiceModel(model, steps=steps)
     raise EvaluationDataError("This language model can't choose among options.")

@@ -1,0 +1,170 @@
+"""The instructed form as tokens: a chat whose reply is one JSON object, written by fields.
+
+Names and punctuation of the object are ours, and each value is encoded on its own; so
+where the verdict and the answer are is known and never looked for.
+"""
+
+import copy
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, Final
+
+from probes.language_model import Tokens, Turn
+from probes.language_model.second_pass import Passing
+from qa.inference.evidence_text import MAX_ENTRY_TOKENS, MAX_QUESTION_TOKENS
+from qa.inference.instructions import INSTRUCTIONS, user_message
+from qa.inference.server_reply import SCHEMA, printable
+from qa.pipeline.language_model import Prompt
+
+FORM: Final = "instructed-1"
+END: Final = "}"
+
+_FIELDS: Final[Mapping[str, Any]] = SCHEMA["properties"]  # type: ignore[assignment]  # ours
+# What is written before each field's value, a space after it.
+LEADS: Final[Mapping[str, str]] = {
+    name: f'{", " if number else "{"}"{name}":' for number, name in enumerate(_FIELDS)
+}
+_LEAD: Final = re.compile(f"({'|'.join(map(re.escape, LEADS.values()))})")
+# What is read where nobody kept what was written before an answer.
+_BARE: Final = f"{LEADS['can_answer'].replace(', ', '{')} true{LEADS['answer']}"
+
+# Characters, so that a reply comes to its end.
+_MAX_QUOTE: Final = 200
+_MAX_REASONING: Final = 300
+_MAX_ANSWER: Final = 1_000
+LIMITS: Final = f"{_MAX_QUOTE} {_MAX_REASONING} {_MAX_ANSWER}"
+
+
+def value_schema(name: str, *, pieces: Sequence[int]) -> dict[str, Any]:
+    """Return the schema of one field's value, bounded to these numbers of pieces."""
+    schema = copy.deepcopy(dict(_FIELDS[name]))
+    if name == "evidence":
+        schema["items"] = {"enum": list(pieces)}
+        schema["maxItems"] = len(pieces)
+    elif name == "quotes" and not pieces:
+        return {"const": []}
+    elif name == "quotes":
+        parts = schema["items"]["properties"]
+        parts["piece"] = {"enum": list(pieces)}
+        parts["quote"] |= {"minLength": 1, "maxLength": _MAX_QUOTE}
+        schema["maxItems"] = len(pieces)
+    else:
+        is_answer = name == "answer"
+        schema["minLength"] = int(is_answer)
+        schema["maxLength"] = _MAX_ANSWER if is_answer else _MAX_REASONING
+    return schema
+
+
+def prompt_ids(
+    tokens: Tokens, prompt: Prompt, *, pieces: int | None = None
+) -> tuple[int, ...]:
+    """Return the chat up to where the reply begins; what is too long is cut."""
+    shown = tuple(
+        replace(
+            piece,
+            question=_cut(tokens, piece.question, MAX_QUESTION_TOKENS),
+            text=_cut(tokens, piece.text, MAX_ENTRY_TOKENS),
+        )
+        for piece in prompt.evidence[:pieces]
+    )
+    question = _cut(tokens, prompt.question, MAX_QUESTION_TOKENS)
+    return _chat_ids(tokens, user_message(Prompt(question, shown, prompt.language)))
+
+
+def fixed_ids(tokens: Tokens) -> tuple[int, ...]:
+    """Return what every chat begins with."""
+    first, second = _chat_ids(tokens, '{"'), _chat_ids(tokens, "?")
+    return first[: parting(first, second)]
+
+
+def parting(first: Sequence[int], second: Sequence[int]) -> int:
+    """Return the place of the first token in which two texts differ."""
+    pairs = enumerate(zip(first, second, strict=False))
+    return next(place for place, (one, other) in pairs if one != other)
+
+
+def _chat_ids(tokens: Tokens, message: str) -> tuple[int, ...]:
+    turns = [Turn("system", INSTRUCTIONS), Turn("user", message)]
+    return tokens.encode_chat(turns, open_answer=True)
+
+
+def _cut(tokens: Tokens, text: str, limit: int) -> str:
+    ends = [end for _, end in tokens.encode_with_offsets(text)[1]]
+    return text if len(ends) <= limit else text[: ends[limit - 1]]
+
+
+def prompt_passing(
+    tokens: Tokens, prompt: Prompt, *, pieces: int | None = None
+) -> Passing:
+    """Return the pass up to the reply: the prompt's last token alone is kept."""
+    ids = prompt_ids(tokens, prompt, pieces=pieces)
+    return Passing(ids, len(ids) - 1, len(ids))
+
+
+def sequence_passing(
+    tokens: Tokens,
+    prompt: Prompt,
+    answer: str,
+    *,
+    written: str = "",
+    pieces: int | None = None,
+) -> Passing:
+    """Return a second pass: the prompt's last token, the answer's own, and its end.
+
+    `written` is the whole reply as it was kept; without one, nothing but the verdict is
+    before the answer.
+    """
+    asked = prompt_ids(tokens, prompt, pieces=pieces)
+    before, lead, value = written.rpartition(LEADS["answer"])
+    if lead and value.endswith(END):
+        value = value[: -len(END)]
+    else:
+        before, lead = "", _BARE
+        value = f" {json.dumps(answer, ensure_ascii=False)}"
+    ids = [*asked]
+    for part in filter(None, _LEAD.split(before + lead)):
+        ids += tokens.encode_text(part)
+    ids += (own := tokens.encode_text(value))
+    start = len(ids) - len(own) + written_value(tokens, own).start
+    # The end is kept whatever happens: an answer may share its only token with it.
+    return Passing(tuple(ids), min(start, len(ids) - 1), len(ids), first=len(asked) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenValue:
+    """A text value: its tokens from `start` on, but for the last, which ends it.
+
+    `texts` are what each of them says; joined they are the text.
+    """
+
+    start: int
+    texts: tuple[str, ...]
+
+
+_BROKEN_ESCAPE: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\(?:u[0-9a-fA-F]{0,3})?$")
+_UNFINISHED: Final = re.compile("[\ufffd\ud800-\udfff]+$")
+
+
+def written_value(tokens: Tokens, ids: Sequence[int]) -> WrittenValue:
+    """Tell the tokens of a whole JSON string that say something from those around it.
+
+    A character is with the last of its tokens, and one that shares the last token of
+    all with the closing quote is with the one before.
+    """
+    begun = [tokens.decode(ids[:count]).lstrip() for count in range(len(ids) + 1)]
+    opened = next(count for count, text in enumerate(begun) if text)
+    start = opened - 1 if len(begun[opened]) > 1 else opened
+    said = [_said(text) for text in begun[start:-1]]
+    if len(said) > 1:
+        said[-1] = _said(begun[-1][:-1])
+    texts = [after[len(before) :] for before, after in pairwise(said)]
+    return WrittenValue(start, tuple(map(printable, texts)))
+
+
+def _said(broken_off: str) -> str:
+    body = _BROKEN_ESCAPE.sub(r"\1", broken_off[1:].rstrip("\ufffd"))
+    text: str = json.loads(f'"{body}"')
+    return _UNFINISHED.sub("", text)
