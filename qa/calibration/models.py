@@ -41,7 +41,7 @@ class Certificate(models.Model):
     group_bound = models.FloatField(
         null=True,
         validators=_SHARE,
-        help_text="Bound on the risk when groups are resampled whole; no guarantee.",
+        help_text="Upper bound on the risk over groups; null if given before it was held.",
     )
     warnings = models.JSONField(default=list, help_text="Warnings, one sentence each.")
     thresholds = models.JSONField(default=dict)

@@ -103,7 +103,15 @@ def certificate_rows(certificates: Sequence[Certificate | None]) -> tuple[Row, .
         ("tested on", lambda c: f"{c.labelled:,} labelled answers"),
         ("shown", lambda c: part(c.shown, c.labelled)),
         ("wrong among the shown", lambda c: part(c.wrong, c.shown)),
-        ("bound", lambda c: share(c.bound)),
+        ("bound over questions", lambda c: share(c.bound)),
+        (
+            "bound over groups",
+            lambda c: (
+                "not held"
+                if c.group_bound is None
+                else f"{share(c.group_bound)}, of {c.groups:,} groups"
+            ),
+        ),
         ("method", lambda c: c.method.replace("_", " ")),
         ("labels from", lambda c: c.labels_source),
         ("probes", lambda c: _fingerprints(c.probes) or "none"),

@@ -36,8 +36,6 @@ from .values import (
     shown_needed,
 )
 
-_RESAMPLES = 2_000
-
 
 def split(
     groups: IntArray, *, learn_share: float, seed: int
@@ -54,24 +52,6 @@ def split(
     return learn, ~learn
 
 
-def group_bound(
-    shown: BoolArray, wrong: BoolArray, groups: IntArray, *, delta: float, seed: int
-) -> float | None:
-    """Return the 1 - delta quantile of the risk over resampled groups (bootstrap).
-
-    No guarantee, but it sees the dependence within groups, which the exact bound does
-    not. None where nothing is wrong.
-    """
-    if not wrong.any():
-        return None
-    count = int(groups.max()) + 1
-    weights = resampled_groups(count, seed=seed, resamples=_RESAMPLES)
-    shows = weights @ np.bincount(groups, shown)
-    fails = weights @ np.bincount(groups, wrong)
-    risks = fails[shows > 0] / shows[shows > 0]
-    return float(np.quantile(risks, 1 - delta))
-
-
 def resampled_groups(count: int, *, seed: int, resamples: int) -> FloatArray:
     """Return how often each resample holds each group, shape (resamples, count)."""
     rng = np.random.default_rng(seed)
@@ -80,6 +60,7 @@ def resampled_groups(count: int, *, seed: int, resamples: int) -> FloatArray:
 
 
 CALIBRATABLE = tuple(THRESHOLDED)
+_LARGE = 3  # times the mean size
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,23 +138,6 @@ def _result(
 ) -> Certified | NotCertified:
     if course.chosen is None or course.result is None:
         return _not_certified(course, table, request, learnt, unmeasured)
-    shown, wrong = table.outcomes(course.chosen)
-    bound = group_bound(
-        shown, wrong, table.groups, delta=request.delta, seed=request.seed
-    )
-    groups = int(table.groups.max()) + 1
-    warnings = _warnings(table, request, course.chosen, unmeasured)
-    if groups < len(table):
-        warnings.append(
-            f"The {len(table)} answers tested on are of {groups} groups. The exact bound "
-            "takes them as drawn one by one; answers of one group hang together, and the "
-            "bound over resampled groups is beside it."
-        )
-    if bound is not None and bound > request.epsilon:
-        warnings.append(
-            f"The bound over resampled groups, {bound:.2%}, is above "
-            f"{request.epsilon:.1%}: label answers of more groups."
-        )
     return Certified(
         policy=course.chosen,
         method=request.method,
@@ -183,10 +147,8 @@ def _result(
         learnt=learnt,
         tested=course.result,
         sequence=course.sequence,
-        groups=groups,
-        group_bound=bound,
         unmeasured=unmeasured,
-        warnings=tuple(warnings),
+        warnings=tuple(_warnings(table, request, course.chosen, unmeasured)),
     )
 
 
@@ -227,6 +189,18 @@ def _warnings(
         found.append(
             f"No labelled answer has {', '.join(missing)}: the threshold stays as it "
             "was, and the promise does not speak of answers that have it."
+        )
+    sizes = np.bincount(table.groups)
+    if sizes.max(initial=1) == 1:
+        found.append(
+            "No two of the answers tested on are of one group, so each counts as drawn by "
+            "itself. Where several are of one document or topic, give them one group."
+        )
+    elif sizes.max() > _LARGE * sizes.mean():
+        found.append(
+            f"The largest of {len(sizes)} groups has {sizes.max()} of the {len(table)} "
+            "answers tested on, and may be wholly wrong where the next is: the bound by "
+            "groups falls with fewer of it, or more of the others."
         )
     unknown = int(table.decide(chosen).unknown.sum()) if chosen else 0
     if unknown:

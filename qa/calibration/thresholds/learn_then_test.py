@@ -15,6 +15,7 @@ from qa.pipeline.policy import Policy
 from qa.pipeline.rules import SignalRow
 
 from .candidates import candidates, testing_order
+from .group_bounds import group_bound, groups_needed
 from .values import Tested, upper_bound, upper_bounds
 
 _RIDGE = 1.0
@@ -125,15 +126,29 @@ def tested(
     epsilon: float,
     delta: float,
 ) -> Tested:
-    shown, wrong = (int(flags.sum()) for flags in table.outcomes(policy))
+    """Hold the promise against the bound over questions and against that over groups.
+
+    Whichever of the two describes how the questions were drawn, a policy whose risk is
+    above epsilon passes with probability delta at most.
+    """
+    flags = table.outcomes(policy)
+    shown, wrong = (int(each.sum()) for each in flags)
     bound = upper_bound(wrong, shown, delta)
+    sizes = np.bincount(table.groups).astype(np.float64)
+    shows, fails = (
+        np.bincount(table.groups, each, len(sizes)).astype(np.float64) for each in flags
+    )
+    by_group = group_bound(shows, fails, sizes, delta)
     return Tested(
         thresholds=thresholds_in(policy, scores),
         labelled=len(table),
         shown=shown,
         wrong=wrong,
         bound=bound,
-        passed=bound <= epsilon,
+        groups=len(sizes),
+        group_bound=by_group,
+        groups_needed=groups_needed(shows, fails, sizes, epsilon, delta),
+        passed=max(bound, by_group) <= epsilon,
     )
 
 

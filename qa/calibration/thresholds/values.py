@@ -19,13 +19,20 @@ class Method(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """Thresholds by policy field, on the answers that they were tested on."""
+    """Thresholds by policy field, on the answers that they were tested on.
+
+    They passed if the bound over questions and the one over groups keep the promise.
+    `groups_needed` groups like these would keep the latter, None where no number would.
+    """
 
     thresholds: Mapping[str, float]
     labelled: int
     shown: int
     wrong: int
     bound: float
+    groups: int
+    group_bound: float
+    groups_needed: int | None
     passed: bool
 
     @property
@@ -36,15 +43,18 @@ class Tested:
     def risk(self) -> float | None:
         return self.wrong / self.shown if self.shown else None
 
+    @property
+    def is_grouped(self) -> bool:
+        return self.groups < self.labelled
+
 
 @dataclass(frozen=True, slots=True)
 class Certified:
     """Thresholds of which at most epsilon of the shown answers are wrong.
 
-    That holds with probability 1 - delta over the labelled answers drawn, for questions
-    drawn likewise. `learnt` answers ordered the candidates and are not tested on;
-    `group_bound` is of the risk over whole resampled groups, None where nothing shown
-    was wrong.
+    That holds with probability 1 - delta over the labelled answers drawn, one by one or
+    in whole groups, for questions drawn likewise. `learnt` answers ordered the candidates
+    and are not tested on.
     """
 
     policy: Policy
@@ -55,8 +65,6 @@ class Certified:
     learnt: int
     tested: Tested
     sequence: tuple[Tested, ...]
-    groups: int
-    group_bound: float | None
     unmeasured: int
     warnings: tuple[str, ...]
 
@@ -71,7 +79,8 @@ class Certified:
             f"At most {self.epsilon:.1%} of what is shown is wrong, with "
             f"{1 - self.delta:.0%} certainty: of {tested.labelled} labelled answers "
             f"{tested.shown} are shown ({tested.coverage:.1%}), {tested.wrong} of them "
-            f"wrong, so the risk is at most {tested.bound:.2%}."
+            f"wrong, so the risk is at most {tested.bound:.2%} question by question, and "
+            f"{tested.group_bound:.2%} by the {tested.groups} groups they are of."
         )
 
 
@@ -79,9 +88,9 @@ class Certified:
 class NotCertified:
     """That no thresholds earn the promise from these labelled answers, and why.
 
-    `needed` shown answers without any error could earn it. `best` was tested;
-    `best_possible` is chosen with hindsight, to say how far off one is, and would need
-    `needed_at_best_risk` shown answers, None where no number would do.
+    `needed` shown answers without any error, of as many groups, could earn it. `best` was
+    tested; `best_possible` is chosen with hindsight, to say how far off one is, and would
+    need `needed_at_best_risk` shown answers, None where no number would do.
     """
 
     method: Method
@@ -104,24 +113,32 @@ class NotCertified:
             f"at most {self.epsilon:.1%} wrong with {1 - self.delta:.0%} certainty"
         )
         tested = self.labelled - self.learnt
+        best = self.best_possible
         lines = [
             f"No thresholds earn {promise}.",
             f"There are {self.labelled} labelled answers, {tested} of them to test on; "
-            f"even without a single error it takes {self.needed} shown ones.",
+            f"even without a single error it takes {self.needed} shown ones, of as many "
+            "groups.",
         ]
-        best = self.best_possible
         if best is None or not best.shown:
             return " ".join((*lines, "None of them is shown by any thresholds."))
         lines.append(
             f"The best bound reached is {best.bound:.1%}, at a coverage of "
             f"{best.coverage:.1%} ({best.wrong} wrong of {best.shown} shown)."
         )
-        if best.bound <= self.epsilon:
+        if best.is_grouped:
+            lines.append(
+                f"By the {best.groups} groups of these answers, which may hang together, "
+                f"it is {best.group_bound:.1%}."
+            )
+        if best.passed:
             lines.append(
                 "That would be enough, but it is known with hindsight only: the order "
                 "of testing, which may not look, began elsewhere and was stopped. "
                 "More labels make such bad luck rare."
             )
+        elif best.bound <= self.epsilon:
+            lines += ["The bound over questions holds.", *_failing(best)]
         elif self.needed_at_best_risk is None:
             lines.append(
                 f"Even there {best.risk:.1%} are wrong: more labels alone will not "
@@ -132,7 +149,23 @@ class NotCertified:
                 f"If that risk is true, about {self.needed_at_best_risk} shown ones "
                 "would earn it."
             )
+            if best.is_grouped:
+                lines.append("The bound over questions fails.")
+            if best.group_bound > self.epsilon:
+                lines += _failing(best)
         return " ".join(lines)
+
+
+def _failing(best: Tested) -> tuple[str, ...]:
+    """Say that the bound over groups fails, and how many would do."""
+    if not best.is_grouped:
+        return ()
+    if best.groups_needed is None:
+        said = "more groups like these would not help."
+    else:
+        more = best.groups_needed - best.groups
+        said = f"about {more} more groups like these to test on would earn it."
+    return (f"The bound over groups fails: {said}",)
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,11 +160,9 @@ def _certify(
         lines = [
             f"{str(kept).capitalize()}: of {kept.labelled} labelled answers "
             f"{kept.shown} are shown ({kept.coverage:.1%}), {kept.wrong} of them wrong; "
-            f"the risk is at most {kept.bound:.2%}."
+            f"the risk is at most {kept.bound:.2%} question by question, and "
+            f"{kept.group_bound:.2%} by the {kept.groups} groups they are of."
         ]
-        if kept.group_bound is not None:
-            bound = f"{kept.group_bound:.2%}"
-            lines.append(f"Over {kept.groups} resampled groups: {bound}.")
         lines += _threshold_lines(kept.thresholds)
     lines += [f"Mind: {warning}" for warning in warnings]
     command.console().print("\n".join(lines))

@@ -55,15 +55,19 @@ def make_labelled(
 
 
 def draw(
-    rng: np.random.Generator, count: int, *, per_group: int = 1
+    rng: np.random.Generator, count: int, *, per_group: int = 1, together: bool = False
 ) -> list[LabelledAnswer]:
     """Draw answers whose two signals tell right from wrong in a known way.
 
     Ratio r and verdict v are uniform on [0, 1]; with probability 0.8 r^2 + 0.2 (1 - v)^2
-    an answer is wrong, so `risk_of` thresholds is known exactly.
+    an answer is wrong, so `risk_of` thresholds is known exactly. One chance decides for
+    all of a group where they go `together`.
     """
     ratio, verdict = rng.random(count), rng.random(count)
-    wrong = rng.random(count) < 0.8 * ratio**2 + 0.2 * (1 - verdict) ** 2
+    chance = rng.random(count)
+    if together:
+        chance = np.repeat(chance[::per_group], per_group)[:count]
+    wrong = chance < 0.8 * ratio**2 + 0.2 * (1 - verdict) ** 2
     return [
         make_labelled(
             f"q{i}",

@@ -30,7 +30,8 @@ def test_it_prints_the_promise_and_keeps_the_version(policy, capsys, tmp_path):
     said = capsys.readouterr().out
     assert "At most 15.0% wrong, 95% certain" in said
     assert f"alpha = {kept.policy.alpha:g}" in said
-    assert "resampled groups" in said
+    assert "question by question" in said
+    assert "groups they are of" in said
     assert "Mind:" in said
     assert "careful v1" in said
     assert "waits to be activated" in said

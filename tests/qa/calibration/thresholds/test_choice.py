@@ -17,7 +17,7 @@ from qa.calibration.thresholds import (
 )
 from qa.calibration.thresholds.candidates import candidates, thresholds_of
 from qa.calibration.thresholds.candidates import testing_order as order_of
-from qa.calibration.thresholds.choice import group_bound, split
+from qa.calibration.thresholds.choice import split
 from qa.calibration.thresholds.learn_then_test import smoothed_errors
 from qa.calibration.thresholds.values import upper_bound
 from qa.evaluation.cases import LabelledAnswer
@@ -168,33 +168,27 @@ def test_what_an_enforced_gate_hid_can_not_be_certified():
     assert found.tested.wrong == 0
 
 
-def test_answers_of_one_group_are_warned_of_and_bounded_as_groups():
+def test_answers_of_one_group_are_bounded_as_groups_and_no_others_are():
     rng = np.random.default_rng(6)
-    # Whole articles are right or wrong: 40 draws, not 1,200.
+    grouped = certified(draw(rng, 3_000, per_group=10), epsilon=0.2, delta=0.1)
+    single = certified(draw(rng, 3_000), epsilon=0.2, delta=0.1)
+
+    tested = grouped.tested
+    assert tested.groups == (3_000 - grouped.learnt) / 10
+    assert tested.bound < tested.group_bound <= 0.2
+    assert not any("group" in warning for warning in grouped.warnings)
+    assert single.tested.group_bound == single.tested.bound
+    assert any("No two" in warning for warning in single.warnings)
+
+
+def test_a_group_that_is_much_of_all_is_warned_of():
     labelled = [
-        replace(answer, is_correct=bool(int(answer.group[1:]) % 10))
-        for answer in draw(rng, 1_200, per_group=30)
+        replace(answer, group="manual" if number < 60 else answer.group)
+        for number, answer in enumerate(perfect(900, group=""))
     ]
+    found = calibrate(labelled, base=_BASE, epsilon=0.05, delta=0.05, signals=_JOINT)
 
-    found = certified(labelled, base=_BASE, epsilon=0.2, delta=0.1)
-
-    assert found.groups == 30
-    assert found.group_bound is not None
-    assert found.group_bound > found.tested.bound
-    assert any("30 groups" in warning for warning in found.warnings)
-
-
-def test_the_group_bound_of_single_answers_is_near_the_exact_one():
-    rng = np.random.default_rng(7)
-    wrong = rng.random(1_000) < 0.1
-    shown = np.ones(1_000, np.bool_)
-
-    found = group_bound(shown, wrong, np.arange(1_000), delta=0.05, seed=0)
-
-    exact = upper_bound(int(wrong.sum()), 1_000, 0.05)
-    assert found == pytest.approx(exact, abs=0.004)
-    no_error = np.zeros(1_000, np.bool_)
-    assert group_bound(shown, no_error, np.arange(1_000), delta=0.05, seed=0) is None
+    assert any("The largest of" in warning for warning in found.warnings)
 
 
 def test_of_a_frontier_the_surest_is_tested_first_and_never_one_that_shows_less():

@@ -35,7 +35,6 @@ def _in_less_time(monkeypatch):
     package = "qa.calibration.thresholds"
     monkeypatch.setattr(f"{package}.candidates._MAX_COMBINATIONS", 400)
     monkeypatch.setattr(f"{package}.candidates._MAX_OF_ONE", 100)
-    monkeypatch.setattr(f"{package}.choice._RESAMPLES", 20)
 
 
 def broken(policies) -> int:
