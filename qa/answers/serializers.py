@@ -256,7 +256,7 @@ class AnswerSerializer(AnswerSummarySerializer):
         source="view.short_answer",
         read_only=True,
         help_text='The words of `text` that answer the question; "" where the model does '
-        "not mark them.",
+        "not mark them, or no sentence of an entry shown whole stands out.",
     )
     confidence = ConfidenceSerializer(
         source="view.confidence",

@@ -4,12 +4,12 @@ REST, pages, admin and the command line only format this value: what is withheld
 reader is decided here and by the queries in `models` alone.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kb.documents.models import Document, Section
 from qa.answers.models import Answer, AnswerEvidence
-from qa.pipeline.gates import CONFIDENCES, NOT_COMPARED
+from qa.pipeline.gates import CONFIDENCES, NOT_COMPARED, Gate
 from qa.pipeline.replay import flat
 
 Role = AnswerEvidence.Role
@@ -102,9 +102,7 @@ def view(answer: Answer) -> AnswerView:
     return AnswerView(
         answer=answer,
         text=answer.shown_text,
-        short_answer=answer.generation.get("short_answer", "").strip()
-        if is_readable
-        else "",
+        short_answer=_short_answer(answer, cited) if is_readable else "",
         reasoning=answer.shown_reasoning,
         citations=_numbered(cited),
         evidence=_numbered(evidence),
@@ -118,6 +116,14 @@ def view(answer: Answer) -> AnswerView:
             answer, token_confidences(answer) if is_readable else ()
         ),
     )
+
+
+def _short_answer(answer: Answer, cited: Sequence[AnswerEvidence]) -> str:
+    """Return the words that answer: a model's, or what is quoted of a whole entry."""
+    if answer.gate not in (Gate.VERBATIM, Gate.ENTRY):
+        marked: str = answer.generation.get("short_answer", "")
+        return marked.strip()
+    return next((row.quote for row in cited if row.quote != answer.text), "")
 
 
 def token_confidences(answer: Answer) -> tuple[TokenConfidence, ...]:

@@ -114,6 +114,7 @@ STAGES = {
     Gate.SOFT_REFUSAL.value: GATES[Gate.SOFT_REFUSAL].stage_words,
     Gate.ABSTENTION.value: GATES[Gate.ABSTENTION].stage_words,
     Gate.AGREEMENT.value: GATES[Gate.AGREEMENT].stage_words,
+    "mark": ("Marking the words that answer", "Words that answer marked"),
     "outcome": ("Finishing", "Stored"),
 }
 

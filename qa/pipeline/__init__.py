@@ -17,7 +17,7 @@ from .closed_book import (
     is_uncovered,
 )
 from .conclude import conclude
-from .entry_gate import Verifier, verify
+from .entry_gate import Verifier, telling_sentence, verify
 from .hard_gate import judge_coverage, with_obstacle
 from .history import VerdictDebiaser
 from .language_model import Generation, LanguageModel, Probes
@@ -97,6 +97,11 @@ def _look_for_evidence(trace: Trace, sources: Sources) -> Steps:
         trace = replace(trace, retrieval=first_pieces(found, policy, match.evidence))
     if trace.match and not trace.refusal:
         trace = yield from _agree(trace, (trace.match.entry_id,), retriever)
+    if trace.match and not trace.refusal and sources.verifier:
+        told = clock.time(
+            "mark", telling_sentence, question, trace.match, verifier=sources.verifier
+        )
+        trace = replace(trace, told=told)
     return trace
 
 

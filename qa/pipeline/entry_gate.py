@@ -1,14 +1,17 @@
 """Stage 5: what the verifier says of the entries found, and the one that answers by itself.
 
 A verifier reads question and entry together. Above one threshold a verified entry is the
-answer, shown whole; below another no language model is asked to make one of it.
+answer, shown whole; below another no language model is asked to make one of it. Of an entry
+that is shown whole, the sentence that tells the answer is marked.
 """
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from kb.text.terms import is_reversed, terms
+from kb.text.words import sentence_spans
 from kb.types import Evidence
 
 from .gates import Decision, Gate, judge
@@ -18,6 +21,10 @@ from .retrieve import keep
 from .values import Question, Retrieval
 
 _MIN_WORDS = 2  # content words of a question that an entry may answer by itself
+# A sentence tells the answer if it is likelier to than not and its odds are three times
+# those of any other: right in 138 of 146 paragraphs so marked of SQuAD's thirteen articles.
+_TELLS, _STANDS_OUT = 0.5, math.log(3)
+_MOST_SENTENCES = 32  # which the embedder reads at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +125,30 @@ def _kept(
 ) -> tuple[Evidence, ...]:
     """Return the first `policy.top_k`, or all where a reranker chooses among them."""
     return tuple(ranked if policy.rerank else keep(ranked, policy, match))
+
+
+def telling_sentence(
+    question: Question, piece: Evidence, *, verifier: Callable[[], Verifier]
+) -> str:
+    """Return the sentence of an entry that tells the answer; "" if none stands out.
+
+    The entry's own question is left out: beside it all of its sentences seem to answer.
+    """
+    found = sentence_spans(piece.text)
+    if not 1 < len(found) <= _MOST_SENTENCES:
+        return ""
+    whole = replace(passage_of(piece), question="")
+    said = [span.within(piece.text).strip() for span in found]
+    scores = verifier().score(question.text, [replace(whole, text=s) for s in said])
+    (second, _), (first, at) = sorted(zip(scores, range(len(said)), strict=True))[-2:]
+    stands_out = _log_odds(first) - _log_odds(second) >= _STANDS_OUT
+    # What is quoted is marked where it first stands.
+    is_first = said[at] not in piece.text[: found[at].start]
+    return said[at] if first >= _TELLS and stands_out and is_first else ""
+
+
+def _log_odds(chance: float) -> float:
+    return math.log(chance + 1e-9) - math.log(1 - chance + 1e-9)
 
 
 def passage_of(piece: Evidence) -> Passage:

@@ -40,7 +40,7 @@ def test_shading_is_folded_told_apart_without_colour_and_read_as_a_table(
 
     page = desk.open(f"/answers/{answer.pk}")
 
-    expect(page.locator("strong.answer-short")).to_have_text("Twelve euros a year")
+    expect(page.locator(".answer-text mark")).to_have_text("Twelve euros a year")
     expect(page.locator(".shaded")).to_be_hidden()
     page.get_by_text("Confidence by word").focus()
     page.keyboard.press("Enter")
@@ -52,4 +52,30 @@ def test_shading_is_folded_told_apart_without_colour_and_read_as_a_table(
     assert len(set(styles)) == len(TOKENS)
     row = page.get_by_role("row", name="Twelve 0.05, very low")
     expect(row).to_have_count(1)
+    assert violations(page) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_sentence_that_answers_is_marked_by_a_line_and_in_words(make_desk, scheme):
+    desk = make_desk(color_scheme=scheme)
+    desk.log_in("agent")
+    told = "The Student card is free 🎉 until 27."
+    whole = f"The Gold card costs 72 euros. {told} Both come by post."
+    answer = make_answer(
+        User.objects.get(username="agent"),
+        cited=(make_entry(whole),),
+        text=whole,
+        gate="entry",
+    )
+    answer.evidence.update(quote=told)
+
+    page = desk.open(f"/answers/{answer.pk}")
+
+    marks = page.locator("mark")
+    expect(marks).to_have_text([told, told])  # in the answer and in its source
+    style = marks.first.evaluate(
+        "m => [getComputedStyle(m).textDecorationLine,"
+        " getComputedStyle(m, '::before').content, getComputedStyle(m, '::after').content]"
+    )
+    assert style == ["underline", '" [marked] "', '" [end of mark] "']
     assert violations(page) == []

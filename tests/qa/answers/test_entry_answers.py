@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
+from accounts.roles import Role
 from kb.embedding.embedder import load_embedder
 from probes.verifier.scoring import BUNDLED, load_verifier
 from qa.answers.asking import ask, decide, keep_question
@@ -19,7 +20,9 @@ from tests.factories import (
     make_entry,
     make_knowledge_base,
     make_user,
+    set_role,
 )
+from tests.qa.answer_rows import make_answer
 from tests.qa.pipeline.values import never_load
 
 pytestmark = [pytest.mark.django_db, pytest.mark.verifier]
@@ -139,3 +142,77 @@ def test_the_verifier_reads_by_the_embedder_that_is_loaded(settings, tmp_path):
     assert verifier.score("what does paying late cost", passages) == pytest.approx(
         expected.score("what does paying late cost", passages), abs=2e-3
     )
+
+
+TOLD = "Tarn cards can be added to Apple Pay in the Tarn app 📱."
+LONG = f"The hotline is open from 8 to 18. {TOLD} Late payments cost 10 euros."
+OWN = "How do I add my card to Apple Pay?"
+ASKED = "how can I put my Tarn card into Apple Pay"
+
+
+@pytest.fixture
+def long_entry():
+    policy = active_policy(make_knowledge_base())
+    activate(new_version(policy, by=None, min_entry_answer=0.3, min_answerability=0.1))
+    return make_entry(LONG, question=OWN)
+
+
+def page_of(client, answer, reader) -> str:
+    client.force_login(reader)
+    page: bytes = client.get(reverse("answer", args=[answer.pk])).content
+    return page.decode()
+
+
+def test_the_sentence_that_answers_is_marked_in_the_answer_and_its_source(
+    client, long_entry
+):
+    asker = make_user()
+    answer = asked(ASKED, asker=asker)
+
+    assert (answer.gate, answer.text) == ("entry", LONG)
+    assert [piece.quote for piece in answer.evidence.all()] == [TOLD]
+    assert answer.milliseconds["mark"] > 0
+    page = page_of(client, answer, asker)
+    assert page.count(f"<mark>{TOLD}</mark>") == 2
+    assert f"{LONG} </template>" in page  # what is copied has no marks
+    shown = client.get(f"/api/v1/answers/{answer.pk}").json()
+    assert (shown["text"], shown["short_answer"]) == (LONG, TOLD)
+    assert [piece["quote"] for piece in shown["citations"]] == [TOLD]
+
+    reviewer = make_user(username="rita")
+    set_role(reviewer, role=Role.SME)
+    client.force_login(reviewer)
+    row = client.get(reverse("admin:qa_answer_change", args=[answer.pk]))
+    assert f">{TOLD}</td>" in row.content.decode()
+
+
+def test_a_stored_question_in_its_own_words_marks_too(long_entry):
+    answer = asked(OWN)
+    assert (answer.gate, answer.text) == ("verbatim", LONG)
+    assert answer.evidence.get().quote == TOLD
+
+
+def test_in_an_answer_of_one_sentence_nothing_is_marked(client):
+    knowledge()
+    asker = make_user()
+    answer = asked("how do i add my card to apple pay", asker=asker)
+    assert answer.evidence.get().quote == PAY
+    assert "<mark>" not in page_of(client, answer, asker)
+    assert client.get(f"/api/v1/answers/{answer.pk}").json()["short_answer"] == ""
+
+
+def test_who_may_not_see_the_entry_sees_no_marked_words(client):
+    inner = make_audience("wallets", groups=["wallets"])
+    entry = make_entry(LONG, audience=inner)
+    asker = make_user(username="pia", groups=["wallets"])
+    answer = make_answer(asker, cited=(entry,), text=LONG, gate="entry")
+    answer.evidence.update(quote=TOLD)
+    assert f"<mark>{TOLD}</mark>" in page_of(client, answer, asker)
+
+    reviewer = make_user(username="rita")
+    set_role(reviewer, role=Role.SME)
+    page = page_of(client, answer, reviewer)
+    shown = client.get(f"/api/v1/answers/{answer.pk}")
+
+    assert shown.json()["short_answer"] == ""
+    assert "Apple Pay" not in page + shown.content.decode()

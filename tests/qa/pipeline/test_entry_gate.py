@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kb.text.words import sentence_spans
 from kb.types import Excluded, Exclusion
+from qa.pipeline.entry_gate import telling_sentence
 from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.language_model import NoProbes
 from qa.pipeline.replay import Played, flat, replay
-from qa.pipeline.values import Outcome
+from qa.pipeline.values import Outcome, Question
 from tests.qa.pipeline.values import (
     SCORER,
     GivenModel,
@@ -216,3 +218,83 @@ def test_unverified_entries_that_seem_likelier_do_not_keep_the_answer_out():
     assert isinstance(outcome, Outcome)
     assert outcome.answer == ONE.text
     assert any(ONE.entry_id in looked for looked in retriever.looked_up)
+
+
+STEPS = "Cards are sent by post.\n送料は5ユーロです 🎉!\nIt takes 4 days 👍🏽."
+
+
+def quote_of(scores: Sequence[float], text: str = STEPS, **changes: Any) -> str:
+    """Return what is quoted of an entry whose sentences have these probabilities."""
+    scorer = GivenScorers([0.95], scores)
+    piece = make_evidence(text, distance=0.7, **changes)
+    *_, outcome = run_pipeline(
+        "How long does a card take?",
+        retriever=GivenRetriever(make_retrieval(piece)),
+        language_model=never_load,
+        probes=lambda _model: NoProbes(),
+        verifier=lambda: scorer,
+        policy=make_policy(**POLICY),
+    )
+    assert isinstance(outcome, Outcome)
+    assert outcome.answer == text
+    return outcome.citations[0].quote
+
+
+class GivenScorers:
+    """Scores the entries, then the sentences of the one that answers."""
+
+    fingerprint = SCORER
+
+    def __init__(self, *scores: Sequence[float]) -> None:
+        self._scores = iter(scores)
+
+    def score(self, _question: str, texts: Sequence[object]) -> Sequence[float]:
+        scores = next(self._scores)
+        assert len(scores) == len(texts)
+        return scores
+
+
+@pytest.mark.parametrize(
+    ("scores", "told"),
+    [
+        ([0.1, 0.2, 0.9], "It takes 4 days 👍🏽."),
+        ([0.1, 0.9, 0.2], "送料は5ユーロです 🎉!"),
+        ([0.95, 0.1, 0.1], "Cards are sent by post."),
+    ],
+)
+def test_the_sentence_that_answers_is_quoted_of_an_entry_shown_whole(scores, told):
+    assert quote_of(scores) == told
+
+
+@pytest.mark.parametrize(
+    "scores", [[0.1, 0.8, 0.9], [0.1, 0.2, 0.45], [0.0, 0.0, 0.0], [1.0, 1.0, 0.0]]
+)
+def test_where_no_sentence_stands_out_the_whole_is_quoted(scores):
+    assert quote_of(scores) == STEPS
+
+
+@pytest.mark.parametrize("text", ["One sentence.", "Line. " * 33, "One; two; three"])
+def test_one_sentence_and_very_many_are_not_read_again(text):
+    assert quote_of([], text) == text
+
+
+def test_words_that_stand_in_an_earlier_sentence_too_are_not_marked():
+    assert quote_of([0.1, 0.9], "A: Call us. Call us.") == "A: Call us. Call us."
+
+
+@given(
+    st.lists(st.sampled_from(["It is 5.", "Ask!", "\n", " ", "是。", "🎉", "A"])),
+    st.data(),
+)
+def test_what_is_marked_is_a_part_of_the_text(parts, data):
+    text = "".join(parts)
+    piece = make_evidence(text)
+    count = len(sentence_spans(text))
+    chances = st.lists(st.floats(0, 1), min_size=count, max_size=count)
+    scorer = GivenScorers(data.draw(chances))
+
+    told = telling_sentence(Question("What?"), piece, verifier=lambda: scorer)
+
+    assert told in text
+    assert told == told.strip()
+    assert told != text or not told
