@@ -129,6 +129,13 @@ class SelfCalibrationSettings(models.Model):
         help_text="A version whose thresholds a person set is never replaced by itself.",
     )
 
+    uses_evaluations = models.BooleanField(
+        "labelled questions too",
+        default=False,
+        help_text="Those of the newest evaluation of own questions; they then test nothing "
+        "any more. Questions judged in reviews are always used.",
+    )
+
     def __str__(self) -> str:
         return f"{self.knowledge_base}: {self.get_calibrates_itself_display()}"
 
@@ -138,7 +145,7 @@ class SelfCalibrationSettings(models.Model):
 
 
 class SelfCalibration(models.Model):
-    """That a knowledge base's own questions chose thresholds: counts, and no text."""
+    """That a knowledge base's questions chose thresholds: counts, and no text."""
 
     knowledge_base = models.ForeignKey(
         KnowledgeBase, on_delete=models.CASCADE, related_name="self_calibrations"
@@ -157,11 +164,23 @@ class SelfCalibration(models.Model):
         help_text="Assumed share of questions without an answer, half of them foreign.",
     )
     min_entry_answer = models.FloatField(help_text="The threshold; 1.01: none earned.")
-    entries = models.PositiveIntegerField(help_text="Entries that questions are of.")
+    entries = models.PositiveIntegerField(
+        help_text="Entries that own questions are of."
+    )
     own = models.PositiveIntegerField(
         help_text="Own questions, asked with their entry and without it."
     )
     foreign = models.PositiveIntegerField(help_text="Questions of other trades.")
+    reviewed = models.PositiveIntegerField(
+        default=0,
+        help_text="Questions that experts judged in reviews, weighted by strata.",
+    )
+    evaluated = models.PositiveIntegerField(
+        default=0, help_text="Labelled questions of the newest evaluation, if used."
+    )
+    named = models.PositiveIntegerField(
+        default=0, help_text="Own questions whose entry a voter pointed out."
+    )
     shown = models.PositiveIntegerField(help_text="Shown at the threshold.")
     wrong = models.PositiveIntegerField(help_text="Wrong ones among those shown.")
     wrong_share = models.FloatField(null=True, validators=_SHARE)
@@ -190,6 +209,11 @@ class SelfCalibration(models.Model):
 
     def __str__(self) -> str:
         return f"{self.policy}, from own questions"
+
+    @property
+    def labelled(self) -> int:
+        """How many questions people asked and somebody judged."""
+        return self.reviewed + self.evaluated
 
     @property
     def is_earned(self) -> bool:

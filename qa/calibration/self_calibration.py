@@ -1,5 +1,7 @@
 """A knowledge base calibrates itself: thresholds of the verifier from its own questions.
 
+Questions that people asked and experts judged come first, as far as there are any.
+
 How is said in `own_questions`, and when in `self_calibration_jobs`.
 """
 
@@ -30,6 +32,7 @@ from qa.policies.services import (
 
 from .own_questions.choosing import Choice, Kind, Measured, Share, choose
 from .own_questions.drawing import draw_questions
+from .own_questions.labelled import labelled_questions
 from .own_questions.measuring import OnProgress, measure
 
 NAME: Final = "from own questions"
@@ -45,12 +48,17 @@ def settings_of(knowledge_base: KnowledgeBase) -> SelfCalibrationSettings:
 
 
 def set_settings(
-    knowledge_base: KnowledgeBase, *, wrong_share_target: int, calibrates_itself: str
+    knowledge_base: KnowledgeBase,
+    *,
+    wrong_share_target: int,
+    calibrates_itself: str,
+    uses_evaluations: bool = False,
 ) -> SelfCalibrationSettings:
     kept = SelfCalibrationSettings(
         knowledge_base=knowledge_base,
         wrong_share_target=wrong_share_target,
         calibrates_itself=calibrates_itself,
+        uses_evaluations=uses_evaluations,
     )
     kept.full_clean(validate_unique=False)
     kept.save()
@@ -95,7 +103,12 @@ def calibrate_itself(
     wanted = settings_of(knowledge_base)
     base = active_policy(knowledge_base)
     questions = draw_questions(
-        knowledge_base, seed=seed, writer=load_writer() if load_writer else None
+        knowledge_base,
+        seed=seed,
+        writer=load_writer() if load_writer else None,
+        labelled=labelled_questions(
+            knowledge_base, with_evaluation=wanted.uses_evaluations
+        ),
     )
     verifier = configured_verifier()
     measured, own_trades = measure(
@@ -112,7 +125,8 @@ def calibrate_itself(
     )
     kept = _kept(choice, measured)
     kept.knowledge_base, kept.seed = knowledge_base, seed
-    kept.entries = len({q.entry.pk for q in questions if q.entry})
+    kept.entries = len({q.entry.pk for q in questions if q.entry and not q.label})
+    kept.named = sum(question.is_named for question in questions)
     kept.verifier, kept.embedder, kept.retrieval = running()
     kept.notes = _notes(choice, own_trades)
     kept.policy = base
@@ -231,6 +245,8 @@ def _kept(choice: Choice, measured: tuple[Measured, ...]) -> SelfCalibration:
         min_entry_answer=choice.threshold,
         own=kinds.count(Kind.OWN),
         foreign=kinds.count(Kind.FOREIGN),
+        reviewed=kinds.count(Kind.REVIEWED),
+        evaluated=kinds.count(Kind.EVALUATED),
         shown=choice.shown,
         wrong=choice.wrong,
         wrong_share=wrong.value if wrong else None,

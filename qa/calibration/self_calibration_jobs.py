@@ -18,13 +18,15 @@ from qa.calibration.models import SelfCalibration
 from qa.evaluation.knowledge import PREFIX
 from qa.exceptions import CalibrationError
 from qa.policies.services import active_policy, has_verifier
+from qa.reviews.models import Review
 
 from .own_questions.measuring import OnProgress
 from .self_calibration import Mode, calibrate_itself, last_of, running, settings_of
 
 KIND: Final = "qa.calibrate_itself"
 CHECK_KIND: Final = "qa.calibrate_where_due"
-# So many verified entries, or this share of all, have to change first.
+# So many verified entries, or this share of all, have to change first, or so many reviews
+# have to be done.
 _LEAST_CHANGED: Final = 20
 _SHARE_CHANGED: Final = 0.1
 _STEP_SECONDS: Final = 1.0
@@ -48,6 +50,8 @@ def is_due(knowledge_base: KnowledgeBase) -> bool:
     rows = Entry.objects.filter(knowledge_base=knowledge_base)
     verified = rows.filter(state=Entry.State.VERIFIED).count()
     if last and _measured_by(last) != running():
+        return verified > 0
+    if last and _judged(knowledge_base, last.created_at) >= _LEAST_CHANGED:
         return verified > 0
     changed = _changed(knowledge_base, last.created_at) if last else verified
     return changed >= max(_LEAST_CHANGED, _SHARE_CHANGED * verified)
@@ -126,6 +130,11 @@ def _progress_of(run: JobRun) -> OnProgress:
             step.advance(done=done, total=total)
 
     return on_progress
+
+
+def _judged(knowledge_base: KnowledgeBase, since: datetime) -> int:
+    rows = Review.objects.done().filter(answer__knowledge_base=knowledge_base)
+    return rows.filter(reviewed_at__gt=since).count()
 
 
 def _changed(knowledge_base: KnowledgeBase, since: datetime) -> int:

@@ -13,7 +13,7 @@ from qa.calibration.models import SelfCalibration, SelfCalibrationSettings
 from .forms import author_of, chosen_of
 from .self_calibration import last_of, set_settings, settings_of
 from .self_calibration_jobs import enqueue_calibration
-from .self_words import SYNTHETIC, words_of
+from .self_words import words_of
 
 
 class SelfCalibrationForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable when it runs
@@ -25,7 +25,11 @@ class SelfCalibrationForm(forms.ModelForm):  # type: ignore[type-arg]  # not sub
 
     class Meta:
         model = SelfCalibrationSettings
-        fields: ClassVar = ["wrong_share_target", "calibrates_itself"]
+        fields: ClassVar = [
+            "wrong_share_target",
+            "calibrates_itself",
+            "uses_evaluations",
+        ]
 
 
 def own_context(
@@ -38,7 +42,6 @@ def own_context(
         "own_words": words_of(kept) if kept else None,
         # The buttons say what is to be done then.
         "own_fields": [shown[name] for name in SelfCalibrationForm.Meta.fields],
-        "synthetic": SYNTHETIC,
     }
 
 

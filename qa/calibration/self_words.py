@@ -20,6 +20,11 @@ SYNTHETIC = (
     "certificate: people ask otherwise. Labelled answers of their questions calibrate "
     "better."
 )
+LABELLED = (
+    "Questions that people asked and that were judged chose this, as far as there are "
+    "any, with a rule and no certificate; the others are made from the knowledge base "
+    "itself."
+)
 _LEAST_TOP = 0.1
 
 
@@ -32,10 +37,11 @@ class SelfWords:
     counts: str
     curve: tuple[tuple[str, str, str], ...]
     alternative: str
+    origin: str
 
     @property
     def lines(self) -> tuple[str, ...]:
-        return (self.promise, *self.shares, self.counts, SYNTHETIC)
+        return (self.promise, *self.shares, self.counts, self.origin)
 
 
 def words_of(kept: SelfCalibration) -> SelfWords:
@@ -53,11 +59,12 @@ def words_of(kept: SelfCalibration) -> SelfWords:
         promise=earned if kept.is_earned else none,
         shares=(wrong, f"Own questions answered by an entry: {answered}."),
         counts=(
-            f"{kept.own:,} own questions of {kept.entries:,} entries, each asked with its "
+            f"{_sources(kept)}{kept.own:,} own questions of {kept.entries:,} entries, each asked with its "
             f"entry and without it, and {kept.foreign:,} foreign ones; "
             f"{kept.shown:,} shown, {kept.wrong:,} of them wrong. Of all questions "
             f"{_share(kept.unanswerable)} are assumed to have no answer."
         ),
+        origin=LABELLED if kept.labelled else SYNTHETIC,
         curve=tuple(
             (f"{at:.4f}", _share(answered), _share(wrong))
             for at, answered, wrong in kept.curve
@@ -89,6 +96,17 @@ def curve_svg(kept: SelfCalibration) -> bytes:
         said = words_of(kept)
         text = " ".join((said.promise, *said.shares))
         return saved(figure, SVG, Description("Own questions", text))
+
+
+def _sources(kept: SelfCalibration) -> str:
+    """Say how many questions come from people, before those that are made."""
+    said = [
+        (kept.reviewed, "judged by experts in reviews, weighted by strata"),
+        (kept.evaluated, "labelled in the newest evaluation"),
+    ]
+    lines = "".join(f"{count:,} questions {what}. " for count, what in said if count)
+    voted = f"Of the own ones voters pointed out {kept.named:,}. " if kept.named else ""
+    return lines + voted
 
 
 def _share(value: float) -> str:

@@ -58,7 +58,7 @@ class SelfCalibrationSerializer(serializers.ModelSerializer[SelfCalibration]):
         model = SelfCalibration
         fields = [
             "target", "unanswerable", "min_entry_answer", "is_earned", "entries", "own",
-            "foreign", "shown", "wrong", "wrong_share", "wrong_low", "wrong_high",
+            "foreign", "named", "reviewed", "evaluated", "shown", "wrong", "wrong_share", "wrong_low", "wrong_high",
             "answered_share", "answered_low", "answered_high", "curve", "notes",
             "not_activated", "seed", "verifier", "embedder", "retrieval", "created_at",
         ]  # fmt: skip

@@ -45,12 +45,18 @@ class Kind(StrEnum):
     """What is known of a question when it is asked.
 
     OWN: an entry answers it. LEFT_OUT: that entry, and what says the same, is not there.
-    FOREIGN: it is of another trade.
+    FOREIGN: it is of another trade. REVIEWED and EVALUATED: people asked it, and an expert's
+    review or an evaluation's golden set says what answers it, if anything does.
     """
 
     OWN = "own"
     LEFT_OUT = "left_out"
     FOREIGN = "foreign"
+    REVIEWED = "reviewed"
+    EVALUATED = "evaluated"
+
+
+MADE: Final = (Kind.OWN, Kind.LEFT_OUT, Kind.FOREIGN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +67,16 @@ class Measured:
         group: What it depends on others by: its entry's document, or its trade.
         probability: The verifier's, of the verified entry that would be shown; 0 for none.
         is_right: Whether that entry is the question's own or says the same.
+        weight: How many questions a labelled one stands for.
+        is_answerable: Whether an entry answers a labelled one.
     """
 
     kind: Kind
     group: str
     probability: float
     is_right: bool
+    weight: float = 1.0
+    is_answerable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +131,9 @@ def choose(
     At it (wrong + 1) / (shown + 1) is at most `target`, and at each higher one that shows
     `ENOUGH`, wrong / shown. The one that is added stands for the next question; held
     against higher thresholds too, it would break each of those that show next to nothing.
-    Counts are weighted so that the share `unanswerable` of all questions has no answer,
-    half of them left out and half foreign, and add up to the questions asked.
+    Counts are weighted so that the share `unanswerable` of all made questions has no answer,
+    half of them left out and half foreign, and add up to the questions asked. Labelled ones
+    have their own weights: of those nothing is assumed.
 
     Raises:
         CalibrationError: There is no answerable question, or the shares are none.
@@ -166,7 +177,9 @@ class _Table:
     @classmethod
     def of(cls, measured: Sequence[Measured], unanswerable: float) -> "_Table":
         kinds = np.array([each.kind.value for each in measured])
-        is_own = kinds == Kind.OWN.value
+        is_made = np.isin(kinds, [kind.value for kind in MADE])
+        is_answerable = np.array([each.is_answerable for each in measured], np.bool_)
+        is_own = np.where(is_made, kinds == Kind.OWN.value, is_answerable)
         if not is_own.any():
             raise CalibrationError(
                 "No question can be made from this knowledge base; verify some entries "
@@ -177,7 +190,11 @@ class _Table:
             probability=np.array([each.probability for each in measured]),
             is_wrong=np.array([not each.is_right for each in measured]),
             is_own=is_own,
-            weight=_weights(kinds, unanswerable),
+            weight=np.where(
+                is_made,
+                _weights(kinds, unanswerable),
+                np.array([each.weight for each in measured]),
+            ),
             clusters=clusters_of(rows),
         )
 
@@ -232,15 +249,15 @@ class _Table:
 
 
 def _weights(kinds: NDArray[np.str_], unanswerable: float) -> Floats:
-    """Return what each row counts; where one sort is missing the other has its share."""
-    counts = {kind: int((kinds == kind.value).sum()) for kind in Kind}
+    """Return what each made one counts; where a sort is missing the other has its share."""
+    counts = {kind: int((kinds == kind.value).sum()) for kind in MADE}
     without = [kind for kind in (Kind.LEFT_OUT, Kind.FOREIGN) if counts[kind]]
     asked = counts[Kind.OWN] + counts[Kind.FOREIGN]
     shares = {kind: unanswerable / len(without) for kind in without}
     shares[Kind.OWN] = 1 - sum(shares.values())
     weight = np.zeros(len(kinds))
     for kind, share in shares.items():
-        weight[kinds == kind.value] = share * asked / counts[kind]
+        weight[kinds == kind.value] = share * asked / max(counts[kind], 1)
     return weight
 
 

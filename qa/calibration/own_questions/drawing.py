@@ -7,9 +7,11 @@ import json
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from django.contrib.auth.models import User
 from django.db.models import F, TextField, Value, Window
 from django.db.models.functions import MD5, Cast, Coalesce, Concat, RowNumber
 from django.utils import timezone
@@ -19,6 +21,7 @@ from kb.enrichment.forms import QUESTION_LIMIT, Form, Slot, Writer
 from kb.entries.models import Entry
 from qa.votes.models import Vote
 
+from .choosing import Kind
 from .rewording import frequencies_in, key_words, mistype, telling_words
 
 LIMIT: Final = 300
@@ -48,30 +51,61 @@ ASKING: Final = Form(
 
 
 @dataclass(frozen=True, slots=True)
+class Label:
+    """What a review or an evaluation says of a question that was asked.
+
+    Attributes:
+        right: Entries that answer it; empty where nothing may be shown.
+        weight: How many questions it stands for.
+        at: When it was judged; of what has changed since it says nothing.
+        asker: Whoever asked it, who may see less than everybody together.
+    """
+
+    kind: Kind
+    right: tuple[Entry, ...]
+    weight: float
+    at: datetime
+    asker: User | None
+
+
+@dataclass(frozen=True, slots=True)
 class OwnQuestion:
     """A question to the knowledge base.
 
     Attributes:
-        entry: What answers it; None for a foreign one.
+        entry: What answers it; None for a foreign one, and where nothing does.
         group: The entry's document, or the trade.
+        label: What is known of it where people asked it and somebody judged it.
+        is_named: Whether a voter pointed the entry out.
     """
 
     text: str
     entry: Entry | None
     group: str
+    label: Label | None = None
+    is_named: bool = False
 
 
 def draw_questions(
-    knowledge_base: KnowledgeBase, *, seed: int, writer: Writer | None = None
+    knowledge_base: KnowledgeBase,
+    *,
+    seed: int,
+    writer: Writer | None = None,
+    labelled: Sequence[OwnQuestion] = (),
 ) -> tuple[OwnQuestion, ...]:
-    """Return at most `LIMIT` questions, the foreign ones last.
+    """Return at most `LIMIT` questions: the labelled ones, made ones, and foreign ones.
 
-    Up to half are refused questions whose answer a voter pointed out. Of a
-    question-and-answer entry its question, the key words of it, and it mistyped; of
-    a fact what `writer` asks, or a few of its rarest words.
+    Each labelled one takes the place of one that would be made. Of these, up to half are
+    refused questions whose answer a voter pointed out. Of a question-and-answer entry its
+    question, the key words of it, and it mistyped; of a fact what `writer` asks, or a few
+    of its rarest words.
     """
+    left = LIMIT - len(labelled)
+    if left <= 0:
+        return tuple(labelled[:LIMIT])
     foreign = tuple(_foreign(knowledge_base.language))
-    room = LIMIT - len(foreign)
+    foreign = foreign[: len(foreign) * left // LIMIT]
+    room = left - len(foreign)
     entries = _entries(knowledge_base, seed, limit=room)
     frequencies = frequencies_in(entry.text for entry in entries)
     found = _named(knowledge_base)[: room // 2]
@@ -83,20 +117,23 @@ def draw_questions(
         else:
             texts = [written.get(entry.pk) or telling_words(entry.text, frequencies)]
         unique = dict.fromkeys(text for text in texts if text)
-        found += [OwnQuestion(text, entry, _group(entry)) for text in unique]
+        found += [OwnQuestion(text, entry, group_of(entry)) for text in unique]
         if len(found) >= room:
             break
-    return (*found[:room], *foreign)
+    return (*labelled, *found[:room], *foreign)
 
 
 def _named(knowledge_base: KnowledgeBase) -> list[OwnQuestion]:
     """Return refused questions whose answering entry a voter named, newest first."""
     votes = Vote.objects.naming_an_entry(knowledge_base)[:LIMIT]
     named = {v.answer.question: v.answering_entry for v in votes if v.answering_entry}
-    return [OwnQuestion(text, entry, _group(entry)) for text, entry in named.items()]
+    return [
+        OwnQuestion(text, entry, group_of(entry), is_named=True)
+        for text, entry in named.items()
+    ]
 
 
-def _group(entry: Entry) -> str:
+def group_of(entry: Entry) -> str:
     return f"document {entry.document_id}" if entry.document_id else f"{entry.pk}"
 
 

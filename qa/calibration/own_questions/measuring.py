@@ -1,7 +1,8 @@
 """Ask a knowledge base its own questions, once with their entry and once without it.
 
 Search and verifier work as for a question that is asked, on behalf of the knowledge base
-itself: whatever anybody may see is there. Numbers come out of it, and never a text.
+itself: whatever anybody may see is there. Labelled questions are asked as they were, for
+those who asked them. Numbers come out of it, and never a text.
 """
 
 from collections import Counter
@@ -18,12 +19,13 @@ from kb.embedding.services import embed_question
 from kb.entries.models import Entry
 from kb.search import search
 from kb.types import Evidence, Scope
+from qa.answers.sources import evidence_scope
 from qa.pipeline.entry_gate import Verifier, may_answer, passage_of
 from qa.pipeline.policy import Policy, default
 from qa.pipeline.values import clean_question
 
 from .choosing import Kind, Measured
-from .drawing import OwnQuestion
+from .drawing import Label, OwnQuestion
 
 OnProgress = Callable[[int, int], None]
 # What is left out must not make the rest shorter than a search for it alone would.
@@ -47,7 +49,9 @@ def measure(
     found: list[Measured] = []
     asked, near = Counter[str](), Counter[str]()
     for done, question in enumerate(questions, start=1):
-        if question.entry:
+        if question.label:
+            found += asking.labelled(question, question.label)
+        elif question.entry:
             found += asking.own(question, question.entry)
         else:
             measured, is_near = asking.foreign(question)
@@ -67,6 +71,7 @@ class _Asking:
         # The search that the verifier's gate gets, whether it is in shadow now or not.
         self._policy = replace(policy, verification=True)
         self._verifier = verifier
+        self._knowledge_base = knowledge_base
         self._language = knowledge_base.language
         self._scope = Scope(
             knowledge_base_id=knowledge_base.pk,
@@ -78,7 +83,7 @@ class _Asking:
 
     def own(self, question: OwnQuestion, entry: Entry) -> Iterator[Measured]:
         """Yield what is measured of everything, and without the question's entry."""
-        found = self._search(question.text)
+        found = self._search(question.text, self._scope)
         scores = self._scores(question.text, found)
         ids = [piece.entry_id for piece in found]
         right = {entry.pk} | duplicates_among(entry, ids)
@@ -97,16 +102,45 @@ class _Asking:
 
     def foreign(self, question: OwnQuestion) -> tuple[Measured, bool]:
         """Return what is measured, and whether an entry is as near as an answer."""
-        found = self._search(question.text)
+        found = self._search(question.text, self._scope)
         scores = self._scores(question.text, found)
         best = self._best(found, scores)
         chance = scores[best.entry_id] if best else 0.0
         is_near = any(piece.distance < default("alpha") for piece in found)
         return Measured(Kind.FOREIGN, question.group, chance, False), is_near
 
-    def _search(self, text: str) -> tuple[Evidence, ...]:
+    def labelled(self, question: OwnQuestion, label: Label) -> Iterator[Measured]:
+        """Yield what is measured as its asker would see it, asked again today.
+
+        Nothing where an entry would be shown that was written or changed after the
+        question was judged: whether it answers is not known.
+        """
+        scope = self._scope
+        if label.asker:
+            scope = evidence_scope(label.asker, self._knowledge_base, self._policy)
+        found = self._search(question.text, scope)
+        scores = self._scores(question.text, found)
+        best = self._best(found, scores)
+        ids = [piece.entry_id for piece in found]
+        right = {entry.pk for entry in label.right}
+        right = right.union(*(duplicates_among(entry, ids) for entry in label.right))
+        is_right = best is not None and best.entry_id in right
+        if best is not None and not is_right:
+            rows = Entry.objects.filter(pk=best.entry_id, updated_at__gt=label.at)
+            if rows.exists():
+                return
+        yield Measured(
+            label.kind,
+            question.group,
+            scores[best.entry_id] if best else 0.0,
+            is_right,
+            weight=label.weight,
+            is_answerable=bool(label.right),
+        )
+
+    def _search(self, text: str, scope: Scope) -> tuple[Evidence, ...]:
         wide = self._policy.candidates + _SPARE
-        return search(embed_question(text), text, scope=self._scope, top_k=wide).hits
+        return search(embed_question(text), text, scope=scope, top_k=wide).hits
 
     def _scores(self, text: str, found: Sequence[Evidence]) -> dict[int, float]:
         question = clean_question(text, self._language)

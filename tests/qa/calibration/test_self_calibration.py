@@ -4,6 +4,7 @@ import pytest
 from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 from rest_framework.test import APIClient
 
 from accounts.roles import Role
@@ -20,10 +21,12 @@ from qa.calibration.self_calibration import (
     running,
     set_settings,
 )
+from qa.calibration.self_words import LABELLED, words_of
 from qa.exceptions import CalibrationError
-from qa.models import Policy, SelfCalibration, SelfCalibrationSettings
+from qa.models import Policy, Review, SelfCalibration, SelfCalibrationSettings
 from qa.policies.services import activate, active_policy, new_version
 from tests.factories import make_entries, make_knowledge_base, make_user, set_role
+from tests.qa.answer_rows import make_answer
 from workers.registry import HANDLERS
 from workers.schedules import schedules
 
@@ -232,6 +235,7 @@ def test_the_page_and_rest_show_it(base, client: Client, no_worker):
         {
             "wrong_share_target": "50",
             "calibrates_itself": "propose",
+            "uses_evaluations": "on",
             "then": "calibrate",
         },
     )
@@ -243,6 +247,7 @@ def test_the_page_and_rest_show_it(base, client: Client, no_worker):
     assert b"<svg" in curve.content
     assert answer.status_code == 302
     assert SelfCalibrationSettings.objects.get().target == 0.02
+    assert SelfCalibrationSettings.objects.get().uses_evaluations
     assert Job.objects.filter(kind=jobs.KIND).exists()
 
     api = APIClient()
@@ -252,6 +257,29 @@ def test_the_page_and_rest_show_it(base, client: Client, no_worker):
     assert body["self_calibration"]["curve"]
     plain = api.get(f"/api/v1/policies/{Policy.objects.earliest('pk').pk}").json()
     assert plain["self_calibration"] is None
+
+
+@pytest.mark.slow
+def test_questions_judged_in_reviews_take_the_place_of_made_ones(base):
+    asker = make_user()
+    for number in range(20):
+        answer = make_answer(asker, question=f"How deep is lake number {number}?")
+        Review.objects.create(
+            answer=answer, state="done", reviewed_at=timezone.now(),
+            should_be_answered=False,
+        )  # fmt: skip
+    assert jobs.is_due(base)
+
+    kept = calibrate_itself(base, target=0.1)
+
+    assert (kept.reviewed, kept.evaluated, kept.own, kept.entries) == (20, 0, 24, 24)
+    assert kept.foreign <= 56  # of 60, as 20 of 300 places are taken
+    said = words_of(kept)
+    assert said.counts.startswith("20 questions judged by experts in reviews")
+    assert said.origin == LABELLED
+    assert not jobs.is_due(base)
+    Review.objects.update(reviewed_at=timezone.now())
+    assert jobs.is_due(base)
 
 
 def test_who_may_not_steer_changes_nothing(base, client: Client):

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from qa.calibration.own_questions.choosing import (
     ENOUGH,
     LEAST,
+    MADE,
     NONE,
     Kind,
     Measured,
@@ -17,7 +18,7 @@ from qa.exceptions import CalibrationError
 
 PROBABILITIES = st.floats(0, 1).map(lambda value: round(value, 2))
 ROWS = st.lists(
-    st.tuples(st.sampled_from(Kind), st.integers(0, 5), PROBABILITIES, st.booleans()),
+    st.tuples(st.sampled_from(MADE), st.integers(0, 5), PROBABILITIES, st.booleans()),
     max_size=120,
 )
 TARGETS = st.sampled_from([0.01, 0.02, 0.05, 0.1, 0.3])
@@ -34,7 +35,7 @@ def rows_of(drawn) -> list[Measured]:
 
 def weighted_counts(rows, threshold, unanswerable=0.5):
     """Shown and wrong at a threshold, counted one by one."""
-    numbers = {kind: sum(row.kind is kind for row in rows) for kind in Kind}
+    numbers = {kind: sum(row.kind is kind for row in rows) for kind in MADE}
     asked = numbers[Kind.OWN] + numbers[Kind.FOREIGN]
     without = [k for k in (Kind.LEFT_OUT, Kind.FOREIGN) if numbers[k]]
     share = {k: unanswerable / len(without) for k in without}
