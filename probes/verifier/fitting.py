@@ -16,7 +16,8 @@ from scipy.optimize import minimize
 from torch import nn
 from torch.nn import functional
 
-from .network import Interaction, Pair, Tokens, Tuned, side_of
+from .network import Interaction, Tuned
+from .reading import Pair, Tokens, side_of
 
 _PAIR_WEIGHT: Final = 1.5
 _POOLED: Final = 32  # batches that are cut from questions of like length

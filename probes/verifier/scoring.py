@@ -11,26 +11,19 @@ import torch
 from pydantic import Field
 from safetensors.torch import load_file, save_file
 from torch import nn
+from transformers import AutoConfig
 
 from accounts.loaded_once import LoadedOnce
 from probes.cards import card_text, fingerprint_of, read_beside, sha256_of
 from probes.exceptions import VerifierFileError
 
-from .network import (
-    Interaction,
-    Members,
-    Reader,
-    Tokens,
-    Tuned,
-    base_directory,
-    side_of,
-    upper_layers,
-)
+from .network import Interaction, Members, Tuned
+from .reading import Reader, Tokens, base_directory, side_of, upper_layers
 
 BUNDLED: Final = Path(__file__).parent.parent / "shipped" / "verifier"
 WEIGHTS: Final = "model.safetensors"
 CARD: Final = "verifier.json"
-FORMAT: Final = 2
+FORMAT: Final = 3
 # Cache of the token states of entries: about 2,500 short ones.
 _KEPT_BYTES: Final = 64 << 20
 _Placed = tuple[str, str, str]  # place, question and text
@@ -94,8 +87,11 @@ def damaged(directory: Path, why: str) -> VerifierFileError:
     )
 
 
-def save_verifier(directory: Path, network: Tuned, card: VerifierCard) -> None:
-    """Write weights in half precision, then the card: half a write is refused."""
+def save_verifier(directory: Path, network: Tuned, card: VerifierCard) -> VerifierCard:
+    """Write weights in half precision, then the card, which is returned with their hash.
+
+    Half a write is refused when it is read.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     (directory / CARD).unlink(missing_ok=True)
     weights = {
@@ -105,6 +101,7 @@ def save_verifier(directory: Path, network: Tuned, card: VerifierCard) -> None:
     save_file(weights, directory / WEIGHTS)
     written = replace(card, weights_sha256=sha256_of(directory / WEIGHTS))
     (directory / CARD).write_bytes(card_text(asdict(written), FORMAT))
+    return written
 
 
 class Verifier:
@@ -184,17 +181,14 @@ def is_loaded(directory: Path) -> bool:
     return _loaded.find(directory) is not None
 
 
-def _load(directory: Path, base: nn.Module | None) -> Verifier:
+def load_network(directory: Path) -> tuple[VerifierCard, Tuned]:
+    """Return a verifier's card and what was fitted, on the processor."""
     card = read_card(directory)
+    config = AutoConfig.from_pretrained(str(base_directory()))
+    nets = [
+        Interaction(config.hidden_size, config.vocab_size) for _ in range(card.members)
+    ]
     upper = upper_layers(base_directory(), card.tuned, fitted=False)
-    reader = Reader(base_directory(), base, left_off=card.tuned, upper=upper)
-    if reader.sha256 != card.base_sha256:
-        raise damaged(
-            directory,
-            f"it was fitted on the embedder {card.base_sha256[:12]}, and "
-            f"{reader.sha256[:12]} is installed",
-        )
-    nets = [Interaction(reader.width, reader.vocabulary) for _ in range(card.members)]
     network = Tuned(upper, Members(nets))
     try:
         weights = load_file(directory / WEIGHTS)
@@ -203,7 +197,19 @@ def _load(directory: Path, base: nn.Module | None) -> Verifier:
         )
     except (OSError, ValueError, RuntimeError, KeyError) as error:
         raise damaged(directory, str(error)) from error
-    upper.to(reader.device)
+    return card, network
+
+
+def _load(directory: Path, base: nn.Module | None) -> Verifier:
+    card, network = load_network(directory)
+    reader = Reader(base_directory(), base, left_off=card.tuned, upper=network.upper)
+    if reader.sha256 != card.base_sha256:
+        raise damaged(
+            directory,
+            f"it was fitted on the embedder {card.base_sha256[:12]}, and "
+            f"{reader.sha256[:12]} is installed",
+        )
+    network.upper.to(reader.device)
     return Verifier(reader, network.members, card)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import roc_auc_score
+from torch import nn
 
 from kb.embedding.embedder import load_embedder
 from probes.verifier.fitting import (
@@ -22,16 +23,15 @@ from probes.verifier.fitting import (
     logits_of,
     set_weights,
 )
-from probes.verifier.network import (
-    Interaction,
-    Members,
-    Reader,
-    Tokens,
-    Tuned,
-    base_directory,
-    upper_layers,
+from probes.verifier.network import Interaction, Members, Tuned
+from probes.verifier.reading import Reader, Tokens, base_directory, upper_layers
+from probes.verifier.scoring import (
+    VerifierCard,
+    load_network,
+    place_of,
+    read_card,
+    save_verifier,
 )
-from probes.verifier.scoring import VerifierCard, place_of, save_verifier
 from qa.exceptions import TrainingDataError
 
 from .verifier_sources import (
@@ -42,7 +42,6 @@ from .verifier_sources import (
     read_selqa,
     read_squad,
     read_squad_train,
-    read_support_desks,
 )
 
 OnProgress = Callable[[str, int, int], None]
@@ -64,16 +63,20 @@ class VerifierTraining:
         held_out: Invented organisations that only the probability's scale and the
             metrics are taken from.
         members: Nets in the ensemble, each fitted from a random seed of its own.
+        share: Of the public questions within `limits`, how many are fitted on.
         repeats: How often a question about the other organisations is fitted on.
         tuned: How many of the embedder's last layers are fitted too.
         nets_alone: How the nets are fitted before the layers are fitted with them.
+        begin_from: A verifier's directory, whose nets and layers are fitted further
+            instead of new ones.
     """
 
     data: Path
     articles: Sequence[str]
     held_out: Sequence[str] = (
-        "broker_trading_rules", "energy_supplier", "hospital", "online_shop",
-        "passport_office", "veterinary_clinic",
+        "broker_trading_rules", "energy_supplier", "hospital", "land_registry", "museum",
+        "online_shop", "optician_chain", "passport_office", "securities_account_terms",
+        "travel_insurer", "vacation_rentals", "veterinary_clinic",
     )  # fmt: skip
     limits: dict[str, int] = field(
         default_factory=lambda: {
@@ -82,6 +85,7 @@ class VerifierTraining:
         }
     )  # fmt: skip
     unanswerable: int = 4000
+    share: float = 1.0
     repeats: int = 2
     members: int = 3
     tuned: int = 2
@@ -91,15 +95,20 @@ class VerifierTraining:
         )
     )
     settings: VerifierSettings = field(default_factory=VerifierSettings)
+    begin_from: Path | None = None
 
 
 def train_verifier(
-    training: VerifierTraining, output: Path, *, on_progress: OnProgress
+    training: VerifierTraining,
+    public: Sequence[KnowledgeSet],
+    desks: Sequence[KnowledgeSet],
+    output: Path,
+    *,
+    on_progress: OnProgress,
 ) -> VerifierCard:
-    """Fit a verifier and write its files."""
+    """Fit a verifier on public sets and on support desks, and write its files."""
     seed = training.settings.seed
-    desks = read_support_desks()
-    sets = [*_read(training), *desks]
+    sets = [*public, *desks]
     own = {each.name for each in desks}
     for name in training.held_out:
         if name not in own:
@@ -109,30 +118,22 @@ def train_verifier(
     held: list[Example] = []
     for number, each in enumerate(sets):
         on_progress(f"Reading {each.name}", number, len(sets))
-        made = _examples(each, reader, seed, training.limits.get(each.name))
+        limit = training.limits.get(each.name, len(each.questions))
+        share = 1.0 if each.name in own else training.share
+        made = _examples(each, reader, seed, round(share * limit))
         if each.name in training.held_out:
             held += made
         else:
             examples += made * (training.repeats if each.name in own else 1)
-    shown = {id(e): e for x in examples for e in (*x.positives, *x.negatives)}
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        nets = [
-            Interaction(reader.width, reader.vocabulary)
-            for _ in range(training.members)
-        ]
-    for net in nets:
-        set_weights(net, [*shown.values()])
-    network = Tuned(upper_layers(base_directory(), training.tuned), Members(nets))
-    alone = replace(training.nets_alone, seed=seed)
-    for what, settings in (("the nets", alone), ("all", training.settings)):
+    network, phases = _begun(training, reader, examples)
+    for what, settings in phases:
         fit_verifier(
             network, examples, settings, on_step=partial(on_progress, f"Fitting {what}")
         )
     scale, offset, metrics = _measure(network, held)
     card = VerifierCard(
         base_sha256=reader.sha256,
-        members=training.members,
+        members=len(network.members.members),
         tuned=training.tuned,
         scale=scale,
         offset=offset,
@@ -144,16 +145,51 @@ def train_verifier(
         },
         settings={
             **asdict(training.settings),
+            "share": training.share,
             "repeats": training.repeats,
             "articles": list(training.articles),
+            "phases": [what for what, _ in phases],
+            "begun_from": _fingerprint(training.begin_from),
         },
         metrics=metrics,
     )
-    save_verifier(output, network, card)
-    return card
+    return save_verifier(output, network, card)
 
 
-def _read(training: VerifierTraining) -> list[KnowledgeSet]:
+def _fingerprint(directory: Path | None) -> str:
+    return "" if directory is None else read_card(directory).fingerprint
+
+
+def _begun(
+    training: VerifierTraining, reader: Reader, examples: Sequence[Example]
+) -> tuple[Tuned, list[tuple[str, VerifierSettings]]]:
+    """Return the network before the fit, and in which phases it is fitted."""
+    upper = upper_layers(base_directory(), training.tuned)
+    if training.begin_from is not None:
+        card, earlier = load_network(training.begin_from)
+        if card.tuned > training.tuned:
+            raise TrainingDataError(
+                f"The verifier in {training.begin_from} has {card.tuned} tuned layers: "
+                f"fit at least as many, not {training.tuned}."
+            )
+        kept = upper[: training.tuned - card.tuned]
+        network = Tuned(nn.ModuleList([*kept, *earlier.upper]), earlier.members)
+        return network, [("all", training.settings)]
+    shown = {id(e): e for x in examples for e in (*x.positives, *x.negatives)}
+    with torch.random.fork_rng():
+        torch.manual_seed(training.settings.seed)
+        nets = [
+            Interaction(reader.width, reader.vocabulary)
+            for _ in range(training.members)
+        ]
+    for net in nets:
+        set_weights(net, [*shown.values()])
+    alone = replace(training.nets_alone, seed=training.settings.seed)
+    network = Tuned(upper, Members(nets))
+    return network, [("the nets", alone), ("all", training.settings)]
+
+
+def read_public(training: VerifierTraining) -> list[KnowledgeSet]:
     seed, below = training.settings.seed, training.data
     facts, pairs = read_qamr(
         find(below, "qamr_wiki_sentences.tsv"),
@@ -186,7 +222,7 @@ def _read(training: VerifierTraining) -> list[KnowledgeSet]:
 
 
 def _examples(
-    known: KnowledgeSet, reader: Reader, seed: int, limit: int | None
+    known: KnowledgeSet, reader: Reader, seed: int, limit: int
 ) -> list[Example]:
     """Return each question with what answers it and what was retrieved and does not.
 
@@ -194,7 +230,7 @@ def _examples(
     """
     chance = random.Random(f"{seed} {known.name}")  # noqa: S311  # a sample
     rows = list(known.questions)
-    if limit is not None and limit < len(rows):
+    if limit < len(rows):
         rows = chance.sample(rows, limit)
     found = retrieve(known, [row.text for row in rows])
     texts = [_as_read(entry, chance) for entry in known.entries]

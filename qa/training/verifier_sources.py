@@ -1,7 +1,7 @@
 """What a verifier is fitted on: entries, and questions that some of them answer or none.
 
 Every reader takes a file as its source published it, plain or gzipped. The questions about
-forty-eight invented organisations (`support_desks/`) were written for this project.
+ninety-six invented organisations (`support_desks/`) were written for this project.
 """
 
 import gzip

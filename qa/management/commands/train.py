@@ -312,22 +312,42 @@ def _add_verifier(parser: Parser) -> None:
         help="How many of the embedder's last layers are fitted too (default: 2); 0 "
         "takes a third of the time.",
     )  # fmt: skip
+    add("--share", type=float, default=1.0, help="Of the public questions, fitted on.")
+    add("--repeats", type=base.positive, default=2, help="Of our own questions.")
+    add(
+        "--begin-from", type=Path, metavar="DIR",
+        help="A verifier to fit further, instead of a new one.",
+    )  # fmt: skip
     add("--seed", type=int, default=0, help="Of all that is drawn.")
 
 
 def _train_verifier(command: Command, options: dict[str, Any]) -> None:
     from probes.verifier.fitting import VerifierSettings  # noqa: PLC0415
-    from qa.training.verifier import VerifierTraining, train_verifier  # noqa: PLC0415
+    from qa.training.verifier import (  # noqa: PLC0415
+        VerifierTraining,
+        read_public,
+        train_verifier,
+    )
+    from qa.training.verifier_sources import read_support_desks  # noqa: PLC0415
 
     fitted = ("epochs", "learning_rate", "upper_rate", "seed")
     training = VerifierTraining(
         data=options["data"],
         articles=tuple(options["articles"]),
         tuned=options["tuned"],
+        share=options["share"],
+        repeats=options["repeats"],
+        begin_from=options["begin_from"],
         settings=VerifierSettings(**{name: options[name] for name in fitted}),
     )
     with Bars(command.errors) as bars:
-        card = train_verifier(training, options["output"], on_progress=bars.at)
+        card = train_verifier(
+            training,
+            read_public(training),
+            read_support_desks(),
+            options["output"],
+            on_progress=bars.at,
+        )
     figures = ", ".join(f"{name} {value:.3f}" for name, value in card.metrics.items())
     command.stdout.write(
         f"On organisations that no fit saw: {figures}. Written to {options['output']}; "

@@ -20,18 +20,18 @@ from probes.verifier.fitting import (
     logits_of,
     set_weights,
 )
-from probes.verifier.network import (
+from probes.verifier.network import Interaction, Members, Tuned
+from probes.verifier.reading import (
+    ASKED,
     MAX_QUESTION,
     MAX_WINDOW,
     OVERLAP,
     PLACE,
     QUESTION,
     TEXT,
-    Interaction,
-    Members,
+    WHOLE,
     Reader,
     Tokens,
-    Tuned,
     base_directory,
     side_of,
     upper_layers,
@@ -135,6 +135,20 @@ def test_layers_as_they_came_read_as_the_embedder(reader):
     np.testing.assert_allclose(
         states, read(reader, "A card costs 12 euros.").states, atol=1e-2
     )
+
+
+@pytest.mark.parametrize("left_off", [0, 2])
+def test_sentence_vectors_are_the_embedder_s_own(left_off):
+    from sentence_transformers import SentenceTransformer
+
+    texts = ["How much is a card?", "A card costs 12 euros."]
+    expected = SentenceTransformer(str(base_directory())).encode(texts)
+    reader = Reader(base_directory(), left_off=left_off)
+    window = read(reader, texts[1], question=texts[0])
+    alone = reader.question(texts[1])
+    np.testing.assert_allclose(window.vectors[ASKED], expected[0], atol=2e-3)
+    np.testing.assert_allclose(alone.vectors[WHOLE], expected[1], atol=2e-3)
+    assert not alone.vectors[ASKED].any()
 
 
 def test_padding_changes_nothing(reader):

