@@ -25,9 +25,8 @@ class _NamedFiltersOnly(ChangeList):  # type: ignore[misc]  # unfold ships no ty
     """
 
     def get_filters(self, request: HttpRequest) -> Any:  # noqa: ANN401  # Django's
-        if any(
-            "\0" in value for values in self.filter_params.values() for value in values
-        ):
+        filters = self.get_filters_params()  # without what is searched for
+        if any("\0" in value for values in filters.values() for value in values):
             raise IncorrectLookupParameters  # no text of the database has it
         found = super().get_filters(request)
         hierarchy = [f"{self.date_hierarchy}__{bound}" for bound in ("gte", "lt")]

@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
             model_name="policy",
             name="min_answerability",
             field=models.FloatField(
-                default=0.5,
+                default=0.75,
                 help_text="Minimum probability, by the verifier, that any entry answers the question; below it the language model is not asked. 0 lets all pass.",
                 validators=[
                     django.core.validators.MinValueValidator(0.0),
