@@ -7,7 +7,7 @@ and for training. Answers written by this model have theirs from writing them.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from typing import Final, Self
 
 import torch
 
@@ -30,6 +30,11 @@ class Passing:
     start: int
     end: int
     first: int | None = None
+
+    @classmethod
+    def of_last(cls, ids: tuple[int, ...]) -> Self:
+        """Return the pass over these tokens of which the last one alone is kept."""
+        return cls(ids, len(ids) - 1, len(ids))
 
     def __post_init__(self) -> None:
         if not 0 <= self.start < self.end <= len(self.ids):

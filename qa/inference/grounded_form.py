@@ -89,14 +89,6 @@ def sequence_passing(
     return replace(passing, start=passing.start - 1)
 
 
-def prompt_passing(
-    tokens: Tokens, prompt: Prompt, *, pieces: int | None = None
-) -> Passing:
-    """Return the pass up to the answer: the prompt's last token alone is kept."""
-    ids = prompt_ids(tokens, prompt, pieces=pieces)
-    return Passing(ids, len(ids) - 1, len(ids))
-
-
 # Letters and digits with what joins them ("1.50", "well-known", "Tarn's"), a currency
 # sign before and a per cent sign behind.
 _WORD: Final = re.compile(r"[$€£¥]?[^\W_]+(?:[.,:'\u2019/&-][^\W_]+)*[%°]?")

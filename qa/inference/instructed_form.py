@@ -96,14 +96,6 @@ def _cut(tokens: Tokens, text: str, limit: int) -> str:
     return text if len(ends) <= limit else text[: ends[limit - 1]]
 
 
-def prompt_passing(
-    tokens: Tokens, prompt: Prompt, *, pieces: int | None = None
-) -> Passing:
-    """Return the pass up to the reply: the prompt's last token alone is kept."""
-    ids = prompt_ids(tokens, prompt, pieces=pieces)
-    return Passing(ids, len(ids) - 1, len(ids))
-
-
 def sequence_passing(
     tokens: Tokens,
     prompt: Prompt,

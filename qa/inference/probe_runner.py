@@ -13,6 +13,7 @@ from probes.abstention.probe import AbstentionProbe
 from probes.cards import ANSWER_KINDS, ProbeKind
 from probes.joint import JointProbe
 from probes.language_model import WhiteBoxModel
+from probes.language_model.second_pass import Passing
 from probes.taps import Activations, Tap
 from qa.inference.white_box import PassingForm
 from qa.pipeline.language_model import Capture, Confidence, Generation, Prompt, Watch
@@ -233,7 +234,7 @@ class ActiveProbes:
                 model.tokens, prompt, _answer_text(generation), written=generation.raw
             )
         else:
-            passing = self.form.prompt_passing(model.tokens, prompt)
+            passing = Passing.of_last(self.form.prompt_ids(model.tokens, prompt))
         taps = [*dict.fromkeys((*after, *before))]
         (held,) = model.read_activations([passing], taps)
         return _Held(

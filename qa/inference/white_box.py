@@ -31,10 +31,10 @@ class PassingForm(Protocol):
     ) -> Passing:
         """Keep the prompt's last token, the answer's own and its end token."""
 
-    def prompt_passing(
+    def prompt_ids(
         self, tokens: Tokens, prompt: Prompt, *, pieces: int | None = None
-    ) -> Passing:
-        """Keep the prompt's last token."""
+    ) -> tuple[int, ...]:
+        """Return the tokens up to the answer."""
 
 
 def form_of(language_model: LanguageModel) -> PassingForm:

@@ -9,13 +9,14 @@ import pytest
 
 from probes.abstention.probe import Kind
 from probes.cards import ProbeFiles, ProbeKind
+from probes.language_model.second_pass import Passing
 from probes.models import Probe
 from probes.services import promote, register, retire
 from probes.taps import Part, Tap
 from qa.inference import active_probes as in_force
 from qa.inference.active_probes import active_probes
 from qa.inference.grounded import GroundedLanguageModel
-from qa.inference.grounded_form import answer_passing, prompt_passing
+from qa.inference.grounded_form import answer_passing, prompt_ids
 from qa.inference.probe_runner import ActiveProbes
 from qa.inference.server import ServerLanguageModel
 from qa.pipeline.language_model import (
@@ -172,7 +173,7 @@ def test_what_was_not_kept_is_read_in_one_second_pass(grounded, monkeypatch):
     answer = answer_passing(model.tokens, PROMPT, "72 euros")
     answer = replace(answer, start=answer.start - 1, end=answer.end - 1)
     (held,) = model.read_activations([answer], [Tap(2)])
-    before = prompt_passing(model.tokens, PROMPT)
+    before = Passing.of_last(prompt_ids(model.tokens, PROMPT))
     (first,) = model.read_activations([before], [Tap(1)])
     by_kind = {reader.kind: reader for reader in probes.readers}
     expected = by_kind[ProbeKind.ABSTENTION].along(held[Tap(2)])[-1]

@@ -4,7 +4,7 @@ import pytest
 from probes.language_model.second_pass import Passing
 from probes.taps import Part, Tap
 from qa.inference.grounded import GroundedLanguageModel
-from qa.inference.grounded_form import answer_ids, prompt_ids, prompt_passing
+from qa.inference.grounded_form import answer_ids, prompt_ids
 from qa.pipeline.language_model import Capture, Prompt
 from tests.probes import tiny_models
 from tests.qa.inference.test_server_reply import HOSTILE
@@ -60,7 +60,7 @@ def test_what_is_kept_on_the_way_equals_a_second_pass(grounded):
     ids = model.tokens.encode_text("".join(generation.tokens))
     passings = [
         Passing((*before, *ids), len(before), len(before) + len(ids)),
-        prompt_passing(model.tokens, PROMPT),
+        Passing.of_last(prompt_ids(model.tokens, PROMPT)),
     ]
     taps = [MIDDLE, LAST, INNER]
     read = model.read_activations(passings, taps)

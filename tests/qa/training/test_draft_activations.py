@@ -5,7 +5,7 @@ import pytest
 
 from probes.language_model.second_pass import Passing
 from probes.taps import Part, Tap
-from qa.inference.grounded_form import answer_passing, prompt_passing
+from qa.inference.grounded_form import answer_passing, prompt_ids
 from qa.training.draft_activations import ActivationCache, DraftActivations, key_of
 from tests.probes import tiny_models
 
@@ -28,7 +28,7 @@ def test_one_pass_gives_the_prompts_last_token_and_the_answers_tokens(model, tmp
 
         for row, answer, prompt in zip(rows, answers, prompts, strict=True):
             own = answer_passing(model.tokens, row.prompt, row.answer)
-            before = prompt_passing(model.tokens, row.prompt)
+            before = Passing.of_last(prompt_ids(model.tokens, row.prompt))
             (alone,) = model.read_activations([own], [tap])
             (early,) = model.read_activations([before], [tap])
             np.testing.assert_allclose(answer[1:], alone[tap], rtol=2e-3, atol=2e-3)
