@@ -181,7 +181,7 @@ class AskedSuite(CaseSuite):
             is_correct=score.is_correct if score else None,
             is_answered=outcome.answered,
             gate=outcome.gate.value if outcome.gate else "",
-            # Who reads a report is told no more than who asked.
+            # A report says no more than the asker was shown.
             reason=outcome.shown_reason.value if outcome.shown_reason else "",
             measures={
                 **measures,

@@ -1,4 +1,4 @@
-"""What a model that follows instructions is asked, whoever runs it: words and data."""
+"""What a model that follows instructions is asked, on a server or here: words and data."""
 
 import json
 import unicodedata

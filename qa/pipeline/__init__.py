@@ -98,10 +98,10 @@ def _look_for_evidence(trace: Trace, sources: Sources) -> Steps:
     if trace.match and not trace.refusal:
         trace = yield from _agree(trace, (trace.match.entry_id,), retriever)
     if trace.match and not trace.refusal and sources.verifier:
-        told = clock.time(
+        telling = clock.time(
             "mark", telling_sentence, question, trace.match, verifier=sources.verifier
         )
-        trace = replace(trace, told=told)
+        trace = replace(trace, telling=telling)
     return trace
 
 

@@ -85,7 +85,9 @@ def _evidence(
 
 def _citations(trace: Trace) -> tuple[Citation, ...]:
     if piece := trace.match:
-        return (Citation(piece.entry_id, piece.revision_id, trace.told or piece.text),)
+        return (
+            Citation(piece.entry_id, piece.revision_id, trace.telling or piece.text),
+        )
     return trace.citations
 
 

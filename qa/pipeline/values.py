@@ -188,7 +188,7 @@ class Trace:
         retrieval: What was found; of a monitored answer, what it was written by.
         entry: The verified entry that the verifier found to answer by itself, if any.
         verifier: Its fingerprint; "" where none was asked.
-        told: The sentence of `match` that tells the answer; "" where none stands out.
+        telling: The sentence of `match` that tells the answer; "" where none stands out.
         language_model: Fingerprint of the one that was asked to answer from evidence.
         probes: Fingerprints of the active ones; None where no such model was asked.
     """
@@ -201,7 +201,7 @@ class Trace:
     verbatim: VerbatimMatch = NO_MATCH
     entry: Evidence | None = None
     verifier: str = ""
-    told: str = ""
+    telling: str = ""
     decisions: tuple[Decision, ...] = ()
     generation: Generation | None = None
     support: Support | None = None

@@ -119,8 +119,8 @@ _CONTROL = bytes(set(range(32)) - {9, 10, 12, 13, 27}) + b"\x7f"
 def detect_format(name: str, stream: IO[bytes], limits: Limits) -> Format:
     """Return the format of a seekable file, whose first bytes must agree with its name.
 
-    Whoever takes an upload calls this, so that it reads no further: what an archive holds
-    is looked at where it is read.
+    Called where an upload is taken, so that it reads no further: what an archive holds is
+    looked at where it is read.
 
     Raises:
         ImportFileError: It is empty or too large, of no format that is read, or begins

@@ -58,7 +58,7 @@ class Label:
         right: Entries that answer it; empty where nothing may be shown.
         weight: How many questions it stands for.
         at: When it was judged; of what has changed since it says nothing.
-        asker: Whoever asked it, who may see less than everybody together.
+        asker: Who asked it; they may see less than everybody together.
     """
 
     kind: Kind
