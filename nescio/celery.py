@@ -54,4 +54,6 @@ def _prepare(sender: Worker, **_: object) -> None:
 
 
 def _go_behind(**_: object) -> None:
-    os.nice(_BACKGROUND_NICE)
+    # Not by so much more: a pool's later processes are forked from one that went behind.
+    now = os.getpriority(os.PRIO_PROCESS, 0)
+    os.setpriority(os.PRIO_PROCESS, 0, max(now, _BACKGROUND_NICE))
