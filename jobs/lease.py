@@ -4,16 +4,20 @@
 so that a worker that lost its lease changes nothing any more.
 """
 
+import hashlib
 import logging
 import os
 import socket
 import threading
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 from uuid import UUID
 
+import psutil
 from django.conf import settings
 from django.db import Error, connection, transaction
 from django.db.models import F
@@ -43,6 +47,52 @@ class Lease:
         return LeaseLostError(
             f"Job {self.job_id} is no longer held by attempt {self.attempt}."
         )
+
+
+@cache
+def _place() -> str:
+    """Return what only processes that see each other's pids share; elsewhere nothing.
+
+    A host's name does not say so: containers and machines may bear the same.
+    """
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    if not boot.exists():  # not Linux
+        return ""
+    pids = Path("/proc/self/ns/pid").stat().st_ino
+    return hashlib.sha256(f"{boot.read_text()}{pids}".encode()).hexdigest()[:12]
+
+
+def _holder() -> str:
+    return f"{socket.gethostname()[:150]}:{os.getpid()}:{_place()}"
+
+
+def _is_gone(holder: str) -> bool:
+    pid = int(holder.split(":")[-2])
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def end_leases_of_the_dead() -> int:
+    """End the leases of processes that were killed here; return how many.
+
+    Those of other machines and containers, and of a process whose pid another one has
+    got since, end by their time.
+    """
+    if not _place():
+        return 0
+    held = Job.objects.filter(
+        state=Job.State.RUNNING,
+        worker__endswith=f":{_place()}",
+        lease_until__gt=Now(),
+    )
+    gone = [each for each in {*held.values_list("worker", flat=True)} if _is_gone(each)]
+    if not gone:
+        return 0
+    ended = held.filter(worker__in=gone).update(lease_until=Now(), notified_at=None)
+    logger.warning("Ended %d leases of processes that were killed: %s", ended, gone)
+    return ended
 
 
 def claim(job_id: UUID) -> Job | None:
@@ -81,7 +131,7 @@ def claim(job_id: UUID) -> Job | None:
             state=Job.State.RUNNING,
             attempts=F("attempts") + 1,
             attempts_without_progress=F("attempts_without_progress") + 1,
-            worker=f"{socket.gethostname()}:{os.getpid()}"[:200],
+            worker=_holder(),
             lease_until=Now() + settings.JOB_LEASE,
             started_at=Coalesce("started_at", Now()),
         )

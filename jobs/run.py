@@ -28,7 +28,15 @@ from jobs.exceptions import (
     LeaseLostError,
     RetryableJobError,
 )
-from jobs.lease import Heartbeat, Lease, claim, displayable, finish, give_back
+from jobs.lease import (
+    Heartbeat,
+    Lease,
+    claim,
+    displayable,
+    end_leases_of_the_dead,
+    finish,
+    give_back,
+)
 from jobs.models import Job, JobQuerySet
 
 logger = logging.getLogger(__name__)
@@ -164,6 +172,7 @@ def run_job(
         # This notification was wasted: the next sweep sends another, to another worker.
         Job.objects.filter(pk=job_id).update(notified_at=None)
         return
+    end_leases_of_the_dead()  # it may have been the one of a process that was killed
     job = claim(job_id)
     if job is None:
         return

@@ -19,6 +19,7 @@ from kombu.exceptions import KombuError
 
 from accounts.exceptions import ConflictError
 from jobs.exceptions import JobNotFoundError, JobStateError
+from jobs.lease import end_leases_of_the_dead
 from jobs.models import Job
 
 logger = logging.getLogger(__name__)
@@ -55,6 +56,7 @@ def sweep() -> int:
     Harmless when it runs twice at the same time: a job is claimed once, and one that
     another sweep holds is left to it.
     """
+    end_leases_of_the_dead()
     # One that is this old, for a job that is still due, is taken for lost.
     lost_after = settings.JOB_LEASE * 2 / 3
     lost = Q(notified_at__isnull=True) | Q(notified_at__lt=Now() - lost_after)

@@ -1,7 +1,11 @@
+import os
+import subprocess
+import sys
 import threading
 import time
 from datetime import datetime, timedelta
 
+import psutil
 import pytest
 from django.db import OperationalError, connection, transaction
 from django.db.models.functions import Now
@@ -12,6 +16,7 @@ from jobs.exceptions import JobInterruptedError, LeaseLostError, RetryableJobErr
 from jobs.models import Job
 from jobs.run import JobRun, run_job
 from jobs.services import enqueue
+from tests.workers.processes import wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -206,6 +211,29 @@ def test_a_job_whose_worker_vanishes_each_time_is_given_up():
     assert job.state == "failed"
     assert "host:1" in job.error
     assert "5 runs" in job.error
+
+
+def test_the_lease_of_a_process_that_was_killed_here_ends_at_once():
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(99)"])
+    job = enqueue("tests.work", {})
+    claimed = held(job)
+    holder = Job.objects.get().worker.replace(f":{os.getpid()}:", f":{child.pid}:")
+    Job.objects.update(worker=holder)
+
+    run_job(job.pk, {"tests.work": never})
+    child.kill()  # a zombie, until it is waited for
+    wait_until(lambda: psutil.Process(child.pid).status() == "zombie", 10)
+    # On another machine that pid says nothing.
+    Job.objects.update(worker=f"elsewhere:{child.pid}:0123456789ab")
+    run_job(job.pk, {"tests.work": never})
+    Job.objects.update(worker=holder)
+    run_job(job.pk, {"tests.work": count_to_three})
+
+    child.wait()
+    job.refresh_from_db()
+    assert (job.state, job.attempts) == ("succeeded", 2)
+    with pytest.raises(LeaseLostError), claimed.step():
+        pass
 
 
 def test_a_cancelled_job_stops_before_its_next_step():
