@@ -3,6 +3,9 @@
 import gc
 import importlib
 
+import django
+from django.conf import settings
+
 # Seconds of a processor each; what loads the embedder needs them.
 MODEL_LIBRARIES = ("sentence_transformers", "kb.embedding.short_texts")
 
@@ -19,3 +22,15 @@ def import_before_fork(*names: str) -> None:
     finally:
         gc.freeze()
         gc.enable()
+
+
+def import_web_server() -> None:
+    """Import what the web server needs; with no thread, database connection or CUDA."""
+    gc.disable()  # until all is imported
+    django.setup()
+    import_before_fork(
+        settings.ROOT_URLCONF,
+        *MODEL_LIBRARIES,
+        "qa.inference.grounded",
+        "nescio.warm_up",
+    )

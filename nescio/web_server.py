@@ -12,7 +12,6 @@ request, a bound on them, and a drain at the end.
 import argparse
 import ctypes
 import errno
-import gc
 import logging
 import os
 import pkgutil
@@ -27,7 +26,6 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Final
 
-import django
 from django.conf import settings
 from waitress import wasyncore
 from waitress.adjustments import Adjustments
@@ -36,7 +34,7 @@ from waitress.server import TcpWSGIServer
 from waitress.task import ThreadedTaskDispatcher
 from waitress.utilities import Error
 
-from nescio.forking import MODEL_LIBRARIES, import_before_fork
+from nescio.forking import import_web_server
 
 logger = logging.getLogger("nescio.web_server")
 
@@ -317,14 +315,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if sys.platform != "linux":  # a fork of loaded libraries is safe there alone
         serve()
         return 0
-    gc.disable()  # until all is imported: a quarter of the time
-    django.setup()
-    import_before_fork(
-        settings.ROOT_URLCONF,
-        *MODEL_LIBRARIES,
-        "qa.inference.grounded",
-        "nescio.warm_up",
-    )
+    import_web_server()
     return keep_serving(serve)
 
 

@@ -45,7 +45,9 @@ def _announce(**_: object) -> None:
 
 @worker_init.connect
 def _begin(**_: object) -> None:
-    _flag[0] = 0
+    # Workers may be forked from one process, and each ends for itself.
+    global _flag
+    _flag = mmap.mmap(-1, 1)
 
 
 logger = logging.getLogger(__name__)

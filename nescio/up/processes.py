@@ -1,16 +1,22 @@
 """The processes of a running system: web server, a worker for each queue, scheduler.
 
-The web server is `nescio.web_server`.
+The web server is `nescio.web_server`. Each is forked from one process that has imported
+everything, `multiprocessing`'s fork server, so that one that was killed is back without the
+ten seconds that imports take, and all of them share their libraries' memory.
 """
 
+import multiprocessing
 import os
+import runpy
 import signal
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import forkserver, resource_tracker
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import psutil
@@ -27,6 +33,8 @@ MARK = "NESCIO_STARTED_BY_UP_FOR"
 
 @dataclass(frozen=True, slots=True)
 class Child:
+    """What `python -m` would start: `command` is the module and its arguments."""
+
     name: str
     command: tuple[str, ...]
     log: Path
@@ -34,12 +42,12 @@ class Child:
 
 def children(address: Address) -> tuple[Child, ...]:
     logs = settings.PLACES.logs
-    celery = (sys.executable, "-m", "celery", "--app", "nescio")
+    celery = ("celery", "--app", "nescio")
     return (
         Child(
             "web server",
             (
-                sys.executable, "-m", "nescio.web_server", "nescio.wsgi:application",
+                "nescio.web_server", "nescio.wsgi:application",
                 "--host", address.host, "--port", str(address.port),
             ),
             logs / "web.log",
@@ -84,6 +92,11 @@ def environment(threads: int) -> Mapping[str, str]:
     return {
         **os.environ,
         **pinned,
+        # Each thread's arena keeps the largest tensors it ever held: 32 threads hold
+        # twice the memory, and it grows for hours.
+        "MALLOC_ARENA_MAX": "2",
+        # The thread of a library's allocator that we do not use: one to fork beside.
+        "JE_ARROW_MALLOC_CONF": "background_thread:false",
         "TOKENIZERS_PARALLELISM": "false",
         "PYTHONUNBUFFERED": "1",
         "NESCIO_VAR_DIR": str(settings.VAR_DIR),
@@ -102,22 +115,32 @@ _MAX_DELAY_SECONDS = 8.0
 # A process that ran this long was healthy: its next fault is a new one.
 _HEALTHY_SECONDS = 15.0
 _POLL_SECONDS = 0.25
+# A fork of loaded libraries is safe on Linux alone; elsewhere each child imports its own.
+PRELOADED = ("nescio.up.preloaded",) if sys.platform == "linux" else ()
 
 
 @dataclass(slots=True)
 class _Run:
     child: Child
-    process: subprocess.Popen[bytes] | None
-    started_at: float
+    process: ForkServerProcess | None = None
+    started_at: float = 0.0
     delay_seconds: float = _FIRST_DELAY_SECONDS
     restart_at: float | None = None
 
 
 class Supervisor:
-    """Runs children, each the head of a process group: Ctrl-C reaches only us."""
+    """Runs children, each the head of a process group: Ctrl-C reaches only us.
+
+    The process that forks them begins to import `preloaded` at once. There is one for all
+    supervisors of a process; one that is killed takes its children along, and the next
+    start brings up another.
+    """
 
     def __init__(
-        self, environment: Mapping[str, str], say: Callable[[str], None]
+        self,
+        environment: Mapping[str, str],
+        say: Callable[[str], None],
+        preloaded: Sequence[str] = PRELOADED,
     ) -> None:
         self._environment = environment
         self._say = say
@@ -125,6 +148,8 @@ class Supervisor:
         self._stopping = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="supervisor")
         self._deaths = 0
+        forkserver.set_forkserver_preload([*preloaded])
+        self._ensure_forker()
 
     @property
     def deaths(self) -> int:
@@ -132,7 +157,8 @@ class Supervisor:
 
     def start(self, children: Sequence[Child]) -> None:
         for child in children:
-            self._runs.append(_Run(child, self._launch(child), time.monotonic()))
+            self._runs.append(_Run(child))
+            self._launch(self._runs[-1])
         self._watcher.start()
 
     def stop(self, grace_seconds: float) -> None:
@@ -142,16 +168,14 @@ class Supervisor:
             self._watcher.join()
         processes = [run.process for run in self._runs if run.process is not None]
         for process in processes:
-            if process.poll() is None:
-                process.terminate()
+            process.terminate()
         give_up_at = time.monotonic() + grace_seconds
         for process in processes:
-            try:
-                process.wait(max(0.0, give_up_at - time.monotonic()))
-            except subprocess.TimeoutExpired:
+            process.join(max(0.0, give_up_at - time.monotonic()))
+            if process.is_alive():
                 self._say(f"Process {process.pid} did not end in time and is killed.")
             _kill_group(process.pid)
-            process.wait()
+            process.join()
 
     def _watch(self) -> None:
         while not self._stopping.wait(_POLL_SECONDS):
@@ -162,37 +186,76 @@ class Supervisor:
     def _look_after(self, run: _Run) -> None:
         now = time.monotonic()
         if run.process is None:
-            if run.restart_at is not None and now >= run.restart_at:
-                run.process, run.started_at = self._launch(run.child), now
+            is_due = run.restart_at is not None and now >= run.restart_at
+            if is_due and self._launch(run):
                 self._say(f"The {run.child.name} is started again.")
             return
-        status = run.process.poll()
+        status = run.process.exitcode
         if status is None:
             return
         _kill_group(run.process.pid)
-        self._deaths += 1
         if now - run.started_at > _HEALTHY_SECONDS:
             run.delay_seconds = 0.0
+        self._put_off(run, f"ended with {_describe(status)}")
+
+    def _put_off(self, run: _Run, what: str) -> None:
+        self._deaths += 1
         when = f"in {run.delay_seconds:.0f} s" if run.delay_seconds else "at once"
         self._say(
-            f"The {run.child.name} ended with {_describe(status)}; it is started again "
+            f"The {run.child.name} {what}; it is started again "
             f"{when}. The end of {run.child.log}:\n{log_tail(run.child.log)}"
         )
-        run.process, run.restart_at = None, now + run.delay_seconds
+        run.process, run.restart_at = None, time.monotonic() + run.delay_seconds
         longer = max(_FIRST_DELAY_SECONDS, 2 * run.delay_seconds)
         run.delay_seconds = min(longer, _MAX_DELAY_SECONDS)
 
-    def _launch(self, child: Child) -> subprocess.Popen[bytes]:
-        make_private(child.log.parent)
-        with child.log.open("ab") as log:
-            return subprocess.Popen(  # noqa: S603  # our own commands
-                child.command,
-                env=dict(self._environment),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+    def _launch(self, run: _Run) -> bool:
+        make_private(run.child.log.parent)
+        process = multiprocessing.get_context("forkserver").Process(
+            target=_become, args=(run.child,)
+        )
+        try:
+            self._ensure_forker()
+            process.start()
+        except (OSError, EOFError):  # the process that forks was killed meanwhile
+            self._put_off(run, "could not be started")
+            return False
+        run.process, run.started_at = process, time.monotonic()
+        return True
+
+    def _ensure_forker(self) -> None:
+        # This one ends by itself, and is deaf to signals: it must not bear the mark.
+        resource_tracker.ensure_running()
+        with _variables(self._environment):
+            forkserver.ensure_running()
+
+
+@contextmanager
+def _variables(wanted: Mapping[str, str]) -> Iterator[None]:
+    """Let a program that is started in the block have these variables."""
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _become(child: Child) -> None:
+    """Be what `python -m` would start, in a process that was forked for it."""
+    os.setsid()
+    with child.log.open("ab") as log, open(os.devnull, "rb") as nothing:
+        for stream, number in ((nothing, 0), (log, 1), (log, 2)):
+            os.dup2(stream.fileno(), number)
+    if sys.platform == "linux":  # what `top` and `ps -e` show; 15 characters
+        Path("/proc/self/comm").write_text(child.name)
+    module, *arguments = child.command
+    sys.argv = [module, *arguments]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 def _describe(status: int) -> str:
@@ -201,7 +264,9 @@ def _describe(status: int) -> str:
     return f"exit status {status}"
 
 
-def _kill_group(leader: int) -> None:
+def _kill_group(leader: int | None) -> None:
+    if leader is None:  # never of what was started
+        return
     try:
         os.killpg(leader, signal.SIGKILL)
     except ProcessLookupError:

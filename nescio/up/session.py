@@ -194,6 +194,8 @@ def _serve(options: Options, console: Console, stack: ExitStack) -> None:
     stack.callback(connections.close_all)
     stack.callback(lambda: orphans.end(orphans.find(places.var), GRACE_SECONDS))
     _require_fit_database()
+    # It begins to import libraries here, beside what follows.
+    supervisor = Supervisor(environment(settings.TORCH_THREADS), _speaker(console))
     migrate(console)
     credentials = ensure_credentials(places.credentials_file)
     if is_done():
@@ -201,10 +203,10 @@ def _serve(options: Options, console: Console, stack: ExitStack) -> None:
     else:
         _prepare()
 
-    supervisor = Supervisor(environment(settings.TORCH_THREADS), _speaker(console))
     stack.callback(supervisor.stop, GRACE_SECONDS)
     processes = children(options.address)
-    supervisor.start(processes)
+    with console.status("Starting web server, workers and scheduler"):
+        supervisor.start(processes)
     wait_until_ready(options.address, supervisor, processes, console)
     _tell_scripts(options.address, credentials, stack)
     console.print(f"Ready after {time.time() - began:.1f} s\n")

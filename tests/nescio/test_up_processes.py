@@ -56,15 +56,15 @@ def said():
 
 
 @pytest.fixture
-def supervise(said, tmp_path):
+def supervise(said, tmp_path, monkeypatch):
     supervisors = []
+    monkeypatch.syspath_prepend(tmp_path)
 
     def start(script):
         told = tmp_path / "told"
-        child = Child(
-            "child", (sys.executable, "-c", script, str(told)), tmp_path / "child.log"
-        )
-        supervisors.append(Supervisor(os.environ, said.append))
+        (tmp_path / "child_of_test.py").write_text(script)
+        child = Child("child", ("child_of_test", str(told)), tmp_path / "child.log")
+        supervisors.append(Supervisor({"TOLD": "by us"}, said.append, preloaded=()))
         supervisors[-1].start([child])
         return supervisors[-1], told
 
@@ -121,6 +121,22 @@ def test_child_that_dies_is_started_again_and_its_rest_is_ended(supervise, said)
     assert "The child ended with signal SIGKILL" in said[0]
     assert said[1] == "The child is started again."
     _wait(lambda: not _alive(rest))
+
+
+def test_children_of_a_killed_fork_server_are_replaced(supervise, said):
+    supervisor, told = supervise(_PARENT)
+    _wait(lambda: _lines(told))
+    first = psutil.Process(int(_lines(told)[0].split()[0]))
+    assert first.name() == "child"
+    assert first.environ()["TOLD"] == "by us"
+    assert "TOLD" not in os.environ
+
+    psutil.Process(first.ppid()).kill()
+    _wait(lambda: len(_lines(told)) == 2)
+
+    _wait(lambda: not _alive(first.pid))
+    assert supervisor.deaths == 1
+    assert said[1] == "The child is started again."
 
 
 def test_child_that_can_not_run_is_tried_less_and_less_often(supervise, said):
