@@ -222,14 +222,14 @@ def _serving(*, with_workers: bool = True) -> Iterator[tuple[int, psutil.Process
     try:
         supervisor.start(processes)
         wait_until_ready(address, supervisor, processes, console)
-        yield address.port, _process_of(command)
+        yield address.port, _web_server()
     finally:
         supervisor.stop(20.0)
 
 
-def _process_of(command: Sequence[str]) -> psutil.Process:
+def _web_server() -> psutil.Process:
     mine = psutil.Process().children(recursive=True)
-    return next(p for p in mine if p.cmdline()[1:] == list(command[1:]))
+    return next(p for p in mine if p.name() == "web server")
 
 
 @contextmanager

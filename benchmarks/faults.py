@@ -2,12 +2,13 @@
 
     python -m benchmarks.faults [--kills 200] [--minutes 120] [--seed 1]
 
-Brings up a system of its own with `manage.py up`, and eight clients. Each of the web
-server, the process that forks it, worker, scheduler, one of the database's server processes
-and the postmaster is killed with SIGKILL, in random order, again and again; then 128
-connections send a body slowly; then the disk is full. It prints for each how long it took
-until the system served again (the worker: until a new import is done; the scheduler: until
-it runs), and in the end how many acknowledged writes are lost and how many are there twice.
+Brings up a system of its own with `manage.py up`, and eight clients. Each of web server,
+the process that forks it, worker, its child, scheduler, the fork server of them all, one of
+the database's server processes and the postmaster is killed with SIGKILL, in random order,
+again and again; then 128 connections send a body slowly; then the disk is full. It prints
+for each how long it took until the system served again (the worker: until a new import is
+done; the scheduler: until it runs), and in the end how many acknowledged writes are lost and
+how many are there twice.
 The exit status is 1 where one is, or where a time is over 15 s (the worker: 60 s).
 
 The disk is a small one of its own, which root alone can mount; without it that part is
@@ -112,29 +113,32 @@ class Targets:
         self._running = running
         self._chance = chance
 
-    def _child(self, *words: str) -> psutil.Process | None:
-        head = psutil.Process(self._running.running.process.pid)
-        for process in head.children():
-            try:
-                command = process.cmdline()
-            except psutil.NoSuchProcess:
-                continue
-            if all(word in command for word in words):
-                return process
-        return None
+    def _head(self, name: str) -> psutil.Process | None:
+        """Return the first of a part's processes; `name` is what the kernel calls them."""
+        ours = psutil.Process(self._running.running.process.pid)
+        heads = [p for p in ours.children(recursive=True) if p.pid == os.getpgid(p.pid)]
+        return next((p for p in heads if p.name() == name), None)
 
     def web_parent(self) -> psutil.Process | None:
-        return self._child("nescio.web_server")
+        return self._head("web server")
 
     def web_child(self) -> psutil.Process | None:
         parent = self.web_parent()
         return next(iter(parent.children()), None) if parent else None
 
     def worker(self) -> psutil.Process | None:
-        return self._child("celery", "worker", "imports")
+        return self._head("imports worker")
+
+    def worker_child(self) -> psutil.Process | None:
+        parent = self.worker()
+        return next(iter(parent.children()), None) if parent else None
 
     def scheduler(self) -> psutil.Process | None:
-        return self._child("celery", "beat")
+        return self._head("scheduler")
+
+    def fork_server(self) -> psutil.Process | None:
+        web = self.web_parent()
+        return web.parent() if web else None
 
     def postmaster(self) -> psutil.Process | None:
         from nescio.embedded import postgres
@@ -160,6 +164,8 @@ def _kill_all(running: System, options: argparse.Namespace) -> dict[str, list[fl
         "web child": targets.web_child,
         "web server": targets.web_parent,
         "worker": targets.worker,
+        "worker's child": targets.worker_child,
+        "fork server": targets.fork_server,
         "scheduler": targets.scheduler,
         "database backend": targets.backend,
         "postmaster": targets.postmaster,
@@ -175,10 +181,13 @@ def _kill_all(running: System, options: argparse.Namespace) -> dict[str, list[fl
         time.sleep(2 * chance.random())
         victim = _found(finds[kind])
         began = time.monotonic()
+        with_it = [victim, *victim.children(recursive=True)]
         victim.send_signal(signal.SIGKILL)
+        # What it left may still answer the requests that it had, and no more.
+        wait_until(lambda: not any(map(_is_alive, with_it)), _GIVE_UP_SECONDS)  # noqa: B023
         if kind == "scheduler":
             wait_until(lambda: _is_other(targets.scheduler(), victim), _GIVE_UP_SECONDS)  # noqa: B023
-        elif kind == "worker":
+        elif "worker" in kind:
             _until_imported(running)
         else:
             _until_answered(running)
@@ -193,7 +202,7 @@ def _found(find: Callable[[], psutil.Process | None]) -> psutil.Process:
     def look() -> bool:
         try:
             process = find()
-        except psutil.NoSuchProcess:
+        except (psutil.NoSuchProcess, ProcessLookupError):
             return False
         found.extend([process] if process else [])
         return bool(found)
@@ -201,6 +210,13 @@ def _found(find: Callable[[], psutil.Process | None]) -> psutil.Process:
     if wait_until(look, _GIVE_UP_SECONDS) == float("inf"):
         raise RuntimeError("A process that should run was not started again.")
     return found[-1]
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _is_other(process: psutil.Process | None, than: psutil.Process) -> bool:
@@ -223,7 +239,7 @@ def _until_imported(running: System) -> None:
 
 
 def _limit(kind: str) -> float:
-    return _WORKER_LIMIT_SECONDS if kind == "worker" else LIMIT_SECONDS
+    return _WORKER_LIMIT_SECONDS if "worker" in kind else LIMIT_SECONDS
 
 
 def _report_times(times: dict[str, list[float]]) -> None:
