@@ -224,8 +224,10 @@ class Supervisor:
         return True
 
     def _ensure_forker(self) -> None:
-        # This one ends by itself, and is deaf to signals: it must not bear the mark.
-        resource_tracker.ensure_running()
+        # This one ends by itself, and is deaf to signals: it must not bear the mark. What
+        # it clears away behind killed processes is no news.
+        with _variables({"PYTHONWARNINGS": "ignore"}):
+            resource_tracker.ensure_running()
         with _variables(self._environment):
             forkserver.ensure_running()
 
