@@ -11,7 +11,6 @@ import hashlib
 import json
 import logging
 import os
-import threading
 import time
 from collections.abc import Sequence
 from functools import cache, partial
@@ -22,6 +21,7 @@ import numpy as np
 from django.conf import settings
 
 from accounts.exceptions import UnavailableError
+from accounts.fair_lock import FairLock
 from accounts.loaded_once import LoadedOnce
 from kb.embedding.models import EmbeddingModel
 
@@ -64,7 +64,7 @@ class Embedder:
         self.fingerprint = fingerprint
         self._model = model
         # The tokenizer's padding state may not be changed by two threads at once.
-        self._lock = threading.Lock()
+        self._lock = FairLock()
         # Its module loads torch, which most commands need not pay.
         from kb.embedding.short_texts import question_encoder  # noqa: PLC0415
 

@@ -4,7 +4,6 @@ Reading on from a `Context` gives a new one and leaves the old one as it was, so
 prefix is read once, and continuations of one context can be compared.
 """
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -14,6 +13,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
+from accounts.fair_lock import FairLock
 from probes.adapter.merging import AdapterCard
 from probes.language_model import scoring
 from probes.language_model.batch import Written, look_each, weigh_each, write_each
@@ -49,7 +49,7 @@ _PREFIXES_KEPT: Final = 8
 
 
 class WhiteBoxModel:
-    """A Hugging Face causal language model; one thread at a time computes.
+    """A Hugging Face causal language model; one thread at a time computes, in order.
 
     Its `fingerprint` is over weights, configuration, tokenizer, adapter and dtype.
     """
@@ -70,7 +70,7 @@ class WhiteBoxModel:
         self.name = name
         self.fingerprint = fingerprint
         self.adapter = adapter
-        self._lock = threading.RLock()
+        self._lock = FairLock()
         self._prefixes: OrderedDict[tuple[int, ...], Context] = OrderedDict()
         self._passages = Passages(passage_bytes)
 
