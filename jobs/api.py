@@ -1,10 +1,12 @@
 """Jobs over REST, and their progress as server-sent events."""
 
 import json
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from uuid import UUID
 
+from django.conf import settings
 from django.db import connection
 from django.db.models import QuerySet
 from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
@@ -61,6 +63,9 @@ STREAM_SECONDS = 25.0
 LOOK_SECONDS = 0.5
 SILENCE_SECONDS = 10.0
 RECONNECT_MILLISECONDS = 1_000
+# Each follower holds a thread of the web server, which questions need too.
+_LOOK_AGAIN_MILLISECONDS = 10_000
+_followed = threading.BoundedSemaphore(max(1, settings.WEB_THREADS // 4))
 
 
 EVENT_SCHEMA = {
@@ -97,14 +102,29 @@ def stream(
     last_event_id: str = "",
     seconds: float = STREAM_SECONDS,
     look_seconds: float = LOOK_SECONDS,
-) -> Iterator[str]:
+) -> Generator[str]:
     """Yield `progress` events, each a whole job, then `end` once it has finished.
 
     The event of `last_event_id` is not repeated; after so many `seconds` the reader is
-    to reconnect.
+    to reconnect. While a quarter of the web server's threads follow jobs, each further
+    reader gets one look and reconnects later.
     """
+    is_followed = _followed.acquire(blocking=False)
+    try:
+        wait = RECONNECT_MILLISECONDS if is_followed else _LOOK_AGAIN_MILLISECONDS
+        yield f"retry: {wait}\n\n"
+        yield from _looks(
+            job_id, last_event_id, seconds if is_followed else 0.0, look_seconds
+        )
+    finally:
+        if is_followed:
+            _followed.release()
+
+
+def _looks(
+    job_id: UUID, last_event_id: str, seconds: float, look_seconds: float
+) -> Iterator[str]:
     began = spoke = time.monotonic()
-    yield f"retry: {RECONNECT_MILLISECONDS}\n\n"
     while True:
         job = _read(job_id)
         if job is None:

@@ -200,6 +200,21 @@ def test_a_stream_holds_no_connection_between_two_looks():
     assert connection.connection is None
 
 
+def test_beyond_a_quarter_of_the_threads_a_follower_gets_one_look(settings):
+    job = enqueue("kb.embed", {})
+    followers = [stream(job.pk) for _ in range(settings.WEB_THREADS // 4)]
+    for each in followers:
+        assert next(each) == "retry: 1000\n\n"
+
+    told = "".join(stream(job.pk))
+
+    assert told.startswith("retry: 10000\n\n")
+    assert [event["event"] for event in events_in(told)] == ["progress"]
+    for each in followers:
+        each.close()
+    assert next(stream(job.pk)) == "retry: 1000\n\n"
+
+
 def events_in(text: str) -> list[dict[str, str]]:
     blocks = [block for block in text.split("\n\n") if "event: " in block]
     return [
