@@ -1,5 +1,7 @@
 """What can go wrong here; "not found" is also said of what a user may not see."""
 
+import random
+
 from accounts.exceptions import (
     ConflictError,
     NescioError,
@@ -13,10 +15,17 @@ class LanguageModelUnavailableError(UnavailableError):
 
 
 class LanguageModelBusyError(LanguageModelUnavailableError):
-    """As many questions wait for the language model as may."""
+    """As many questions wait for the language model as may.
+
+    Those who are sent away together are to come again at different times: all at once,
+    they would make everybody wait, again and again.
+    """
 
     code = "language_model_busy"
-    retry_seconds = 15
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.retry_seconds = random.randint(10, 30)  # noqa: S311  # no secret
 
 
 class AnswerNotFoundError(NotFoundError):

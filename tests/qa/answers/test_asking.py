@@ -385,6 +385,9 @@ def test_beyond_the_queue_before_the_model_only_who_needs_it_is_sent_away(settin
 
     with pytest.raises(LanguageModelBusyError, match="1 questions wait"):
         decided("What does a replacement card cost?")
+    waits = {LanguageModelBusyError("Later.").retry_seconds for _ in range(50)}
+    assert min(waits) >= 10
+    assert len(waits) > 5
 
     refused = Answer.objects.exclude(pk=waiting.pk).get()
     assert (refused.outcome, "NESCIO_LANGUAGE_QUEUE" in refused.error) == ("failed", True)  # fmt: skip
