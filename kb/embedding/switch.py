@@ -6,6 +6,7 @@ writers out: they hold the active model's row for share.
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
 
 from django.db import connection
 from django.db.models import Q
@@ -31,10 +32,15 @@ KIND = "kb.embed"
 TIDY_KIND = "kb.tidy_vectors"
 _STEP_ENTRIES = 64  # a fifth of a second on one core: what a killed worker does again
 _TIDY_ROWS = 2_000
+# No worker is away for longer while documents are edited.
+_LOOKED_BACK = timedelta(days=7)
 
 _BATCH = f"""
 SELECT e.id FROM kb_entry e {PLACE_SQL}
-WHERE e.id > %(after)s AND (%(everything)s OR NOT EXISTS (
+WHERE e.id > %(after)s AND (
+    %(since)s::timestamptz IS NULL OR e.updated_at >= %(since)s
+    OR e.document_id IN (SELECT id FROM kb_document WHERE updated_at >= %(since)s)
+) AND (%(everything)s OR NOT EXISTS (
     SELECT FROM kb_entryembedding v
     WHERE v.entry_id = e.id AND v.model_id = %(model)s AND v.text_sha256 = {DIGEST_SQL}
 ))
@@ -80,11 +86,13 @@ def embed_and_switch(run: JobRun) -> dict[str, object]:
 def enqueue_where_stale() -> None:
     """Embed again, in the background, entries whose title, heading or parts have changed.
 
-    What an edit of the entry itself changes was embedded with it.
+    What an edit of the entry itself changes was embedded with it. Only what was written
+    lately is read, with its documents; the job then looks through everything.
     """
     model = active_model()
+    since = timezone.now() - _LOOKED_BACK
     with unrestricted("outdated vectors"):
-        if not _pending(model, after=0, everything=False):
+        if not _pending(model, after=0, everything=False, since=since):
             return
     get_embedder(model)  # by its name others may be found now, to which nobody switched
     key = f"{KIND}:{model.fingerprint}"
@@ -191,10 +199,16 @@ def _switch(run: JobRun, model: EmbeddingModel) -> bool | None:
     return True
 
 
-def _pending(model: EmbeddingModel, *, after: int, everything: bool) -> list[int]:
+def _pending(
+    model: EmbeddingModel,
+    *,
+    after: int,
+    everything: bool,
+    since: datetime | None = None,
+) -> list[int]:
     parameters = {"model": model.pk, "after": after, "everything": everything}
     with connection.cursor() as cursor:
-        cursor.execute(_BATCH, {**parameters, "limit": _STEP_ENTRIES})
+        cursor.execute(_BATCH, {**parameters, "since": since, "limit": _STEP_ENTRIES})
         return [pk for (pk,) in cursor.fetchall()]
 
 
@@ -202,7 +216,13 @@ def _count_pending(model: EmbeddingModel) -> int:
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT count(*) FROM ({_BATCH}) pending",  # noqa: S608  # own constants
-            {"model": model.pk, "after": 0, "everything": False, "limit": None},
+            {
+                "model": model.pk,
+                "after": 0,
+                "everything": False,
+                "since": None,
+                "limit": None,
+            },
         )
         return int(cursor.fetchone()[0])
 

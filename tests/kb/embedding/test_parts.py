@@ -1,9 +1,11 @@
 """What of an entry is embedded, and that the vectors follow what it says and where."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 import numpy as np
 import pytest
+from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,8 +15,9 @@ from kb.documents.services import SectionNode, edit_document
 from kb.embedding.embedder import load_embedder
 from kb.embedding.parts import Embedded
 from kb.embedding.switch import KIND, embed_and_switch, enqueue_where_stale
+from kb.entries.bulk import Action, BulkChange, change_entries
 from kb.entries.services import edit_entry
-from kb.models import Entry, EntryEmbedding, Section
+from kb.models import Document, Entry, EntryEmbedding, Section
 from tests.factories import make_audience, make_document, make_entry
 
 PLACE, FIRST = EntryEmbedding.Part.PLACE, EntryEmbedding.Part.FIRST
@@ -96,5 +99,23 @@ def test_a_new_title_or_heading_is_embedded_in_the_background():
     run_job(Job.objects.get().pk, {KIND: embed_and_switch})
 
     assert_stored(entry, ["Gold card > Its colour\nIt is blue.", "It is blue."])
+    enqueue_where_stale()
+    assert Job.objects.count() == 1
+
+
+@pytest.mark.django_db
+def test_only_what_was_written_lately_is_looked_through_again_and_again():
+    document = make_document("Cards")
+    entry = make_entry("It is blue.", document=document)
+    EntryEmbedding.objects.update(text_sha256="0" * 64)
+    long_ago = timezone.now() - timedelta(days=30)
+    Entry.objects.update(updated_at=long_ago)
+    Document.objects.update(updated_at=long_ago)
+
+    enqueue_where_stale()
+    assert not Job.objects.exists()
+
+    change = BulkChange(Action.AUDIENCE, make_audience("board").pk)
+    change_entries([entry.pk], change, by=None, may_verify=False)
     enqueue_where_stale()
     assert Job.objects.count() == 1
