@@ -19,7 +19,7 @@ from unfold.widgets import (
 )
 
 from accounts.admin_parts import ReadOnlyAdmin, table
-from accounts.base_admin import BaseAdmin
+from accounts.base_admin import BaseAdmin, nobody
 from accounts.models import ApiToken, AuditEntry
 from accounts.roles import Role, has_role
 from accounts.services import revocable_tokens
@@ -59,7 +59,9 @@ class AccountAdmin(UserAdmin, BaseAdmin):  # type: ignore[type-arg]  # not subsc
     list_display = ["username", "email", "roles", "is_active", "last_login"]
     list_filter = ["is_active", "groups"]
     actions = ["revoke_tokens"]
+    has_delete_permission = nobody
     filter_horizontal = ()
+    readonly_fields = ["last_login", "date_joined"]
     fieldsets: ClassVar = [
         (None, {"fields": ["username", "password", "is_active"]}),
         ("What they may do", {"fields": ["groups", "is_superuser"]}),
@@ -78,14 +80,8 @@ class AccountAdmin(UserAdmin, BaseAdmin):  # type: ignore[type-arg]  # not subsc
     def get_readonly_fields(
         self, request: HttpRequest, obj: User | None = None
     ) -> list[str]:
-        fields = [
-            *super().get_readonly_fields(request, obj),
-            "last_login",
-            "date_joined",
-        ]
-        if not _is_superuser(request):
-            fields.append("is_superuser")
-        return fields
+        fields = [*super().get_readonly_fields(request, obj)]
+        return fields if _is_superuser(request) else [*fields, "is_superuser"]
 
     def formfield_for_manytomany(
         self,
@@ -120,11 +116,6 @@ class AccountAdmin(UserAdmin, BaseAdmin):  # type: ignore[type-arg]  # not subsc
         return allowed and (
             obj is None or not obj.is_superuser or _is_superuser(request)
         )
-
-    def has_delete_permission(
-        self, request: HttpRequest, obj: User | None = None
-    ) -> bool:
-        return False
 
     @admin.action(description="Revoke all tokens", permissions=["change"])
     def revoke_tokens(self, request: HttpRequest, users: QuerySet[User]) -> None:
@@ -166,14 +157,7 @@ class ApiTokenAdmin(BaseAdmin):
     search_fields = ["name", "user__username"]
     fields = ["name", "token_key", "user", "created", "expiry"]
     readonly_fields = fields
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(
-        self, request: HttpRequest, obj: ApiToken | None = None
-    ) -> bool:
-        return False
+    has_add_permission = has_change_permission = nobody
 
     def has_delete_permission(
         self, request: HttpRequest, obj: ApiToken | None = None

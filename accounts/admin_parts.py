@@ -28,9 +28,9 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
-from accounts.base_admin import BaseAdmin
+from accounts.base_admin import BaseAdmin, holders_of, nobody
 from accounts.exceptions import NescioError
-from accounts.roles import Role, caller, has_role
+from accounts.roles import Role, caller
 
 View = Callable[..., HttpResponse]
 
@@ -156,20 +156,11 @@ class ListFilter(admin.SimpleListFilter):
 
 
 class FixedRowsAdmin(BaseAdmin):
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_delete_permission(
-        self, request: HttpRequest, obj: Model | None = None
-    ) -> bool:
-        return False
+    has_add_permission = has_delete_permission = nobody
 
 
 class ReadOnlyAdmin(FixedRowsAdmin):
-    def has_change_permission(
-        self, request: HttpRequest, obj: Model | None = None
-    ) -> bool:
-        return False
+    has_change_permission = nobody
 
     def get_readonly_fields(
         self,
@@ -252,11 +243,7 @@ class QueueAdmin(FixedRowsAdmin):
         visible: QuerySet[Any] = rows.visible_to(request.user)
         return visible
 
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ANN401  # a row
-        return has_role(request.user, Role.SME)
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ANN401  # a row
-        return self.has_view_permission(request, obj)
+    has_view_permission = has_change_permission = holders_of(Role.SME)
 
     @admin.action(description="Assign to me", permissions=["change"])
     def assign_to_me(self, request: HttpRequest, chosen: QuerySet[Any]) -> None:

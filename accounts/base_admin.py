@@ -4,6 +4,7 @@ Django hands the text of addresses and forms to the database as it comes: any lo
 field, any id of a row, any first value of a form.
 """
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from django.contrib import messages
@@ -11,10 +12,42 @@ from django.contrib.admin.exceptions import DisallowedModelAdminLookup
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.core.exceptions import FieldDoesNotExist, ValidationError
-from django.db.models import DateTimeField, Field, QuerySet
+from django.db.models import DateTimeField, Field, Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from unfold.admin import ModelAdmin
+from unfold.decorators import display
 from unfold.views import ChangeList
+
+from accounts.roles import Role, has_role
+
+
+def nobody(model_admin: object, request: HttpRequest, obj: object = None) -> bool:
+    """Be a `has_..._permission` that no one has."""
+    return False
+
+
+def holders_of(*wanted: Role | str) -> Callable[..., bool]:
+    """Return a `has_..._permission` of those who have all these roles and permissions."""
+
+    def allowed(model_admin: object, request: HttpRequest, obj: object = None) -> bool:
+        user = request.user
+        return all(
+            has_role(user, each) if isinstance(each, Role) else user.has_perm(each)
+            for each in wanted
+        )
+
+    return allowed
+
+
+def badge(field: str, colours: Mapping[Any, str]) -> Callable[..., tuple[str, str]]:
+    """Return a column that shows a choice by its label, in its colour."""
+
+    @display(description=field, ordering=field, label=colours)  # type: ignore[untyped-decorator]  # unfold ships no types
+    def shown(model_admin: object, row: Model) -> tuple[str, str]:
+        return getattr(row, field), getattr(row, f"get_{field}_display")()
+
+    column: Callable[..., tuple[str, str]] = shown
+    return column
 
 
 class _NamedFiltersOnly(ChangeList):  # type: ignore[misc]  # unfold ships no types
@@ -41,8 +74,18 @@ class _NamedFiltersOnly(ChangeList):  # type: ignore[misc]  # unfold ships no ty
 class BaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     """Holds each request to the rows, filters and values that there are."""
 
+    fixed_fields: Sequence[str] = ()  # shown and no longer changed once a row is there
+
     def get_changelist(self, request: HttpRequest, **options: Any) -> type[ChangeList]:  # noqa: ANN401  # Django's
         return _NamedFiltersOnly
+
+    def get_readonly_fields(
+        self,
+        request: HttpRequest,
+        obj: Any = None,  # noqa: ANN401  # a row of the admin's model
+    ) -> Sequence[str]:
+        fixed = self.fixed_fields if obj else ()
+        return [*super().get_readonly_fields(request, obj), *fixed]
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         """Take from an address no more than the fields can show; Django takes any text."""

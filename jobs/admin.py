@@ -11,8 +11,9 @@ from django.utils.html import format_html
 from unfold.decorators import action, display
 
 from accounts.admin_parts import ReadOnlyAdmin, confirmed
+from accounts.base_admin import badge, holders_of
 from accounts.exceptions import NescioError
-from accounts.roles import Role, has_role
+from accounts.roles import Role
 from jobs.models import Job
 from jobs.services import request_cancel, retry
 
@@ -39,8 +40,10 @@ class JobAdmin(ReadOnlyAdmin):
     search_fields = ["kind", "owner__username", "error"]
     actions = ["cancel_selected", "retry_selected"]
     actions_detail = ["cancel_this", "retry_this"]
+    has_steer_permission = holders_of(Role.ADMIN)
+    shown_state = badge("state", _COLOURS)
     fieldsets = [
-        (None, {"fields": ["kind", "shown_state", "progress", "owner", "error"]}),
+        (None, {"fields": ["kind", "state", "progress", "owner", "error"]}),
         ("Work", {"fields": ["parameters", "cursor", "result", "idempotency_key"]}),
         (
             "Runs",
@@ -53,15 +56,6 @@ class JobAdmin(ReadOnlyAdmin):
             },
         ),
     ]  # fmt: skip
-
-    def has_steer_permission(
-        self, request: HttpRequest, object_id: str | None = None
-    ) -> bool:
-        return has_role(request.user, Role.ADMIN)
-
-    @display(description="state", ordering="state", label=_COLOURS)  # type: ignore[untyped-decorator]  # unfold ships no types
-    def shown_state(self, job: Job) -> str:
-        return job.state
 
     @display(description="progress")  # type: ignore[untyped-decorator]  # unfold ships no types
     def progress(self, job: Job) -> str:

@@ -40,6 +40,7 @@ class AudienceAdmin(ServiceAdmin, RefusedDeletionAdmin):
     list_filter = ["everyone"]
     search_fields = ["name", "slug"]
     filter_horizontal = ["groups"]
+    fixed_fields = ["slug"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Audience]:
         audiences = Audience.objects.all()
@@ -48,11 +49,6 @@ class AudienceAdmin(ServiceAdmin, RefusedDeletionAdmin):
         return audiences.prefetch_related("groups").annotate(
             entry_count=Count("entries", distinct=True)
         )
-
-    def get_readonly_fields(
-        self, request: HttpRequest, obj: Audience | None = None
-    ) -> list[str]:
-        return ["slug"] if obj else []
 
     @admin.display(description="groups")
     def members(self, audience: Audience) -> str:

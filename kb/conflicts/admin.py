@@ -9,9 +9,10 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html
-from unfold.decorators import action, display
+from unfold.decorators import action
 
 from accounts.admin_parts import FixedRowsAdmin, confirmed
+from accounts.base_admin import badge, holders_of
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
 from accounts.roles import Role, caller, has_role
@@ -57,6 +58,9 @@ class ConflictAdmin(FixedRowsAdmin):
     actions_list: ClassVar = ["check_now"]
     list_per_page = 50
     show_full_result_count = False
+    has_check_permission = holders_of(Role.CURATOR)
+    shown_kind = badge("kind", _KINDS)
+    shown_state = badge("state", _STATES)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Conflict]:
         return (
@@ -110,11 +114,6 @@ class ConflictAdmin(FixedRowsAdmin):
             status=400 if error else 200,
         )
 
-    def has_check_permission(
-        self, request: HttpRequest, object_id: str | None = None
-    ) -> bool:
-        return has_role(request.user, Role.CURATOR)
-
     @action(description="Check now", icon="compare_arrows", permissions=["check"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Compare all entries that changed since the last check?")
     def check_now(self, request: HttpRequest) -> HttpResponse:
@@ -138,14 +137,6 @@ class ConflictAdmin(FixedRowsAdmin):
             f"Conflict {conflict.pk}: {resolved.get_state_display()}.",
             level=messages.SUCCESS,
         )
-
-    @display(description="kind", ordering="kind", label=_KINDS)  # type: ignore[untyped-decorator]  # unfold ships no types
-    def shown_kind(self, conflict: Conflict) -> tuple[str, str]:
-        return conflict.kind, conflict.get_kind_display()
-
-    @display(description="state", ordering="state", label=_STATES)  # type: ignore[untyped-decorator]  # unfold ships no types
-    def shown_state(self, conflict: Conflict) -> tuple[str, str]:
-        return conflict.state, conflict.get_state_display()
 
     @admin.display(description="one entry")
     def one(self, conflict: Conflict) -> str:

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from unfold.admin import TabularInline
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldBooleanSwitchWidget
 
-from accounts.base_admin import BaseAdmin
+from accounts.base_admin import BaseAdmin, holders_of
 from accounts.roles import caller
 from kb.audiences.models import Audience
 from kb.documents.models import Document, KnowledgeBase, Section
@@ -160,6 +160,8 @@ class DocumentAdmin(ServiceAdmin, RefusedDeletionAdmin):
     search_fields = ["title", "source"]
     readonly_fields = ["created_by", "created_at", "updated_at"]
     actions = ["propose"]
+    fixed_fields = ["knowledge_base"]
+    has_propose_permission = holders_of("kb.change_proposal")
     fields = [
         "knowledge_base", "title", "source", "audience", "entries_follow", "created_by",
         "created_at", "updated_at",
@@ -171,9 +173,6 @@ class DocumentAdmin(ServiceAdmin, RefusedDeletionAdmin):
             .annotate(entry_count=Count("entries"))
             .order_by("title", "pk")
         )
-
-    def has_propose_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("kb.change_proposal")
 
     @admin.action(
         description="Propose entries from the headings", permissions=["propose"]
@@ -192,12 +191,6 @@ class DocumentAdmin(ServiceAdmin, RefusedDeletionAdmin):
             return None
         seeds = (f"{title}: {heading}"[:SEED_LIMIT] for title, heading in headings)
         return to_seeds(request, seeds, per_seed=3)
-
-    def get_readonly_fields(
-        self, request: HttpRequest, obj: Document | None = None
-    ) -> list[str]:
-        fixed = ["knowledge_base"] if obj else []
-        return [*self.readonly_fields, *fixed]
 
     def get_fields(
         self, request: HttpRequest, obj: Document | None = None
@@ -228,6 +221,7 @@ class DocumentAdmin(ServiceAdmin, RefusedDeletionAdmin):
 class KnowledgeBaseAdmin(BaseAdmin):
     list_display = ["name", "slug", "language", "created_at"]
     search_fields = ["name", "slug"]
+    fixed_fields = ["slug"]
     fieldsets = [
         (None, {"fields": ["slug", "name", "language"]}),
         (
@@ -235,11 +229,6 @@ class KnowledgeBaseAdmin(BaseAdmin):
             {"fields": ["review_interval_days", "when_overdue", "overdue_grace_days"]},
         ),
     ]
-
-    def get_readonly_fields(
-        self, request: HttpRequest, obj: KnowledgeBase | None = None
-    ) -> list[str]:
-        return ["slug"] if obj else []
 
     def save_model(
         self,

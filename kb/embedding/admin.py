@@ -1,9 +1,9 @@
 from django.contrib import admin, messages
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest
-from unfold.decorators import display
 
 from accounts.admin_parts import ReadOnlyAdmin
+from accounts.base_admin import badge, holders_of
 from accounts.roles import caller
 from jobs.services import enqueue
 from kb.audiences.models import Audience
@@ -21,6 +21,10 @@ class EmbeddingModelAdmin(ReadOnlyAdmin):
         "name", "fingerprint", "dimensions", "state", "created_at", "activated_at",
     ]  # fmt: skip
     actions = ["switch"]
+    has_switch_permission = holders_of("kb.change_embeddingmodel")
+    shown_state = badge(
+        "state", {"active": "success", "candidate": "info", "retired": "warning"}
+    )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[EmbeddingModel]:
         models: QuerySet[EmbeddingModel] = super().get_queryset(request)
@@ -31,17 +35,6 @@ class EmbeddingModelAdmin(ReadOnlyAdmin):
             distinct=True,
         )
         return models.annotate(entry_count=embedded).order_by("-created_at")
-
-    def has_switch_permission(self, request: HttpRequest) -> bool:
-        return bool(request.user.has_perm("kb.change_embeddingmodel"))
-
-    @display(  # type: ignore[untyped-decorator]  # unfold ships no types
-        description="state",
-        ordering="state",
-        label={"active": "success", "candidate": "info", "retired": "warning"},
-    )
-    def shown_state(self, model: EmbeddingModel) -> tuple[str, str]:
-        return model.state, model.get_state_display()
 
     @admin.display(description="fingerprint")
     def short_fingerprint(self, model: EmbeddingModel) -> str:

@@ -8,9 +8,10 @@ from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from unfold.decorators import action, display
+from unfold.decorators import action
 
 from accounts.admin_parts import FixedRowsAdmin, change_each, form_page, tell_of_job
+from accounts.base_admin import badge, holders_of
 from accounts.roles import caller
 from kb.enrichment.background import start_enrichment
 from kb.enrichment.models import Proposal
@@ -39,6 +40,16 @@ class ProposalAdmin(FixedRowsAdmin):
     ]
     actions: ClassVar = ["approve", "verify", "reject"]
     actions_list: ClassVar = ["propose"]
+    has_propose_permission = holders_of("kb.change_proposal")
+    shown_state = badge(
+        "state",
+        {
+            Proposal.State.PROPOSED: "info",
+            Proposal.State.APPROVED: "success",
+            Proposal.State.EDITED: "success",
+            Proposal.State.REJECTED: "danger",
+        },
+    )
     _facts: ClassVar = [
         "question", "answer", "sentence", "seed_question", "shown_confidence",
         "known_near", "state", "shown_entry",
@@ -72,11 +83,6 @@ class ProposalAdmin(FixedRowsAdmin):
     ) -> bool:
         may: bool = super().has_change_permission(request, obj)
         return may and (obj is None or obj.state == Proposal.State.PROPOSED)
-
-    def has_propose_permission(
-        self, request: HttpRequest, object_id: str | None = None
-    ) -> bool:
-        return request.user.has_perm("kb.change_proposal")
 
     def get_urls(self) -> list[URLPattern]:
         own = path(
@@ -141,19 +147,6 @@ class ProposalAdmin(FixedRowsAdmin):
             f"{proposal.confidence:.2f} (says {proposal.stated:.2f}, agrees "
             f"{proposal.agreement:.2f}, likely {likely})"
         )
-
-    @display(  # type: ignore[untyped-decorator]  # unfold ships no types
-        description="state",
-        ordering="state",
-        label={
-            Proposal.State.PROPOSED: "info",
-            Proposal.State.APPROVED: "success",
-            Proposal.State.EDITED: "success",
-            Proposal.State.REJECTED: "danger",
-        },
-    )
-    def shown_state(self, proposal: Proposal) -> tuple[str, str]:
-        return proposal.state, proposal.get_state_display()
 
     @admin.display(description="entry")
     def shown_entry(self, proposal: Proposal) -> SafeString:

@@ -15,8 +15,9 @@ from django.utils.html import format_html
 from unfold.decorators import action, display
 
 from accounts.admin_parts import confirmed
+from accounts.base_admin import badge, holders_of
 from accounts.ids import number_in
-from accounts.roles import Role, caller, has_role
+from accounts.roles import Role, caller
 from kb.archive.exports import csv_response
 from kb.archive.pages import export_file, exports_page
 from kb.conflicts.admin import being_compared
@@ -89,12 +90,17 @@ class EntryAdmin(BulkActionsAdmin, HistoryPages, ServiceAdmin):
     actions = [*ACTIONS, "download_table"]
     actions_list = ["open_exports"]
     actions_detail = ["check_conflicts"]
-    readonly_fields = ["verified_by", "verified_at", "created_at", "updated_at"]
+    readonly_fields = [
+        "verified_by", "verified_at", "created_at", "updated_at", "is_compared",
+    ]  # fmt: skip
+    fixed_fields = ["knowledge_base", "origin"]
+    has_verify_permission = has_export_permission = holders_of(Role.CURATOR)
+    shown_state = badge("state", _COLOURS)
     fieldsets = [
         (None, {"fields": [*_SAID, "state", "confidence", "reason"]}),
         ("Place", {"fields": ["knowledge_base", *_PLACE]}),
         ("Validity", {"fields": [*_OTHERS, "origin"]}),
-        ("Verification", {"fields": [*readonly_fields, "is_compared", "revision"]}),
+        ("Verification", {"fields": [*readonly_fields, "revision"]}),
     ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Entry]:
@@ -112,17 +118,6 @@ class EntryAdmin(BulkActionsAdmin, HistoryPages, ServiceAdmin):
         if not words or not isinstance(queryset, EntryQuerySet):
             return queryset, False
         return queryset.saying(words), False
-
-    def get_readonly_fields(
-        self, request: HttpRequest, obj: Entry | None = None
-    ) -> list[str]:
-        fixed = ["knowledge_base", "origin"] if obj else []
-        return [*self.readonly_fields, "is_compared", *fixed]
-
-    def has_verify_permission(
-        self, request: HttpRequest, object_id: str | None = None
-    ) -> bool:
-        return has_role(request.user, Role.CURATOR)
 
     def formfield_for_foreignkey(
         self,
@@ -180,10 +175,6 @@ class EntryAdmin(BulkActionsAdmin, HistoryPages, ServiceAdmin):
     @admin.display(description="entry", ordering="text")
     def shown_said(self, entry: Entry) -> str:
         return entry.said
-
-    @display(description="state", ordering="state", label=_COLOURS)  # type: ignore[untyped-decorator]  # unfold ships no types
-    def shown_state(self, entry: Entry) -> tuple[str, str]:
-        return entry.state, entry.get_state_display()
 
     @display(description="origin", ordering="origin", label=_ORIGIN_COLOURS)  # type: ignore[untyped-decorator]  # unfold ships no types
     def shown_origin(self, entry: Entry) -> tuple[str, str]:
@@ -249,11 +240,6 @@ class EntryAdmin(BulkActionsAdmin, HistoryPages, ServiceAdmin):
     def is_compared(self, entry: Entry) -> bool:
         """Tell whether the conflict check has read it with the words it has now."""
         return not Entry.objects.not_compared().filter(pk=entry.pk).exists()
-
-    def has_export_permission(
-        self, request: HttpRequest, object_id: str | None = None
-    ) -> bool:
-        return has_role(request.user, Role.CURATOR)
 
 
 def _day(at: datetime) -> str:

@@ -20,7 +20,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from unfold.admin import TabularInline
 
-from accounts.base_admin import BaseAdmin
+from accounts.base_admin import BaseAdmin, nobody
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
 from accounts.roles import Role, caller, has_role
@@ -71,6 +71,7 @@ class RevisionInline(TabularInline):  # type: ignore[misc]  # unfold ships no ty
     extra = 0
     can_delete = False
     per_page = 20
+    has_add_permission = has_change_permission = nobody
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Revision]:
         revisions: RevisionQuerySet = super().get_queryset(request)
@@ -78,16 +79,6 @@ class RevisionInline(TabularInline):  # type: ignore[misc]  # unfold ships no ty
         before = Window(Lag("number"), partition_by="entry", order_by="number")
         with_before = revisions.select_related("author").annotate(before=before)
         return with_before.order_by("-number")
-
-    def has_add_permission(
-        self, request: HttpRequest, obj: Entry | None = None
-    ) -> bool:
-        return False
-
-    def has_change_permission(
-        self, request: HttpRequest, obj: Entry | None = None
-    ) -> bool:
-        return False
 
     @admin.display(description="changes")
     def compared(self, revision: Revision) -> str:

@@ -10,11 +10,11 @@ from django.shortcuts import redirect
 from django.template.loader import render_to_string
 from django.urls import URLPattern, path, reverse
 from django.utils.datastructures import MultiValueDict
-from unfold.decorators import action, display
+from unfold.decorators import action
 from unfold.widgets import UnfoldAdminFileFieldWidget
 
 from accounts.admin_parts import StyledForm, confirmed, form_page
-from accounts.base_admin import BaseAdmin
+from accounts.base_admin import BaseAdmin, badge, holders_of, nobody
 from accounts.exceptions import NescioError
 from accounts.roles import caller
 from jobs.models import Job
@@ -104,8 +104,11 @@ class ImportAdmin(BaseAdmin):
     search_fields = ["file_name", "source"]
     actions_list = ["bring"]
     actions_detail = ["apply"]
+    has_add_permission = has_change_permission = nobody
+    has_bring_permission = holders_of("kb.add_import")
+    shown_state = badge("state", _COLOURS)
     fieldsets = [
-        (None, {"fields": ["shown_state", "outcome"]}),
+        (None, {"fields": ["state", "outcome"]}),
         (
             "File",
             {
@@ -126,19 +129,6 @@ class ImportAdmin(BaseAdmin):
         own = [path("upload/", wrap(self.upload_form), name="kb_import_upload")]
         urls: list[URLPattern] = super().get_urls()
         return [*own, *urls]
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(
-        self, request: HttpRequest, obj: Import | None = None
-    ) -> bool:
-        return False
-
-    def has_bring_permission(
-        self, request: HttpRequest, object_id: str | None = None
-    ) -> bool:
-        return request.user.has_perm("kb.add_import")
 
     def has_apply_permission(
         self, request: HttpRequest, object_id: str | None = None
@@ -205,10 +195,6 @@ class ImportAdmin(BaseAdmin):
         if row and row.job_id and jobs.filter(pk=row.job_id).exists():
             response["Refresh"] = _REFRESH_SECONDS
         return response
-
-    @display(description="state", ordering="state", label=_COLOURS)  # type: ignore[untyped-decorator]  # unfold ships no types
-    def shown_state(self, row: Import) -> str:
-        return row.state
 
     @admin.display(description="result")
     def summary(self, row: Import) -> str:

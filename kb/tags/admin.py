@@ -3,9 +3,9 @@ from typing import Any, ClassVar
 from django.contrib import admin
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest
-from unfold.decorators import display
 
 from accounts.admin_parts import ListFilter
+from accounts.base_admin import badge
 from accounts.roles import Role, holders
 from kb.interface.admin import RefusedDeletionAdmin
 from kb.tags.models import Tag
@@ -33,6 +33,8 @@ class TagAdmin(RefusedDeletionAdmin):
     search_fields: ClassVar = ["name", "slug"]
     prepopulated_fields: ClassVar = {"slug": ["name"]}
     fields: ClassVar = ["name", "slug", "facet", "experts"]
+    fixed_fields = ["facet"]
+    shown_facet = badge("facet", _FACETS)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Tag]:
         tags: QuerySet[Tag] = super().get_queryset(request)
@@ -40,11 +42,6 @@ class TagAdmin(RefusedDeletionAdmin):
             as_product=Count("entries_of_product_line", distinct=True),
             as_business=Count("entries_of_line_of_business", distinct=True),
         ).prefetch_related("experts")
-
-    def get_readonly_fields(
-        self, request: HttpRequest, obj: Tag | None = None
-    ) -> list[str]:
-        return ["facet"] if obj else []
 
     def get_prepopulated_fields(
         self, request: HttpRequest, obj: Tag | None = None
@@ -60,10 +57,6 @@ class TagAdmin(RefusedDeletionAdmin):
         if db_field.name == "experts":
             options["queryset"] = holders(Role.SME).order_by("username")
         return super().formfield_for_manytomany(db_field, request, **options)
-
-    @display(description="facet", ordering="facet", label=_FACETS)  # type: ignore[untyped-decorator]  # unfold ships no types
-    def shown_facet(self, tag: Tag) -> tuple[str, str]:
-        return tag.facet, tag.get_facet_display()
 
     @admin.display(description="entries")
     def entries(self, tag: Any) -> int:  # noqa: ANN401  # with annotations
