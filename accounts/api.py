@@ -7,14 +7,13 @@ from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers, status
 from rest_framework.authentication import BaseAuthentication
-from rest_framework.generics import GenericAPIView, ListAPIView
+from rest_framework.mixins import ListModelMixin
 from rest_framework.permissions import AllowAny, BasePermission, IsAuthenticated
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.models import ApiToken
-from accounts.pagination import NewestFirstPagination
-from accounts.rest import KnownQueryView
+from accounts.rest import ResourceViewSet
 from accounts.roles import Role, has_role
 from accounts.services import (
     MAX_TOKEN_DAYS,
@@ -79,19 +78,18 @@ def _lifetime(given: Mapping[str, Any]) -> Lifetime:
     return None if days is None else timedelta(days=days)
 
 
-class TokenPagination(NewestFirstPagination):
-    """Tokens, newest first."""
+class TokenViewSet(ListModelMixin, ResourceViewSet[ApiToken]):
+    """List one's own tokens, newest first; an admin sees everybody's.
 
-    ordering = ("-created", "-pk")
-
-
-class TokenListView(KnownQueryView, ListAPIView[ApiToken]):
-    """Lists tokens, and makes one at sign-in."""
+    The secrets are not stored and can't be shown.
+    """
 
     serializer_class = TokenSerializer
-    pagination_class = TokenPagination
-    throttle_scope = "user"
     permission_classes = [IsAuthenticated]
+    filter_backends = []
+    ordering = ("-created", "-pk")
+    lookup_url_kwarg = "token_id"
+    lookup_value_converter = "uuid"
 
     def get_permissions(self) -> list[BasePermission]:
         if self.request.method == "POST":
@@ -111,25 +109,14 @@ class TokenListView(KnownQueryView, ListAPIView[ApiToken]):
             return tokens
         return tokens.filter(user_id=self.request.user.pk)
 
-    @extend_schema(operation_id="tokens_list")
-    def get(self, request: Request) -> Response:
-        """List one's own tokens, newest first; an admin sees everybody's.
-
-        The secrets are not stored and can't be shown.
-        """
-        return self.list(request)
-
     @extend_schema(
-        operation_id="tokens_create",
         auth=[],
         request=CredentialsSerializer,
         responses={201: IssuedTokenSerializer},
     )
-    def post(self, request: Request) -> Response:
+    def create(self, request: Request) -> Response:
         """Sign in with user name and password for a token, shown this once."""
-        asked = CredentialsSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        given = asked.validated_data
+        given = self.validated(CredentialsSerializer)
         issued = sign_in_for_token(
             request._request,
             username=given["username"],
@@ -143,15 +130,8 @@ class TokenListView(KnownQueryView, ListAPIView[ApiToken]):
             status=status.HTTP_201_CREATED,
         )
 
-
-class TokenView(KnownQueryView, GenericAPIView[ApiToken]):
-    """One token."""
-
-    permission_classes = [IsAuthenticated]
-    throttle_scope = "user"
-
-    @extend_schema(operation_id="tokens_revoke", request=None, responses={204: None})
-    def delete(self, request: Request, token_id: UUID) -> Response:
+    @extend_schema(operation_id="tokens_revoke")
+    def destroy(self, request: Request, token_id: UUID) -> Response:
         """Revoke a token at once: one's own, or as an admin anybody's but a superuser's."""
         revoke_token(token_id=token_id, by=request.user)
         return Response(status=status.HTTP_204_NO_CONTENT)

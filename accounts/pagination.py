@@ -17,7 +17,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 
 
 class NewestFirstPagination(CursorPagination):
-    """Pages by creation time, newest first, of 1 to 200 rows.
+    """Pages by the view's `ordering`, or else newest first, of 1 to 200 rows.
 
     The library ignores a page size that is none and hands a forged position on.
     """
@@ -41,6 +41,12 @@ class NewestFirstPagination(CursorPagination):
             if not _is_position(queryset.model, ordering[0], str(cursor.position)):
                 raise _bad_cursor()
         return super().paginate_queryset(queryset, request, view)
+
+    def get_ordering(
+        self, request: Request, queryset: QuerySet[Any], view: APIView
+    ) -> tuple[str, ...]:
+        given: tuple[str, ...] | None = getattr(view, "ordering", None)
+        return given or tuple(super().get_ordering(request, queryset, view))
 
     def get_page_size(self, request: Request) -> int | None:
         asked = request.query_params.get("page_size")

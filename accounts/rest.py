@@ -283,7 +283,8 @@ class ResourceViewSet(KnownQueryView, GenericViewSet[_Row]):
         row = rows.filter(**{self.lookup_field: key}).first()
         if row is None:
             noun = rows.model._meta.verbose_name
-            raise self.not_found(f"There is no {noun} {key!r} that you may see.")
+            shown = repr(key) if isinstance(key, str) else key
+            raise self.not_found(f"There is no {noun} {shown} that you may see.")
         return row
 
     def validated(

@@ -8,21 +8,26 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import QuerySet
 from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import (
+    OpenApiParameter,
+    OpenApiResponse,
+    extend_schema,
+    extend_schema_view,
+)
 from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.viewsets import ReadOnlyModelViewSet
 
-from accounts.rest import KnownQueryView
+from accounts.rest import ResourceViewSet
 from accounts.roles import IsAgent
 from jobs import services
 from jobs.exceptions import JobNotFoundError
-from jobs.models import Job
+from jobs.models import Job, JobQuerySet
 
 
 class JobSerializer(serializers.ModelSerializer[Job]):
@@ -160,51 +165,39 @@ def _event(name: str, seen: str, job: Job | None) -> str:
     return f"event: {name}\nid: {seen}\ndata: {text}\n\n"
 
 
-class JobViewSet(KnownQueryView, ReadOnlyModelViewSet[Job]):
-    """Jobs: one's own, an admin's all."""
+@extend_schema_view(
+    retrieve=extend_schema(description="Read a job with its progress, result or error.")
+)
+class JobViewSet(ListModelMixin, RetrieveModelMixin, ResourceViewSet[Job]):
+    """List one's own jobs, newest first; an admin sees everybody's."""
 
     serializer_class = JobSerializer
     permission_classes = [IsAgent]
-    throttle_scope = "user"
     filterset_fields = ["state", "kind"]
+    lookup_url_kwarg = "job_id"
+    lookup_value_converter = "uuid"
+    not_found = JobNotFoundError
 
-    def get_queryset(self) -> QuerySet[Job]:
+    def get_queryset(self) -> JobQuerySet:
         return Job.objects.visible_to(self.request.user).select_related("owner")
 
-    def get_object(self) -> Job:
-        job_id = self.kwargs["job_id"]
-        job = self.get_queryset().filter(pk=job_id).first()
-        if job is None:
-            raise JobNotFoundError(f"There is no job {job_id} that you may see.")
-        return job
-
-    @extend_schema(operation_id="jobs_list")
-    def list(self, request: Request) -> Response:
-        """List one's own jobs, newest first; an admin sees everybody's."""
-        return super().list(request)
-
-    @extend_schema(operation_id="jobs_read")
-    def retrieve(self, request: Request, job_id: UUID) -> Response:
-        """Read a job with its progress, result or error."""
-        return super().retrieve(request)
-
-    @extend_schema(operation_id="jobs_cancel", request=None)
+    @extend_schema(request=None)
+    @action(detail=True, methods=["post"])
     def cancel(self, request: Request, job_id: UUID) -> Response:
         """Stop a job: at once where no worker holds it, else before its next step.
 
         What is done stays done; the job can be retried. Asking twice is asking once.
         """
-        return Response(
-            JobSerializer(services.request_cancel(job_id, by=request.user)).data
-        )
+        job = services.request_cancel(job_id, by=request.user)
+        return Response(JobSerializer(job).data)
 
-    @extend_schema(operation_id="jobs_retry", request=None)
+    @extend_schema(request=None)
+    @action(detail=True, methods=["post"])
     def retry(self, request: Request, job_id: UUID) -> Response:
         """Let a failed or cancelled job go on from where it was."""
         return Response(JobSerializer(services.retry(job_id, by=request.user)).data)
 
     @extend_schema(
-        operation_id="jobs_events",
         parameters=[
             OpenApiParameter(
                 "Last-Event-ID",
@@ -223,6 +216,7 @@ class JobViewSet(KnownQueryView, ReadOnlyModelViewSet[Job]):
             ),
         },
     )
+    @action(detail=True, renderer_classes=[EventStreamRenderer, JSONRenderer])
     def events(self, request: Request, job_id: UUID) -> HttpResponseBase:
         """Follow a job by server-sent events, for about 25 s a connection.
 

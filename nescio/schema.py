@@ -2,11 +2,8 @@
 
 from typing import Any
 
-from django.urls import path
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
-from rest_framework.permissions import AllowAny
 
 _ENVELOPE = {
     "type": "object",
@@ -51,6 +48,19 @@ _WRITES = frozenset({"post", "put", "patch", "delete"})
 _WITH_BODY = ("413", "415")
 # 400: a parameter that the address does not know.
 _ALWAYS = ("400", "401", "403", "406", "429", "503")
+
+
+_VERBS = {"retrieve": "read", "partial_update": "change", "destroy": "delete"}
+
+
+class OperationSchema(AutoSchema):
+    """Names the operations of a view set by the resource and what is done to it."""
+
+    def get_operation_id(self) -> str:
+        action: str | None = getattr(self.view, "action", None)
+        if action is None:
+            return super().get_operation_id()
+        return f"{self._tokenize_path()[0]}_{_VERBS.get(action, action)}"
 
 
 class ApiTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # untyped in the library
@@ -122,18 +132,3 @@ def _statuses(address: str, method: str, operation: dict[str, Any]) -> set[str]:
     if "{" in address:
         statuses.add("404")
     return statuses
-
-
-urlpatterns = [
-    path(
-        "schema",
-        SpectacularAPIView.as_view(permission_classes=[AllowAny]),
-        name="schema",
-    ),
-    # Its script comes from an address of its own, as the content policy asks.
-    path(
-        "docs",
-        SpectacularSwaggerSplitView.as_view(permission_classes=[AllowAny]),
-        name="docs",
-    ),
-]

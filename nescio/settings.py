@@ -368,7 +368,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PAGINATION_CLASS": "accounts.pagination.NewestFirstPagination",
     "PAGE_SIZE": 50,
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "nescio.schema.OperationSchema",
     "DEFAULT_THROTTLE_CLASSES": ["accounts.throttles.ScopedThrottle"],
     "DEFAULT_THROTTLE_RATES": {
         "user": env.str("NESCIO_THROTTLE_USER", default="6000/minute"),

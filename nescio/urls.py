@@ -1,17 +1,35 @@
 from django.contrib import admin
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import URLPattern, URLResolver, include, path
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+from rest_framework.permissions import AllowAny
+from rest_framework.routers import SimpleRouter
 
 from accounts import pages
+from accounts.api import TokenViewSet
+from jobs.api import JobViewSet
 from nescio import health
 from qa.dashboard.admin import dashboard_page
 
+router = SimpleRouter(trailing_slash=False, use_regex_path=False)
+router.register("jobs", JobViewSet, "jobs")
+router.register("tokens", TokenViewSet, "tokens")
+
 api: list[URLPattern | URLResolver] = [
-    path("", include("accounts.urls")),
-    path("", include("jobs.urls")),
+    path("", include(router.urls)),
     path("", include("kb.urls")),
     path("", include("qa.urls")),
-    path("", include("nescio.schema")),
+    path(
+        "schema",
+        SpectacularAPIView.as_view(permission_classes=[AllowAny]),
+        name="schema",
+    ),
+    # Its script comes from an address of its own, as the content policy asks.
+    path(
+        "docs",
+        SpectacularSwaggerSplitView.as_view(permission_classes=[AllowAny]),
+        name="docs",
+    ),
 ]
 
 urlpatterns = [

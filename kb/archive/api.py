@@ -59,9 +59,7 @@ class CSVRenderer(_FileRenderer):
     format = "csv"
 
 
-@extend_schema_view(
-    list=extend_schema(operation_id="exports_list", summary="List your exports")
-)
+@extend_schema_view(list=extend_schema(summary="List your exports"))
 class ExportViewSet(ListModelMixin, ResourceViewSet[Job]):
     """Archives that the caller requested, newest first; each is a job."""
 
@@ -77,7 +75,6 @@ class ExportViewSet(ListModelMixin, ResourceViewSet[Job]):
         return get_exports(caller(self.request)).select_related("owner")
 
     @extend_schema(
-        operation_id="exports_create",
         summary="Export knowledge",
         request=NewExportSerializer,
         responses={
@@ -97,7 +94,6 @@ class ExportViewSet(ListModelMixin, ResourceViewSet[Job]):
         return Response(JobSerializer(job).data, status=status.HTTP_202_ACCEPTED)
 
     @extend_schema(
-        operation_id="exports_file",
         summary="Fetch an export",
         responses={
             (200, "application/zip"): OpenApiTypes.BINARY,

@@ -6,7 +6,6 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.pagination import NewestFirstPagination
 from accounts.rest import (
     ResourceViewSet,
     StrictCharField,
@@ -18,12 +17,6 @@ from kb.audiences.models import Audience, AudienceQuerySet
 from kb.audiences.services import SLUG_LIMIT, create_audience, edit_audience
 from kb.exceptions import AudienceNotFoundError
 from kb.interface.api import AgentReadsAdminWrites
-
-
-class BySlugPagination(NewestFirstPagination):
-    """Pages by slug, for rows that keep no time of creation."""
-
-    ordering = ("slug",)
 
 
 class AudienceSerializer(serializers.ModelSerializer[Audience]):
@@ -64,15 +57,15 @@ class NewAudienceSerializer(AudienceChangesSerializer):
 
 
 @extend_schema_view(
-    list=extend_schema(operation_id="audiences_list", summary="List audiences"),
-    retrieve=extend_schema(operation_id="audiences_read", summary="Read an audience"),
+    list=extend_schema(summary="List audiences"),
+    retrieve=extend_schema(summary="Read an audience"),
 )
 class AudienceViewSet(ListModelMixin, RetrieveModelMixin, ResourceViewSet[Audience]):
     """The audiences that the caller belongs to; every one for who manages them."""
 
     permission_classes = [AgentReadsAdminWrites]
     serializer_class = AudienceSerializer
-    pagination_class = BySlugPagination
+    ordering = ("slug",)
     filter_backends = []
     lookup_field = "slug"
     lookup_value_converter = "slug"
@@ -85,7 +78,6 @@ class AudienceViewSet(ListModelMixin, RetrieveModelMixin, ResourceViewSet[Audien
         return audiences.visible_to(self.request.user)
 
     @extend_schema(
-        operation_id="audiences_create",
         summary="Make an audience",
         request=NewAudienceSerializer,
         responses={
@@ -98,12 +90,7 @@ class AudienceViewSet(ListModelMixin, RetrieveModelMixin, ResourceViewSet[Audien
         made = create_audience(**self.validated(NewAudienceSerializer))
         return Response(AudienceSerializer(made).data, status=status.HTTP_201_CREATED)
 
-    @extend_schema(
-        operation_id="audiences_change",
-        summary="Change an audience",
-        request=AudienceChangesSerializer,
-        responses=AudienceSerializer,
-    )
+    @extend_schema(summary="Change an audience", request=AudienceChangesSerializer)
     def partial_update(self, request: Request, slug: str) -> Response:
         """Change what is given; who may see what changes with the answer."""
         audience = self.get_object()

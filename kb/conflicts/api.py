@@ -7,7 +7,6 @@ from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.pagination import NewestFirstPagination
 from accounts.rest import (
     ResourceViewSet,
     StrictCharField,
@@ -22,10 +21,6 @@ from kb.entries.models import Entry
 from kb.entries.values import REASON_LIMIT
 from kb.interface.api import ConflictFilter
 from kb.upkeep.conflict_resolution import ACTIONS, resolve_conflict
-
-
-class NewestFoundPagination(NewestFirstPagination):
-    ordering = ("-found_at", "-pk")
 
 
 class ConflictEntrySerializer(serializers.ModelSerializer[Entry]):
@@ -124,18 +119,14 @@ class ResolutionSerializer(StrictSerializer):
     )
 
 
-@extend_schema_view(
-    list=extend_schema(
-        operation_id="conflicts_list", summary="List duplicates and contradictions"
-    )
-)
+@extend_schema_view(list=extend_schema(summary="List duplicates and contradictions"))
 class ConflictViewSet(ListModelMixin, ResourceViewSet[Conflict]):
     """Conflicts of which the caller may see both entries, newest first."""
 
     permission_classes = [IsCurator]
     serializer_class = ConflictSerializer
     filterset_class = ConflictFilter
-    pagination_class = NewestFoundPagination
+    ordering = ("-found_at", "-pk")
     lookup_url_kwarg = "conflict_id"
 
     def get_queryset(self) -> ConflictQuerySet:
@@ -150,12 +141,7 @@ class ConflictViewSet(ListModelMixin, ResourceViewSet[Conflict]):
             .defer("first__search_vector", "second__search_vector")
         )
 
-    @extend_schema(
-        operation_id="conflicts_resolve",
-        summary="Resolve a conflict",
-        request=ResolutionSerializer,
-        responses=ConflictSerializer,
-    )
+    @extend_schema(summary="Resolve a conflict", request=ResolutionSerializer)
     @action(detail=True, methods=["post"])
     def resolve(self, request: Request, conflict_id: int) -> Response:
         """Merge, keep both, or say which one is right; 409 where it is open no more."""

@@ -173,9 +173,7 @@ class DocumentFilter(django_filters.FilterSet):
     )
 
 
-@extend_schema_view(
-    list=extend_schema(operation_id="documents_list", summary="List documents")
-)
+@extend_schema_view(list=extend_schema(summary="List documents"))
 class DocumentViewSet(ListModelMixin, ResourceViewSet[Document]):
     """The documents that the caller may see, newest first."""
 
@@ -191,7 +189,6 @@ class DocumentViewSet(ListModelMixin, ResourceViewSet[Document]):
         )
 
     @extend_schema(
-        operation_id="documents_create",
         summary="Make a document",
         request=NewDocumentSerializer,
         responses={201: DocumentDetailSerializer},
@@ -204,17 +201,12 @@ class DocumentViewSet(ListModelMixin, ResourceViewSet[Document]):
             DocumentDetailSerializer(made).data, status=status.HTTP_201_CREATED
         )
 
-    @extend_schema(
-        operation_id="documents_read",
-        summary="Read a document",
-        responses=DocumentDetailSerializer,
-    )
+    @extend_schema(summary="Read a document", responses=DocumentDetailSerializer)
     def retrieve(self, request: Request, document_id: int) -> Response:
         """Return a document with the tree of its sections."""
         return Response(DocumentDetailSerializer(self.get_object()).data)
 
     @extend_schema(
-        operation_id="documents_change",
         summary="Change a document",
         request=DocumentChangesSerializer,
         responses=DocumentDetailSerializer,

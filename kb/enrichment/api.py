@@ -142,8 +142,8 @@ class ProposalFilter(django_filters.FilterSet):
 
 
 @extend_schema_view(
-    list=extend_schema(operation_id="proposals_list", summary="List proposals"),
-    retrieve=extend_schema(operation_id="proposals_read", summary="Read a proposal"),
+    list=extend_schema(summary="List proposals"),
+    retrieve=extend_schema(summary="Read a proposal"),
 )
 class ProposalViewSet(ListModelMixin, RetrieveModelMixin, ResourceViewSet[Proposal]):
     """What language models proposed to know, newest first; for curators."""
@@ -172,7 +172,6 @@ class ProposalViewSet(ListModelMixin, RetrieveModelMixin, ResourceViewSet[Propos
         return ProposalSerializer(*rows, context=context, **options)
 
     @extend_schema(
-        operation_id="proposals_create",
         summary="Let a language model propose knowledge",
         request=NewEnrichmentSerializer,
         responses={202: JobSerializer},
@@ -185,7 +184,6 @@ class ProposalViewSet(ListModelMixin, RetrieveModelMixin, ResourceViewSet[Propos
         return Response(JobSerializer(job).data, status=status.HTTP_202_ACCEPTED)
 
     @extend_schema(
-        operation_id="proposals_decide",
         summary="Approve, verify or reject proposals",
         request=DecisionSerializer,
         responses={

@@ -77,9 +77,7 @@ _CHANGE: dict[str, Any] = {
 }
 
 
-@extend_schema_view(
-    list=extend_schema(operation_id="entries_list", summary="List entries")
-)
+@extend_schema_view(list=extend_schema(summary="List entries"))
 class EntryViewSet(ListModelMixin, ResourceViewSet[Entry]):
     """The entries that the caller may read, newest first."""
 
@@ -111,11 +109,7 @@ class EntryViewSet(ListModelMixin, ResourceViewSet[Entry]):
         return context
 
     @extend_schema(
-        operation_id="entries_create",
-        summary="Write an entry",
-        parameters=[_ETAG],
-        request=NewEntrySerializer,
-        responses={201: EntrySerializer},
+        summary="Write an entry", parameters=[_ETAG], request=NewEntrySerializer
     )
     def create(self, request: Request) -> Response:
         """Write an entry; it may be evidence from the moment of the answer on."""
@@ -127,22 +121,12 @@ class EntryViewSet(ListModelMixin, ResourceViewSet[Entry]):
         self.kwargs["entry_id"] = entry.pk
         return self._shown(status.HTTP_201_CREATED)
 
-    @extend_schema(
-        operation_id="entries_read",
-        summary="Read an entry",
-        parameters=[_ETAG],
-        responses=EntrySerializer,
-    )
+    @extend_schema(summary="Read an entry", parameters=[_ETAG])
     def retrieve(self, request: Request, entry_id: int) -> Response:
         """Return an entry; its ETag is what `If-Match` takes."""
         return self._shown()
 
-    @extend_schema(
-        operation_id="entries_change",
-        summary="Change an entry",
-        request=EntryChangesSerializer,
-        **_CHANGE,
-    )
+    @extend_schema(summary="Change an entry", request=EntryChangesSerializer, **_CHANGE)
     def partial_update(self, request: Request, entry_id: int) -> Response:
         """Change what is given; a verified entry is then verified by the caller."""
         self.get_object()
@@ -162,7 +146,6 @@ class EntryViewSet(ListModelMixin, ResourceViewSet[Entry]):
         return self._shown()
 
     @extend_schema(
-        operation_id="entries_delete",
         summary="Retire an entry",
         parameters=[
             _IF_MATCH,
@@ -181,12 +164,7 @@ class EntryViewSet(ListModelMixin, ResourceViewSet[Entry]):
         )
         return Response(status=status.HTTP_204_NO_CONTENT)
 
-    @extend_schema(
-        operation_id="entries_verify",
-        summary="Verify an entry",
-        request=VerificationSerializer,
-        **_CHANGE,
-    )
+    @extend_schema(summary="Verify an entry", request=VerificationSerializer, **_CHANGE)
     @action(detail=True, methods=["post"])
     def verify(self, request: Request, entry_id: int) -> Response:
         """Verify an entry as it is: confidence 1; verifying again renews the date."""
@@ -199,10 +177,7 @@ class EntryViewSet(ListModelMixin, ResourceViewSet[Entry]):
         return self._shown()
 
     @extend_schema(
-        operation_id="entries_retire",
-        summary="Retire an entry and return it",
-        request=ActionSerializer,
-        **_CHANGE,
+        summary="Retire an entry and return it", request=ActionSerializer, **_CHANGE
     )
     @action(detail=True, methods=["post"])
     def retire(self, request: Request, entry_id: int) -> Response:
@@ -212,10 +187,7 @@ class EntryViewSet(ListModelMixin, ResourceViewSet[Entry]):
         return self._shown()
 
     @extend_schema(
-        operation_id="entries_restore",
-        summary="Restore a retired entry",
-        request=ActionSerializer,
-        **_CHANGE,
+        summary="Restore a retired entry", request=ActionSerializer, **_CHANGE
     )
     @action(detail=True, methods=["post"])
     def restore(self, request: Request, entry_id: int) -> Response:
@@ -225,9 +197,7 @@ class EntryViewSet(ListModelMixin, ResourceViewSet[Entry]):
         return self._shown()
 
     @extend_schema(
-        operation_id="entries_revisions",
-        summary="List what an entry ever said",
-        responses=RevisionSerializer(many=True),
+        summary="List what an entry ever said", responses=RevisionSerializer(many=True)
     )
     @action(detail=True, filter_backends=[], serializer_class=RevisionSerializer)
     def revisions(self, request: Request, entry_id: int) -> Response:

@@ -112,8 +112,8 @@ class NewImportSerializer(StrictSerializer):
 
 
 @extend_schema_view(
-    list=extend_schema(operation_id="imports_list", summary="List your imports"),
-    retrieve=extend_schema(operation_id="imports_read", summary="Read an import"),
+    list=extend_schema(summary="List your imports"),
+    retrieve=extend_schema(summary="Read an import"),
 )
 class ImportViewSet(ListModelMixin, RetrieveModelMixin, ResourceViewSet[Import]):
     """The caller's own imports with counts, examples and bad rows, newest first."""
@@ -131,7 +131,6 @@ class ImportViewSet(ListModelMixin, RetrieveModelMixin, ResourceViewSet[Import])
         )
 
     @extend_schema(
-        operation_id="imports_create",
         request={"multipart/form-data": NewImportSerializer},
         responses={202: ImportSerializer},
     )
@@ -150,9 +149,7 @@ class ImportViewSet(ListModelMixin, RetrieveModelMixin, ResourceViewSet[Import])
             enqueue_import(row, apply=applies, by=caller(request))
         return self._accepted(row.pk)
 
-    @extend_schema(
-        operation_id="imports_apply", request=None, responses={202: ImportSerializer}
-    )
+    @extend_schema(request=None, responses={202: ImportSerializer})
     @action(detail=True, methods=["post"])
     def apply(self, request: Request, import_id: int) -> Response:
         """Apply a planned import in the background; a second request changes nothing."""

@@ -1,7 +1,7 @@
 """Tags over REST: what knowledge is divided by, and who its experts are."""
 
 from django.core.validators import validate_slug
-from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
+from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
@@ -59,7 +59,6 @@ class NewTagSerializer(TagChangesSerializer):
         fields = [*TagChangesSerializer.Meta.fields, "slug", "facet"]
 
 
-@extend_schema_view(list=extend_schema(operation_id="tags_list"))
 class TagViewSet(ListModelMixin, ResourceViewSet[Tag]):
     """All tags by facet and slug: there are dozens, not thousands."""
 
@@ -72,7 +71,6 @@ class TagViewSet(ListModelMixin, ResourceViewSet[Tag]):
     queryset = Tag.objects.prefetch_related("experts")
 
     @extend_schema(
-        operation_id="tags_create",
         request=NewTagSerializer,
         responses={
             201: TagSerializer,
@@ -84,11 +82,7 @@ class TagViewSet(ListModelMixin, ResourceViewSet[Tag]):
         made = create_tag(**self.validated(NewTagSerializer))
         return self._shown(made, HTTP_201_CREATED)
 
-    @extend_schema(
-        operation_id="tags_change",
-        request=TagChangesSerializer,
-        responses=TagSerializer,
-    )
+    @extend_schema(request=TagChangesSerializer)
     def partial_update(self, request: Request, slug: str) -> Response:
         """Rename a tag, or name its experts."""
         changes = self.validated(TagChangesSerializer)

@@ -80,10 +80,7 @@ class DueEntryViewSet(ResourceViewSet[Entry]):
         return Entry.objects.visible_to(self.request.user)
 
     @extend_schema(
-        operation_id="entries_due",
-        summary="List what is due for review",
-        parameters=[_DueQuerySerializer],
-        responses=DuePageSerializer,
+        summary="List what is due for review", parameters=[_DueQuerySerializer]
     )
     @action(detail=False, permission_classes=[IsSME])
     def due(self, request: Request) -> Response:
@@ -104,7 +101,6 @@ class DueEntryViewSet(ResourceViewSet[Entry]):
         return Response({"next": following, "results": shown})
 
     @extend_schema(
-        operation_id="entries_postpone",
         summary="Postpone an entry's review",
         request=PostponementSerializer,
         responses=PostponedSerializer,
