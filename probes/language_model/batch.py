@@ -97,22 +97,22 @@ class Batch:
 
 def write_each(
     network: Network,
-    tokens: Tokens,
     rows: Sequence[Sequence[int]],
     after: Context,
     *,
     max_tokens: int,
-    stop: Sequence[str],
-    temperature: float,
-    seed: int,
+    stop: Sequence[str] = (),
+    temperature: float = 0.0,
+    seed: int = 0,
 ) -> tuple[Written, ...]:
+    """Write on from each row, side by side; drawn above a temperature of 0."""
     chance = torch.Generator().manual_seed(seed)
     return tuple(
         written
         for company in _companies(rows, after)
         for written in _write(
             Batch(network, company, after),
-            tokens,
+            network.tokens,
             max_tokens=max_tokens,
             stop=stop,
             temperature=temperature,
@@ -127,6 +127,7 @@ def weigh_each(
     options: Sequence[int],
     after: Context,
 ) -> np.ndarray:
+    """Return each option's probability against the others, shape (rows, options)."""
     scores = [
         Batch(network, company, after).logits[:, -1].float()
         for company in _companies(rows, after)
@@ -143,6 +144,7 @@ def look_each(
     after: Context,
     taps: Sequence[Tap],
 ) -> list[Mapping[Tap, Activations]]:
+    """Return float32 (width,) at each tap at the last token of each row."""
     order = sorted(range(len(rows)), key=lambda index: len(rows[index]))
     found: dict[int, Mapping[Tap, Activations]] = {}
     with tapped(network.module, taps, truncate=True) as flow:

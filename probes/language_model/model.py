@@ -5,21 +5,18 @@ prefix is read once, and continuations of one context can be compared.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from typing import Concatenate, Final, ParamSpec, TypeVar
 
-import numpy as np
 import torch
 from transformers import PreTrainedModel
 
 from accounts.fair_lock import FairLock
 from probes.adapter.merging import AdapterCard
-from probes.language_model import scoring
-from probes.language_model.batch import Written, look_each, weigh_each, write_each
+from probes.language_model import batch, scoring, second_pass, writing
 from probes.language_model.network import Network
-from probes.language_model.scoring import Example
-from probes.language_model.second_pass import Passing, read_activations
 from probes.language_model.taps import (
     NO_STEERING,
     Meter,
@@ -27,25 +24,42 @@ from probes.language_model.taps import (
     Steering,
     last_position,
     metered,
+    steered,
     tapped,
 )
 from probes.language_model.tokens import Tokens
 from probes.language_model.values import (
     Context,
-    Generated,
     Look,
     Passage,
     Passages,
-    Scored,
     cut,
     resume,
 )
-from probes.language_model.writing import Allowed, Enough, write
 from probes.taps import Activations, Tap
 
 # The forms that one model is asked in, each with its fixed prefix: monitored answers
 # alone take three. A few megabytes each.
 _PREFIXES_KEPT: Final = 8
+
+
+_Given = ParamSpec("_Given")
+_Found = TypeVar("_Found")
+
+
+def _held(
+    act: Callable[Concatenate[Network, _Given], _Found],
+) -> Callable[Concatenate["WhiteBoxModel", _Given], _Found]:
+    """Make a method of a function of the network, which nobody else uses meanwhile."""
+
+    @wraps(act)
+    def method(
+        self: "WhiteBoxModel", /, *given: _Given.args, **named: _Given.kwargs
+    ) -> _Found:
+        with self._lock:
+            return act(self._network, *given, **named)
+
+    return method
 
 
 class WhiteBoxModel:
@@ -65,7 +79,7 @@ class WhiteBoxModel:
         passage_bytes: int = 64 * 2**20,
     ) -> None:
         """Take over a loaded model, which must not be trained meanwhile."""
-        self._network = Network(model, name=name)
+        self._network = Network(model, tokens, name=name)
         self.tokens = tokens
         self.name = name
         self.fingerprint = fingerprint
@@ -137,13 +151,8 @@ class WhiteBoxModel:
             if after is None:
                 raise ValueError("A context needs at least one token.")
             return after
-        with self._lock, self._steered(steering):
+        with self._lock, steered(self._network.module, steering):
             return self._network.read(ids, after)
-
-    def _steered(self, steering: Steering) -> AbstractContextManager[object]:
-        if not steering:  # looking for the blocks takes a millisecond
-            return nullcontext()
-        return tapped(self._network.module, steering=steering)
 
     def look(
         self,
@@ -170,17 +179,6 @@ class WhiteBoxModel:
             states = {tap: last_position(values) for tap, values in flow.at.items()}
         return Look(context, states)
 
-    def look_each(
-        self,
-        rows: Sequence[Sequence[int]],
-        after: Context,
-        *,
-        taps: Sequence[Tap],
-    ) -> list[Mapping[Tap, Activations]]:
-        """Return float32 (width,) at each tap at the last token of each row."""
-        with self._lock:
-            return look_each(self._network, rows, after, taps)
-
     def read_passage(self, ids: Sequence[int], prefix: Context) -> Context | Passage:
         """Read a passage after a fixed prefix, or find it among those read lately.
 
@@ -200,131 +198,11 @@ class WhiteBoxModel:
     def resume(self, passage: Context | Passage) -> Context:
         return resume(passage, self._network.configuration)
 
-    def score_each(
-        self,
-        options: Sequence[Sequence[int]],
-        after: Sequence[Context | Passage],
-        *,
-        stops: Sequence[int] = (),
-        skips: Sequence[int] | None = None,
-    ) -> tuple[Scored, ...]:
-        """Return how likely each option is to follow its own passage, in one pass.
-
-        The passages share one prefix, any of `stops` may end an option, and so many
-        tokens at an option's beginning as `skips` says are read and not scored.
-        """
-        with self._lock:
-            return scoring.score_each(
-                self._network, options, after, stops=stops, skips=skips
-            )
-
-    def score_all(
-        self,
-        options: Sequence[Sequence[int]],
-        after: Context,
-        *,
-        stops: Sequence[int] = (),
-        skips: Sequence[int] | None = None,
-        steering: Steering = NO_STEERING,
-    ) -> tuple[Scored, ...]:
-        """Score several continuations of one context, in one pass where memory allows.
-
-        An empty option is scored by its stop alone; otherwise as `score_each`.
-        """
-        with self._lock, self._steered(steering):
-            return scoring.score_all(
-                self._network, options, after, stops=stops, skips=skips
-            )
-
-    def generate(
-        self,
-        after: Context,
-        *,
-        max_tokens: int,
-        stop: Sequence[str] = (),
-        allowed: Allowed | None = None,
-        taps: Sequence[Tap] = (),
-        with_end: bool = False,
-        steering: Steering = NO_STEERING,
-        enough: Enough | None = None,
-    ) -> Generated:
-        """Write greedily until the turn ends, a stop string appears or it is enough.
-
-        Args:
-            allowed: Given the tokens written so far, those that may come next; an end
-                token among them allows the end. Control tokens are never written.
-            with_end: Whether the end token's are kept too, which takes a pass more.
-            steering: What is added to blocks' outputs at each token that is written; the
-                taps read what it made of them.
-            enough: Given the text so far, whether to write no more of it.
-        """
-        with self._lock:
-            return write(
-                self._network,
-                self.tokens,
-                after,
-                max_tokens=max_tokens,
-                stop=stop,
-                allowed=allowed,
-                taps=taps,
-                with_end=with_end,
-                steering=steering,
-                enough=enough,
-            )
-
-    def write_each(
-        self,
-        rows: Sequence[Sequence[int]],
-        after: Context,
-        *,
-        max_tokens: int,
-        stop: Sequence[str] = (),
-        temperature: float = 0.0,
-        seed: int = 0,
-    ) -> tuple[Written, ...]:
-        """Write on from each row, side by side; drawn above a temperature of 0."""
-        with self._lock:
-            return write_each(
-                self._network,
-                self.tokens,
-                rows,
-                after,
-                max_tokens=max_tokens,
-                stop=stop,
-                temperature=temperature,
-                seed=seed,
-            )
-
-    def weigh_each(
-        self, rows: Sequence[Sequence[int]], options: Sequence[int], after: Context
-    ) -> np.ndarray:
-        """Return each option's probability against the others, shape (rows, options)."""
-        with self._lock:
-            return weigh_each(self._network, rows, options, after)
-
-    def score_labels(
-        self,
-        examples: Sequence[Example],
-        question: Sequence[int],
-        options: Sequence[int],
-        after: Context,
-        *,
-        end: Sequence[int] = (),
-    ) -> np.ndarray:
-        """Return the logits of labels at each example and after the question, in one pass.
-
-        Shape (len(examples) + 1, options): row i with the examples before i in view.
-        `end` is between an example's label and what follows it.
-        """
-        with self._lock:
-            return scoring.score_labels(
-                self._network, examples, question, options, after, end=end
-            )
-
-    def read_activations(
-        self, passings: Sequence[Passing], taps: Sequence[Tap]
-    ) -> list[Mapping[Tap, Activations]]:
-        """Read texts written elsewhere; float32 (its kept positions, width) for each."""
-        with self._lock:
-            found = dict(read_activations(self._network, passings, taps))
-        return [found[index] for index in range(len(passings))]
+    look_each = _held(batch.look_each)
+    weigh_each = _held(batch.weigh_each)
+    write_each = _held(batch.write_each)
+    generate = _held(writing.generate)
+    score_all = _held(scoring.score_all)
+    score_each = _held(scoring.score_each)
+    score_labels = _held(scoring.score_labels)
+    read_activations = _held(second_pass.read_activations)

@@ -9,6 +9,7 @@ from transformers import DynamicCache, PreTrainedConfig, PreTrainedModel
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
 from probes.exceptions import TooManyTokensError
+from probes.language_model.tokens import Tokens
 from probes.language_model.values import Context, Passage, log_softmax, side_by_side
 
 # These layers replace their tensors when they grow, so a shallow copy is a snapshot.
@@ -18,9 +19,10 @@ _APPENDING_LAYERS: Final = (DynamicLayer, DynamicSlidingWindowLayer)
 class Network:
     """The weights and what they are run on; not safe for several threads at once."""
 
-    def __init__(self, model: PreTrainedModel, *, name: str) -> None:
+    def __init__(self, model: PreTrainedModel, tokens: Tokens, *, name: str) -> None:
         model.train(mode=False)
         self.module = model
+        self.tokens = tokens
         self._name = name
 
     @property

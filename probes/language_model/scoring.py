@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from probes.language_model.network import Network
+from probes.language_model.taps import NO_STEERING, Steering, steered
 from probes.language_model.values import Context, Passage, Scored, log_softmax, resume
 
 # Positions of one pass whose output is held, 100 MB at 50,000 tokens in bfloat16.
@@ -27,6 +28,11 @@ def score_each(
     stops: Sequence[int] = (),
     skips: Sequence[int] | None = None,
 ) -> tuple[Scored, ...]:
+    """Return how likely each option is to follow its own passage, in one pass.
+
+    The passages share one prefix, any of `stops` may end an option, and so many tokens
+    at an option's beginning as `skips` says are read and not scored.
+    """
     skipped = skips or [0] * len(options)
     passages = [passage for passage in after if isinstance(passage, Passage)]
     if len(passages) < len(after):
@@ -57,7 +63,12 @@ def score_all(
     *,
     stops: Sequence[int] = (),
     skips: Sequence[int] | None = None,
+    steering: Steering = NO_STEERING,
 ) -> tuple[Scored, ...]:
+    """Score several continuations of one context, in one pass where memory allows.
+
+    An empty option is scored by its stop alone; otherwise as `score_each`.
+    """
     skipped, first = skips or [0] * len(options), after.next_log_probabilities
     if not stops and max(map(len, options), default=0) <= 1 and not any(skipped):
         return tuple(_score_rows(option, first, None, stops) for option in options)
@@ -66,7 +77,8 @@ def score_all(
         count = _rows_at_once(options[len(scored) :])
         part = slice(len(scored), len(scored) + count)
         rows, base = _padded(options[part], skipped[part])
-        logits, _ = network.after(rows, after, keep=len(rows[0]) - base)
+        with steered(network.module, steering):
+            logits, _ = network.after(rows, after, keep=len(rows[0]) - base)
         scored += [
             _score_row(option, skip, base, row, first, stops)
             for option, skip, row in zip(
@@ -151,6 +163,11 @@ def score_labels(
     *,
     end: Sequence[int] = (),
 ) -> NDArray[np.float32]:
+    """Return the logits of labels at each example and after the question, in one pass.
+
+    Shape (len(examples) + 1, options): row i with the examples before i in view. `end`
+    is between an example's label and what follows it.
+    """
     row: list[int] = []
     places: list[int] = []
     for example in examples:

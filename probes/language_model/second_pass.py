@@ -4,7 +4,7 @@ For answers of a server that shows no activations, scored with this model as sur
 and for training. Answers written by this model have theirs from writing them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, Self
@@ -50,12 +50,13 @@ class Passing:
 
 def read_activations(
     network: Network, passings: Sequence[Passing], taps: Sequence[Tap]
-) -> Iterator[tuple[int, Mapping[Tap, Activations]]]:
-    """Yield (index, float32 (kept positions, width) at each tap) for texts, in any order.
+) -> list[Mapping[Tap, Activations]]:
+    """Read texts written elsewhere; float32 (its kept positions, width) for each.
 
     Texts of like length share a pass, padded on the right and masked, and every pass
     ends at the deepest tap. Nothing else may run on the network meanwhile.
     """
+    found: dict[int, Mapping[Tap, Activations]] = {}
     order = sorted(range(len(passings)), key=lambda index: -len(passings[index].ids))
     for longest in order[:1]:
         network.require_room(len(passings[longest].ids))
@@ -65,7 +66,8 @@ def read_activations(
             _run(network, [passings[index].ids for index in batch])
             for row, index in enumerate(batch):
                 kept = passings[index].positions
-                yield index, {tap: flow.row(tap, row, kept) for tap in taps}
+                found[index] = {tap: flow.row(tap, row, kept) for tap in taps}
+    return [found[index] for index in range(len(passings))]
 
 
 def _run(network: Network, rows: Sequence[Sequence[int]]) -> None:

@@ -6,7 +6,7 @@ block's output, n - 1 the last one's.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -82,6 +82,14 @@ def tapped(
         start = module.register_forward_pre_hook(_forget(flow))
         hooks.callback(start.remove)
         yield flow
+
+
+def steered(
+    module: PreTrainedModel, steering: Steering
+) -> AbstractContextManager[object]:
+    if not steering:  # looking for the blocks takes a millisecond
+        return nullcontext()
+    return tapped(module, steering=steering)
 
 
 def decoder_blocks(module: PreTrainedModel) -> nn.ModuleList:

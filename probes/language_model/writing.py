@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from probes.language_model.network import Network
 from probes.language_model.taps import NO_STEERING, Flow, PassStopped, Steering, tapped
-from probes.language_model.tokens import Tokens
 from probes.language_model.values import Context, Generated
 from probes.taps import Activations, Tap
 
@@ -17,24 +16,32 @@ Allowed = Callable[[Sequence[int]], Collection[int] | NDArray[np.int64]]
 Enough = Callable[[str], bool]
 
 
-def write(
+def generate(
     network: Network,
-    tokens: Tokens,
     after: Context,
     *,
     max_tokens: int,
-    stop: Sequence[str],
-    allowed: Allowed | None,
-    taps: Sequence[Tap],
-    with_end: bool,
+    stop: Sequence[str] = (),
+    allowed: Allowed | None = None,
+    taps: Sequence[Tap] = (),
+    with_end: bool = False,
     steering: Steering = NO_STEERING,
     enough: Enough | None = None,
 ) -> Generated:
-    """Write as `WhiteBoxModel.generate` says; the caller holds the model.
+    """Write greedily until the turn ends, a stop string appears or it is enough.
 
     Activations are those of the pass that reads each written token to write the next.
-    Only the end token's take a pass of their own, which ends at the deepest tap.
+
+    Args:
+        allowed: Given the tokens written so far, those that may come next; an end token
+            among them allows the end. Control tokens are never written.
+        with_end: Whether the end token's are kept too, which takes a pass more that ends
+            at the deepest tap.
+        steering: What is added to blocks' outputs at each token that is written; the
+            taps read what it made of them.
+        enough: Given the text so far, whether to write no more of it.
     """
+    tokens = network.tokens
     ids: list[int] = []
     log_probabilities: list[float] = []
     entropies: list[float] = []

@@ -11,6 +11,7 @@ from probes.exceptions import LayerError, TooManyTokensError
 from probes.language_model.network import Network
 from probes.language_model.second_pass import Passing, read_activations
 from probes.language_model.taps import PassStopped, decoder_blocks, tapped
+from probes.language_model.tokens import Tokens
 from probes.taps import Part, Tap
 from tests.probes import tiny_models
 
@@ -20,7 +21,8 @@ LAYERS = 3
 
 @pytest.fixture(params=tiny_models.FAMILIES)
 def network(request) -> Network:
-    return Network(tiny_models.network(request.param), name=request.param)
+    tokens = Tokens(tiny_models.tokenizer())
+    return Network(tiny_models.network(request.param), tokens, name=request.param)
 
 
 def hidden_states(network: Network, ids) -> list[np.ndarray]:
@@ -178,11 +180,11 @@ def test_a_batch_of_mixed_lengths_reads_what_each_text_reads_alone(network):
     ]
     taps = [Tap(1), Tap(0, Part.FFN)]
 
-    together = dict(read_activations(network, texts, taps))
+    together = dict(enumerate(read_activations(network, texts, taps)))
 
     assert sorted(together) == [0, 1, 2, 3]
     for index, text in enumerate(texts):
-        ((_, alone),) = read_activations(network, [text], taps)
+        (alone,) = read_activations(network, [text], taps)
         expected = hidden_states(network, text.ids)[1][text.start : text.end]
         np.testing.assert_allclose(together[index][Tap(1)], expected, atol=1e-4)
         for tap in taps:
@@ -193,7 +195,7 @@ def test_texts_that_do_not_fit_one_pass_are_read_in_several(network, monkeypatch
     monkeypatch.setattr("probes.language_model.second_pass._POSITIONS_AT_ONCE", 40)
     texts = [Passing(ROW[:length], 0, length) for length in (35, 3, 20, 20, 1)]
 
-    found = dict(read_activations(network, texts, [Tap(1)]))
+    found = dict(enumerate(read_activations(network, texts, [Tap(1)])))
 
     assert [len(found[index][Tap(1)]) for index in range(5)] == [35, 3, 20, 20, 1]
 
@@ -201,11 +203,11 @@ def test_texts_that_do_not_fit_one_pass_are_read_in_several(network, monkeypatch
 def test_a_text_longer_than_the_context_is_refused(network):
     long = Passing((5,) * (network.context_length + 1), 0, 1)
     with pytest.raises(TooManyTokensError, match="fit"):
-        list(read_activations(network, [long], [Tap(0)]))
+        read_activations(network, [long], [Tap(0)])
 
 
 def test_no_text_gives_nothing(network):
-    assert list(read_activations(network, [], [Tap(0)])) == []
+    assert read_activations(network, [], [Tap(0)]) == []
 
 
 @pytest.mark.parametrize(("start", "end"), [(3, 3), (-1, 2), (0, 9)])
@@ -232,7 +234,7 @@ def test_activations_kept_while_writing_are_those_of_a_second_pass(family, ends)
 
     answer = tuple(script) if ends else tuple(script[:4])
     text = Passing((*ROW, *answer), len(ROW), len(ROW) + len(answer))
-    ((_, second),) = read_activations(model._network, [text], taps)
+    (second,) = read_activations(model._network, [text], taps)
     assert (written.ids, written.finished) == ((50, 60, 70, 80), ends)
     for tap in taps:
         np.testing.assert_allclose(written.activations[tap], second[tap][:4], atol=1e-4)
