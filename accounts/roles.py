@@ -15,7 +15,7 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
-from rest_framework.permissions import BasePermission
+from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
@@ -65,30 +65,32 @@ def caller(request: HttpRequest | Request) -> User:
     return request.user
 
 
-class _HasRole(BasePermission):
+class HasRole(BasePermission):
+    """Lets those in who have `least`, or `reads` to look, if it is another."""
+
     least: Role
+    reads: Role | None = None
 
     def has_permission(self, request: Request, view: APIView) -> bool:
-        return has_role(request.user, self.least)
+        reads = self.reads if request.method in SAFE_METHODS else None
+        wanted = reads or self.least
+        self.message = f"This needs the role {wanted}."
+        return has_role(request.user, wanted)
 
 
-class IsAgent(_HasRole):
-    message = "This needs the role agent."
+class IsAgent(HasRole):
     least = Role.AGENT
 
 
-class IsSME(_HasRole):
-    message = "This needs the role sme."
+class IsSME(HasRole):
     least = Role.SME
 
 
-class IsCurator(_HasRole):
-    message = "This needs the role curator."
+class IsCurator(HasRole):
     least = Role.CURATOR
 
 
-class IsAdmin(_HasRole):
-    message = "This needs the role admin."
+class IsAdmin(HasRole):
     least = Role.ADMIN
 
 

@@ -33,7 +33,12 @@ from kb.enrichment.services import MAX_PER_SEED, MAX_PROPOSALS, MAX_SAMPLES, MAX
 from kb.entries.models import Entry
 from kb.entries.values import REASON_LIMIT
 from kb.exceptions import ProposalNotFoundError
-from kb.interface.api import AudienceField, KnowledgeBaseField, KnowledgeBaseFilter
+from kb.interface.api import (
+    AudienceField,
+    ChoicesFilter,
+    KnowledgeBaseField,
+    KnowledgeBaseFilter,
+)
 from kb.text.cleaning import TEXT_LIMIT
 
 DECISIONS = ("approve", "verify", "reject")
@@ -136,9 +141,7 @@ class ProposalFilter(django_filters.FilterSet):
     """What a list of proposals may be narrowed by."""
 
     knowledge_base = KnowledgeBaseFilter()
-    state = django_filters.MultipleChoiceFilter(
-        choices=Proposal.State.choices, label="May be given more than once."
-    )
+    state = ChoicesFilter(Proposal.State)
 
 
 @extend_schema_view(

@@ -12,6 +12,7 @@ from kb.entries.models import Entry, EntryQuerySet
 from kb.interface.api import (
     WORDS_LIMIT,
     AudienceFilter,
+    ChoicesFilter,
     DocumentFilter,
     KnowledgeBaseFilter,
     TagFilter,
@@ -26,12 +27,8 @@ class EntryFilter(django_filters.FilterSet):
     document = DocumentFilter()
     product_line = TagFilter(Tag.Facet.PRODUCT_LINE)
     line_of_business = TagFilter(Tag.Facet.LINE_OF_BUSINESS)
-    state = django_filters.MultipleChoiceFilter(
-        choices=Entry.State.choices, label="May be given more than once."
-    )
-    origin = django_filters.MultipleChoiceFilter(
-        choices=Entry.Origin.choices, label="May be given more than once."
-    )
+    state = ChoicesFilter(Entry.State)
+    origin = ChoicesFilter(Entry.Origin)
     expired = BooleanFilter(method="filter_expired", label="Past its valid_until?")
     q = WordsFilter(
         method="filter_words",

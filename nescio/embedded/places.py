@@ -5,8 +5,8 @@ import os
 import secrets
 import shutil
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 from urllib.parse import quote
 
 # A Unix socket's path may hold 107 bytes on Linux and 103 on macOS; PostgreSQL adds
@@ -14,68 +14,42 @@ from urllib.parse import quote
 _SOCKET_DIRECTORY_LIMIT = 103 - len("/.s.PGSQL.5432")
 
 
-@dataclass(frozen=True, slots=True)
 class Places:
-    var: Path
+    """The files below one variable directory.
 
-    @property
-    def postgres_data(self) -> Path:
-        return self.var / "postgres"
+    Attributes:
+        activations: What language models held inside, kept between trainings; may be
+            deleted.
+        up_file: What a running `up` tells scripts: url, token, admin_password (mode 0600).
+    """
 
-    @property
-    def postgres_socket_directory(self) -> Path:
-        inside = self.var / "run"
-        if len(os.fsencode(inside)) <= _SOCKET_DIRECTORY_LIMIT:
-            return inside
-        digest = hashlib.sha256(os.fsencode(self.var)).hexdigest()[:12]
-        return Path(tempfile.gettempdir()) / f"nescio-{digest}"
+    def __init__(self, var: Path) -> None:
+        self.var: Final = var
+        self.postgres_data: Final = var / "postgres"
+        self.postgres_socket_directory: Final = _socket_directory(var)
+        self.broker: Final = var / "broker"
+        self.models: Final = var / "models"
+        self.activations: Final = var / "activations"
+        self.exports: Final = var / "exports"
+        self.imports: Final = var / "imports"
+        self.secret_key_file: Final = var / "secret_key"
+        self.logs: Final = var / "log"
+        self.up_lock: Final = var / "up.lock"
+        self.credentials_file: Final = var / "credentials.json"
+        self.up_file: Final = var / "up.json"
 
     @property
     def database_url(self) -> str:
         """The embedded database, as `DATABASE_URL` would name it."""
         return f"postgresql://nescio@{quote(str(self.postgres_socket_directory), safe='')}/nescio"
 
-    @property
-    def broker(self) -> Path:
-        return self.var / "broker"
 
-    @property
-    def models(self) -> Path:
-        return self.var / "models"
-
-    @property
-    def activations(self) -> Path:
-        """What language models held inside, kept between trainings; may be deleted."""
-        return self.var / "activations"
-
-    @property
-    def exports(self) -> Path:
-        return self.var / "exports"
-
-    @property
-    def imports(self) -> Path:
-        return self.var / "imports"
-
-    @property
-    def secret_key_file(self) -> Path:
-        return self.var / "secret_key"
-
-    @property
-    def logs(self) -> Path:
-        return self.var / "log"
-
-    @property
-    def up_lock(self) -> Path:
-        return self.var / "up.lock"
-
-    @property
-    def credentials_file(self) -> Path:
-        return self.var / "credentials.json"
-
-    @property
-    def up_file(self) -> Path:
-        """What a running `up` tells scripts: url, token, admin_password (mode 0600)."""
-        return self.var / "up.json"
+def _socket_directory(var: Path) -> Path:
+    inside = var / "run"
+    if len(os.fsencode(inside)) <= _SOCKET_DIRECTORY_LIMIT:
+        return inside
+    digest = hashlib.sha256(os.fsencode(var)).hexdigest()[:12]
+    return Path(tempfile.gettempdir()) / f"nescio-{digest}"
 
 
 def local_secret_key(file: Path) -> str:
