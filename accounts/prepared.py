@@ -1,4 +1,4 @@
-"""Statements that a connection parses and plans the first time only.
+"""Statements in SQL, and such as a connection parses and plans the first time only.
 
 For a statement that every request runs both take longer than running it.
 """
@@ -9,6 +9,27 @@ from typing import Any, Self, TypeVar
 
 import psycopg
 from django.db import connection, models
+
+
+def execute(
+    sql: str, parameters: Mapping[str, Any] | Sequence[Any] | None = None
+) -> Sequence[tuple[Any, ...]]:
+    """Run a statement and return all rows; none where it gives none."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        rows: list[tuple[Any, ...]] = cursor.fetchall() if cursor.description else []
+    return rows
+
+
+def lock_until_commit(name: str) -> None:
+    """Keep out who takes the lock of this name too, until the transaction ends."""
+    execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [name])
+
+
+def check_constraints() -> None:
+    """Check the deferred constraints now, where their error can be reported."""
+    execute("SET CONSTRAINTS ALL IMMEDIATE")
+    execute("SET CONSTRAINTS ALL DEFERRED")
 
 
 class _PreparedCursor(psycopg.Cursor[tuple[Any, ...]]):

@@ -21,6 +21,7 @@ from django.db.models.functions import Now
 
 from accounts.acting import unrestricted
 from accounts.exceptions import UnavailableError
+from accounts.prepared import execute
 from jobs import services as notify
 from jobs.exceptions import (
     JobCancelledError,
@@ -125,11 +126,10 @@ class JobRun:
         )
 
     def _lock(self) -> None:
-        with connection.cursor() as sql:
-            sql.execute(
-                "SELECT set_config('idle_in_transaction_session_timeout', %s, true)",
-                [str(_SILENCE_IN_STEP_MILLISECONDS)],
-            )
+        execute(
+            "SELECT set_config('idle_in_transaction_session_timeout', %s, true)",
+            [str(_SILENCE_IN_STEP_MILLISECONDS)],
+        )
         self._require(self.lease.held().select_for_update(no_key=True))
 
     def _require(self, row: JobQuerySet) -> None:

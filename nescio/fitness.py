@@ -14,6 +14,7 @@ from django.db import OperationalError, connection
 from django.utils.version import get_version_tuple
 
 from accounts.acting import as_owner
+from accounts.prepared import execute
 
 logger = logging.getLogger(__name__)
 
@@ -25,13 +26,10 @@ ITERATIVE_SCAN = "relaxed_order"
 
 
 def pgvector_version() -> tuple[str | None, str | None]:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT (SELECT extversion FROM pg_extension WHERE extname = 'vector'),"
-            " (SELECT default_version FROM pg_available_extensions"
-            "  WHERE name = 'vector')"
-        )
-        installed, available = cursor.fetchone()
+    ((installed, available),) = execute(
+        "SELECT (SELECT extversion FROM pg_extension WHERE extname = 'vector'),"
+        " (SELECT default_version FROM pg_available_extensions WHERE name = 'vector')"
+    )
     return installed, available
 
 
@@ -45,10 +43,8 @@ def iterative_scan() -> str:
     A wrong value falls back to "off" when the extension's library is loaded; so the
     library is used first.
     """
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT '[1]'::vector <-> '[1]'::vector")
-        cursor.execute("SHOW hnsw.iterative_scan")
-        return str(cursor.fetchone()[0])
+    execute("SELECT '[1]'::vector <-> '[1]'::vector")
+    return str(execute("SHOW hnsw.iterative_scan")[0][0])
 
 
 def pgvector_problem() -> str | None:
@@ -85,9 +81,7 @@ def iterative_scan_problem() -> str | None:
 
 
 def postgres_problem() -> str | None:
-    with connection.cursor() as cursor:
-        cursor.execute("SHOW server_version_num")
-        version = int(cursor.fetchone()[0])
+    version = int(execute("SHOW server_version_num")[0][0])
     if version >= MIN_POSTGRES:
         return None
     return f"PostgreSQL {version // 10_000} is too old. Use 16 or newer."
@@ -95,32 +89,29 @@ def postgres_problem() -> str | None:
 
 def role_problem(role: str) -> str | None:
     """Return why row-level security would not bind `role` ("": who signs in), if so."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT session_user, to_regclass('kb_entry') IS NOT NULL AND"
-            " EXISTS (SELECT FROM pg_class WHERE oid = to_regclass('kb_entry')"
-            "         AND relrowsecurity)"
-        )
-        login, is_secured = cursor.fetchone()
-        if not is_secured:  # not migrated yet
-            return None
-        role = role or login
-        cursor.execute(
-            "SELECT r.rolsuper OR r.rolbypassrls,"
-            "       pg_has_role(r.oid, c.relowner, 'USAGE'),"
-            "       pg_has_role(session_user, r.oid, 'SET')"
-            " FROM pg_roles r, pg_class c"
-            " WHERE r.rolname = %s AND c.oid = to_regclass('kb_entry')",
-            [role],
-        )
-        found = cursor.fetchone()
-    if found is None:
+    ((login, is_secured),) = execute(
+        "SELECT session_user, to_regclass('kb_entry') IS NOT NULL AND"
+        " EXISTS (SELECT FROM pg_class WHERE oid = to_regclass('kb_entry')"
+        "         AND relrowsecurity)"
+    )
+    if not is_secured:  # not migrated yet
+        return None
+    role = role or login
+    found = execute(
+        "SELECT r.rolsuper OR r.rolbypassrls,"
+        "       pg_has_role(r.oid, c.relowner, 'USAGE'),"
+        "       pg_has_role(session_user, r.oid, 'SET')"
+        " FROM pg_roles r, pg_class c"
+        " WHERE r.rolname = %s AND c.oid = to_regclass('kb_entry')",
+        [role],
+    )
+    if not found:
         return (
             f'The role "{role}" of NESCIO_DATABASE_ROLE is not there. Make it: '
             f'CREATE ROLE "{role}" NOLOGIN; GRANT "{role}" TO "{login}"; and grant it the '
             "rows, as docs/how-to/run-and-deploy.md says."
         )
-    is_above, is_owner, may_take = found
+    ((is_above, is_owner, may_take),) = found
     if is_above or is_owner:
         what = "bypasses row-level security" if is_above else "owns the tables"
         return (

@@ -25,6 +25,7 @@ from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
 from accounts.authentication import ApiTokenAuthentication
+from accounts.prepared import execute
 from accounts.roles import Role, has_role
 from jobs.models import Job
 from nescio import disk, fitness, warm_up
@@ -113,9 +114,8 @@ def _database() -> Iterator[Finding]:
 
 
 def _reachable() -> Finding:
-    with connection.cursor() as cursor:
-        cursor.execute("SHOW server_version")
-        return Finding("database", True, f"PostgreSQL {cursor.fetchone()[0]}")
+    version = execute("SHOW server_version")[0][0]
+    return Finding("database", True, f"PostgreSQL {version}")
 
 
 def _pgvector() -> Finding:

@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from django.contrib.auth.models import AbstractBaseUser, User
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 
 import probes
+from accounts.prepared import lock_until_commit
 from probes.cards import ANSWER_KINDS, CARD, ProbeCard, ProbeFiles, ProbeKind
 from probes.exceptions import ProbeNotFoundError, ProbeStateError
 from probes.joint import JointProbe, joint_from
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from probes.directions.sets import DirectionSet
 
 State = Probe.State
-_LOCKS = 0x50524F42  # the class of this module's advisory locks
 
 
 def load_probe(
@@ -119,8 +119,7 @@ def _columns(card: ProbeCard) -> dict[str, object]:
 
 def _locked(probe_id: int) -> Probe:
     """Return the probe; nobody else changes the registry in this transaction."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s, 0)", [_LOCKS])
+    lock_until_commit("probes")
     probe = Probe.objects.filter(pk=probe_id).first()
     if probe is None:
         raise ProbeNotFoundError(f"There is no probe {probe_id}.")

@@ -12,6 +12,7 @@ from uuid import uuid4
 from django.contrib.auth.models import Group, User
 from django.db import DataError, IntegrityError, connection, transaction
 
+from accounts.prepared import check_constraints, execute, lock_until_commit
 from kb.audiences.models import Audience
 from kb.conflicts.background import enqueue_comparison
 from kb.documents.models import Document, KnowledgeBase
@@ -58,8 +59,7 @@ def restore_archive(
     with open_archive(path) as archive:
         named = check_rows(archive, progress=progress)
         with _contradictions_reported(), transaction.atomic():
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_xact_lock(hashtext('kb.restore'))")
+            lock_until_commit("kb.restore")
             restored = _plan(archive, named, newcomers)
             if not dry_run:
                 _write(archive, named, newcomers, restored, progress)
@@ -204,10 +204,7 @@ def _write(
     for table in TABLES:
         if table not in BY_SLUG:
             _write_table(table, archive, ids, progress)
-    # Deferred constraints are checked now, where the error can be reported.
-    with connection.cursor() as cursor:
-        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-        cursor.execute("SET CONSTRAINTS ALL DEFERRED")
+    check_constraints()
     entry_ids = ids.numbers[ENTRIES.name]
     for start in range(0, len(entry_ids), _EMBEDDED_AT_ONCE):
         chosen = entry_ids[start : start + _EMBEDDED_AT_ONCE]
@@ -251,12 +248,11 @@ def _users(named: Named, newcomers: Newcomers) -> dict[str, int]:
 
 
 def _next_ids(table: Table, count: int) -> "array[int]":
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)",
-            [table.model._meta.db_table, count],
-        )
-        return array("q", sorted(row[0] for row in cursor))
+    rows = execute(
+        "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)",
+        [table.model._meta.db_table, count],
+    )
+    return array("q", sorted(row[0] for row in rows))
 
 
 def _write_table(
@@ -280,9 +276,8 @@ def _write_table(
 def _insert(table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     name = connection.ops.quote_name(table.model._meta.db_table)
     columns = ", ".join(connection.ops.quote_name(column) for column in rows[0])
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"INSERT INTO {name} ({columns}) SELECT {columns}"  # noqa: S608  # the models' names
-            f" FROM jsonb_populate_recordset(NULL::{name}, %s::jsonb)",
-            [json.dumps(rows)],
-        )
+    execute(
+        f"INSERT INTO {name} ({columns}) SELECT {columns}"  # noqa: S608  # the models' names
+        f" FROM jsonb_populate_recordset(NULL::{name}, %s::jsonb)",
+        [json.dumps(rows)],
+    )

@@ -16,6 +16,7 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.db.models import Model, Q, QuerySet
 
+from accounts.prepared import execute
 from kb.audiences.models import Audience
 from kb.conflicts.models import Conflict
 from kb.documents.models import Document, KnowledgeBase, Section
@@ -94,10 +95,7 @@ def _one_moment() -> Iterator[None]:
     is_outermost = not connection.in_atomic_block
     with transaction.atomic():
         if is_outermost:
-            with connection.cursor() as cursor:
-                cursor.execute(
-                    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
-                )
+            execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         yield
 
 

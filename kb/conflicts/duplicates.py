@@ -3,9 +3,9 @@
 from collections.abc import Collection
 from typing import Final
 
+from accounts.prepared import execute
 from kb.embedding.services import active_model
 from kb.entries.models import Entry
-from kb.search.sql import Parameters, execute
 from kb.text.terms import terms
 
 from .finding import MAX_DISTANCE, to_statement
@@ -32,7 +32,7 @@ def duplicates_among(entry: Entry, among: Collection[int]) -> frozenset[int]:
     contradicts it is none.
     """
     others = [other for other in among if other != entry.pk]
-    parameters: Parameters = {
+    parameters = {
         "entry": entry.pk,
         "model": active_model().pk,
         "among": others,

@@ -10,6 +10,7 @@ from itertools import chain
 
 from django.db import transaction
 
+from accounts.prepared import execute
 from kb.conflicts.judgement import MODEL, judge
 from kb.conflicts.models import Conflict, JudgedEntry
 from kb.conflicts.values import (
@@ -27,7 +28,7 @@ from kb.embedding.models import EmbeddingModel
 from kb.embedding.services import active_model
 from kb.entries.models import Entry
 from kb.search.evidence import prepare_index_scan
-from kb.search.sql import Parameter, execute
+from kb.search.sql import Parameter
 
 NEIGHBOURS = 8  # nearest entries that one is compared with
 MAX_DISTANCE = 1.0  # no labelled pair of one matter lies farther apart

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from django.contrib.auth.models import Group, User
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 
+from accounts.prepared import lock_until_commit
 from kb.audiences.models import Audience
 from kb.audiences.services import create_audience
 from kb.documents.models import Document, KnowledgeBase, Section
@@ -41,8 +42,7 @@ def load_demonstration(*, author: User, file: Path = KNOWLEDGE) -> bool:
     One transaction under a lock: two processes load it once, and what a killed one
     began leaves no trace. Existing audiences and groups of the same names are used.
     """
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('kb.demonstration'))")
+    lock_until_commit("kb.demonstration")
     content = json.loads(file.read_text(encoding="utf-8"))
     described = content["knowledge_base"]
     if KnowledgeBase.objects.filter(slug=described["slug"]).exists():

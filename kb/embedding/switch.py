@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 
-from django.db import connection
 from django.db.models import Q
 from django.utils import timezone
 
 from accounts.acting import unrestricted
+from accounts.prepared import execute
 from jobs.run import JobRun
 from jobs.services import enqueue
 from kb.embedding import vector_index
@@ -207,24 +207,14 @@ def _pending(
     since: datetime | None = None,
 ) -> list[int]:
     parameters = {"model": model.pk, "after": after, "everything": everything}
-    with connection.cursor() as cursor:
-        cursor.execute(_BATCH, {**parameters, "since": since, "limit": _STEP_ENTRIES})
-        return [pk for (pk,) in cursor.fetchall()]
+    limits = {"since": since, "limit": _STEP_ENTRIES}
+    return [pk for (pk,) in execute(_BATCH, {**parameters, **limits})]
 
 
 def _count_pending(model: EmbeddingModel) -> int:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT count(*) FROM ({_BATCH}) pending",  # noqa: S608  # own constants
-            {
-                "model": model.pk,
-                "after": 0,
-                "everything": False,
-                "since": None,
-                "limit": None,
-            },
-        )
-        return int(cursor.fetchone()[0])
+    every = {"after": 0, "everything": False, "since": None, "limit": None}
+    statement = f"SELECT count(*) FROM ({_BATCH}) pending"  # noqa: S608  # own constants
+    return int(execute(statement, {"model": model.pk, **every})[0][0])
 
 
 def _entries(ids: Sequence[int]) -> list[Entry]:
@@ -239,11 +229,9 @@ def _write(
     The entries are locked against edits until the step commits; one that changed since
     is found by the next pass.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT id FROM kb_entry WHERE id = ANY(%s) ORDER BY id FOR SHARE",
-            [list(ids)],
-        )
+    execute(
+        "SELECT id FROM kb_entry WHERE id = ANY(%s) ORDER BY id FOR SHARE", [list(ids)]
+    )
     entries = _entries(ids)
     if prepared is not None:
         known = prepared.by_text.keys()

@@ -16,10 +16,8 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from django.db import connection
-from django.db.backends.utils import CursorWrapper
-
 from accounts.acting import as_owner
+from accounts.prepared import execute
 from kb.embedding.models import EmbeddingModel, EntryEmbedding
 
 logger = logging.getLogger(__name__)
@@ -57,27 +55,21 @@ def build_where_it_pays(model: EmbeddingModel) -> bool:
 
 @contextmanager
 def _only_builder(model: EmbeddingModel) -> Iterator[None]:
-    with connection.cursor() as cursor:
-        key = [_LOCK, model.pk]
-        # Asked again and again: the build waits for every statement that is under way,
-        # so one that waited for the build would never end.
-        while not _returns_true(cursor, "SELECT pg_try_advisory_lock(%s, %s)", key):
-            time.sleep(1)
-        try:
-            yield
-        finally:
-            cursor.execute("SELECT pg_advisory_unlock(%s, %s)", key)
-
-
-def _returns_true(cursor: CursorWrapper, sql: str, parameters: list[int]) -> bool:
-    cursor.execute(sql, parameters)
-    return bool(cursor.fetchone()[0])
+    key = [_LOCK, model.pk]
+    # Asked again and again: the build waits for every statement that is under way, so
+    # one that waited for the build would never end.
+    while not execute("SELECT pg_try_advisory_lock(%s, %s)", key)[0][0]:
+        time.sleep(1)
+    try:
+        yield
+    finally:
+        execute("SELECT pg_advisory_unlock(%s, %s)", key)
 
 
 def build(model: EmbeddingModel) -> None:
     drop(model)
-    with _owner(), connection.cursor() as cursor:
-        cursor.execute(
+    with _owner():
+        execute(
             f"CREATE INDEX CONCURRENTLY {index_name(model.pk)} ON kb_entryembedding"
             f" USING hnsw ((vector::vector({model.dimensions})) vector_l2_ops)"
             " WITH (m = 16, ef_construction = 128)"
@@ -88,8 +80,8 @@ def build(model: EmbeddingModel) -> None:
 
 def drop(model: EmbeddingModel) -> None:
     """Drop the model's index, if it has one; must not run inside a transaction."""
-    with _owner(), connection.cursor() as cursor:
-        cursor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {index_name(model.pk)}")
+    with _owner():
+        execute(f"DROP INDEX CONCURRENTLY IF EXISTS {index_name(model.pk)}")
 
 
 def _owner() -> AbstractContextManager[None]:
@@ -97,15 +89,10 @@ def _owner() -> AbstractContextManager[None]:
 
 
 def size_bytes(model: EmbeddingModel) -> int:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT coalesce(pg_relation_size(to_regclass(%s)), 0)",
-            [index_name(model.pk)],
-        )
-        return int(cursor.fetchone()[0])
+    statement = "SELECT coalesce(pg_relation_size(to_regclass(%s)), 0)"
+    return int(execute(statement, [index_name(model.pk)])[0][0])
 
 
 def _is_ready(model: EmbeddingModel) -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {INDEX_IS_READY}", {"index": index_name(model.pk)})
-        return bool(cursor.fetchone()[0])
+    name = {"index": index_name(model.pk)}
+    return bool(execute(f"SELECT {INDEX_IS_READY}", name)[0][0])

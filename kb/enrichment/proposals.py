@@ -7,8 +7,9 @@ from typing import Literal
 from uuid import UUID
 
 from django.contrib.auth.models import User
-from django.db import connection, transaction
+from django.db import transaction
 
+from accounts.prepared import lock_until_commit
 from kb.audiences.models import Audience
 from kb.conflicts.background import enqueue_entries
 from kb.documents.models import KnowledgeBase
@@ -63,12 +64,8 @@ def create_proposals(
 ) -> tuple[Proposal, ...]:
     """Write proposals with their entries; a question that is there already is left out."""
     knowledge_base = plan.knowledge_base
-    with connection.cursor() as cursor:
-        # Two jobs at once may propose the same question.
-        cursor.execute(
-            "SELECT pg_advisory_xact_lock(hashtext(%s))",
-            [f"proposals {knowledge_base.slug}"],
-        )
+    # Two jobs at once may propose the same question.
+    lock_until_commit(f"proposals {knowledge_base.slug}")
     keyed = {question_key(new.draft.question): new for new in reversed(proposals)}
     known = proposed_keys(knowledge_base, [new.draft.question for new in proposals])
     wanted = {key: new for key, new in reversed(keyed.items()) if key not in known}

@@ -5,12 +5,13 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.models import User
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
 from accounts.base_admin import BaseAdmin
 from accounts.exceptions import NescioError
+from accounts.prepared import check_constraints
 from accounts.roles import caller
 from kb.documents.models import KnowledgeBase
 from kb.exceptions import InvalidKnowledgeError
@@ -49,10 +50,9 @@ class RefusedDeletionAdmin(BaseAdmin):
         self.delete_queryset(request, type(obj)._default_manager.filter(pk=obj.pk))
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        with transaction.atomic(), connection.cursor() as cursor:
+        with transaction.atomic():
             queryset.delete()
-            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-            cursor.execute("SET CONSTRAINTS ALL DEFERRED")
+            check_constraints()
 
     def delete_view(
         self,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from django.db import transaction
 
 from accounts.acting import as_owner
-from accounts.prepared import execute_prepared
+from accounts.prepared import execute, execute_prepared
 from kb.embedding.services import embed_question
 from kb.embedding.vector_index import EXACT_LIMIT, INDEX_IS_READY, index_name
 from kb.types import Evidence, QuestionVector, Route, Scope, SearchResult
@@ -29,7 +29,6 @@ from .sql import (
     VISIBLE,
     WORD_MATCHES_LIMIT,
     Parameter,
-    execute,
     scope_parameters,
     vector_parameters,
 )
@@ -72,7 +71,7 @@ def common_words() -> tuple[str, ...]:
 
 def _read_common_words() -> tuple[str, ...]:
     with as_owner("frequencies of words"):  # a secured table's are hidden from others
-        rows = execute(_COMMON, {})
+        rows = execute(_COMMON)
     for entries, words, frequencies in rows:
         if entries < _UNCUT_ENTRIES or words is None:
             break

@@ -1,10 +1,7 @@
 """SQL of a search: the conditions of its scope, and the distances inside it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
-
-from django.db import connection
 
 from kb.types import QuestionVector, Scope
 
@@ -43,13 +40,6 @@ def vector_parameters(vector: QuestionVector) -> dict[str, Parameter]:
     """Return the question's vector as pgvector reads it, exact to the last bit."""
     values = ",".join(["%.9g"] * len(vector.values)) % tuple(vector.values.tolist())
     return {"vector": f"[{values}]", "model": vector.model_id}
-
-
-def execute(sql: str, parameters: Parameters) -> Sequence[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, dict(parameters))
-        rows: list[tuple[Any, ...]] = cursor.fetchall()
-    return rows
 
 
 # How near the entries inside a scope are: the parts `head` and `near` of a look.

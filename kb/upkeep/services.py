@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.contrib.auth.models import User
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
+from accounts.prepared import execute
 from jobs.run import JobRun
 from jobs.services import enqueue
 from kb.documents.models import KnowledgeBase
@@ -88,9 +89,9 @@ def keep_upkeep(run: JobRun) -> dict[str, object]:
     after: int | None = run.cursor.get("after", 0)
     moved: int = run.cursor.get("moved", 0)
     while after is not None:
-        with run.step() as step, connection.cursor() as sql:
-            sql.execute(_RECKON, {"after": after, "limit": _RECKON_ENTRIES})
-            after, count = sql.fetchone()
+        with run.step() as step:
+            limits = {"after": after, "limit": _RECKON_ENTRIES}
+            ((after, count),) = execute(_RECKON, limits)
             moved += count
             step.advance(done=moved, cursor={"after": after, "moved": moved})
     doubted: int = run.cursor.get("doubted", 0)
@@ -223,5 +224,4 @@ def add_uses(additions: Sequence[EntryUse]) -> None:
         [each.up for each in additions],
         [each.down for each in additions],
     )
-    with connection.cursor() as cursor:
-        cursor.execute(_ADD, columns)
+    execute(_ADD, columns)

@@ -17,6 +17,7 @@ import numpy as np
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
+from accounts.prepared import execute
 from jobs.models import Job
 from jobs.run import JobRun
 from kb.embedding.embedder import get_embedder
@@ -24,7 +25,6 @@ from kb.embedding.models import EmbeddingModel
 from kb.embedding.services import active_model
 from kb.enrichment.models import Proposal
 from kb.entries.models import Entry
-from kb.search.sql import execute
 from qa.answers.models import Answer
 from qa.gaps.clusters import Block, Home, gather, most_central, moved
 from qa.gaps.escalation_models import Escalation

@@ -3,8 +3,7 @@
 import pytest
 from django.db import DataError, connection, transaction
 
-from accounts.prepared import execute_prepared
-from kb.search.sql import execute
+from accounts.prepared import execute, execute_prepared
 
 pytestmark = pytest.mark.django_db
 

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from accounts.prepared import execute
 from kb.models import Entry, EntryEmbedding
 from kb.search.evidence import _LOOK, look_parameters
-from kb.search.sql import COMPARED, MEASURED, VISIBLE, execute
+from kb.search.sql import COMPARED, MEASURED, VISIBLE
 from tests.kb.search.test_reference import (  # noqa: F401  # a fixture
     ENTRIES,
     Asker,

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from accounts.prepared import execute
 from kb.models import Entry, EntryEmbedding, HalfVector
 from kb.search.evidence import _LOOK, look_parameters
-from kb.search.sql import _ROUNDING, COMPARED, Parameter, execute
+from kb.search.sql import _ROUNDING, COMPARED, Parameter
 from tests.kb.search.test_crowd import ALL_JOINED, EVERYBODY, SETTLED, visible_row
 from tests.kb.search.test_reference import (  # noqa: F401  # a fixture
     ENTRIES,
