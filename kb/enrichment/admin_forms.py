@@ -12,7 +12,7 @@ from unfold.widgets import UnfoldAdminRadioSelectWidget, UnfoldAdminTextareaWidg
 from accounts.admin_parts import StyledForm, style
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
-from kb.enrichment.background import make_plan
+from kb.enrichment.background import checked
 from kb.enrichment.models import Proposal
 from kb.enrichment.proposals import Plan, decide
 from kb.enrichment.services import MAX_PER_SEED, MAX_PROPOSALS
@@ -132,13 +132,8 @@ class EnrichmentForm(StyledForm):
         if self.errors:
             return cleaned
         try:
-            self.plan = make_plan(
-                knowledge_base=cleaned["knowledge_base"],
-                audience=cleaned["audience"],
-                seeds=cleaned["seeds"].splitlines(),
-                per_seed=cleaned["per_seed"],
-                most=cleaned["count"],
-            )
+            seeds = cleaned["seeds"].splitlines()
+            self.plan = checked(Plan(**{**cleaned, "seeds": seeds}))
         except InvalidKnowledgeError as error:
             self.add_error("seeds", str(error))
         return cleaned

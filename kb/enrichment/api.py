@@ -26,9 +26,9 @@ from accounts.rest import (
 from accounts.roles import IsCurator, caller
 from jobs.api import JobSerializer
 from kb.enrichment.agents import SAMPLES
-from kb.enrichment.background import SEED_LIMIT, make_plan, start_enrichment
+from kb.enrichment.background import SEED_LIMIT, checked, start_enrichment
 from kb.enrichment.models import Proposal, ProposalQuerySet
-from kb.enrichment.proposals import decide
+from kb.enrichment.proposals import Plan, decide
 from kb.enrichment.services import MAX_PER_SEED, MAX_PROPOSALS, MAX_SAMPLES, MAX_SEEDS
 from kb.entries.models import Entry
 from kb.entries.values import REASON_LIMIT
@@ -181,8 +181,7 @@ class ProposalViewSet(ListModelMixin, RetrieveModelMixin, ResourceViewSet[Propos
     )
     def create(self, request: Request) -> Response:
         """Start a background job that makes proposals from seed questions."""
-        given = self.validated(NewEnrichmentSerializer)
-        plan = make_plan(most=given.pop("count"), **given)
+        plan = checked(Plan(**self.validated(NewEnrichmentSerializer)))
         job = start_enrichment(plan, by=caller(request))
         return Response(JobSerializer(job).data, status=status.HTTP_202_ACCEPTED)
 

@@ -1,10 +1,10 @@
 """Enriching as a background job of the kind "kb.enrich"."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Final
-from uuid import UUID
 
 from django.contrib.auth.models import User
 
@@ -13,7 +13,6 @@ from jobs.run import JobRun
 from jobs.services import enqueue
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
-from kb.enrichment.agents import SAMPLES
 from kb.enrichment.forms import Writer
 from kb.exceptions import InvalidKnowledgeError
 from kb.text.cleaning import clean_line
@@ -33,17 +32,7 @@ SEED_LIMIT: Final = 1_000
 """Most characters of a seed; one is a question, a heading or a subject."""
 
 
-def make_plan(
-    *,
-    knowledge_base: KnowledgeBase,
-    audience: Audience,
-    seeds: Sequence[str],
-    per_seed: int,
-    most: int,
-    samples: int = SAMPLES,
-    seed: int = 0,
-    job_id: UUID | None = None,
-) -> Plan:
+def checked(plan: Plan) -> Plan:
     """Return a plan whose numbers are within their bounds; empty seeds are left out.
 
     Raises:
@@ -51,42 +40,32 @@ def make_plan(
     """
     lines = dict.fromkeys(
         clean_line(text, field="seeds", limit=SEED_LIMIT)
-        for text in seeds
+        for text in plan.seeds
         if text.strip()
     )
     if not lines:
         raise InvalidKnowledgeError("seeds", "seeds are missing; give one a line.")
     for field, value, lowest, highest in (
         ("seeds", len(lines), 1, MAX_SEEDS),
-        ("per_seed", per_seed, 0, MAX_PER_SEED),
-        ("count", most, 1, MAX_PROPOSALS),
-        ("samples", samples, 1, MAX_SAMPLES),
+        ("per_seed", plan.per_seed, 0, MAX_PER_SEED),
+        ("count", plan.count, 1, MAX_PROPOSALS),
+        ("samples", plan.samples, 1, MAX_SAMPLES),
     ):
         if not lowest <= value <= highest:
             raise InvalidKnowledgeError(
                 field, f"{field} {value} is not between {lowest} and {highest}."
             )
-    return Plan(
-        knowledge_base=knowledge_base,
-        audience=audience,
-        seeds=tuple(lines),
-        per_seed=per_seed,
-        most=most,
-        samples=samples,
-        seed=seed,
-        job_id=job_id,
-    )
+    return replace(plan, seeds=tuple(lines))
+
+
+_PARAMETERS: Final = ("seeds", "per_seed", "count", "samples", "seed")
 
 
 def start_enrichment(plan: Plan, *, by: User) -> Job:
     parameters = {
         "knowledge_base": plan.knowledge_base.slug,
         "audience": plan.audience.slug,
-        "seeds": list(plan.seeds),
-        "per_seed": plan.per_seed,
-        "count": plan.most,
-        "samples": plan.samples,
-        "seed": plan.seed,
+        **{name: getattr(plan, name) for name in _PARAMETERS},
     }
     return enqueue(KIND, parameters, owner=by, total=len(plan.seeds))
 
@@ -126,24 +105,10 @@ def _plan(run: JobRun) -> Plan:
     seen_by = Audience.objects.filter(slug=audience).first()
     if seen_by is None:
         raise InvalidKnowledgeError("audience", f"There is no audience {audience!r}.")
-    seeds = given.get("seeds")
-    return make_plan(
-        knowledge_base=found,
-        audience=seen_by,
-        seeds=[str(text) for text in seeds] if isinstance(seeds, list) else [],
-        per_seed=_number(given, "per_seed", 3),
-        most=_number(given, "count", 100),
-        samples=_number(given, "samples", SAMPLES),
-        seed=_number(given, "seed", 0),
-        job_id=run.job_id,
+    chosen = {name: given[name] for name in _PARAMETERS if name in given}
+    return checked(
+        Plan(knowledge_base=found, audience=seen_by, job_id=run.job_id, **chosen)
     )
-
-
-def _number(given: Mapping[str, object], name: str, default: int) -> int:
-    value = given.get(name, default)
-    if not isinstance(value, int):
-        raise InvalidKnowledgeError(name, f"{name} {value!r} is not a whole number.")
-    return value
 
 
 def _progress(cursor: Mapping[str, object]) -> Progress:

@@ -29,9 +29,9 @@ class Plan:
 
     knowledge_base: KnowledgeBase
     audience: Audience
-    seeds: tuple[str, ...]
+    seeds: Sequence[str]
     per_seed: int = 3  # so many questions are made from each seed; 0 answers the seeds
-    most: int = 100  # at most so many proposals in all
+    count: int = 100  # at most so many proposals in all
     samples: int = SAMPLES  # further answers, to see whether they agree
     seed: int = 0
     most_seconds: float = 6 * 3600  # no batch begins later than so long after the first

@@ -134,7 +134,7 @@ def enrich(
     trust = fit_trust(writer.fingerprint)
     began = time.monotonic()
     at_once = max(1, _QUESTIONS_AT_ONCE // max(1, plan.per_seed))
-    while progress.seeds < len(plan.seeds) and progress.proposed < plan.most:
+    while progress.seeds < len(plan.seeds) and progress.proposed < plan.count:
         if time.monotonic() - began > plan.most_seconds:
             return
         seeds = plan.seeds[progress.seeds : progress.seeds + at_once]
@@ -162,7 +162,7 @@ def _drafts(
         one for key, one in reversed(new.items()) if key not in known
     ]
     counts["repeated"] += len(generated) - len(wanted)
-    wanted = wanted[: plan.most - progress.proposed]
+    wanted = wanted[: plan.count - progress.proposed]
     if not wanted:
         return (), counts
     drafts = answer(

@@ -12,7 +12,8 @@ from django.utils import timezone
 
 from accounts.roles import Role, has_role
 from kb.audiences.models import Audience
-from kb.enrichment.background import SEED_LIMIT, make_plan, start_enrichment
+from kb.enrichment.background import SEED_LIMIT, checked, start_enrichment
+from kb.enrichment.proposals import Plan
 from kb.entries.models import Entry
 from kb.search import search
 from kb.types import Evidence, QuestionVector, Scope
@@ -113,14 +114,14 @@ def propose(gap_id: int, *, by: User, audience: Audience) -> Gap:
     seeds = dict.fromkeys(
         " ".join(text.split())[:SEED_LIMIT] for text in (gap.question, *newest[:_SEEDS])
     )
-    plan = make_plan(
+    plan = Plan(
         knowledge_base=gap.knowledge_base,
         audience=audience,
         seeds=list(seeds),
         per_seed=0,
-        most=len(seeds),
+        count=len(seeds),
     )
-    gap.proposing_job_id = start_enrichment(plan, by=by).pk
+    gap.proposing_job_id = start_enrichment(checked(plan), by=by).pk
     gap.entry = None
     return _drafted(gap, None, by)
 

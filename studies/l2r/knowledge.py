@@ -191,7 +191,7 @@ def _proposals(
         audience=ensure_audience(),
         seeds=tuple(texts),
         per_seed=0,
-        most=len(texts),
+        count=len(texts),
         samples=_SAMPLES,
         most_seconds=math.inf,
     )

@@ -9,8 +9,9 @@ from django.db import transaction
 
 from accounts.exceptions import UnavailableError
 from kb.audiences.models import Audience
-from kb.enrichment.background import make_plan
+from kb.enrichment.background import checked
 from kb.enrichment.models import Proposal
+from kb.enrichment.proposals import Plan
 from kb.enrichment.services import Progress, enrich
 from qa.answers.asking import find_knowledge_base
 from qa.inference.configured import load_writer
@@ -52,13 +53,15 @@ class Command(base.Command):
             raise CommandError(f"{error} {kept}", returncode=3) from error
 
     def _enrich(self, options: dict[str, Any]) -> None:
-        plan = make_plan(
-            knowledge_base=find_knowledge_base(options["knowledge_base"]),
-            audience=_audience(options["audience"]),
-            seeds=_lines(options["seeds"]),
-            per_seed=options["per_seed"],
-            most=options["count"],
-            seed=options["seed"],
+        plan = checked(
+            Plan(
+                knowledge_base=find_knowledge_base(options["knowledge_base"]),
+                audience=_audience(options["audience"]),
+                seeds=_lines(options["seeds"]),
+                per_seed=options["per_seed"],
+                count=options["count"],
+                seed=options["seed"],
+            )
         )
         before = Proposal.objects.order_by("-pk").values_list("pk", flat=True).first()
         progress = Progress()

@@ -8,8 +8,8 @@ from jobs.models import Job
 from jobs.run import run_job
 from jobs.services import enqueue
 from kb.enrichment.agents import Signals
-from kb.enrichment.background import KIND, enrich_in_background, make_plan
-from kb.enrichment.proposals import decide
+from kb.enrichment.background import KIND, checked, enrich_in_background
+from kb.enrichment.proposals import Plan, decide
 from kb.enrichment.services import MIN_DECISIONS, enrich, fit_trust
 from kb.entries.states import restore_entry, retire_entry, verify_entry
 from kb.entries.values import UNVERIFIED_CONFIDENCE
@@ -30,11 +30,13 @@ PERU, KENYA, NORWAY, JAPAN = CAPITALS
 
 
 def plan(*seeds, **options):
-    return make_plan(
-        knowledge_base=make_knowledge_base(),
-        audience=make_audience(),
-        seeds=seeds or tuple(CAPITALS),
-        **{"per_seed": 0, "most": 100, **options},
+    return checked(
+        Plan(
+            knowledge_base=make_knowledge_base(),
+            audience=make_audience(),
+            seeds=seeds or tuple(CAPITALS),
+            **{"per_seed": 0, **options},
+        )
     )
 
 
@@ -93,7 +95,7 @@ def test_the_nearest_known_entries_are_kept():
 
 
 def test_no_more_are_made_than_were_asked_for():
-    assert propose(most=3).proposed == 3
+    assert propose(count=3).proposed == 3
 
 
 def test_a_batch_that_breaks_off_writes_nothing_and_goes_on():
@@ -190,7 +192,7 @@ def test_only_a_models_entry_can_be_proposed():
     ("options", "field"),
     [
         ({"per_seed": 21}, "per_seed"),
-        ({"most": 0}, "count"),
+        ({"count": 0}, "count"),
         ({"samples": 0}, "samples"),
     ],
 )
