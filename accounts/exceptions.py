@@ -81,13 +81,9 @@ def as_unavailable(error: BaseException | None) -> UnavailableError | None:
 
 
 class InvalidCredentialsError(NescioError):
-    """No active user has this name and password."""
-
     code = "invalid_credentials"
     status = 401
 
 
 class TokenNotFoundError(NotFoundError):
-    """There is no such token, or it is another user's."""
-
     code = "token_not_found"

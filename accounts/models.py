@@ -74,10 +74,12 @@ class AuditEntry(models.Model):
 
 
 def optional_user(
-    related_name: str, help_text: str = "", *, blank: bool = False
+    related_name: str,
+    help_text: str = "",
+    **options: Any,  # noqa: ANN401  # those of a ForeignKey
 ) -> "models.ForeignKey[User | None, User | None]":
-    """Return a field for a user who may be deleted, whom the row outlives."""
-    return optional_row(User, related_name, help_text, blank=blank)
+    """Return a field for a user who may be deleted, as `optional_row`."""
+    return optional_row(User, related_name, help_text, **options)
 
 
 def optional_row(
@@ -86,12 +88,14 @@ def optional_row(
     help_text: str = "",
     **options: Any,  # noqa: ANN401  # those of a ForeignKey
 ) -> "models.ForeignKey[_Row | None, _Row | None]":
-    """Return a field for a row that may be deleted, which the field's own row outlives."""
+    """Return a field for a row or none.
+
+    Unless `on_delete` says otherwise it may be deleted, and the field's own row stays.
+    """
     return models.ForeignKey(
         model,
-        on_delete=models.SET_NULL,
         null=True,
         related_name=related_name,
         help_text=help_text,
-        **options,
+        **{"on_delete": models.SET_NULL, **options},
     )

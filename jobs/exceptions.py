@@ -2,14 +2,10 @@ from accounts.exceptions import ConflictError, NescioError, NotFoundError
 
 
 class JobNotFoundError(NotFoundError):
-    """There is no such job, or it is another user's."""
-
     code = "job_not_found"
 
 
 class JobStateError(ConflictError):
-    """The job is in a state that forbids the action."""
-
     code = "job_state"
 
 

@@ -5,7 +5,6 @@ class InvalidKnowledgeError(NescioError):
     """A value that may not be written; `field` names it."""
 
     code = "invalid_knowledge"
-    status = 400
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -75,7 +74,6 @@ class InvalidArchiveError(NescioError):
     """The file is no archive of knowledge, a damaged one, or does not fit in here."""
 
     code = "invalid_archive"
-    status = 400
 
 
 class ExportNotFoundError(NotFoundError):

@@ -57,8 +57,6 @@ SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
 if HTTPS:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
-SECURE_CONTENT_TYPE_NOSNIFF = True
-X_FRAME_OPTIONS = "DENY"
 CONTENT_SECURITY_POLICY = {"DIRECTIVES": STRICT}
 
 # --- Django --------------------------------------------------------------------------
@@ -120,21 +118,19 @@ TEMPLATES = [
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 LANGUAGE_CODE = "en"
 TIME_ZONE = env.str("NESCIO_TIME_ZONE", default="UTC")
-USE_TZ = True
 STATIC_URL = "static/"
 STATIC_ROOT = VAR_DIR / "static"
 # Names carry no content hash: pages work before `collectstatic` ran.
 WHITENOISE_USE_FINDERS = True
 AUTHENTICATION_BACKENDS = ["accounts.authentication.ThrottledModelBackend"]
+_VALIDATION = "django.contrib.auth.password_validation"
 AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"{_VALIDATION}.UserAttributeSimilarityValidator"},
     {
-        "NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"
-    },
-    {
-        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "NAME": f"{_VALIDATION}.MinimumLengthValidator",
         "OPTIONS": {"min_length": 10},
     },
-    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": f"{_VALIDATION}.CommonPasswordValidator"},
 ]
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "ask"
@@ -177,12 +173,12 @@ DATABASES = {"default": _database}
 # Only throttle counters live here. Local memory counts in each process on its own; a
 # system of several web processes shares a Redis by CACHE_URL.
 CACHES = {"default": env.cache_url("CACHE_URL", default="locmemcache://")}
-CACHES["default"].setdefault("OPTIONS", {})
+_cache_options = CACHES["default"].setdefault("OPTIONS", {})
 if CACHES["default"]["BACKEND"].endswith("LocMemCache"):
-    CACHES["default"]["OPTIONS"]["MAX_ENTRIES"] = 100_000
+    _cache_options["MAX_ENTRIES"] = 100_000
 elif CACHES["default"]["BACKEND"].endswith("RedisCache"):
     # A cache that hangs must not hang the requests that it only counts.
-    CACHES["default"]["OPTIONS"].update(socket_timeout=1, socket_connect_timeout=1)
+    _cache_options.update(socket_timeout=1, socket_connect_timeout=1)
 
 # --- Background work -----------------------------------------------------------------
 # The Job row is the truth and the broker only notifies: a lost, doubled or late message
@@ -205,8 +201,6 @@ CELERY_BROKER_CONNECTION_TIMEOUT = 5
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # a worker outlives any loss of its broker
 CELERY_ACCEPT_CONTENT = ["json"]
-CELERY_TASK_SERIALIZER = "json"
-CELERY_RESULT_SERIALIZER = "json"
 CELERY_TASK_IGNORE_RESULT = True  # the Job row is the result
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
@@ -217,7 +211,6 @@ CELERY_TASK_DEFAULT_QUEUE = INTERACTIVE
 CELERY_TASK_QUEUES = [  # of a worker without --queues
     Queue(name, Exchange(name), routing_key=name) for name in QUEUES
 ]
-CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
 # Files carry no broadcast: `celery inspect` and its like need a real broker.
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = not BROKER_IS_EMBEDDED
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
@@ -293,14 +286,8 @@ REVIEW_LOCK = timedelta(minutes=env.int("NESCIO_REVIEW_LOCK_MINUTES", default=30
 # Owners are reminded of what came due for review; nothing is sent while no server is named.
 MAIL_URL = env.str("NESCIO_MAIL_URL", default="")
 if MAIL_URL:
-    _mail = env.email_url_config(MAIL_URL)
-    EMAIL_BACKEND = _mail["EMAIL_BACKEND"]
-    EMAIL_HOST = _mail["EMAIL_HOST"]
-    EMAIL_PORT = _mail["EMAIL_PORT"] or 25
-    EMAIL_HOST_USER = _mail["EMAIL_HOST_USER"] or ""
-    EMAIL_HOST_PASSWORD = _mail["EMAIL_HOST_PASSWORD"] or ""
-    EMAIL_USE_TLS = _mail.get("EMAIL_USE_TLS", False)
-    EMAIL_USE_SSL = _mail.get("EMAIL_USE_SSL", False)
+    # What the address leaves out is Django's own default.
+    globals().update({k: v for k, v in env.email_url_config(MAIL_URL).items() if v})
 EMAIL_TIMEOUT = 10  # a job's step may be silent for 30 s
 DEFAULT_FROM_EMAIL = env.str("NESCIO_MAIL_FROM", default="nescio@localhost")
 WEBHOOK_URL = env.str("NESCIO_WEBHOOK_URL", default="")

@@ -53,8 +53,6 @@ class TooFewLabelsError(ModelError):
 
 
 class StatementFileError(ModelError):
-    """A file of statements can't be read as what it should be."""
-
     code = "statements_unreadable"
     status = 400
 
@@ -66,8 +64,6 @@ class AdapterFileError(ModelError):
 
 
 class AdapterMismatchError(AdapterFileError):
-    """An adapter that was fitted to another language model."""
-
     code = "adapter_of_another_model"
 
 
@@ -84,20 +80,14 @@ class ProbeMismatchError(ProbeFileError):
 
 
 class ProbeNotFoundError(NotFoundError):
-    """There is no such probe."""
-
     code = "probe_not_found"
 
 
 class ProbeStateError(ConflictError):
-    """The probe's state forbids the change."""
-
     code = "probe_state"
 
 
 class RerankerFileError(ModelError):
-    """A reranker's files are missing or damaged."""
-
     code = "reranker_unusable"
 
 

@@ -13,13 +13,22 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Final
+from typing import Annotated, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, TypeAdapter
 from scipy.special import expit
 
-from probes.cards import Json, ProbeCard, ProbeFiles, ProbeKind, card_bytes
+from probes.cards import (
+    UNREADABLE,
+    Json,
+    ProbeCard,
+    ProbeFiles,
+    ProbeKind,
+    card_bytes,
+    reason,
+)
 from probes.fitting import fit_logistic, require_labels
 
 Signals = Mapping[str, float | None]
@@ -50,6 +59,9 @@ class JointSettings:
     strength: float = 1.0
 
 
+_Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+
+
 @dataclass(frozen=True, slots=True)
 class Term:
     """What one signal adds to the log-odds that an answer is right.
@@ -60,11 +72,11 @@ class Term:
         missing: Log-odds where the signal was not measured.
     """
 
-    is_log_odds: bool
-    mean: float
-    deviation: float
-    weight: float
-    missing: float
+    is_log_odds: Annotated[bool, Field(strict=True)]
+    mean: _Number
+    deviation: Annotated[_Number, Field(gt=0)]
+    weight: _Number
+    missing: _Number
 
     def log_odds(self, value: float | None) -> float:
         read = _read(value, is_log_odds=self.is_log_odds)
@@ -170,13 +182,19 @@ def _read(value: float | None, *, is_log_odds: bool) -> float:
     return math.log(share / (1 - share))
 
 
+@dataclass(frozen=True, slots=True)
+class _Weights:
+    intercept: _Number
+    terms: Mapping[str, Term]
+
+
+_WEIGHTS: Final = TypeAdapter(_Weights)
+
+
 def joint_files(
     probe: JointProbe, settings: JointSettings, card: ProbeCard
 ) -> ProbeFiles:
-    said = {
-        "intercept": probe.intercept,
-        "terms": {name: asdict(term) for name, term in probe.terms.items()},
-    }
+    said = asdict(_Weights(probe.intercept, probe.terms))
     text = json.dumps(said, indent=2, sort_keys=True, allow_nan=False)
     weights = f"{text}\n".encode()
     chosen: dict[str, Json] = {
@@ -202,35 +220,7 @@ def joint_from(files: ProbeFiles, *, language_model: str) -> JointProbe:
     if card.kind is not ProbeKind.JOINT:
         raise files.damaged(f"a {card.kind.value} probe reads no signals")
     try:
-        said = json.loads(files.weights.decode())
-        terms = {str(name): _term(term) for name, term in said["terms"].items()}
-        intercept = _number(said["intercept"])
-    except (
-        AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError,
-    ) as error:  # fmt: skip
-        raise files.damaged(f"{type(error).__name__}: {error}") from error
-    return JointProbe(card.language_model, intercept, terms, card.inputs)
-
-
-def _term(said: Mapping[str, object]) -> Term:
-    deviation = _number(said["deviation"])
-    if deviation <= 0:
-        raise ValueError(f"a deviation is {deviation}")
-    is_log_odds = said["is_log_odds"]
-    if not isinstance(is_log_odds, bool):
-        raise TypeError(f"is_log_odds is {is_log_odds!r}")
-    return Term(
-        is_log_odds,
-        _number(said["mean"]),
-        deviation,
-        _number(said["weight"]),
-        _number(said["missing"]),
-    )
-
-
-def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{value!r} is no number")
-    if not math.isfinite(value):
-        raise ValueError(f"{value!r} is not finite")
-    return float(value)
+        said = _WEIGHTS.validate_json(files.weights)
+    except UNREADABLE as error:
+        raise files.damaged(reason(error)) from error
+    return JointProbe(card.language_model, said.intercept, said.terms, card.inputs)

@@ -5,7 +5,7 @@ from typing import Self
 from django.db import models
 from django.db.models import Q
 
-from accounts.models import optional_user
+from accounts.models import optional_row, optional_user
 from probes.cards import ANSWER_KINDS, ProbeCard, ProbeFiles, ProbeKind
 
 
@@ -114,13 +114,7 @@ class ProbeChange(models.Model):
     probe = models.ForeignKey(Probe, on_delete=models.CASCADE, related_name="changes")
     before = models.CharField(max_length=9, choices=Probe.State.choices, blank=True)
     after = models.CharField(max_length=9, choices=Probe.State.choices)
-    replaced = models.ForeignKey(
-        Probe,
-        on_delete=models.SET_NULL,
-        null=True,
-        related_name="+",
-        help_text="The previously active probe, if any.",
-    )
+    replaced = optional_row(Probe, "+", "The previously active probe, if any.")
     by = optional_user("probe_changes")
     at = models.DateTimeField(auto_now_add=True)
 

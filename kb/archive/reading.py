@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -144,9 +145,6 @@ def _parse(line: bytes, file: str, number: int) -> dict[str, Any]:
 
 BY_SLUG = (KNOWLEDGE_BASES, AUDIENCES, TAGS)
 """Whose rows go by their slug and may exist here already."""
-
-_INTEGER_LIMIT = 2**31
-_BIG_INTEGER_LIMIT = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,20 +288,16 @@ def _is_number(value: object) -> bool:
     return type(value) in (int, float) and math.isfinite(float(str(value)))
 
 
-def _is_count(value: object) -> bool:
-    return type(value) is int and 0 <= value < _INTEGER_LIMIT
-
-
-def _is_big_integer(value: object) -> bool:
-    return type(value) is int and -_BIG_INTEGER_LIMIT <= value < _BIG_INTEGER_LIMIT
+def _is_whole(least: int, limit: int, value: object) -> bool:
+    return type(value) is int and least <= value < limit
 
 
 _TESTS: "tuple[tuple[type[models.Field[Any, Any]], Callable[[object], bool]], ...]" = (
     (models.DateTimeField, _is_moment),
     (models.FloatField, _is_number),
     (models.BooleanField, lambda value: isinstance(value, bool)),
-    (models.BigIntegerField, _is_big_integer),
-    (models.IntegerField, _is_count),
+    (models.BigIntegerField, partial(_is_whole, -(2**63), 2**63)),
+    (models.IntegerField, partial(_is_whole, 0, 2**31)),
     (models.CharField, lambda value: isinstance(value, str)),
     (models.TextField, lambda value: isinstance(value, str)),
     (models.JSONField, lambda value: isinstance(value, list | dict)),

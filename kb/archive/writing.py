@@ -159,18 +159,15 @@ def _rows(contents: Contents) -> Mapping[str, QuerySet[Any]]:
                 f"There is no knowledge base {contents.knowledge_base!r}; name one "
                 "that there is.",
             )
-    documents = Document.objects.filter(knowledge_base__in=bases)
-    entries = Entry.objects.filter(knowledge_base__in=bases)
-    audiences = Audience.objects.all()
-    if contents.reader is not None:
-        documents = documents.visible_to(contents.reader)
-        entries = entries.visible_to(contents.reader)
-        audiences = audiences.visible_to(contents.reader)
-    revisions = Revision.objects.filter(entry__in=entries)
-    proposals = Proposal.objects.filter(entry__in=entries)
-    if contents.reader is not None:
-        revisions = revisions.visible_to(contents.reader)
-        proposals = proposals.visible_to(contents.reader)
+
+    def visible(rows: Any) -> Any:  # noqa: ANN401  # rows of any of these models
+        return rows if contents.reader is None else rows.visible_to(contents.reader)
+
+    documents = visible(Document.objects.filter(knowledge_base__in=bases))
+    entries = visible(Entry.objects.filter(knowledge_base__in=bases))
+    audiences = visible(Audience.objects.all())
+    revisions = visible(Revision.objects.filter(entry__in=entries))
+    proposals = visible(Proposal.objects.filter(entry__in=entries))
     tags = Tag.objects.all()
     if contents.knowledge_base:
         for facet in Tag.Facet.values:

@@ -1,7 +1,6 @@
 """Writing audiences: who may see what, by groups."""
 
 from collections.abc import Sequence
-from typing import TypedDict, Unpack
 
 from django.contrib.auth.models import Group
 from django.db import IntegrityError, transaction
@@ -17,12 +16,6 @@ from kb.text.cleaning import clean_line
 
 SLUG_LIMIT = 50
 NAME_LIMIT = 100
-
-
-class AudienceChanges(TypedDict, total=False):
-    name: str
-    everyone: bool
-    groups: Sequence[str]
 
 
 @transaction.atomic
@@ -53,19 +46,24 @@ def create_audience(
 
 
 @transaction.atomic
-def edit_audience(*, audience_id: int, **changes: Unpack[AudienceChanges]) -> Audience:
+def edit_audience(
+    *,
+    audience_id: int,
+    name: str | None = None,
+    everyone: bool | None = None,
+    groups: Sequence[str] | None = None,
+) -> Audience:
     """Change an audience; who sees what changes with the commit."""
     audience = Audience.objects.select_for_update().filter(pk=audience_id).first()
     if audience is None:
         raise AudienceNotFoundError(f"There is no audience {audience_id}.")
-    if "name" in changes:
-        audience.name = clean_line(changes["name"], field="name", limit=NAME_LIMIT)
-    if "everyone" in changes:
-        audience.everyone = changes["everyone"]
-    members = _groups(changes["groups"]) if "groups" in changes else None
+    if name is not None:
+        audience.name = clean_line(name, field="name", limit=NAME_LIMIT)
+    if everyone is not None:
+        audience.everyone = everyone
     audience.save()
-    if members is not None:
-        audience.groups.set(members)
+    if groups is not None:
+        audience.groups.set(_groups(groups))
     return audience
 
 

@@ -9,6 +9,7 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html
+from django.utils.text import Truncator
 from unfold.decorators import action
 
 from accounts.admin_parts import FixedRowsAdmin, confirmed
@@ -140,11 +141,11 @@ class ConflictAdmin(FixedRowsAdmin):
 
     @admin.display(description="one entry")
     def one(self, conflict: Conflict) -> str:
-        return _said(conflict.first)
+        return Truncator(conflict.first.said).chars(_SHOWN)
 
     @admin.display(description="the other")
     def other(self, conflict: Conflict) -> str:
-        return _said(conflict.second)
+        return Truncator(conflict.second.said).chars(_SHOWN)
 
     @admin.display(description="probability", ordering="score")
     def shown_probability(self, conflict: Conflict) -> str:
@@ -200,8 +201,3 @@ def _sides(conflict: Conflict) -> tuple[ConflictSide, ...]:
             ("B", "second", conflict.second_id, conflict.second_revision),
         )
     )
-
-
-def _said(entry: Entry) -> str:
-    said = f"{entry.question} {entry.text}" if entry.question else entry.text
-    return said if len(said) <= _SHOWN else f"{said[: _SHOWN - 1]}…"

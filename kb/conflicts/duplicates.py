@@ -6,7 +6,7 @@ from typing import Final
 from accounts.prepared import execute
 from kb.embedding.services import active_model
 from kb.entries.models import Entry
-from kb.text.terms import terms
+from kb.text.terms import same_numbers_and_denial
 
 from .finding import MAX_DISTANCE, to_statement
 from .judgement import judge
@@ -49,15 +49,10 @@ def _says_same(entry: Entry, other: Entry, distance: float) -> bool:
         return True
     if distance > MAX_DISTANCE:
         return False
-    if distance <= _SAME_WORDS and _alike(entry, other):
+    if distance <= _SAME_WORDS and same_numbers_and_denial(entry.text, other.text):
         return True
     judged = judge(to_statement(entry), to_statement(other), distance=distance)
     return judged.kind is Kind.DUPLICATE
-
-
-def _alike(entry: Entry, other: Entry) -> bool:
-    ours, theirs = terms(entry.text), terms(other.text)
-    return ours.numbers == theirs.numbers and ours.is_negated == theirs.is_negated
 
 
 def _plain(text: str) -> str:

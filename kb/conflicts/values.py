@@ -90,12 +90,10 @@ class Judge(Protocol):
     @property
     def name(self) -> str:
         """As people know the model."""
-        ...
 
     @property
     def fingerprint(self) -> str:
         """64 hex digits that tell it from every other model and way of asking."""
-        ...
 
     def weigh(
         self, pairs: Sequence[tuple[Statement, Statement]]
@@ -105,7 +103,6 @@ class Judge(Protocol):
         Raises:
             UnavailableError: The model is not available now.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

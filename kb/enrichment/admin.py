@@ -1,4 +1,6 @@
-from typing import Any, ClassVar, Literal
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
@@ -15,10 +17,25 @@ from accounts.base_admin import badge, holders_of
 from accounts.roles import caller
 from kb.enrichment.background import start_enrichment
 from kb.enrichment.models import Proposal
-from kb.enrichment.proposals import decide
+from kb.enrichment.proposals import Decision, decide
 from kb.entries.models import Entry
 
-from .admin_forms import DecisionForm, EnrichmentForm, take_seeds
+from .admin_forms import DECISIONS, DecisionForm, EnrichmentForm, take_seeds
+
+
+def _list_action(decision: Decision) -> Callable[..., None]:
+    menu, done = DECISIONS[decision]
+
+    @admin.action(description=menu, permissions=["change"])
+    def act(
+        model_admin: FixedRowsAdmin, request: HttpRequest, chosen: QuerySet[Proposal]
+    ) -> None:
+        one = partial(decide, by=caller(request), decision=decision)
+        rows = chosen.order_by("pk")
+        change_each(model_admin, request, rows, one, done, "proposal")
+
+    act.__name__ = decision
+    return act
 
 
 @admin.register(Proposal)
@@ -38,7 +55,7 @@ class ProposalAdmin(FixedRowsAdmin):
         "-confidence",
         "-pk",
     ]
-    actions: ClassVar = ["approve", "verify", "reject"]
+    actions: ClassVar = [_list_action(decision) for decision in DECISIONS]
     actions_list: ClassVar = ["propose"]
     has_propose_permission = holders_of("kb.change_proposal")
     shown_state = badge(
@@ -122,20 +139,6 @@ class ProposalAdmin(FixedRowsAdmin):
         )
         return form_page(self, request, form, "Let the model propose", intro=intro)
 
-    @admin.action(
-        description="Approve: in review, not verified", permissions=["change"]
-    )
-    def approve(self, request: HttpRequest, chosen: QuerySet[Proposal]) -> None:
-        self._each(request, chosen, "approve", "approved")
-
-    @admin.action(description="Verify now", permissions=["change"])
-    def verify(self, request: HttpRequest, chosen: QuerySet[Proposal]) -> None:
-        self._each(request, chosen, "verify", "verified")
-
-    @admin.action(description="Reject", permissions=["change"])
-    def reject(self, request: HttpRequest, chosen: QuerySet[Proposal]) -> None:
-        self._each(request, chosen, "reject", "rejected")
-
     @admin.display(description="question and answer", ordering="question")
     def shown_question(self, proposal: Proposal) -> str:
         return f"{proposal.question} {proposal.answer}"
@@ -186,15 +189,3 @@ class ProposalAdmin(FixedRowsAdmin):
         if found is not None:
             found.seen_by = request.user
         return found
-
-    def _each(
-        self,
-        request: HttpRequest,
-        chosen: QuerySet[Proposal],
-        decision: Literal["approve", "verify", "reject"],
-        done: str,
-    ) -> None:
-        def act(key: int) -> None:
-            decide(proposal_id=key, by=caller(request), decision=decision)
-
-        change_each(self, request, chosen.order_by("pk"), act, done, "proposal")

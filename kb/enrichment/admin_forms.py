@@ -1,6 +1,6 @@
 """Seeds for enrichment, handed from one page of the admin to the form of another."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django import forms
@@ -14,7 +14,7 @@ from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
 from kb.enrichment.background import checked
 from kb.enrichment.models import Proposal
-from kb.enrichment.proposals import Plan, decide
+from kb.enrichment.proposals import Decision, Plan, decide
 from kb.enrichment.services import MAX_PER_SEED, MAX_PROPOSALS
 from kb.entries.values import REASON_LIMIT, clean_reason
 from kb.exceptions import InvalidKnowledgeError
@@ -36,11 +36,12 @@ def take_seeds(request: HttpRequest) -> dict[str, object] | None:
     return kept
 
 
-_DECISIONS = [
-    ("approve", "Approve: in review, not verified"),
-    ("verify", "Verify now"),
-    ("reject", "Reject"),
-]
+DECISIONS: Mapping[Decision, tuple[str, str]] = {
+    "approve": ("Approve: in review, not verified", "approved"),
+    "verify": ("Verify now", "verified"),
+    "reject": ("Reject", "rejected"),
+}
+"""What each is called before and after."""
 
 
 class DecisionForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable when it runs
@@ -50,7 +51,8 @@ class DecisionForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscripta
         help_text="What the entry is to say; the model's words are kept beside it.",
     )
     decision = forms.ChoiceField(
-        choices=_DECISIONS, widget=UnfoldAdminRadioSelectWidget
+        choices=[(name, menu) for name, (menu, _) in DECISIONS.items()],
+        widget=UnfoldAdminRadioSelectWidget,
     )
     why = forms.CharField(
         label="Reason",

@@ -13,18 +13,13 @@ from typing import Final
 
 import numpy as np
 
-from kb.text.terms import terms
+from kb.text.terms import same_numbers_and_denial, terms
 
 from .forms import ANSWERS, ANSWERS_AGAIN, QUESTIONS, SENTENCES, Completion, Writer
 
 
 def normalised(text: str) -> str:
     return " ".join(re.findall(r"\w+", text.casefold()))
-
-
-def same_numbers_and_denial(one: str, other: str) -> bool:
-    ours, theirs = terms(one), terms(other)
-    return ours.numbers == theirs.numbers and ours.is_negated == theirs.is_negated
 
 
 def is_faithful(sentence: str, question: str, answer: str) -> bool:

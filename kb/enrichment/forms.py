@@ -251,12 +251,10 @@ class Writer(Protocol):
     @property
     def name(self) -> str:
         """As people know the model."""
-        ...
 
     @property
     def fingerprint(self) -> str:
         """64 hex digits that tell it from every other model and way of asking."""
-        ...
 
     def fill_in(
         self,
@@ -274,4 +272,3 @@ class Writer(Protocol):
         Raises:
             UnavailableError: The model is not available now.
         """
-        ...

@@ -102,12 +102,15 @@ def create_proposals(
     )
 
 
+Decision = Literal["approve", "verify", "reject"]
+
+
 @transaction.atomic
 def decide(
-    *,
     proposal_id: int,
+    *,
     by: User,
-    decision: Literal["approve", "verify", "reject"],
+    decision: Decision,
     text: str | None = None,
     reason: str = "",
 ) -> Proposal:

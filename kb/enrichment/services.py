@@ -26,12 +26,12 @@ from kb.enrichment.agents import (
     Signals,
     answer,
     generate_questions,
-    same_numbers_and_denial,
     unreviewed_confidence,
 )
 from kb.enrichment.forms import PROMPT_VERSION, Writer
 from kb.enrichment.models import Proposal
 from kb.entries.models import Entry
+from kb.text.terms import same_numbers_and_denial
 
 from .proposals import NewProposal, Plan, create_proposals, proposed_keys, question_key
 

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.utils.html import format_html
 
 from accounts.admin_parts import style
@@ -215,15 +215,11 @@ class BulkActionsAdmin(BaseAdmin):
             self.message_user(request, said, level=messages.WARNING)
 
     def _report_job(self, request: HttpRequest, count: int, job_id: str) -> None:
-        try:
-            address = reverse("admin:jobs_job_change", args=[job_id])
-        except NoReverseMatch:
-            address = ""
         said = format_html(
             '{} are changed in the background; <a class="underline" href="{}">the job</a> '
             "shows how many were and which could not be.",
             _entries(count),
-            address,
+            reverse("admin:jobs_job_change", args=[job_id]),
         )
         self.message_user(request, said, level=messages.SUCCESS)
 

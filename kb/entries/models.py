@@ -1,7 +1,6 @@
 from datetime import datetime
 from typing import Any, Self
 
-from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchQuery, SearchVector, SearchVectorField
@@ -17,6 +16,7 @@ from django.db.models import (
     When,
 )
 from django.db.models.functions import Coalesce
+from django.utils.text import Truncator
 
 from accounts.models import optional_row, optional_user
 from kb.audiences.models import Audience
@@ -147,13 +147,7 @@ class Entry(models.Model):
     knowledge_base = models.ForeignKey(
         KnowledgeBase, on_delete=models.PROTECT, related_name="entries"
     )
-    document = models.ForeignKey(
-        Document,
-        on_delete=models.PROTECT,
-        null=True,
-        blank=True,
-        related_name="entries",
-    )
+    document = optional_row(Document, "entries", blank=True, on_delete=models.PROTECT)
     section = optional_row(Section, "entries", blank=True)
     place = models.CharField(
         max_length=200,
@@ -203,12 +197,8 @@ class Entry(models.Model):
     owner = optional_user("owned_entries", blank=True)
     product_line = tag_of(Tag.Facet.PRODUCT_LINE, "entries_of_product_line")
     line_of_business = tag_of(Tag.Facet.LINE_OF_BUSINESS, "entries_of_line_of_business")
-    verified_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        on_delete=models.PROTECT,
-        null=True,
-        blank=True,
-        related_name="verified_entries",
+    verified_by = optional_user(
+        "verified_entries", blank=True, on_delete=models.PROTECT
     )
     verified_at = models.DateTimeField(null=True, blank=True)
     review_interval_days = models.PositiveIntegerField(
@@ -283,8 +273,7 @@ class Entry(models.Model):
     @property
     def said(self) -> str:
         """The question, if any, and how the text begins: at most 120 characters."""
-        said = f"{self.question} {self.text}" if self.question else self.text
-        return said if len(said) <= SAID_LIMIT else f"{said[: SAID_LIMIT - 1]}…"
+        return Truncator(f"{self.question} {self.text}".lstrip()).chars(SAID_LIMIT)
 
 
 class EntryWords(models.Model):
@@ -374,29 +363,18 @@ class Revision(models.Model):
         choices=KnowledgeBase.Language.choices,
         default=KnowledgeBase.Language.ENGLISH,
     )
-    audience = models.ForeignKey(Audience, null=True, related_name="+", **_DETACHED)
-    document = models.ForeignKey(Document, null=True, related_name="+", **_DETACHED)
-    section = models.ForeignKey(Section, null=True, related_name="+", **_DETACHED)
-    owner = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, related_name="+", **_DETACHED
-    )
-    product_line = models.ForeignKey(Tag, null=True, related_name="+", **_DETACHED)
-    line_of_business = models.ForeignKey(Tag, null=True, related_name="+", **_DETACHED)
-    verified_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        on_delete=models.PROTECT,
-        db_index=False,
-        null=True,
-        related_name="verified_revisions",
+    audience = optional_row(Audience, "+", **_DETACHED)
+    document = optional_row(Document, "+", **_DETACHED)
+    section = optional_row(Section, "+", **_DETACHED)
+    owner = optional_user("+", **_DETACHED)
+    product_line = optional_row(Tag, "+", **_DETACHED)
+    line_of_business = optional_row(Tag, "+", **_DETACHED)
+    verified_by = optional_user(
+        "verified_revisions", on_delete=models.PROTECT, db_index=False
     )
     verified_at = models.DateTimeField(null=True, blank=True)
     review_interval_days = models.PositiveIntegerField(null=True, blank=True)
-    author = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        on_delete=models.PROTECT,
-        null=True,
-        related_name="revisions",
-    )
+    author = optional_user("revisions", on_delete=models.PROTECT)
     reason = models.CharField(max_length=300, blank=True)
     database_user = models.CharField(
         max_length=63,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import IO
+from typing import IO, Any
 
 from django.contrib.auth.models import User
 from django.core.files import File
@@ -50,27 +50,16 @@ class Upload:
 @transaction.atomic
 def start_import(upload: Upload, *, by: User | None) -> Import:
     """Keep a file that is to be planned or applied; nothing of it is read yet."""
-    name, source, title = _named(upload)
     if upload.verify and by is None:
         raise InvalidKnowledgeError(
             "verify", "verify needs an author: only a person verifies."
         )
+    name = _name(upload)
     file_format = detect_format(name, upload.file, limits())
-    check_audience(upload.knowledge_base, source, upload.audience, by)
-    begun = Import(
-        knowledge_base=upload.knowledge_base,
-        audience=upload.audience,
-        file_name=name,
-        file_sha256=hashlib.file_digest(upload.file, "sha256").hexdigest(),  # type: ignore[arg-type]  # any binary file will do
-        format=file_format,
-        source=source,
-        document_title=title,
-        verify_as=by if upload.verify else None,
-        created_by=by,
-        product_line=check_tag(Tag.Facet.PRODUCT_LINE, upload.product_line),
-        line_of_business=check_tag(Tag.Facet.LINE_OF_BUSINESS, upload.line_of_business),
-    )
-    upload.file.seek(0)
+    begun = Import(file_name=name, format=file_format, **_fields(upload, by))
+    check_audience(begun.knowledge_base, begun.source, begun.audience, by)
+    check_tag(Tag.Facet.PRODUCT_LINE, upload.product_line)
+    check_tag(Tag.Facet.LINE_OF_BUSINESS, upload.line_of_business)
     kept = f"{uuid.uuid4().hex}{PurePath(name).suffix.lower()}"
     begun.file.save(kept, File(upload.file), save=False)
     begun.save()
@@ -79,30 +68,33 @@ def start_import(upload: Upload, *, by: User | None) -> Import:
 
 def unfinished_import(upload: Upload, *, by: User | None) -> Import | None:
     """Return the same import if it was broken off, unless a job works on it."""
-    _, source, title = _named(upload)
+    broken_off = Import.objects.filter(state=Import.State.APPLYING, job_id=None)
+    return broken_off.filter(**_fields(upload, by)).first()
+
+
+def _name(upload: Upload) -> str:
+    tail = PurePath(upload.name).name[-_NAME_LIMIT:]
+    return clean_line(tail, field="file", limit=_NAME_LIMIT)
+
+
+def _fields(upload: Upload, by: User | None) -> dict[str, Any]:
+    """Return what tells this import from every other one."""
     digest = hashlib.file_digest(upload.file, "sha256").hexdigest()  # type: ignore[arg-type]  # any binary file will do
     upload.file.seek(0)
-    return Import.objects.filter(
-        file_sha256=digest,
-        knowledge_base=upload.knowledge_base,
-        audience=upload.audience,
-        source=source,
-        document_title=title,
-        created_by=by,
-        verify_as=by if upload.verify else None,
-        product_line=upload.product_line,
-        line_of_business=upload.line_of_business,
-        state=Import.State.APPLYING,
-        job_id=None,
-    ).first()
-
-
-def _named(upload: Upload) -> tuple[str, str, str]:
-    tail = PurePath(upload.name).name[-_NAME_LIMIT:]
-    name = clean_line(tail, field="file", limit=_NAME_LIMIT)
-    source = clean_line(upload.source or name, field="source", limit=SOURCE_LIMIT)
-    title = clean_line(upload.title, field="title", limit=TITLE_LIMIT, required=False)
-    return name, source, title
+    source = upload.source or _name(upload)
+    return {
+        "knowledge_base": upload.knowledge_base,
+        "audience": upload.audience,
+        "file_sha256": digest,
+        "source": clean_line(source, field="source", limit=SOURCE_LIMIT),
+        "document_title": clean_line(
+            upload.title, field="title", limit=TITLE_LIMIT, required=False
+        ),
+        "created_by": by,
+        "verify_as": by if upload.verify else None,
+        "product_line": upload.product_line,
+        "line_of_business": upload.line_of_business,
+    }
 
 
 KIND = "kb.import"

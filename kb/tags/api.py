@@ -1,6 +1,10 @@
 """Tags over REST: what knowledge is divided by, and who its experts are."""
 
+from collections.abc import Sequence
+
+from django.contrib.auth.models import User
 from django.core.validators import validate_slug
+from django.db import IntegrityError, transaction
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.mixins import ListModelMixin
@@ -14,9 +18,52 @@ from accounts.rest import (
     StrictModelSerializer,
     StrictSlugListField,
 )
+from accounts.roles import Role, holders
+from kb.exceptions import InvalidKnowledgeError, TagExistsError
 from kb.interface.api import AgentReadsCuratorWrites, UserField
 from kb.tags.models import Tag
-from kb.tags.services import create_tag, edit_tag
+from kb.text.cleaning import clean_line
+
+NAME_LIMIT = 100
+
+
+@transaction.atomic
+def create_tag(
+    *, slug: str, name: str, facet: str, experts: Sequence[User] = ()
+) -> Tag:
+    cleaned = clean_line(name, field="name", limit=NAME_LIMIT)
+    try:
+        with transaction.atomic():
+            tag = Tag.objects.create(slug=slug, name=cleaned, facet=facet)
+    except IntegrityError as error:
+        raise TagExistsError(
+            f"There is a tag {slug!r} already; take another slug."
+        ) from error
+    tag.experts.set(_experts(experts))
+    return tag
+
+
+@transaction.atomic
+def edit_tag(
+    tag: Tag, *, name: str | None = None, experts: Sequence[User] | None = None
+) -> Tag:
+    if name is not None:
+        tag.name = clean_line(name, field="name", limit=NAME_LIMIT)
+        tag.save(update_fields=["name"])
+    if experts is not None:
+        tag.experts.set(_experts(experts))
+    return tag
+
+
+def _experts(users: Sequence[User]) -> Sequence[User]:
+    able = set(holders(Role.SME).filter(pk__in=[user.pk for user in users]))
+    for user in users:
+        if user not in able:
+            raise InvalidKnowledgeError(
+                "experts",
+                f"{user.get_username()} may not review; give them the role sme first.",
+            )
+    return users
 
 
 class TagSerializer(serializers.ModelSerializer[Tag]):

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from .terms import canonical_number
 from .vocabulary import (
     DESIGNATED,
     DISTRIBUTIVES,
@@ -70,10 +71,7 @@ def find_quantities(words: Sequence[Word]) -> list[Quantity]:
 
 
 def parse_number(said: str) -> float | None:
-    """Return the number that a token writes: "1,000.50", "1.000,50" and "ten" alike.
-
-    A single separator before exactly three digits groups thousands in both languages.
-    """
+    """Return the number that a token writes: "1,000.50", "1.000,50" and "ten" alike."""
     if said in NUMBER_WORDS:
         return NUMBER_WORDS[said]
     if (
@@ -84,14 +82,7 @@ def parse_number(said: str) -> float | None:
     ):
         return None
     plain = said.replace("\u00a0", "").replace("\u202f", "").rstrip(".")
-    separators = [c for c in plain if c in ".,"]
-    if separators:
-        last = max(plain.rfind("."), plain.rfind(","))
-        whole, fraction = plain[:last], plain[last + 1 :]
-        groups = len(fraction) == 3 and len(set(separators)) == 1 and whole != "0"
-        digits = "".join(c for c in whole if c.isdigit()) or "0"
-        plain = digits + (fraction if groups else f".{fraction}")
-    return float(plain)
+    return float(canonical_number(plain))
 
 
 def _quantity(

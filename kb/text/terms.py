@@ -99,6 +99,11 @@ def terms(text: str) -> Terms:
     )
 
 
+def same_numbers_and_denial(one: str, other: str) -> bool:
+    ours, theirs = terms(one), terms(other)
+    return ours.numbers == theirs.numbers and ours.is_negated == theirs.is_negated
+
+
 def question_kind(question: str) -> str:
     """Return what a question asks for, such as "place"; "" where its words do not say."""
     words = re.findall(r"\w+", question.lower())

@@ -80,6 +80,8 @@ class WhiteBoxModel:
     ) -> None:
         """Take over a loaded model, which must not be trained meanwhile."""
         self._network = Network(model, tokens, name=name)
+        self.dtype, self.device = self._network.dtype, self._network.device
+        self.context_length = self._network.context_length
         self.tokens = tokens
         self.name = name
         self.fingerprint = fingerprint
@@ -87,18 +89,6 @@ class WhiteBoxModel:
         self._lock = FairLock()
         self._prefixes: OrderedDict[tuple[int, ...], Context] = OrderedDict()
         self._passages = Passages(passage_bytes)
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self._network.dtype
-
-    @property
-    def device(self) -> torch.device:
-        return self._network.device
-
-    @property
-    def context_length(self) -> int:
-        return self._network.context_length
 
     @property
     def parameters(self) -> int:

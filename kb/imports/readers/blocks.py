@@ -72,7 +72,7 @@ def as_document(
                 if any(map(str.isalnum, text))
             ]
     return SourceDocument(
-        title=_clean(title) or first,
+        title=_clean(" ".join(title.split())[:_HEADING_LIMIT]) or first,
         source=source,
         headings=tuple(dict.fromkeys(paths)),
         facts=tuple(facts),

@@ -40,7 +40,7 @@ def read_docx(stream: IO[bytes], language: str, limits: Limits) -> SourceDocumen
         if isinstance(error, ImportFileError):
             raise
         raise ImportFileError(f"The DOCX can not be read: {error}.") from error
-    return as_document(blocks, language=language, title=" ".join(title.split())[:300])
+    return as_document(blocks, language=language, title=title)
 
 
 def _blocks(opened: Document) -> Iterator[Block]:

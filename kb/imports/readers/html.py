@@ -44,9 +44,7 @@ def read_html(stream: IO[bytes], language: str) -> SourceDocument:
     if root is None:
         raise ImportFileError("The page is empty.")
     title = root.findtext(".//title") or ""
-    return as_document(
-        _blocks(root), language=language, title=" ".join(title.split())[:300]
-    )
+    return as_document(_blocks(root), language=language, title=title)
 
 
 class _Line:

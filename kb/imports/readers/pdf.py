@@ -34,7 +34,7 @@ def read_pdf(stream: IO[bytes], language: str, limits: Limits) -> SourceDocument
         raise ImportFileError(
             "The PDF holds no text, perhaps only pictures of it; read it by OCR first."
         )
-    return as_document(blocks, language=language, title=" ".join(title.split())[:300])
+    return as_document(blocks, language=language, title=title)
 
 
 def _blocks(
