@@ -12,12 +12,7 @@ from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.rest import (
-    KnownQueryView,
-    ResourceViewSet,
-    StrictBooleanField,
-    StrictSerializer,
-)
+from accounts import rest
 from accounts.roles import IsCurator, caller
 from jobs.api import JobSerializer
 from jobs.models import Job, JobQuerySet
@@ -27,11 +22,11 @@ from kb.entries.models import Entry
 from kb.interface.api import KnowledgeBaseField
 
 
-class NewExportSerializer(StrictSerializer):
+class NewExportSerializer(rest.StrictSerializer):
     """What is to be exported."""
 
     knowledge_base = KnowledgeBaseField(required=False, help_text="By default all.")
-    complete = StrictBooleanField(
+    complete = rest.StrictBooleanField(
         required=False,
         default=False,
         help_text="Everything, and not only what you may see; needs the role admin.",
@@ -60,7 +55,7 @@ class CSVRenderer(_FileRenderer):
 
 
 @extend_schema_view(list=extend_schema(summary="List your exports"))
-class ExportViewSet(ListModelMixin, ResourceViewSet[Job]):
+class ExportViewSet(ListModelMixin, rest.ResourceViewSet[Job]):
     """Archives that the caller requested, newest first; each is a job."""
 
     permission_classes = [IsCurator]
@@ -109,7 +104,7 @@ class ExportViewSet(ListModelMixin, ResourceViewSet[Job]):
         )
 
 
-class EntryTableView(KnownQueryView, GenericAPIView[Entry]):
+class EntryTableView(rest.KnownQueryView, GenericAPIView[Entry]):
     """Entries as a table for a spreadsheet."""
 
     permission_classes = [IsCurator]

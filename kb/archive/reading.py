@@ -17,17 +17,7 @@ from django.db import models
 
 from kb.exceptions import InvalidArchiveError
 
-from .format import (
-    AUDIENCES,
-    FILE,
-    KNOWLEDGE_BASES,
-    TABLES,
-    TAGS,
-    Column,
-    Manifest,
-    Table,
-    parse_manifest,
-)
+from . import format as layout
 
 MANIFEST_LIMIT = 1024 * 1024  # most bytes of a manifest
 LINE_LIMIT = 1024 * 1024
@@ -45,19 +35,21 @@ class ArchiveFile:
         self._archive = archive
         _check_members(archive)
         with _damage_reported():
-            text = self._archive.read(FILE)
-        self.manifest: Manifest = parse_manifest(text)
-        tables = [table for table in TABLES if table.since <= self.manifest.version]
+            text = self._archive.read(layout.FILE)
+        self.manifest: layout.Manifest = layout.parse_manifest(text)
+        tables = [
+            table for table in layout.TABLES if table.since <= self.manifest.version
+        ]
         _check_names(archive, tables)
         for table in tables:
             size = self.manifest.files[table.name].bytes
             if archive.getinfo(table.file).file_size != size:
                 raise InvalidArchiveError(
-                    f"{table.file} has not the {size} bytes that {FILE} states; the "
+                    f"{table.file} has not the {size} bytes that {layout.FILE} states; the "
                     "archive is damaged, take another copy."
                 )
 
-    def rows(self, table: Table) -> Iterator[dict[str, Any]]:
+    def rows(self, table: layout.Table) -> Iterator[dict[str, Any]]:
         """Yield the rows of a table, checking the digest at the end.
 
         What the archive's version of the format has not yet is None.
@@ -80,7 +72,7 @@ class ArchiveFile:
                 yield {**_parse(line, table.file, rows), **later}
         if (rows, digest.hexdigest()) != (facts.rows, facts.sha256):
             raise InvalidArchiveError(
-                f"{table.file} is not what {FILE} states; the archive is damaged "
+                f"{table.file} is not what {layout.FILE} states; the archive is damaged "
                 "or was changed, take another copy."
             )
 
@@ -105,8 +97,8 @@ def _damage_reported() -> Iterator[None]:
 
 def _check_members(archive: zipfile.ZipFile) -> None:
     members = archive.infolist()
-    if len(members) > len(TABLES) + 1 or FILE not in archive.namelist():
-        _check_names(archive, TABLES)
+    if len(members) > len(layout.TABLES) + 1 or layout.FILE not in archive.namelist():
+        _check_names(archive, layout.TABLES)
     for member in members:
         if member.compress_type not in _COMPRESSIONS or member.flag_bits & 0x1:
             raise InvalidArchiveError(
@@ -114,16 +106,18 @@ def _check_members(archive: zipfile.ZipFile) -> None:
                 "archive that export_knowledge wrote."
             )
         limit = max(_EXPANSION_FREE, _EXPANSION_LIMIT * member.compress_size)
-        if member.file_size > (MANIFEST_LIMIT if member.filename == FILE else limit):
+        if member.file_size > (
+            MANIFEST_LIMIT if member.filename == layout.FILE else limit
+        ):
             raise InvalidArchiveError(
                 f"{member.filename} would grow from {member.compress_size} to "
                 f"{member.file_size} bytes, which no knowledge does; take another copy."
             )
 
 
-def _check_names(archive: zipfile.ZipFile, tables: Sequence[Table]) -> None:
+def _check_names(archive: zipfile.ZipFile, tables: Sequence[layout.Table]) -> None:
     names = sorted(archive.namelist())
-    expected = sorted([FILE, *(table.file for table in tables)])
+    expected = sorted([layout.FILE, *(table.file for table in tables)])
     if names != expected:
         raise InvalidArchiveError(
             f"The archive holds {', '.join(names[:10]) or 'nothing'}; one of knowledge "
@@ -143,7 +137,7 @@ def _parse(line: bytes, file: str, number: int) -> dict[str, Any]:
     return row
 
 
-BY_SLUG = (KNOWLEDGE_BASES, AUDIENCES, TAGS)
+BY_SLUG = (layout.KNOWLEDGE_BASES, layout.AUDIENCES, layout.TAGS)
 """Whose rows go by their slug and may exist here already."""
 
 
@@ -158,7 +152,7 @@ class Named:
 
     @property
     def groups(self) -> set[str]:
-        audiences = self.rows[AUDIENCES.model].values()
+        audiences = self.rows[layout.AUDIENCES.model].values()
         return {name for row in audiences for name in row["groups"]}
 
 
@@ -167,7 +161,7 @@ def check_rows(
 ) -> Named:
     """Read and check the whole archive once; return what it names."""
     named = Named()
-    for table in TABLES:
+    for table in layout.TABLES:
         total = archive.manifest.files[table.name].rows
         for number, row in enumerate(archive.rows(table), start=1):
             try:
@@ -182,7 +176,7 @@ def check_rows(
 
 
 def _check_row(
-    table: Table, row: Mapping[str, Any], archive: ArchiveFile, named: Named
+    table: layout.Table, row: Mapping[str, Any], archive: ArchiveFile, named: Named
 ) -> None:
     expected = {column.field for column in table.columns}
     if row.keys() != expected:
@@ -205,8 +199,8 @@ def _check_row(
     _keep_names(table, row, named)
 
 
-def _keep_names(table: Table, row: Mapping[str, Any], named: Named) -> None:
-    if table is TAGS:
+def _keep_names(table: layout.Table, row: Mapping[str, Any], named: Named) -> None:
+    if table is layout.TAGS:
         named.usernames.update(row["experts"])
     if table in BY_SLUG:
         held = named.rows[table.model]
@@ -215,12 +209,12 @@ def _keep_names(table: Table, row: Mapping[str, Any], named: Named) -> None:
         held[row["slug"]] = dict(row)
 
 
-def _check_number(column: Column, value: object, rows: int) -> None:
+def _check_number(column: layout.Column, value: object, rows: int) -> None:
     if value is not None and not (type(value) is int and 1 <= value <= rows):
         raise ValueError(f"{column.field} {value!r} is no row of {column.table}.")
 
 
-def _check_pairs(column: Column, value: object, rows: int) -> None:
+def _check_pairs(column: layout.Column, value: object, rows: int) -> None:
     pairs: list[Any] = value if isinstance(value, list) else [value]
     for pair in pairs:
         near = pair[1] if isinstance(pair, list) and len(pair) == 2 else None
@@ -231,7 +225,9 @@ def _check_pairs(column: Column, value: object, rows: int) -> None:
         _check_number(column, pair[0], rows)
 
 
-def _check_name(table: Table, column: Column, value: object, named: Named) -> None:
+def _check_name(
+    table: layout.Table, column: layout.Column, value: object, named: Named
+) -> None:
     if not isinstance(value, str):
         raise ValueError(f"{column.field} {value!r} is no name.")  # noqa: TRY004  # one kind for whatever is wrong in a row
     if column.by == "username":

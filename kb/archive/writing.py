@@ -25,23 +25,7 @@ from kb.entries.models import Entry, Revision
 from kb.exceptions import InvalidKnowledgeError
 from kb.tags.models import Tag
 
-from .format import (
-    AUDIENCES,
-    CONFLICTS,
-    DOCUMENTS,
-    ENTRIES,
-    FILE,
-    KNOWLEDGE_BASES,
-    PROPOSALS,
-    REVISIONS,
-    SECTIONS,
-    TABLES,
-    TAGS,
-    Column,
-    FileFacts,
-    Manifest,
-    Table,
-)
+from . import format as layout
 
 Progress = Callable[[str, int, int], None]
 """Takes what is worked on, how many are done, and how many there are."""
@@ -74,7 +58,7 @@ class _Held:
 
 def write_archive(
     path: Path, contents: Contents, *, progress: Progress = lambda *_: None
-) -> Manifest:
+) -> layout.Manifest:
     """Write an archive to `path`: one moment's state, the same state in the same bytes.
 
     Written beside it first, so that `path` is whole or as it was.
@@ -101,27 +85,27 @@ def _one_moment() -> Iterator[None]:
 
 def _write(
     archive: zipfile.ZipFile, contents: Contents, progress: Progress
-) -> Manifest:
+) -> layout.Manifest:
     rows = _rows(contents)
     held = _Held(
         ids={
             table.name: array("q", _column(rows[table.name].order_by("pk"), "pk"))
-            for table in (DOCUMENTS, SECTIONS, ENTRIES)
+            for table in (layout.DOCUMENTS, layout.SECTIONS, layout.ENTRIES)
         },
-        audiences=frozenset(_column(rows[AUDIENCES.name], "slug")),
+        audiences=frozenset(_column(rows[layout.AUDIENCES.name], "slug")),
     )
     files = {}
-    for table in TABLES:
+    for table in layout.TABLES:
         with archive.open(_member(table.file), "w", force_zip64=True) as stream:
             lines = _lines(table, rows[table.name], held, progress)
             files[table.name] = _write_lines(stream, lines)
-    bases = rows[KNOWLEDGE_BASES.name].order_by("slug")
-    manifest = Manifest(
+    bases = rows[layout.KNOWLEDGE_BASES.name].order_by("slug")
+    manifest = layout.Manifest(
         complete=contents.reader is None,
         knowledge_bases=tuple(_column(bases, "slug")),
         files=files,
     )
-    archive.writestr(_member(FILE), manifest.to_json())
+    archive.writestr(_member(layout.FILE), manifest.to_json())
     return manifest
 
 
@@ -137,7 +121,7 @@ def _member(name: str) -> zipfile.ZipInfo:
     return member
 
 
-def _write_lines(stream: IO[bytes], lines: Iterable[str]) -> FileFacts:
+def _write_lines(stream: IO[bytes], lines: Iterable[str]) -> layout.FileFacts:
     rows = size = 0
     digest = hashlib.sha256()
     for line in lines:
@@ -146,7 +130,7 @@ def _write_lines(stream: IO[bytes], lines: Iterable[str]) -> FileFacts:
         digest.update(written)
         rows += 1
         size += len(written)
-    return FileFacts(rows=rows, bytes=size, sha256=digest.hexdigest())
+    return layout.FileFacts(rows=rows, bytes=size, sha256=digest.hexdigest())
 
 
 def _rows(contents: Contents) -> Mapping[str, QuerySet[Any]]:
@@ -179,20 +163,22 @@ def _rows(contents: Contents) -> Mapping[str, QuerySet[Any]]:
             | Q(pk__in=revisions.values("audience"))
         )
     return {
-        KNOWLEDGE_BASES.name: bases,
-        AUDIENCES.name: audiences,
-        TAGS.name: tags,
-        DOCUMENTS.name: documents,
-        SECTIONS.name: Section.objects.filter(document__in=documents),
-        ENTRIES.name: entries,
-        REVISIONS.name: revisions,
-        CONFLICTS.name: Conflict.objects.filter(first__in=entries, second__in=entries),
-        PROPOSALS.name: proposals,
+        layout.KNOWLEDGE_BASES.name: bases,
+        layout.AUDIENCES.name: audiences,
+        layout.TAGS.name: tags,
+        layout.DOCUMENTS.name: documents,
+        layout.SECTIONS.name: Section.objects.filter(document__in=documents),
+        layout.ENTRIES.name: entries,
+        layout.REVISIONS.name: revisions,
+        layout.CONFLICTS.name: Conflict.objects.filter(
+            first__in=entries, second__in=entries
+        ),
+        layout.PROPOSALS.name: proposals,
     }
 
 
 def _lines(
-    table: Table, rows: QuerySet[Model], held: _Held, progress: Progress
+    table: layout.Table, rows: QuerySet[Model], held: _Held, progress: Progress
 ) -> Iterator[str]:
     total = rows.count()
     progress(table.name, 0, total)
@@ -203,7 +189,7 @@ def _lines(
             progress(table.name, done, total)
 
 
-def _with_names(table: Table, rows: QuerySet[Any]) -> Iterator[dict[str, Any]]:
+def _with_names(table: layout.Table, rows: QuerySet[Any]) -> Iterator[dict[str, Any]]:
     for row in rows.order_by("slug").prefetch_related(table.named):
         values = {column.field: getattr(row, column.field) for column in table.columns}
         people = getattr(row, table.named).all()
@@ -211,10 +197,10 @@ def _with_names(table: Table, rows: QuerySet[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _values(
-    table: Table, rows: QuerySet[Model], held: _Held
+    table: layout.Table, rows: QuerySet[Model], held: _Held
 ) -> Iterator[dict[str, Any]]:
     # The order must not depend on ids where ids are no order: a numbered row's is one.
-    order = {KNOWLEDGE_BASES: ["slug"], REVISIONS: ["entry_id", "number"]}
+    order = {layout.KNOWLEDGE_BASES: ["slug"], layout.REVISIONS: ["entry_id", "number"]}
     paths = [column.path for column in table.columns]
     found = rows.order_by(*order.get(table, ["pk"])).values_list(*paths)
     for row in found.iterator(chunk_size=_AT_ONCE):
@@ -224,7 +210,7 @@ def _values(
         }
 
 
-def _kept(column: Column, value: Any, held: _Held) -> Any:  # noqa: ANN401  # what JSON holds
+def _kept(column: layout.Column, value: Any, held: _Held) -> Any:  # noqa: ANN401  # what JSON holds
     if column.is_list:
         numbered = ((held.number(column.table, row_id), near) for row_id, near in value)
         return [[number, near] for number, near in numbered if number is not None]

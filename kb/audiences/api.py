@@ -6,12 +6,7 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.rest import (
-    ResourceViewSet,
-    StrictCharField,
-    StrictListField,
-    StrictModelSerializer,
-)
+from accounts import rest
 from accounts.roles import Role, has_role
 from kb.audiences.models import Audience, AudienceQuerySet
 from kb.audiences.services import SLUG_LIMIT, create_audience, edit_audience
@@ -32,11 +27,11 @@ class AudienceSerializer(serializers.ModelSerializer[Audience]):
         read_only_fields = fields
 
 
-class AudienceChangesSerializer(StrictModelSerializer):
+class AudienceChangesSerializer(rest.StrictModelSerializer):
     """What to change; what is left out stays."""
 
-    groups = StrictListField(
-        child=StrictCharField(max_length=150),
+    groups = rest.StrictListField(
+        child=rest.StrictCharField(max_length=150),
         required=False,
         max_length=1000,
         help_text="Names of groups whose members belong to it.",
@@ -50,7 +45,7 @@ class AudienceChangesSerializer(StrictModelSerializer):
 class NewAudienceSerializer(AudienceChangesSerializer):
     """An audience to be made."""
 
-    slug = StrictCharField(max_length=SLUG_LIMIT)
+    slug = rest.StrictCharField(max_length=SLUG_LIMIT)
 
     class Meta(AudienceChangesSerializer.Meta):
         fields = [*AudienceChangesSerializer.Meta.fields, "slug"]
@@ -60,7 +55,9 @@ class NewAudienceSerializer(AudienceChangesSerializer):
     list=extend_schema(summary="List audiences"),
     retrieve=extend_schema(summary="Read an audience"),
 )
-class AudienceViewSet(ListModelMixin, RetrieveModelMixin, ResourceViewSet[Audience]):
+class AudienceViewSet(
+    ListModelMixin, RetrieveModelMixin, rest.ResourceViewSet[Audience]
+):
     """The audiences that the caller belongs to; every one for who manages them."""
 
     permission_classes = [AgentReadsAdminWrites]

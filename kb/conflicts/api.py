@@ -7,14 +7,7 @@ from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.rest import (
-    ResourceViewSet,
-    StrictCharField,
-    StrictIntegerField,
-    StrictSerializer,
-    optional_text,
-    username_field,
-)
+from accounts import rest
 from accounts.roles import IsCurator, caller
 from kb.conflicts.models import Conflict, ConflictQuerySet
 from kb.entries.models import Entry
@@ -26,8 +19,8 @@ from kb.upkeep.conflict_resolution import ACTIONS, resolve_conflict
 class ConflictEntrySerializer(serializers.ModelSerializer[Entry]):
     """One of the two entries, in its current state."""
 
-    document = optional_text("document.title")
-    verified_by = username_field("verified_by")
+    document = rest.optional_text("document.title")
+    verified_by = rest.username_field("verified_by")
 
     class Meta:
         model = Entry
@@ -60,7 +53,7 @@ class ConflictSerializer(serializers.ModelSerializer[Conflict]):
     kept = serializers.IntegerField(
         source="kept_id", allow_null=True, help_text="The entry that stayed."
     )
-    resolved_by = username_field("resolved_by")
+    resolved_by = rest.username_field("resolved_by")
 
     class Meta:
         model = Conflict
@@ -87,7 +80,7 @@ class ConflictSerializer(serializers.ModelSerializer[Conflict]):
         ]
 
 
-class ResolutionSerializer(StrictSerializer):
+class ResolutionSerializer(rest.StrictSerializer):
     """What is made of a conflict."""
 
     action = serializers.ChoiceField(
@@ -96,21 +89,21 @@ class ResolutionSerializer(StrictSerializer):
         "override: one is right, the other goes to review; retire_other: one is right, "
         "the other is retired.",
     )
-    keep = StrictIntegerField(
+    keep = rest.StrictIntegerField(
         required=False,
         allow_null=True,
         min_value=1,
         max_value=2**63 - 1,
         help_text="Id of the entry that stays; not for keep_both.",
     )
-    reason = StrictCharField(
+    reason = rest.StrictCharField(
         max_length=REASON_LIMIT,
         allow_blank=True,
         required=False,
         default="",
         help_text="Needed for all but merge.",
     )
-    text = StrictCharField(
+    text = rest.StrictCharField(
         allow_blank=True,
         required=False,
         default="",
@@ -120,7 +113,7 @@ class ResolutionSerializer(StrictSerializer):
 
 
 @extend_schema_view(list=extend_schema(summary="List duplicates and contradictions"))
-class ConflictViewSet(ListModelMixin, ResourceViewSet[Conflict]):
+class ConflictViewSet(ListModelMixin, rest.ResourceViewSet[Conflict]):
     """Conflicts of which the caller may see both entries, newest first."""
 
     permission_classes = [IsCurator]

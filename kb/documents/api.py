@@ -8,28 +8,13 @@ from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.rest import (
-    ResourceViewSet,
-    StrictBooleanField,
-    StrictCharField,
-    StrictIntegerField,
-    StrictSerializer,
-)
+from accounts import rest
 from accounts.roles import caller
 from kb.documents import services as documents
 from kb.documents.models import Document, DocumentQuerySet
 from kb.documents.services import create_document, edit_document
 from kb.exceptions import DocumentNotFoundError
-from kb.interface.api import (
-    WORDS_LIMIT,
-    AgentReadsCuratorWrites,
-    AudienceFilter,
-    KnowledgeBaseField,
-    KnowledgeBaseFilter,
-    KnowledgeSerializer,
-    ReferringSerializer,
-    WordsFilter,
-)
+from kb.interface import api
 
 
 class SectionSerializer(serializers.Serializer[documents.SectionNode]):
@@ -44,11 +29,11 @@ class SectionSerializer(serializers.Serializer[documents.SectionNode]):
         return fields
 
 
-class SectionNodeSerializer(StrictSerializer):
+class SectionNodeSerializer(rest.StrictSerializer):
     """A heading to be written; with the `id` of a section it is, or without for a new one."""
 
-    id = StrictIntegerField(required=False, min_value=1)
-    heading = StrictCharField(max_length=documents.HEADING_LIMIT)
+    id = rest.StrictIntegerField(required=False, min_value=1)
+    heading = rest.StrictCharField(max_length=documents.HEADING_LIMIT)
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
         fields = super().get_fields()
@@ -66,7 +51,7 @@ class SectionNodeSerializer(StrictSerializer):
         return attrs
 
 
-class DocumentSerializer(ReferringSerializer):
+class DocumentSerializer(api.ReferringSerializer):
     """A document without its sections."""
 
     class Meta:
@@ -93,10 +78,10 @@ class DocumentDetailSerializer(DocumentSerializer):
         return [SectionSerializer().to_representation(node) for node in tree]
 
 
-class DocumentChangesSerializer(KnowledgeSerializer):
+class DocumentChangesSerializer(api.KnowledgeSerializer):
     """What to change; what is left out stays. `sections` is the whole tree."""
 
-    entries_follow = StrictBooleanField(
+    entries_follow = rest.StrictBooleanField(
         required=False,
         help_text="Whether entries of the audience that it had get the new one too.",
     )
@@ -125,7 +110,7 @@ class NewDocumentSerializer(DocumentChangesSerializer):
     """A document to be written."""
 
     entries_follow = None  # type: ignore[assignment]  # there are none yet
-    knowledge_base = KnowledgeBaseField(
+    knowledge_base = api.KnowledgeBaseField(
         required=False, help_text="By default the only one there is."
     )
 
@@ -163,21 +148,21 @@ def _node(parsed: dict[str, Any]) -> documents.SectionNode:
 
 
 class DocumentFilter(django_filters.FilterSet):
-    knowledge_base = KnowledgeBaseFilter()
-    audience = AudienceFilter()
-    q = WordsFilter(
+    knowledge_base = api.KnowledgeBaseFilter()
+    audience = api.AudienceFilter()
+    q = api.WordsFilter(
         field_name="title",
         lookup_expr="icontains",
-        max_length=WORDS_LIMIT,
+        max_length=api.WORDS_LIMIT,
         label="A part of the title.",
     )
 
 
 @extend_schema_view(list=extend_schema(summary="List documents"))
-class DocumentViewSet(ListModelMixin, ResourceViewSet[Document]):
+class DocumentViewSet(ListModelMixin, rest.ResourceViewSet[Document]):
     """The documents that the caller may see, newest first."""
 
-    permission_classes = [AgentReadsCuratorWrites]
+    permission_classes = [api.AgentReadsCuratorWrites]
     serializer_class = DocumentSerializer
     filterset_class = DocumentFilter
     lookup_url_kwarg = "document_id"

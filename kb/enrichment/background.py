@@ -17,15 +17,8 @@ from kb.enrichment.forms import Writer
 from kb.exceptions import InvalidKnowledgeError
 from kb.text.cleaning import clean_line
 
+from . import services
 from .proposals import Plan
-from .services import (
-    MAX_PER_SEED,
-    MAX_PROPOSALS,
-    MAX_SAMPLES,
-    MAX_SEEDS,
-    Progress,
-    enrich,
-)
 
 KIND: Final = "kb.enrich"
 SEED_LIMIT: Final = 1_000
@@ -46,10 +39,10 @@ def checked(plan: Plan) -> Plan:
     if not lines:
         raise InvalidKnowledgeError("seeds", "seeds are missing; give one a line.")
     for field, value, lowest, highest in (
-        ("seeds", len(lines), 1, MAX_SEEDS),
-        ("per_seed", plan.per_seed, 0, MAX_PER_SEED),
-        ("count", plan.count, 1, MAX_PROPOSALS),
-        ("samples", plan.samples, 1, MAX_SAMPLES),
+        ("seeds", len(lines), 1, services.MAX_SEEDS),
+        ("per_seed", plan.per_seed, 0, services.MAX_PER_SEED),
+        ("count", plan.count, 1, services.MAX_PROPOSALS),
+        ("samples", plan.samples, 1, services.MAX_SAMPLES),
     ):
         if not lowest <= value <= highest:
             raise InvalidKnowledgeError(
@@ -89,7 +82,7 @@ def enrich_in_background(
                 done=progress.seeds, total=len(plan.seeds), cursor=_as_json(progress)
             )
 
-    for _ in enrich(plan, load_writer(), writing=writing, after=progress):
+    for _ in services.enrich(plan, load_writer(), writing=writing, after=progress):
         pass
     return _as_json(progress)
 
@@ -111,16 +104,16 @@ def _plan(run: JobRun) -> Plan:
     )
 
 
-def _progress(cursor: Mapping[str, object]) -> Progress:
+def _progress(cursor: Mapping[str, object]) -> services.Progress:
     counts = cursor.get("left_out")
-    return Progress(
+    return services.Progress(
         seeds=int(str(cursor.get("seeds", 0))),
         proposed=int(str(cursor.get("proposed", 0))),
         counts=Counter(counts if isinstance(counts, dict) else {}),
     )
 
 
-def _as_json(progress: Progress) -> dict[str, object]:
+def _as_json(progress: services.Progress) -> dict[str, object]:
     return {
         "seeds": progress.seeds,
         "proposed": progress.proposed,

@@ -19,15 +19,7 @@ from kb.audiences.models import Audience
 from kb.embedding.embedder import get_embedder
 from kb.embedding.models import EntryEmbedding
 from kb.embedding.services import active_model
-from kb.enrichment.agents import (
-    MIN_CONFIDENCE,
-    Draft,
-    SeededQuestion,
-    Signals,
-    answer,
-    generate_questions,
-    unreviewed_confidence,
-)
+from kb.enrichment import agents
 from kb.enrichment.forms import PROMPT_VERSION, Writer
 from kb.enrichment.models import Proposal
 from kb.entries.models import Entry
@@ -49,12 +41,12 @@ class Trust:
     decisions: int
     weights: tuple[float, ...] | None = None
 
-    def confidence(self, signals: Signals) -> float:
+    def confidence(self, signals: agents.Signals) -> float:
         if self.weights is None:
-            return unreviewed_confidence(signals)
+            return agents.unreviewed_confidence(signals)
         odds = self.weights[0] + float(np.dot(self.weights[1:], _features(signals)))
         share = 1 / (1 + float(np.exp(-odds)))
-        return min(MAX_FITTED_CONFIDENCE, max(MIN_CONFIDENCE, share))
+        return min(MAX_FITTED_CONFIDENCE, max(agents.MIN_CONFIDENCE, share))
 
 
 def fit_trust(model_fingerprint: str) -> Trust:
@@ -69,7 +61,7 @@ def fit_trust(model_fingerprint: str) -> Trust:
         .values_list("stated", "agreement", "likelihood", "state")[:_MAX_DECISIONS]
     )
     rows = [
-        (_features(Signals(stated, agreement, likelihood)), state)
+        (_features(agents.Signals(stated, agreement, likelihood)), state)
         for stated, agreement, likelihood, state in decided
     ]
     right = np.asarray([state == Proposal.State.APPROVED for _, state in rows])
@@ -85,7 +77,7 @@ def fit_trust(model_fingerprint: str) -> Trust:
     return Trust(len(rows), weights)
 
 
-def _features(signals: Signals) -> tuple[float, float, float, float]:
+def _features(signals: agents.Signals) -> tuple[float, float, float, float]:
     """Return the signals; a model that tells no likelihood has its own constant."""
     has_likelihood = signals.likelihood is not None
     return (
@@ -151,21 +143,21 @@ def enrich(
 
 def _drafts(
     plan: Plan, writer: Writer, seeds: Sequence[str], progress: Progress
-) -> tuple[tuple[Draft, ...], Counter[str]]:
+) -> tuple[tuple[agents.Draft, ...], Counter[str]]:
     seed = plan.seed + progress.seeds
-    generated, counts = generate_questions(
+    generated, counts = agents.generate_questions(
         writer, seeds, per_seed=plan.per_seed, seed=seed
     )
     known = proposed_keys(plan.knowledge_base, [one.question for one in generated])
     new = {question_key(one.question): one for one in reversed(generated)}
-    wanted: list[SeededQuestion] = [
+    wanted: list[agents.SeededQuestion] = [
         one for key, one in reversed(new.items()) if key not in known
     ]
     counts["repeated"] += len(generated) - len(wanted)
     wanted = wanted[: plan.count - progress.proposed]
     if not wanted:
         return (), counts
-    drafts = answer(
+    drafts = agents.answer(
         writer,
         get_embedder(active_model()).encode,
         wanted,
@@ -176,7 +168,7 @@ def _drafts(
 
 
 def _proposals(
-    plan: Plan, drafts: Sequence[Draft], trust: Trust, counts: Counter[str]
+    plan: Plan, drafts: Sequence[agents.Draft], trust: Trust, counts: Counter[str]
 ) -> list[NewProposal]:
     """Leave out what an entry, or an earlier draft of the batch, says already."""
     if not drafts:

@@ -9,30 +9,22 @@ from accounts.rest import BooleanFilter
 from kb.audiences.models import Audience
 from kb.entries.due import EXPIRY_NOTICE, LABELS, REASON_CHOICES, Reason
 from kb.entries.models import Entry, EntryQuerySet
-from kb.interface.api import (
-    WORDS_LIMIT,
-    AudienceFilter,
-    ChoicesFilter,
-    DocumentFilter,
-    KnowledgeBaseFilter,
-    TagFilter,
-    WordsFilter,
-)
+from kb.interface import api
 from kb.tags.models import Tag
 
 
 class EntryFilter(django_filters.FilterSet):
-    knowledge_base = KnowledgeBaseFilter()
-    audience = AudienceFilter()
-    document = DocumentFilter()
-    product_line = TagFilter(Tag.Facet.PRODUCT_LINE)
-    line_of_business = TagFilter(Tag.Facet.LINE_OF_BUSINESS)
-    state = ChoicesFilter(Entry.State)
-    origin = ChoicesFilter(Entry.Origin)
+    knowledge_base = api.KnowledgeBaseFilter()
+    audience = api.AudienceFilter()
+    document = api.DocumentFilter()
+    product_line = api.TagFilter(Tag.Facet.PRODUCT_LINE)
+    line_of_business = api.TagFilter(Tag.Facet.LINE_OF_BUSINESS)
+    state = api.ChoicesFilter(Entry.State)
+    origin = api.ChoicesFilter(Entry.Origin)
     expired = BooleanFilter(method="filter_expired", label="Past its valid_until?")
-    q = WordsFilter(
+    q = api.WordsFilter(
         method="filter_words",
-        max_length=WORDS_LIMIT,
+        max_length=api.WORDS_LIMIT,
         label='Words of question and text, by stem; "..." a phrase, -word without it.',
     )
 

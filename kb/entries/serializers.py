@@ -4,13 +4,7 @@ from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from accounts.rest import (
-    StrictBooleanField,
-    StrictCharField,
-    StrictFloatField,
-    StrictIntegerField,
-    StrictSerializer,
-)
+from accounts import rest
 from kb.entries.due import REASON_CHOICES
 from kb.entries.models import Entry, Revision
 from kb.entries.values import EDITABLE, REASON_LIMIT, SHOWN
@@ -117,11 +111,11 @@ class DueEntrySerializer(EntrySerializer):
         "exclusiveMaximum": True,
     }
 )
-class _UnverifiedConfidenceField(StrictFloatField):
+class _UnverifiedConfidenceField(rest.StrictFloatField):
     """A number whose range the service checks: a verified entry keeps its 1."""
 
 
-class OverrideField(StrictCharField):
+class OverrideField(rest.StrictCharField):
     """Why what is verified is right, against verified entries that contradict it."""
 
     def __init__(self) -> None:
@@ -142,13 +136,13 @@ class EntryChangesSerializer(KnowledgeSerializer):
     confidence = _UnverifiedConfidenceField(
         required=False, help_text="Above 0 and below 1; 1 comes from verifying alone."
     )
-    reason = StrictCharField(
+    reason = rest.StrictCharField(
         max_length=REASON_LIMIT,
         allow_blank=True,
         required=False,
         help_text="Kept with the revision.",
     )
-    revision = StrictIntegerField(
+    revision = rest.StrictIntegerField(
         required=False,
         min_value=1,
         help_text="The revision it was made on; refused with 409 if there is another.",
@@ -175,7 +169,7 @@ class NewEntrySerializer(EntryChangesSerializer):
         required=False, help_text="By default the document's, or the only one there is."
     )
     revision = None  # type: ignore[assignment]  # there is none yet
-    verify = StrictBooleanField(
+    verify = rest.StrictBooleanField(
         required=False, help_text="Verify it at once: confidence 1."
     )
 
@@ -191,13 +185,13 @@ class NewEntrySerializer(EntryChangesSerializer):
         }  # fmt: skip
 
 
-class ActionSerializer(StrictSerializer):
+class ActionSerializer(rest.StrictSerializer):
     """Why, and on which revision."""
 
-    reason = StrictCharField(
+    reason = rest.StrictCharField(
         max_length=REASON_LIMIT, allow_blank=True, required=False, default=""
     )
-    revision = StrictIntegerField(required=False, min_value=1)
+    revision = rest.StrictIntegerField(required=False, min_value=1)
 
 
 class VerificationSerializer(ActionSerializer):

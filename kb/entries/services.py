@@ -14,14 +14,7 @@ from kb.embedding.services import PreparedVectors, active_model, write_vectors
 from kb.entries.models import Entry, Revision
 from kb.exceptions import InvalidKnowledgeError
 
-from .revisions import (
-    lock,
-    make_revision,
-    refuse_retired,
-    save,
-    set_verified,
-    withdraw_verification,
-)
+from . import revisions
 from .values import (
     NEEDS_NEW_VERIFICATION,
     UNVERIFIED_CONFIDENCE,
@@ -54,7 +47,7 @@ def create_entries(
     Entry.objects.bulk_create(entries, batch_size=500)
     Revision.objects.bulk_create(
         [
-            make_revision(entry, number=1, author=author, reason=reason)
+            revisions.make_revision(entry, number=1, author=author, reason=reason)
             for entry, reason in zip(entries, reasons, strict=True)
         ],
         batch_size=500,
@@ -81,15 +74,15 @@ def edit_entry(
     needs_review with `UNVERIFIED_CONFIDENCE`. Changes that change nothing write nothing.
     """
     model = active_model(for_share=True)
-    entry, number = lock(entry_id, expected_revision)
-    refuse_retired(entry)
+    entry, number = revisions.lock(entry_id, expected_revision)
+    revisions.refuse_retired(entry)
     changed = _apply(entry, changes)
     if "document" in changes or "section" in changes:
         _settle_place(entry, changes)
     if not changed:
         return entry
     _settle_verification(entry, changed, changes, author if may_verify else None)
-    save(
+    revisions.save(
         entry,
         number=number + 1,
         author=author,
@@ -123,7 +116,7 @@ def _build(new: NewEntry, *, author: User | None) -> Entry:
             raise InvalidKnowledgeError(
                 "verify", "verify needs an author: only a person verifies."
             )
-        set_verified(entry, author)
+        revisions.set_verified(entry, author)
         return entry
     # Only what a model wrote is ever proposed.
     is_proposed = (entry.origin, state) == (Entry.Origin.ENRICHED, Entry.State.PROPOSED)
@@ -156,12 +149,12 @@ def _settle_verification(
 ) -> None:
     was_verified = entry.state == Entry.State.VERIFIED
     if "state" in changed:
-        withdraw_verification(entry, state=check_state(changes["state"]))
+        revisions.withdraw_verification(entry, state=check_state(changes["state"]))
     elif was_verified and changed & NEEDS_NEW_VERIFICATION:
         if verifier is not None:
-            set_verified(entry, verifier)
+            revisions.set_verified(entry, verifier)
         else:
-            withdraw_verification(entry, state=Entry.State.NEEDS_REVIEW)
+            revisions.withdraw_verification(entry, state=Entry.State.NEEDS_REVIEW)
     if "confidence" not in changed:
         return
     if entry.state == Entry.State.VERIFIED:

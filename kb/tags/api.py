@@ -12,12 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.status import HTTP_200_OK, HTTP_201_CREATED
 
-from accounts.rest import (
-    ResourceViewSet,
-    StrictCharField,
-    StrictModelSerializer,
-    StrictSlugListField,
-)
+from accounts import rest
 from accounts.roles import Role, holders
 from kb.exceptions import InvalidKnowledgeError, TagExistsError
 from kb.interface.api import AgentReadsCuratorWrites, UserField
@@ -81,10 +76,10 @@ class TagSerializer(serializers.ModelSerializer[Tag]):
         return sorted(user.get_username() for user in tag.experts.all())
 
 
-class TagChangesSerializer(StrictModelSerializer):
+class TagChangesSerializer(rest.StrictModelSerializer):
     """What to change; what is left out stays."""
 
-    experts = StrictSlugListField(
+    experts = rest.StrictSlugListField(
         slug_field="username",
         queryset=UserField.queryset,
         required=False,
@@ -100,13 +95,13 @@ class TagChangesSerializer(StrictModelSerializer):
 class NewTagSerializer(TagChangesSerializer):
     """A tag to be made."""
 
-    slug = StrictCharField(max_length=50, validators=[validate_slug])
+    slug = rest.StrictCharField(max_length=50, validators=[validate_slug])
 
     class Meta(TagChangesSerializer.Meta):
         fields = [*TagChangesSerializer.Meta.fields, "slug", "facet"]
 
 
-class TagViewSet(ListModelMixin, ResourceViewSet[Tag]):
+class TagViewSet(ListModelMixin, rest.ResourceViewSet[Tag]):
     """All tags by facet and slug: there are dozens, not thousands."""
 
     permission_classes = [AgentReadsCuratorWrites]

@@ -8,18 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from . import vocabulary
 from .terms import canonical_number
-from .vocabulary import (
-    DESIGNATED,
-    DISTRIBUTIVES,
-    MONTHS,
-    NUMBER_WORDS,
-    ORDINALS,
-    SCALES,
-    STOP_WORDS,
-    UNITS,
-    WEEKDAYS,
-)
 from .words import Span, Word, starts_with_digit
 
 _SAME: Final = 0.04  # of the larger: 30 days are one month, 4 weeks are not
@@ -72,8 +62,8 @@ def find_quantities(words: Sequence[Word]) -> list[Quantity]:
 
 def parse_number(said: str) -> float | None:
     """Return the number that a token writes: "1,000.50", "1.000,50" and "ten" alike."""
-    if said in NUMBER_WORDS:
-        return NUMBER_WORDS[said]
+    if said in vocabulary.NUMBER_WORDS:
+        return vocabulary.NUMBER_WORDS[said]
     if (
         not starts_with_digit(said)
         or ":" in said
@@ -143,7 +133,7 @@ def _day(words: Sequence[Word], at: int) -> tuple[int, int] | None:
 
 
 def _month(words: Sequence[Word], at: int) -> int:
-    return int(MONTHS.get(_word_at(words, at), 0))
+    return int(vocabulary.MONTHS.get(_word_at(words, at), 0))
 
 
 def _is_plain(said: str) -> bool:
@@ -184,15 +174,15 @@ def _clock(words: Sequence[Word], at: int) -> Quantity | None:
 
 
 def _weekday(words: Sequence[Word], at: int) -> Quantity | None:
-    if words[at].said not in WEEKDAYS:
+    if words[at].said not in vocabulary.WEEKDAYS:
         return None
-    return _quantity(words, [at], "weekday", WEEKDAYS[words[at].said])
+    return _quantity(words, [at], "weekday", vocabulary.WEEKDAYS[words[at].said])
 
 
 def _ordinal(words: Sequence[Word], at: int) -> Quantity | None:
     said = words[at].said
-    if said in ORDINALS:
-        return _quantity(words, [at], "ordinal", ORDINALS[said])
+    if said in vocabulary.ORDINALS:
+        return _quantity(words, [at], "ordinal", vocabulary.ORDINALS[said])
     if _is_plain(said) and _word_at(words, at + 1) in {"st", "nd", "rd", "th"}:
         return _quantity(words, [at, at + 1], "ordinal", float(said))
     return None
@@ -201,20 +191,20 @@ def _ordinal(words: Sequence[Word], at: int) -> Quantity | None:
 def _amount(words: Sequence[Word], at: int) -> Quantity | None:
     """Read a number with the unit that follows it, or the currency before it."""
     positions = [at]
-    currency = UNITS.get(words[at].said, ("", 0.0))
+    currency = vocabulary.UNITS.get(words[at].said, ("", 0.0))
     if currency[0].startswith("money") and at + 1 < len(words):
         value = parse_number(_word_at(words, at + 1))
         if value is None:
             return None
         positions.append(at + 1)
     else:
-        if _word_at(words, at - 1) in DESIGNATED:
+        if _word_at(words, at - 1) in vocabulary.DESIGNATED:
             return None
         value = parse_number(words[at].said)
         currency = ("", 0.0)
     if value is None:
         return None
-    if (scale := SCALES.get(_word_at(words, positions[-1] + 1))) is not None:
+    if (scale := vocabulary.SCALES.get(_word_at(words, positions[-1] + 1))) is not None:
         value *= scale
         positions.append(positions[-1] + 1)
     if currency[0]:
@@ -228,7 +218,7 @@ def _with_unit(
     after = positions[-1] + 1
     while _word_at(words, after) in {"a", "an", "of", "working", "calendar"}:
         after += 1  # "half an hour", "five working days"
-    unit = UNITS.get(_word_at(words, after))
+    unit = vocabulary.UNITS.get(_word_at(words, after))
     if unit is not None:
         return _quantity(words, [*positions, after], unit[0], value * unit[1])
     said = words[positions[0]].said
@@ -241,7 +231,7 @@ def _with_unit(
 
 def _counted(words: Sequence[Word], positions: Sequence[int]) -> str:
     following = words[positions[-1] + 1 : positions[-1] + 4]
-    empty = STOP_WORDS | DISTRIBUTIVES
+    empty = vocabulary.STOP_WORDS | vocabulary.DISTRIBUTIVES
     stems = (w.stem for w in following if w.said not in empty and not w.is_number)
     return next(stems, "")
 

@@ -8,17 +8,8 @@ from typing import Final
 
 from sentencex import segment
 
+from . import vocabulary
 from .quantities import Quantity, find_quantities
-from .vocabulary import (
-    AXES,
-    DENYING,
-    DESIGNATED,
-    DISTRIBUTIVES,
-    FRONTING,
-    LEADS,
-    NEGATIONS,
-    STOP_WORDS,
-)
 from .words import Span, Word, read_words
 
 MAX_CHARACTERS = 1_200  # characters of a group; a longer sentence stays whole
@@ -67,8 +58,10 @@ def _sentences(text: str, language: str) -> list[str]:
 
 
 _FRONT_WORDS: Final = 9
-_EMPTY: Final = STOP_WORDS.union(
-    DISTRIBUTIVES, LEADS, *(p | n for p, n in AXES.values())
+_EMPTY: Final = vocabulary.STOP_WORDS.union(
+    vocabulary.DISTRIBUTIVES,
+    vocabulary.LEADS,
+    *(p | n for p, n in vocabulary.AXES.values()),
 )
 
 
@@ -136,14 +129,18 @@ def _denies(words: Sequence[Word], at: int) -> bool:
     said = words[at].said
     if said in {"no", "nein"}:  # "no. 5" and a lead are none
         return at > 0 or len(words) > 1
-    return said in NEGATIONS or said in DENYING or said.endswith("-free")
+    return (
+        said in vocabulary.NEGATIONS
+        or said in vocabulary.DENYING
+        or said.endswith("-free")
+    )
 
 
 def _is_content(words: Sequence[Word], at: int) -> bool:
     word = words[at]
     if (
         at
-        and words[at - 1].said in DESIGNATED
+        and words[at - 1].said in vocabulary.DESIGNATED
         and (word.is_number or len(word.said) == 1)
     ):
         return True
@@ -158,9 +155,9 @@ def _poles(words: Sequence[Word], denials: Sequence[int]) -> dict[str, tuple[int
     A negation turns the word that follows it within four words, or comes right before
     or after ("need not").
     """
-    turning = [at for at in denials if words[at].said in NEGATIONS]
+    turning = [at for at in denials if words[at].said in vocabulary.NEGATIONS]
     found: dict[str, tuple[int, int]] = {}
-    for axis, (positive, negative) in AXES.items():
+    for axis, (positive, negative) in vocabulary.AXES.items():
         for at, word in enumerate(words):
             side = (word.said in positive) - (word.said in negative)
             if side and axis not in found:
@@ -171,7 +168,7 @@ def _poles(words: Sequence[Word], denials: Sequence[int]) -> dict[str, tuple[int
 
 def _front(words: Sequence[Word]) -> tuple[int, ...]:
     """Return a phrase before the subject: up to a comma, or else its first words."""
-    if words[0].said not in FRONTING:
+    if words[0].said not in vocabulary.FRONTING:
         return ()
     for at in range(1, min(_FRONT_WORDS, len(words))):
         gap = words[at].span.start - words[at - 1].span.end

@@ -12,17 +12,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
-from .vocabulary import (
-    CURRENCIES,
-    DIRECTIONS,
-    MONTHS,
-    NEGATIONS,
-    NUMBER_WORDS,
-    QUESTION_KINDS,
-    REVERSALS,
-    STOP_WORDS,
-    UNIT_NAMES,
-)
+from . import vocabulary
 from .words import tokens
 
 _APOSTROPHES = re.compile("[\u2018\u2019\u02bc\u00b4`]")
@@ -58,7 +48,7 @@ def _ends_asked_for(question: str) -> tuple[tuple[_Beginnings, _Beginnings], ...
     read = _tokens(question)
     return tuple(
         (one, other)
-        for pair in REVERSALS
+        for pair in vocabulary.REVERSALS
         for one, other in (pair, pair[::-1])
         if _has_alone(read, one, other)
     )
@@ -84,11 +74,11 @@ def terms(text: str) -> Terms:
     for token in read:
         if number := written_number(token):
             numbers.add(number)
-        elif token in NEGATIONS:
+        elif token in vocabulary.NEGATIONS:
             is_negated = True
-        elif token in DIRECTIONS:
+        elif token in vocabulary.DIRECTIONS:
             directions.add(token)
-        elif token not in STOP_WORDS:
+        elif token not in vocabulary.STOP_WORDS:
             words.append(stem(token))
     return Terms(
         tuple(words),
@@ -108,7 +98,11 @@ def question_kind(question: str) -> str:
     """Return what a question asks for, such as "place"; "" where its words do not say."""
     words = re.findall(r"\w+", question.lower())
     phrases = (*map(" ".join, pairwise(words)), *words)
-    kinds = (QUESTION_KINDS[phrase] for phrase in phrases if phrase in QUESTION_KINDS)
+    kinds = (
+        vocabulary.QUESTION_KINDS[phrase]
+        for phrase in phrases
+        if phrase in vocabulary.QUESTION_KINDS
+    )
     kind = next(kinds, "")
     return "" if kind == "amount" else kind
 
@@ -136,8 +130,8 @@ def stem(word: str) -> str:
 
     The spellings of a month and of a unit of measure have one stem.
     """
-    if word in MONTHS:
-        return f"month{MONTHS[word]:.0f}"
+    if word in vocabulary.MONTHS:
+        return f"month{vocabulary.MONTHS[word]:.0f}"
     cut = _cut_endings(word)
     return _UNIT_STEMS.get(cut, cut)
 
@@ -179,11 +173,11 @@ def _cut(word: str, endings: tuple[tuple[str, str], ...]) -> str:
     return word
 
 
-_MONTH_STEMS = frozenset(map(stem, MONTHS))
+_MONTH_STEMS = frozenset(map(stem, vocabulary.MONTHS))
 # Of the words for units those that mean nothing else: no "times", "m" or "h".
 _UNIT_STEMS = {
     _cut_endings(word): name
-    for word, name in UNIT_NAMES.items()
+    for word, name in vocabulary.UNIT_NAMES.items()
     if name != "times" and not (len(word) == 1 and word.isalpha())
 }
 _UNITS = frozenset(_UNIT_STEMS.values())
@@ -193,7 +187,7 @@ def _units(tokens: Sequence[str]) -> Iterator[str]:
     for before, after in pairwise(tokens):
         if written_number(before) and stem(after) in _UNITS:
             yield stem(after)
-        elif written_number(after) and stem(before) in CURRENCIES:
+        elif written_number(after) and stem(before) in vocabulary.CURRENCIES:
             yield stem(before)
 
 
@@ -201,7 +195,7 @@ def written_number(token: str) -> str:
     """Return the number that a token writes, "" for none; "one" and "half" are words."""
     if token[0].isdecimal():
         return canonical_number(token)
-    value = NUMBER_WORDS.get(token, 1.0)
+    value = vocabulary.NUMBER_WORDS.get(token, 1.0)
     return "" if 0 < value <= 1 else f"{value:.0f}"
 
 
@@ -220,7 +214,9 @@ def _parts(token: str) -> list[str]:
         return [part for part in token.removesuffix("'s").split("'") if part]
     parts = re.split("[-:]", token.rstrip("."))
     if len(parts) == 3:
-        month = next((m for m, n in MONTHS.items() if n == int(parts[1])), parts[1])
+        month = next(
+            (m for m, n in vocabulary.MONTHS.items() if n == int(parts[1])), parts[1]
+        )
         # "may" alone would be read as the verb.
         parts[1] = "mai" if month == "may" else month
     return parts
