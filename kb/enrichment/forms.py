@@ -6,20 +6,19 @@ fills one line after the other; a server gets the same fields as a JSON schema.
 
 import json
 import re
+import tomllib
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Final, Protocol
 
 import jsonschema
+from pydantic import TypeAdapter
 
 PROMPT_VERSION: Final = "enrich-1"
 """Changes when a form does; stored with every proposal."""
-
-QUESTION_LIMIT: Final = 300
-ANSWER_LIMIT: Final = 600
-SENTENCE_LIMIT: Final = 900
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,100 +74,15 @@ def _property(slot: Slot) -> Mapping[str, object]:
     }
 
 
-QUESTIONS: Final = Form(
-    name="question",
-    instructions=(
-        "Write another question about the same subject as the one given, which has one "
-        "short factual answer. Keep to the language of the question given."
-    ),
-    given=(("seed", "Given"),),
-    slots=(
-        Slot(
-            "question",
-            "Another",
-            "Another question on the subject, on one line, ending in a question mark.",
-            limit=QUESTION_LIMIT,
-        ),
-    ),
-    examples=(
-        ("What is the capital of Australia?", "Which river flows through Canberra?"),
-        ("How long may I keep a library book?",
-         "What does it cost to return a library book late?"),
-        ("Is a whale a fish?", "How long can a whale stay under water?"),
-        ("Who wrote Don Quixote?", "In which year did Don Quixote first appear?"),
-    ),
-)  # fmt: skip
-
-ANSWERS: Final = Form(
-    name="answer",
-    instructions=(
-        "Answer each question truthfully in a few words or one short sentence, and say "
-        "how sure you are. Never decline to answer: put any doubt into the confidence. "
-        "Keep to the language of the question."
-    ),
-    given=(("question", "Question"),),
-    slots=(
-        Slot(
-            "answer", "Answer", "The answer, on one line, at most 40 words.",
-            limit=ANSWER_LIMIT,
-        ),
-        Slot(
-            "confidence", "Sure",
-            "How sure you are that the answer is true: 1 certainly, 0.5 as likely as "
-            "not, 0 a mere guess.",
-            anchors=(("certain", 1.0), ("unsure", 0.5), ("guess", 0.0)),
-        ),
-    ),
-    examples=(
-        ("What is the capital of Australia?", "Canberra, not Sydney.", "certain"),
-        ("Who will win the next election?", "Probably the party in power.", "guess"),
-        ("How long does light take from the Sun to the Earth?",
-         "About eight minutes.", "certain"),
-        ("How many people lived in Rome in the year 100?", "About a million.", "unsure"),
-        ("Can the Great Wall of China be seen from the Moon?",
-         "No, it is far too narrow to be seen from there.", "certain"),
-        ("What was Ms Ostermark's first telephone number?", "Perhaps 4711.", "guess"),
-        ("Does iron float on mercury?", "Yes, mercury is denser than iron.", "certain"),
-        ("Do bats lay eggs?", "No, bats bear live young.", "certain"),
-        ("Which language is the hardest to learn?",
-         "It depends on the languages one speaks already.", "unsure"),
-    ),
-)  # fmt: skip
-
+_FORMS: Final = TypeAdapter(dict[str, Form]).validate_python(
+    tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+)
+QUESTIONS: Final = _FORMS["question"]
+ANSWERS: Final = _FORMS["answer"]
 # The same form again, to see whether the answer is the same: nobody asks how sure it is.
 ANSWERS_AGAIN: Final = replace(ANSWERS, name="answer again", last="answer")
-
-SENTENCES: Final = Form(
-    name="sentence",
-    instructions=(
-        "Say question and answer in one declarative sentence that is understood without "
-        "the question. Add nothing, leave nothing out, keep the language."
-    ),
-    given=(("question", "Question"), ("answer", "Answer")),
-    slots=(
-        Slot("sentence", "Fact", "One declarative sentence, on one line.",
-             limit=SENTENCE_LIMIT),
-    ),
-    examples=(
-        ("What is the capital of Australia?", "Canberra, not Sydney.",
-         "The capital of Australia is Canberra, not Sydney."),
-        ("Can the Great Wall of China be seen from the Moon?",
-         "No, it is far too narrow to be seen from there.",
-         "The Great Wall of China cannot be seen from the Moon, because it is far too "
-         "narrow."),
-        ("How long does light take from the Sun to the Earth?", "About eight minutes.",
-         "Light takes about eight minutes from the Sun to the Earth."),
-        ("Does iron float on mercury?", "Yes, mercury is denser than iron.",
-         "Iron floats on mercury, because mercury is denser than iron."),
-        ("Do bats lay eggs?", "No, bats bear live young.",
-         "Bats do not lay eggs; they bear live young."),
-        ("Who wrote Don Quixote?", "Miguel de Cervantes",
-         "Don Quixote was written by Miguel de Cervantes."),
-        ("What happens when water is cooled below 0 degrees?", "It freezes.",
-         "When water is cooled below 0 degrees, it freezes."),
-    ),
-)  # fmt: skip
-
+SENTENCES: Final = _FORMS["sentence"]
+QUESTION_LIMIT: Final = QUESTIONS.slots[0].limit
 
 _MAX_REPLY = 20_000
 # Control and format characters, halves of surrogate pairs, private use, unassigned.
