@@ -12,15 +12,10 @@ from rest_framework.permissions import AllowAny, BasePermission, IsAuthenticated
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts import services
 from accounts.models import ApiToken
 from accounts.rest import ResourceViewSet
 from accounts.roles import Role, has_role
-from accounts.services import (
-    MAX_TOKEN_DAYS,
-    Lifetime,
-    revoke_token,
-    sign_in_for_token,
-)
 
 
 class TokenSerializer(serializers.ModelSerializer[ApiToken]):
@@ -64,14 +59,14 @@ class CredentialsSerializer(serializers.Serializer[None]):
     )
     expires_in_days = serializers.IntegerField(
         min_value=1,
-        max_value=MAX_TOKEN_DAYS,
+        max_value=services.MAX_TOKEN_DAYS,
         allow_null=True,
         required=False,
         help_text="null never expires; left out, it is what NESCIO_TOKEN_DAYS says.",
     )
 
 
-def _lifetime(given: Mapping[str, Any]) -> Lifetime:
+def _lifetime(given: Mapping[str, Any]) -> services.Lifetime:
     if "expires_in_days" not in given:
         return "default"
     days = given["expires_in_days"]
@@ -117,7 +112,7 @@ class TokenViewSet(ListModelMixin, ResourceViewSet[ApiToken]):
     def create(self, request: Request) -> Response:
         """Sign in with user name and password for a token, shown this once."""
         given = self.validated(CredentialsSerializer)
-        issued = sign_in_for_token(
+        issued = services.sign_in_for_token(
             request._request,
             username=given["username"],
             password=given["password"],
@@ -133,5 +128,5 @@ class TokenViewSet(ListModelMixin, ResourceViewSet[ApiToken]):
     @extend_schema(operation_id="tokens_revoke")
     def destroy(self, request: Request, token_id: UUID) -> Response:
         """Revoke a token at once: one's own, or as an admin anybody's but a superuser's."""
-        revoke_token(token_id=token_id, by=request.user)
+        services.revoke_token(token_id=token_id, by=request.user)
         return Response(status=status.HTTP_204_NO_CONTENT)

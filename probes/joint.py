@@ -20,15 +20,7 @@ from numpy.typing import NDArray
 from pydantic import Field, TypeAdapter
 from scipy.special import expit
 
-from probes.cards import (
-    UNREADABLE,
-    Json,
-    ProbeCard,
-    ProbeFiles,
-    ProbeKind,
-    card_bytes,
-    reason,
-)
+from probes import cards
 from probes.fitting import fit_logistic, require_labels
 
 Signals = Mapping[str, float | None]
@@ -192,19 +184,19 @@ _WEIGHTS: Final = TypeAdapter(_Weights)
 
 
 def joint_files(
-    probe: JointProbe, settings: JointSettings, card: ProbeCard
-) -> ProbeFiles:
+    probe: JointProbe, settings: JointSettings, card: cards.ProbeCard
+) -> cards.ProbeFiles:
     said = asdict(_Weights(probe.intercept, probe.terms))
     text = json.dumps(said, indent=2, sort_keys=True, allow_nan=False)
     weights = f"{text}\n".encode()
-    chosen: dict[str, Json] = {
+    chosen: dict[str, cards.Json] = {
         "signals": [*settings.signals],
         "log_odds": [*sorted(settings.log_odds)],
         "strength": settings.strength,
     }
     filled = replace(
         card,
-        kind=ProbeKind.JOINT,
+        kind=cards.ProbeKind.JOINT,
         language_model=probe.language_model,
         layer=None,
         part="",
@@ -212,15 +204,15 @@ def joint_files(
         inputs=probe.inputs,
         settings=chosen,
     )
-    return ProbeFiles("joint probe", card_bytes(filled, weights), weights)
+    return cards.ProbeFiles("joint probe", cards.card_bytes(filled, weights), weights)
 
 
-def joint_from(files: ProbeFiles, *, language_model: str) -> JointProbe:
+def joint_from(files: cards.ProbeFiles, *, language_model: str) -> JointProbe:
     card = files.checked(language_model=language_model)
-    if card.kind is not ProbeKind.JOINT:
+    if card.kind is not cards.ProbeKind.JOINT:
         raise files.damaged(f"a {card.kind.value} probe reads no signals")
     try:
         said = _WEIGHTS.validate_json(files.weights)
-    except UNREADABLE as error:
-        raise files.damaged(reason(error)) from error
+    except cards.UNREADABLE as error:
+        raise files.damaged(cards.reason(error)) from error
     return JointProbe(card.language_model, said.intercept, said.terms, card.inputs)

@@ -11,19 +11,9 @@ from itertools import chain
 from django.db import transaction
 
 from accounts.prepared import execute
+from kb.conflicts import values
 from kb.conflicts.judgement import MODEL, judge
 from kb.conflicts.models import Conflict, JudgedEntry
-from kb.conflicts.values import (
-    Judgement,
-    Kind,
-    Opinion,
-    Opinions,
-    Statement,
-    is_unsure,
-    opinion_in,
-    reasons_as_json,
-    with_opinion,
-)
 from kb.embedding.models import EmbeddingModel
 from kb.embedding.services import active_model
 from kb.entries.models import Entry
@@ -68,7 +58,7 @@ WHERE e.id > %(after)s AND e.state <> 'draft' AND (
 """
 
 
-_NONE_ASKED = Opinions()
+_NONE_ASKED = values.Opinions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +66,7 @@ class JudgedPair:
     first: Entry
     second: Entry
     distance: float
-    judgement: Judgement
+    judgement: values.Judgement
 
     @property
     def digest(self) -> str:
@@ -85,11 +75,11 @@ class JudgedPair:
         )
         return hashlib.sha256("\0".join(said).encode()).hexdigest()
 
-    def is_judged_by(self, opinions: Opinions) -> bool:
+    def is_judged_by(self, opinions: values.Opinions) -> bool:
         opinion = self.judgement.opinion
         if opinion is not None:
             return opinion.fingerprint == opinions.fingerprint
-        return self.digest in opinions.by_digest or not is_unsure(self.judgement)
+        return self.digest in opinions.by_digest or not values.is_unsure(self.judgement)
 
 
 def judge_version(model: EmbeddingModel, judge_fingerprint: str = "") -> str:
@@ -99,7 +89,7 @@ def judge_version(model: EmbeddingModel, judge_fingerprint: str = "") -> str:
 
 @transaction.atomic
 def find_entry_conflicts(
-    entry_id: int, *, is_complete: bool = True, opinions: Opinions = _NONE_ASKED
+    entry_id: int, *, is_complete: bool = True, opinions: values.Opinions = _NONE_ASKED
 ) -> tuple[Conflict, ...]:
     """Judge an entry against its nearest ones and bring its conflicts up to date.
 
@@ -130,7 +120,9 @@ def find_entry_conflicts(
             entry_id=entry.pk, defaults={"revision": _revision(entry), "model": version}
         )
     found = Conflict.objects.open().of_entry(entry_id).select_related("first", "second")
-    return tuple(sorted(found, key=lambda c: (c.kind != Kind.CONTRADICTION, -c.score)))
+    return tuple(
+        sorted(found, key=lambda c: (c.kind != values.Kind.CONTRADICTION, -c.score))
+    )
 
 
 def refresh_conflicts(entry_id: int) -> None:
@@ -175,7 +167,7 @@ def unjudged_pairs(entry_id: int, judge_fingerprint: str) -> list[JudgedPair]:
         return []
     known = list(Conflict.objects.of_entry(entry_id))
     judged = _judge_neighbours(entry, active_model(), known, _NONE_ASKED)
-    so_far = Opinions(judge_fingerprint)
+    so_far = values.Opinions(judge_fingerprint)
     return [each for each in judged if not each.is_judged_by(so_far)]
 
 
@@ -184,7 +176,10 @@ def _is_comparable(entry: Entry) -> bool:
 
 
 def _judge_neighbours(
-    entry: Entry, model: EmbeddingModel, known: Sequence[Conflict], opinions: Opinions
+    entry: Entry,
+    model: EmbeddingModel,
+    known: Sequence[Conflict],
+    opinions: values.Opinions,
 ) -> list[JudgedPair]:
     """Judge the entry against its nearest and against what it was in conflict with."""
     statement = _NEIGHBOURS.format(
@@ -206,27 +201,27 @@ def _judge_neighbours(
         .defer("search_vector")
         .filter(pk__in=distances)
     )
-    said = {c.texts_sha256: opinion_in(c.reasons) for c in known}
+    said = {c.texts_sha256: values.opinion_in(c.reasons) for c in known}
     said |= {digest: o for digest, o in opinions.by_digest.items() if o is not None}
     return [_judged(entry, other, distances[other.pk], said) for other in others]
 
 
 def _judged(
-    one: Entry, other: Entry, distance: float, said: Mapping[str, Opinion | None]
+    one: Entry, other: Entry, distance: float, said: Mapping[str, values.Opinion | None]
 ) -> JudgedPair:
     first, second = sorted((one, other), key=lambda entry: entry.pk)
     judgement = judge(to_statement(first), to_statement(second), distance=distance)
     found = JudgedPair(first, second, distance, judgement)
-    if not is_unsure(judgement):
+    if not values.is_unsure(judgement):
         return found
     opinion = said.get(found.digest)
     if opinion is None:
         return found
-    return replace(found, judgement=with_opinion(judgement, opinion))
+    return replace(found, judgement=values.with_opinion(judgement, opinion))
 
 
-def to_statement(entry: Entry) -> Statement:
-    return Statement(entry.text, entry.question, entry.language)
+def to_statement(entry: Entry) -> values.Statement:
+    return values.Statement(entry.text, entry.question, entry.language)
 
 
 def other_entry(conflict: Conflict, entry_id: int) -> int:
@@ -242,7 +237,7 @@ def _write(
     settled = []
     for each in judged:
         before = by_pair.get((each.first.pk, each.second.pk))
-        if each.judgement.kind is Kind.DIFFERENT:
+        if each.judgement.kind is values.Kind.DIFFERENT:
             settled += [before.pk] if before else []
             continue
         if before is None or _is_to_be_opened(before, each):
@@ -272,7 +267,7 @@ def _open(judged: JudgedPair, version: str) -> None:
             "kind": judgement.kind.value,
             "score": judgement.score,
             "distance": judged.distance,
-            "reasons": reasons_as_json(judgement),
+            "reasons": values.reasons_as_json(judgement),
             "model": version,
             "state": Conflict.State.OPEN,
             "kept": None,

@@ -29,13 +29,8 @@ from kb.interface.admin import ServiceAdmin
 from kb.upkeep.conflict_resolution import resolve_written
 from kb.upkeep.pages import due_page
 
+from . import filters
 from .bulk_actions import ACTIONS, BulkActionsAdmin
-from .filters import (
-    AudienceListFilter,
-    DueListFilter,
-    ExpiryListFilter,
-    OwnerListFilter,
-)
 from .forms import EntryForm
 from .history_admin import HistoryPages, RevisionInline
 
@@ -77,7 +72,7 @@ class EntryAdmin(BulkActionsAdmin, HistoryPages, ServiceAdmin):
         "audience", "uses_count", "changed_on",
     ]  # fmt: skip
     list_filter = [
-        "state", DueListFilter, OwnerListFilter, AudienceListFilter, ExpiryListFilter,
+        "state", filters.DueListFilter, filters.OwnerListFilter, filters.AudienceListFilter, filters.ExpiryListFilter,
         "origin", "product_line", "line_of_business", "knowledge_base",
     ]  # fmt: skip
     list_select_related = ["audience", "verified_by", "upkeep"]

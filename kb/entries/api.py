@@ -25,14 +25,9 @@ from rest_framework.response import Response
 from accounts.rest import ResourceViewSet
 from accounts.roles import Role, caller, has_role
 from kb.audiences.models import Audience
+from kb.entries import states
 from kb.entries.models import Entry, EntryQuerySet, Revision
 from kb.entries.services import create_entry, edit_entry
-from kb.entries.states import (
-    restore_entry,
-    restore_revision,
-    retire_entry,
-    verify_entry,
-)
 from kb.exceptions import (
     EntryNotFoundError,
     PreconditionFailedError,
@@ -157,7 +152,7 @@ class EntryViewSet(ListModelMixin, ResourceViewSet[Entry]):
         """Take an entry out of every answer; past answers still show what they cite."""
         self.get_object()
         self._make(
-            retire_entry,
+            states.retire_entry,
             by=caller(request),
             reason=request.query_params.get("reason", ""),
             expected_revision=self._revision_in_header(),
@@ -172,7 +167,7 @@ class EntryViewSet(ListModelMixin, ResourceViewSet[Entry]):
         body = self.validated(VerificationSerializer)
         override = body.pop("override", "")
         with transaction.atomic():
-            self._act(verify_entry, body)
+            self._act(states.verify_entry, body)
             resolve_written(entry_id, by=caller(request), override=override)
         return self._shown()
 
@@ -183,7 +178,7 @@ class EntryViewSet(ListModelMixin, ResourceViewSet[Entry]):
     def retire(self, request: Request, entry_id: int) -> Response:
         """Take an entry out of every answer; a retired one stays as it is."""
         self.get_object()
-        self._act(retire_entry, self.validated(ActionSerializer))
+        self._act(states.retire_entry, self.validated(ActionSerializer))
         return self._shown()
 
     @extend_schema(
@@ -193,7 +188,7 @@ class EntryViewSet(ListModelMixin, ResourceViewSet[Entry]):
     def restore(self, request: Request, entry_id: int) -> Response:
         """Undo a retirement: the entry is again as it was before."""
         self.get_object()
-        self._act(restore_entry, self.validated(ActionSerializer))
+        self._act(states.restore_entry, self.validated(ActionSerializer))
         return self._shown()
 
     @extend_schema(
@@ -226,7 +221,7 @@ class EntryViewSet(ListModelMixin, ResourceViewSet[Entry]):
         """
         self.get_object()
         body = self.validated(ActionSerializer)
-        self._act(restore_revision, body, number=number, may_verify=True)
+        self._act(states.restore_revision, body, number=number, may_verify=True)
         return self._shown()
 
     def _act(

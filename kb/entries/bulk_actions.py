@@ -19,16 +19,7 @@ from accounts.exceptions import NescioError
 from accounts.roles import Role, caller, has_role
 from kb.audiences.models import Audience
 from kb.conflicts.models import Conflict
-from kb.entries.bulk import (
-    BATCH,
-    MAX_ENTRIES,
-    Action,
-    BulkChange,
-    BulkReport,
-    change_visible,
-    check_change,
-    enqueue_change,
-)
+from kb.entries import bulk
 from kb.entries.models import Entry
 from kb.entries.values import REASON_LIMIT
 from kb.tags.models import Tag
@@ -47,38 +38,38 @@ _TO_EXPERTS = "Questions about them go to its experts for review."
 
 
 _WORDS = {
-    Action.VERIFY: _Words(
+    bulk.Action.VERIFY: _Words(
         "Verify",
         "You verify each as it is: its confidence becomes 1, its review interval starts "
         "again.",
         "verified",
     ),
-    Action.MARK: _Words(
+    bulk.Action.MARK: _Words(
         "Mark for review",
         "Each needs a review; a verified one loses its verification.",
         "marked for review",
     ),
-    Action.RETIRE: _Words(
+    bulk.Action.RETIRE: _Words(
         "Retire", "No answer uses them any more. They can be restored.", "retired"
     ),
-    Action.RESTORE: _Words(
+    bulk.Action.RESTORE: _Words(
         "Restore from retirement",
         "Each gets back the state that it had before.",
         "restored",
     ),
-    Action.OWNER: _Words(
+    bulk.Action.OWNER: _Words(
         "Change the owner", "The owner is reminded of what is due.", "changed"
     ),
-    Action.AUDIENCE: _Words(
+    bulk.Action.AUDIENCE: _Words(
         "Change the audience",
         "From now on only the members of this audience see them.",
         "changed",
     ),
-    Action.INTERVAL: _Words(
+    bulk.Action.INTERVAL: _Words(
         "Change the review interval", "Days from a verification to the next.", "changed"
     ),
-    Action.PRODUCT_LINE: _Words("Change the product line", _TO_EXPERTS, "changed"),
-    Action.LINE_OF_BUSINESS: _Words(
+    bulk.Action.PRODUCT_LINE: _Words("Change the product line", _TO_EXPERTS, "changed"),
+    bulk.Action.LINE_OF_BUSINESS: _Words(
         "Change the line of business", _TO_EXPERTS, "changed"
     ),
 }
@@ -92,29 +83,29 @@ class BulkForm(forms.Form):
         help_text="Kept with the revision of each entry.",
     )
 
-    def __init__(self, action: Action, user: User, data: Any = None) -> None:  # noqa: ANN401  # Django's
+    def __init__(self, action: bulk.Action, user: User, data: Any = None) -> None:  # noqa: ANN401  # Django's
         super().__init__(data)
         field = _value_field(action, user)
         if field is not None:
             self.fields = {"value": field, **self.fields}
         style(self)
 
-    def change(self, action: Action) -> BulkChange:
+    def change(self, action: bulk.Action) -> bulk.BulkChange:
         value = self.cleaned_data.get("value")
         key = getattr(value, "pk", value)
-        return BulkChange(action, key, self.cleaned_data["reason"])
+        return bulk.BulkChange(action, key, self.cleaned_data["reason"])
 
 
-def _value_field(action: Action, user: User) -> forms.Field | None:
-    if action == Action.OWNER:
+def _value_field(action: bulk.Action, user: User) -> forms.Field | None:
+    if action == bulk.Action.OWNER:
         people = User.objects.filter(is_active=True).order_by("username")
         return _choice(people, "Owner", empty="nobody")
-    if action == Action.AUDIENCE:
+    if action == bulk.Action.AUDIENCE:
         return _choice(Audience.objects.visible_to(user), "Audience")
-    if action in (Action.PRODUCT_LINE, Action.LINE_OF_BUSINESS):
+    if action in (bulk.Action.PRODUCT_LINE, bulk.Action.LINE_OF_BUSINESS):
         label = Tag.Facet(action.value).label.capitalize()
         return _choice(Tag.objects.filter(facet=action.value), label, empty="none")
-    if action == Action.INTERVAL:
+    if action == bulk.Action.INTERVAL:
         return forms.IntegerField(
             required=False,
             label="Review interval in days",
@@ -134,7 +125,7 @@ def _choice(rows: QuerySet[Any], label: str, *, empty: str = "") -> forms.Field:
 
 class BulkActionsAdmin(BaseAdmin):
     def change_chosen(
-        self, request: HttpRequest, chosen: QuerySet[Entry], action: Action
+        self, request: HttpRequest, chosen: QuerySet[Entry], action: bulk.Action
     ) -> HttpResponse | None:
         """Ask, or once confirmed change the entries: few at once, many as a job."""
         by = caller(request)
@@ -143,16 +134,18 @@ class BulkActionsAdmin(BaseAdmin):
         if not is_confirmed or not form.is_valid():
             return self._ask(request, chosen, action, form)
         change = form.change(action)
-        ids = list(chosen.order_by().values_list("pk", flat=True)[: MAX_ENTRIES + 1])
+        ids = list(
+            chosen.order_by().values_list("pk", flat=True)[: bulk.MAX_ENTRIES + 1]
+        )
         try:
-            if len(ids) > BATCH:
-                check_change(change, may_verify=has_role(by, Role.CURATOR))
-                job = enqueue_change(ids, change, by=by)
+            if len(ids) > bulk.BATCH:
+                bulk.check_change(change, may_verify=has_role(by, Role.CURATOR))
+                job = bulk.enqueue_change(ids, change, by=by)
                 self._report_job(request, len(ids), str(job.pk))
             else:
-                report = change_visible(ids, change, by=by)
+                report = bulk.change_visible(ids, change, by=by)
                 self._report(request, action, report)
-                if action == Action.VERIFY:
+                if action == bulk.Action.VERIFY:
                     self._report_conflicts(request, ids)
         except NescioError as error:
             form.add_error(None, str(error))
@@ -163,7 +156,7 @@ class BulkActionsAdmin(BaseAdmin):
         self,
         request: HttpRequest,
         chosen: QuerySet[Entry],
-        action: Action,
+        action: bulk.Action,
         form: BulkForm,
     ) -> HttpResponse:
         words = _WORDS[action]
@@ -176,9 +169,9 @@ class BulkActionsAdmin(BaseAdmin):
             "form": form,
             "count": chosen.order_by().count(),
             "sample": chosen[:_SHOWN_ENTRIES],
-            "in_background": BATCH,
+            "in_background": bulk.BATCH,
             "in_conflict": (
-                _in_conflict(request, chosen) if action == Action.VERIFY else 0
+                _in_conflict(request, chosen) if action == bulk.Action.VERIFY else 0
             ),
             "conflicts": _conflicts_address(),
             "selected": request.POST.getlist(ACTION_CHECKBOX_NAME),
@@ -187,7 +180,9 @@ class BulkActionsAdmin(BaseAdmin):
         }
         return TemplateResponse(request, "admin/kb/entry/bulk.html", context)
 
-    def _report(self, request: HttpRequest, action: Action, report: BulkReport) -> None:
+    def _report(
+        self, request: HttpRequest, action: bulk.Action, report: bulk.BulkReport
+    ) -> None:
         for failure in report.failures[:_SHOWN_FAILURES]:
             self.message_user(request, failure.message, level=messages.ERROR)
         rest = len(report.failures) - _SHOWN_FAILURES
@@ -237,8 +232,8 @@ def _entries(count: int) -> str:
     return f"{count} entry" if count == 1 else f"{count} entries"
 
 
-def _list_action(action: Action) -> Callable[..., HttpResponse | None]:
-    permission = "verify" if action == Action.VERIFY else "change"
+def _list_action(action: bulk.Action) -> Callable[..., HttpResponse | None]:
+    permission = "verify" if action == bulk.Action.VERIFY else "change"
 
     @admin.action(description=_WORDS[action].menu, permissions=[permission])
     def act(
@@ -250,4 +245,4 @@ def _list_action(action: Action) -> Callable[..., HttpResponse | None]:
     return act
 
 
-ACTIONS = [_list_action(action) for action in Action]
+ACTIONS = [_list_action(action) for action in bulk.Action]

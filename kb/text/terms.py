@@ -238,25 +238,9 @@ def _without_list_numbers(text: str) -> str:
     return _LIST_MARK.sub(replacement, text)
 
 
-_WORDS: Final = {
-    "en": (
-        r"now", r"nowadays", r"today(?:'s|s)?", r"tonight", r"tomorrow", r"yesterday",
-        r"current(?:ly)?", r"latest", r"newest", r"recent(?:ly)?", r"upcoming",
-        r"so far", r"as of", r"at the moment", r"at present", r"presently",
-        r"these days", r"up to date", r"right now", r"still",
-        r"(?:this|next|last|past) (?:year|month|week|weekend|season|quarter|decade)",
-    ),
-    "de": (
-        r"heut(?:e|ig\w*)", r"gestern", r"jetzt", r"jetzig\w*", r"derzeit\w*",
-        r"aktuell\w*", r"momentan\w*", r"zurzeit", r"gegenwärtig\w*", r"neue?st\w*",
-        r"kürzlich", r"neulich", r"bisher\w*", r"noch immer", r"immer noch",
-        r"(?:diese|nächste|letzte|vorige|kommende)[nrsm]? "
-        r"(?:jahr|monat|woche|wochenende|quartal|saison)(?:e?s)?",
-    ),
-}  # fmt: skip
 _PATTERNS: Final = {
     language: re.compile(rf"\b(?:{'|'.join(words)})\b", re.IGNORECASE)
-    for language, words in _WORDS.items()
+    for language, words in vocabulary.NOW.items()
 }
 
 

@@ -57,6 +57,7 @@ ORDINALS = _numbered("ordinals")
 MONTHS = _numbered("months")
 WEEKDAYS = _numbered("weekdays")
 ABBREVIATIONS = _words("abbreviations")
+NOW: dict[str, list[str]] = _LISTS["now"]
 
 # The first word of a unit is its name.
 _UNITS = (

@@ -63,6 +63,7 @@ def test_another_users_answer_is_404_and_looks_like_none(client):
 
     assert hidden.status_code == missing.status_code == 404
     assert hidden.json()["error"]["code"] == missing.json()["error"]["code"]
+    assert f"no answer {other.pk} that" in hidden.json()["error"]["message"]
     reviewer = client_of(make_user(Role.SME))
     assert reviewer.get(f"/api/v1/answers/{other.pk}").status_code == 200
 
