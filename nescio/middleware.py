@@ -5,6 +5,7 @@ import re
 import uuid
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
+from typing import Any
 
 from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
 from csp.middleware import CSPMiddleware, PolicyParts
@@ -78,6 +79,28 @@ class RequestIdFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         record.request_id = current_request_id()
         return True
+
+
+def logging_to_stderr(level: str) -> dict[str, Any]:
+    """Return the setting `LOGGING`: a line each, with the request's id."""
+    line = "%(asctime)s %(levelname)s %(name)s [%(request_id)s]: %(message)s"
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"line": {"format": line}},
+        "filters": {
+            "request_id": {"()": RequestIdFilter},
+            "client_error": {"()": ClientErrorFilter},
+        },
+        "handlers": {
+            "stderr": {
+                "class": "logging.StreamHandler",
+                "formatter": "line",
+                "filters": ["request_id", "client_error"],
+            }
+        },
+        "root": {"handlers": ["stderr"], "level": level},
+    }
 
 
 class RoomMiddleware:

@@ -16,8 +16,13 @@ from kombu import Exchange, Queue
 
 from nescio.admin_site import UNFOLD  # noqa: F401  # a setting
 from nescio.embedded.places import Places, local_secret_key
-from nescio.middleware import STRICT
-from workers.queues import INTERACTIVE, JOB_QUEUES, QUEUES  # noqa: F401  # a setting
+from nescio.middleware import STRICT, logging_to_stderr
+from workers.queues import (
+    INTERACTIVE,
+    JOB_QUEUES,  # noqa: F401  # a setting
+    QUEUES,
+    broker_options,
+)
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -100,7 +105,6 @@ MIDDLEWARE = [
     "nescio.middleware.ErrorPageMiddleware",
 ]
 ROOT_URLCONF = "nescio.urls"
-WSGI_APPLICATION = "nescio.wsgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
@@ -184,23 +188,10 @@ elif CACHES["default"]["BACKEND"].endswith("RedisCache"):
 # The Job row is the truth and the broker only notifies: a lost, doubled or late message
 # changes nothing but the moment at which a job begins.
 BROKER_IS_EMBEDDED = CELERY_BROKER_URL.startswith("filesystem:")
-CELERY_BROKER_TRANSPORT_OPTIONS = (
-    {"data_folder": str(PLACES.broker), "polling_interval": 0.25}
-    if BROKER_IS_EMBEDDED
-    else {
-        "visibility_timeout": 300,  # a later delivery of a running job does nothing
-        "unacked_restore_interval": 10,
-        "unacked_restore_throttle": 1,
-        "socket_connect_timeout": 5,
-        "socket_keepalive": True,
-    }
-    if CELERY_BROKER_URL.startswith(("redis:", "rediss:"))
-    else {}
-)
+CELERY_BROKER_TRANSPORT_OPTIONS = broker_options(CELERY_BROKER_URL, PLACES.broker)
 CELERY_BROKER_CONNECTION_TIMEOUT = 5
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # a worker outlives any loss of its broker
-CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_IGNORE_RESULT = True  # the Job row is the result
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
@@ -386,7 +377,6 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "REDOC_DIST": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "ENUM_NAME_OVERRIDES": {
@@ -408,27 +398,4 @@ SPECTACULAR_SETTINGS = {
 }
 
 # --- Logging -------------------------------------------------------------------------
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {
-        "line": {
-            "format": "%(asctime)s %(levelname)s %(name)s [%(request_id)s]: %(message)s"
-        }
-    },
-    "filters": {
-        "request_id": {"()": "nescio.middleware.RequestIdFilter"},
-        "client_error": {"()": "nescio.middleware.ClientErrorFilter"},
-    },
-    "handlers": {
-        "stderr": {
-            "class": "logging.StreamHandler",
-            "formatter": "line",
-            "filters": ["request_id", "client_error"],
-        }
-    },
-    "root": {
-        "handlers": ["stderr"],
-        "level": env.str("NESCIO_LOG_LEVEL", default="INFO"),
-    },
-}
+LOGGING = logging_to_stderr(env.str("NESCIO_LOG_LEVEL", default="INFO"))

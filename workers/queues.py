@@ -4,6 +4,9 @@ Each queue has a worker of its own. What is in no line here is interactive: it t
 seconds, or somebody waits for it.
 """
 
+from pathlib import Path
+from typing import Any
+
 INTERACTIVE = "interactive"
 IMPORTS = "imports"
 TRAINING = "training"
@@ -24,3 +27,18 @@ JOB_QUEUES = {
     "qa.evaluate": EVALUATION,
     "qa.watch_drift": EVALUATION,
 }
+
+
+def broker_options(url: str, folder: Path) -> dict[str, Any]:
+    """Return Celery's transport options for a broker; `folder` is one of files."""
+    if url.startswith("filesystem:"):
+        return {"data_folder": str(folder), "polling_interval": 0.25}
+    if not url.startswith(("redis:", "rediss:")):
+        return {}
+    return {
+        "visibility_timeout": 300,  # a later delivery of a running job does nothing
+        "unacked_restore_interval": 10,
+        "unacked_restore_throttle": 1,
+        "socket_connect_timeout": 5,
+        "socket_keepalive": True,
+    }
